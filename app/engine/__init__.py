@@ -1,0 +1,1 @@
+"""*When* a filter runs: images, requests, cancelling, timing, one worker."""

@@ -1,0 +1,64 @@
+"""What the engine asks of a backend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.engine.control import CancelToken, Progress
+from app.engine.image import Image
+from app.engine.request import Request
+from app.engine.timing import Stopwatch
+from app.filters.spec import FilterSpec, Level
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a backend can run here, why not, and what would help.
+
+    Attributes
+    ----------
+    available : bool
+    summary : str
+        One line: the device's name, or the reason it cannot be used.
+    steps : tuple of str
+        What the user can do about it, in order; may hold shell commands.
+    """
+
+    available: bool
+    summary: str
+    steps: tuple[str, ...] = ()
+
+
+class Backend(Protocol):
+    """A kind of device. All methods but `availability` are called on the worker thread."""
+
+    id: str
+    name: str
+
+    def availability(self) -> Availability:
+        """Tell whether this backend can run here; cheap after the first call."""
+
+    def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
+        """Return the levels of a filter that this backend offers, slowest first."""
+
+    def run(
+        self,
+        request: Request,
+        level: Level,
+        stopwatch: Stopwatch,
+        token: CancelToken,
+        progress: Progress,
+    ) -> Image:
+        """Compute `request` at `level`.
+
+        Raises
+        ------
+        Cancelled
+            Soon (under a second) after the token was set.
+        AppError
+            For everything the user can mend.
+        """
+
+    def close(self) -> None:
+        """Release threads and device memory; called once."""

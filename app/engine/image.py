@@ -1,0 +1,133 @@
+"""The image type that every part of the program passes around."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.errors import InvalidImage
+
+DTYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))
+"""The sample types that filters work on."""
+
+MAX_SAMPLES = 2**31
+"""Largest number of samples of an image: indices inside kernels stay within 32 bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Image:
+    """Pixels that never change, and where they came from.
+
+    Attributes
+    ----------
+    pixels : ndarray
+        C-ordered, native byte order, read-only; shape (height, width) or (height, width,
+        channels) with 2 (grey, alpha), 3 (RGB) or 4 (RGB, alpha) channels; uint8, uint16
+        or float32. Floats are finite, and 0 to 1 stands for black to white.
+    title : str
+        Short name for window titles and labels.
+    path : Path, optional
+        The file it was read from or saved to.
+    notices : tuple of str
+        What was changed on the way in ("CMYK converted to RGB"), for the user to know.
+    """
+
+    pixels: NDArray[Any]
+    title: str = "untitled"
+    path: Path | None = None
+    notices: tuple[str, ...] = ()
+
+    @classmethod
+    def from_array(
+        cls,
+        array: NDArray[Any],
+        title: str = "untitled",
+        path: Path | None = None,
+        notices: tuple[str, ...] = (),
+    ) -> Image:
+        """Return an image of `array`, converted to the form that filters expect.
+
+        Non-contiguous and big-endian arrays are copied. The caller must not write to
+        `array` afterwards.
+
+        Raises
+        ------
+        InvalidImage
+            If the type or the shape is not one of those above, if there are no pixels, or
+            if a float is NaN or infinite.
+        """
+        if array.ndim == 3 and array.shape[2] == 1:
+            array = array[:, :, 0]
+        if array.dtype.newbyteorder("=") not in DTYPES:
+            raise InvalidImage(
+                f"{title}: samples of type {array.dtype} cannot be filtered.",
+                "Convert them to 8-bit, 16-bit or 32-bit float.",
+            )
+        if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (2, 3, 4)):
+            raise InvalidImage(
+                f"{title}: an array of shape {array.shape} is not an image.",
+                "Use (height, width) or (height, width, channels) with up to 4 channels.",
+            )
+        if 0 in array.shape:
+            raise InvalidImage(f"{title}: the image has no pixels.")
+        if array.size >= MAX_SAMPLES:
+            raise InvalidImage(
+                f"{title}: {array.shape[1]}×{array.shape[0]} pixels are too many.",
+                "Crop or scale it to fewer than two billion samples.",
+            )
+        array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+        if array.dtype == np.float32:
+            bad = array.size - int(np.count_nonzero(np.isfinite(array)))
+            if bad:
+                raise InvalidImage(
+                    f"{title}: {bad} of {array.size} samples are NaN or infinite.",
+                    "Replace them in the program that wrote the file.",
+                )
+        view = array.view()
+        view.flags.writeable = False
+        return cls(view, title, path, notices)
+
+    @property
+    def height(self) -> int:
+        return int(self.pixels.shape[0])
+
+    @property
+    def width(self) -> int:
+        return int(self.pixels.shape[1])
+
+    @property
+    def channels(self) -> int:
+        """Number of channels, alpha included; 1 for grey."""
+        return 1 if self.pixels.ndim == 2 else int(self.pixels.shape[2])
+
+    @property
+    def has_alpha(self) -> bool:
+        return self.channels in (2, 4)
+
+    @property
+    def is_grey(self) -> bool:
+        return self.channels <= 2
+
+    @property
+    def planes(self) -> NDArray[Any]:
+        """The pixels as (height, width, channels), also for grey images; a view."""
+        return self.pixels.reshape(self.height, self.width, self.channels)
+
+    @property
+    def mode(self) -> str:
+        """Colour model and depth in words, like ``RGBA, 16 bit``."""
+        model = {1: "grey", 2: "grey with alpha", 3: "RGB", 4: "RGBA"}[self.channels]
+        depth = {"uint8": "8 bit", "uint16": "16 bit", "float32": "32-bit float"}
+        return f"{model}, {depth[self.pixels.dtype.name]}"
+
+    def describe(self) -> str:
+        """Return ``title, 512×512, RGB, 8 bit``."""
+        return f"{self.title}, {self.width}×{self.height}, {self.mode}"
+
+    def renamed(self, title: str, path: Path | None = None) -> Image:
+        """Return the same pixels under another name."""
+        return replace(self, title=title, path=path)

@@ -1,0 +1,131 @@
+"""What to compute, frozen; and what came of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from app import filters
+from app.engine.image import Image
+from app.engine.timing import Stage
+from app.errors import InvalidParameter
+from app.filters.spec import Border, FilterSpec
+
+_ids = itertools.count(1)
+
+
+class Device(StrEnum):
+    """Where the user wants a filter to run."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    GPU = "gpu"
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A filter, an image and everything that decides the result.
+
+    Later changes in the window do not reach a request that was made; its result says what
+    it was made from. Use `Request.create`, which validates.
+
+    Attributes
+    ----------
+    level : str or None
+        Identifier of a level of the device, or None for the device's fastest.
+    grey : bool
+        Convert to greyscale first (ITU-R 601).
+    id : int
+        Increases with each request; later ones win.
+    """
+
+    image: Image
+    filter: FilterSpec
+    parameters: Mapping[str, Any]
+    border: Border = Border.REFLECT
+    device: Device = Device.AUTO
+    level: str | None = None
+    grey: bool = False
+    id: int = field(default_factory=lambda: next(_ids))
+
+    @classmethod
+    def create(
+        cls,
+        image: Image,
+        filter_id: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        border: Border = Border.REFLECT,
+        device: Device = Device.AUTO,
+        level: str | None = None,
+        grey: bool = False,
+    ) -> Request:
+        """Return a checked request.
+
+        Raises
+        ------
+        InvalidParameter
+            For an unknown filter, a parameter out of range, a border that the filter does
+            not offer, or a ``valid`` border that would leave no pixel.
+        """
+        spec = filters.get(filter_id)
+        values = spec.validate(parameters or {})
+        if border not in spec.borders:
+            offered = ", ".join(spec.borders)
+            raise InvalidParameter(
+                f"{spec.name} has no border “{border}”.", f"Use one of {offered}."
+            )
+        side = 2 * spec.radius(values) + 1
+        if border is Border.VALID and side > min(image.width, image.height):
+            raise InvalidParameter(
+                f"The {side}×{side} neighbourhood does not fit into "
+                f"{image.width}×{image.height} pixels, so “valid” would leave nothing.",
+                "Choose a smaller mask or another border.",
+            )
+        return cls(image, spec, MappingProxyType(values), border, device, level, grey)
+
+    def describe(self) -> str:
+        """Return the settings in words, without device and level."""
+        text = self.filter.describe(self.parameters) + f", {self.border} border"
+        return text + ", in grey" if self.grey else text
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a request produced.
+
+    Attributes
+    ----------
+    device, level : str
+        Where it really ran (names of a backend and of one of its levels).
+    stages : tuple of Stage
+        In the order in which they happened.
+    notices : tuple of str
+        What the user should know, for example why Auto did not use the GPU.
+    """
+
+    request: Request
+    image: Image
+    device: str
+    level: str
+    stages: tuple[Stage, ...]
+    notices: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """Total of the counted stages: what the user waited, without compiling."""
+        return sum(stage.seconds for stage in self.stages if stage.counted)
+
+    @property
+    def megapixels_per_second(self) -> float:
+        """Input pixels (not samples) per second of `seconds`, in millions."""
+        pixels = self.request.image.width * self.request.image.height
+        return pixels / 1e6 / max(self.seconds, 1e-9)
+
+    def describe(self) -> str:
+        """Return the settings, device and level in words."""
+        return f"{self.request.describe()}, {self.device.upper()} {self.level}"

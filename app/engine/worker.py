@@ -1,0 +1,142 @@
+"""The one thread on which filters run, so that the window never waits."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from app.engine.backend import Backend
+from app.engine.control import CancelToken
+from app.engine.request import Request, Result
+from app.engine.run import execute
+from app.errors import AppError, Cancelled
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Started:
+    request: Request
+
+
+@dataclass(frozen=True)
+class Progressed:
+    request: Request
+    stage: str
+    fraction: float
+
+
+@dataclass(frozen=True)
+class Finished:
+    request: Request
+    result: Result
+
+
+@dataclass(frozen=True)
+class Failed:
+    """`error` is an `AppError` for what the user can mend; anything else is a bug."""
+
+    request: Request
+    error: Exception
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The request was cancelled, or a later one took its place."""
+
+    request: Request
+
+
+Event = Started | Progressed | Finished | Failed | Stopped
+
+
+class Worker:
+    """Runs requests one after the other; a new one replaces those that are not done.
+
+    Parameters
+    ----------
+    backends : mapping
+        Backends by id; used and closed on the worker's thread only.
+    listener : callable
+        Called with each `Event` on the worker's thread. Of a request that was replaced or
+        cancelled only `Stopped` arrives: its result is dropped even if it was complete.
+    """
+
+    def __init__(self, backends: Mapping[str, Backend], listener: Callable[[Event], None]) -> None:
+        self._backends = backends
+        self._listener = listener
+        self._condition = threading.Condition()
+        self._pending: Request | None = None
+        self._token: CancelToken | None = None
+        self._closing = False
+        self._thread = threading.Thread(target=self._loop, name="kernelscope-worker")
+        self._thread.start()
+
+    def submit(self, request: Request) -> None:
+        """Run `request` as soon as possible, in place of whatever is running or waiting."""
+        with self._condition:
+            if self._closing:
+                raise RuntimeError("the worker is closed")
+            replaced, self._pending = self._pending, request
+            if self._token is not None:
+                self._token.cancel()
+            self._condition.notify()
+        if replaced is not None:
+            self._listener(Stopped(replaced))
+
+    def cancel(self) -> None:
+        """Stop what is running and forget what is waiting."""
+        with self._condition:
+            dropped, self._pending = self._pending, None
+            if self._token is not None:
+                self._token.cancel()
+        if dropped is not None:
+            self._listener(Stopped(dropped))
+
+    def close(self) -> None:
+        """Cancel, release the backends, and wait for the thread to end."""
+        with self._condition:
+            self._closing = True
+            self._condition.notify()
+        self.cancel()
+        self._thread.join()
+
+    def _loop(self) -> None:
+        while True:
+            with self._condition:
+                while self._pending is None and not self._closing:
+                    self._condition.wait()
+                if self._closing:
+                    break
+                request, self._pending = self._pending, None
+                assert request is not None
+                token = self._token = CancelToken()
+            event = self._run(request, token)
+            with self._condition:
+                self._token = None
+                if token.cancelled:
+                    event = Stopped(request)
+            self._listener(event)
+        for backend in self._backends.values():
+            backend.close()
+
+    def _run(self, request: Request, token: CancelToken) -> Event:
+        self._listener(Started(request))
+        try:
+            result = execute(
+                request,
+                self._backends,
+                token,
+                lambda stage, fraction: self._listener(Progressed(request, stage, fraction)),
+            )
+        except Cancelled:
+            return Stopped(request)
+        except AppError as error:
+            _logger.error("%s", error)
+            return Failed(request, error)
+        except Exception as error:  # a bug: the window shows the log and stays usable
+            _logger.exception("The filter failed")
+            return Failed(request, error)
+        return Finished(request, result)

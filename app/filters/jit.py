@@ -1,0 +1,92 @@
+"""CPU kernels: plain Python functions that Numba compiles when they are first needed.
+
+Importing a filter must not import Numba: the window lists all filters at start-up and has
+to be on screen well before anything is computed. `kernel` therefore only remembers the
+function; the compiler comes in when a backend asks for it, on the worker thread.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+_lock = threading.Lock()
+
+
+class Kernel:
+    """A function for Numba, compiled on first use and cached on disk.
+
+    A kernel may call other kernels. It runs without the GIL and must not allocate per
+    pixel. The disk cache lives in a folder named after the content of all filter modules,
+    because Numba itself would not notice a change in a kernel that another one calls.
+
+    Parameters
+    ----------
+    function : callable
+        Python function in the subset that Numba compiles.
+    fastmath : set of str
+        LLVM fast-math flags, for float kernels that gain from reordering sums.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], fastmath: frozenset[str] = frozenset()
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self._fastmath = fastmath
+        self._dispatcher: Any = None
+
+    @property
+    def dispatcher(self) -> Any:
+        """The Numba dispatcher; the first access imports Numba."""
+        with _lock:
+            if self._dispatcher is None:
+                self._dispatcher = _numba().njit(
+                    nogil=True, cache=True, fastmath=set(self._fastmath) or False
+                )(self.function)
+        return self._dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        """Numba's protocol for globals: lets one kernel call another."""
+        return _numba().types.Dispatcher(self.dispatcher)
+
+    def compile(self, *arguments: Any) -> None:
+        """Compile for the types of `arguments`, or load that from the disk cache."""
+        numba = _numba()
+        dispatcher = self.dispatcher
+        dispatcher.compile(tuple(numba.typeof(argument) for argument in arguments))
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.dispatcher(*arguments)
+
+
+def kernel(function: Callable[..., Any]) -> Kernel:
+    """Mark `function` as a CPU kernel (decorator)."""
+    return Kernel(function)
+
+
+@functools.cache
+def _numba() -> Any:
+    """Import Numba with its disk cache pointed at our own folder."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
+    import numba
+
+    return numba
+
+
+def cache_folder() -> Path:
+    """Return the folder of compiled kernels for exactly these sources."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    base = platformdirs.user_cache_path("kernelscope", appauthor=False)
+    return base / f"numba-{digest.hexdigest()[:16]}"

@@ -1,0 +1,441 @@
+"""What a filter declares about itself.
+
+A filter module has one `FilterSpec` called ``SPEC``. The window, the command line and the
+documentation are generated from it, so a parameter is written down exactly once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from app.filters.jit import Kernel
+
+Pixels = NDArray[Any]
+"""An image's samples: uint8, uint16 or float32."""
+
+Mask = tuple[tuple[float, ...], ...]
+"""A square convolution mask, row by row; integral weights are kept as ``int``."""
+
+
+class Border(StrEnum):
+    """How a filter treats the cells of its mask that fall outside the image."""
+
+    REFLECT = "reflect"
+    MIRROR = "mirror"
+    NEAREST = "nearest"
+    CONSTANT = "constant"
+    WRAP = "wrap"
+    VALID = "valid"
+    REDUCE = "reduce"
+
+    @property
+    def code(self) -> int:
+        """The number that stands for this border inside compiled kernels."""
+        return list(Border).index(self)
+
+    @property
+    def help(self) -> str:
+        """One line for tooltips and ``--help``."""
+        return _BORDER_HELP[self]
+
+
+_BORDER_HELP = {
+    Border.REFLECT: "mirrored, the edge pixel twice (d c b a | a b c d | d c b a)",
+    Border.MIRROR: "mirrored about the edge pixel (d c b | a b c d | c b a)",
+    Border.NEAREST: "the edge pixel goes on (a a a | a b c d | d d d)",
+    Border.CONSTANT: "zeros outside (0 0 0 | a b c d | 0 0 0)",
+    Border.WRAP: "the image repeats (b c d | a b c d | a b c)",
+    Border.VALID: "only where the mask fits: the result is smaller",
+    Border.REDUCE: "only the cells inside the image count; the divisor follows",
+}
+
+
+@dataclass(frozen=True)
+class Level:
+    """One way of computing a filter: how much of the hardware it may use."""
+
+    id: str
+    name: str
+    help: str
+
+
+SERIAL = Level("serial", "Serial", "One thread, plain loops: the baseline to compare with.")
+PARALLEL = Level("parallel", "Parallel", "All cores, vectorised: as fast as the CPU goes.")
+CPU_LEVELS = (SERIAL, PARALLEL)
+
+SINGLE_BLOCK = Level(
+    "single-block", "Single block", "One block of threads strides over the whole image."
+)
+GLOBAL = Level("global", "Global memory", "Many blocks; image and mask come from global memory.")
+CONSTANT = Level("constant", "Constant memory", "The mask sits in constant memory.")
+SHARED = Level(
+    "shared", "Shared memory", "Constant mask; each block keeps its image tile in shared memory."
+)
+TEXTURE = Level("texture", "Texture", "The image is read through a texture object.")
+TUNED = Level("tuned", "Tuned", "Whatever makes this filter fastest on the card.")
+GPU_LEVELS = (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A value the user can set; subclasses say of what kind.
+
+    Attributes
+    ----------
+    name : str
+        Python and command-line name (underscores become dashes in options).
+    label : str
+        Name in the window.
+    help : str
+        One sentence for the tooltip and ``--help``.
+    default : object
+        Value used when the user sets none.
+    unit : str
+        Unit shown behind the value, or empty.
+    """
+
+    name: str
+    label: str
+    help: str
+    default: Any
+    unit: str = ""
+
+    def validate(self, value: Any) -> Any:
+        """Return `value` in canonical form, or raise `InvalidParameter`."""
+        raise NotImplementedError
+
+    def parse(self, text: str) -> Any:
+        """Return the value that `text` (from a command line or a file) stands for."""
+        return self.validate(text)
+
+    def format(self, value: Any) -> str:
+        """Return the text that `parse` reads back as `value`."""
+        return str(value)
+
+    def _refuse(self, problem: str, way_out: str = "") -> InvalidParameter:
+        return InvalidParameter(f"{self.label}: {problem}.", way_out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntParameter(Parameter):
+    """A whole number in ``[minimum, maximum]``; the slider covers ``slider``."""
+
+    minimum: int
+    maximum: int
+    slider: tuple[int, int] | None = None
+    step: int = 1
+
+    def validate(self, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise self._refuse(f"{value!r} is not a whole number")
+        if not self.minimum <= value <= self.maximum:
+            raise self._refuse(f"{value} is out of range", f"Use {self.minimum} to {self.maximum}.")
+        return int(value)
+
+    def parse(self, text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise self._refuse(f"“{text}” is not a whole number") from None
+        return self.validate(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OddParameter(IntParameter):
+    """The side of a square mask: an odd number of pixels."""
+
+    unit: str = "px"
+    step: int = 2
+
+    def validate(self, value: Any) -> int:
+        number = super().validate(value)
+        if number % 2 == 0:
+            raise self._refuse(
+                f"{number} is even", f"A mask needs a centre: use {number - 1} or {number + 1}."
+            )
+        return number
+
+
+@dataclass(frozen=True, kw_only=True)
+class FloatParameter(Parameter):
+    """A finite real number in ``[minimum, maximum]``; the slider covers ``slider``."""
+
+    minimum: float
+    maximum: float
+    slider: tuple[float, float] | None = None
+    step: float = 0.1
+    decimals: int = 3
+
+    def validate(self, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            raise self._refuse(f"{value!r} is not a number")
+        number = float(value)
+        if not math.isfinite(number):
+            raise self._refuse(f"{number} is not a finite number")
+        if not self.minimum <= number <= self.maximum:
+            raise self._refuse(
+                f"{number:g} is out of range", f"Use {self.minimum:g} to {self.maximum:g}."
+            )
+        return number
+
+    def parse(self, text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise self._refuse(f"“{text}” is not a number") from None
+        return self.validate(value)
+
+    def format(self, value: Any) -> str:
+        return f"{value:g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoolParameter(Parameter):
+    """A switch."""
+
+    def validate(self, value: Any) -> bool:
+        if not isinstance(value, bool | np.bool_):
+            raise self._refuse(f"{value!r} is neither on nor off")
+        return bool(value)
+
+    def parse(self, text: str) -> bool:
+        if text.lower() in {"1", "true", "yes", "on"}:
+            return True
+        if text.lower() in {"0", "false", "no", "off"}:
+            return False
+        raise self._refuse(f"“{text}” is neither on nor off", "Use on or off.")
+
+    def format(self, value: Any) -> str:
+        return "on" if value else "off"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of the values of a `ChoiceParameter`."""
+
+    value: str
+    label: str
+    help: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceParameter(Parameter):
+    """One of a few named values."""
+
+    choices: tuple[Choice, ...]
+
+    def validate(self, value: Any) -> str:
+        values = [choice.value for choice in self.choices]
+        if value not in values:
+            raise self._refuse(f"there is no “{value}”", f"Use one of {', '.join(values)}.")
+        return str(value)
+
+
+@dataclass(frozen=True)
+class MaskPreset:
+    """A named way to fill a mask of any allowed size."""
+
+    name: str
+    fill: Callable[[int], Mask]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Other parameters of the filter that go with this mask (its divisor, say)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskParameter(Parameter):
+    """A square table of weights with an odd side."""
+
+    minimum: int
+    maximum: int
+    presets: tuple[MaskPreset, ...] = ()
+
+    def validate(self, value: Any) -> Mask:
+        rows = [list(row) for row in value]
+        size = len(rows)
+        for row in rows:
+            if len(row) != size:
+                raise self._refuse(
+                    f"the rows have {sorted({len(r) for r in rows})} cells in {size} rows",
+                    "Use as many cells in each row as there are rows.",
+                )
+        if size % 2 == 0:
+            raise self._refuse(f"{size}×{size} has no centre", "Use an odd number of rows.")
+        if not self.minimum <= size <= self.maximum:
+            raise self._refuse(
+                f"{size}×{size} is out of range",
+                f"Use {self.minimum}×{self.minimum} to {self.maximum}×{self.maximum}.",
+            )
+        return tuple(
+            tuple(self._cell(cell, y, x) for x, cell in enumerate(row))
+            for y, row in enumerate(rows)
+        )
+
+    def _cell(self, cell: Any, y: int, x: int) -> float:
+        try:
+            number = float(cell)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise self._refuse(f"row {y + 1}, column {x + 1} holds “{cell}”, which is not a number")
+        if abs(number) > 1e6:
+            raise self._refuse(
+                f"row {y + 1}, column {x + 1} holds {number:g}", "Use weights up to a million."
+            )
+        return int(number) if number.is_integer() else number
+
+    def parse(self, text: str) -> Mask:
+        """Read rows that are separated by ``;`` or line ends, cells by spaces, commas or tabs."""
+        lines = [line for line in text.replace(";", "\n").splitlines() if line.strip()]
+        if not lines:
+            raise self._refuse("it is empty", "Write rows like “1 2 1; 2 4 2; 1 2 1”.")
+        return self.validate([line.replace(",", " ").split() for line in lines])
+
+    def format(self, value: Any) -> str:
+        return "; ".join(" ".join(f"{cell:.10g}" for cell in row) for row in value)
+
+
+@dataclass(frozen=True)
+class FilterTask:
+    """What a filter gets to plan its work from.
+
+    Attributes
+    ----------
+    source : ndarray, shape (height, width, channels)
+        Input samples, C-contiguous and read-only; grey images have one channel.
+    output : ndarray, shape (height', width', channels)
+        Where the result goes, same dtype; smaller than `source` only for `Border.VALID`.
+        Every channel has to be written. An alpha channel is put back by the caller.
+    parameters : mapping
+        Validated values, one for each parameter of the filter.
+    border : Border
+        Treatment of the cells outside the image.
+    level : str
+        Identifier of the level to compute at.
+    """
+
+    source: Pixels
+    output: Pixels
+    parameters: Mapping[str, Any]
+    border: Border
+    level: str
+
+
+@dataclass(frozen=True)
+class CpuPass:
+    """One sweep over the output: ``kernel(*arguments, start, stop)`` for bands of rows.
+
+    The backend splits ``range(rows)`` into bands, runs them on one thread (*serial*) or on
+    all cores (*parallel*), and looks at the cancel token between bands. Bands may run in
+    any order, so a pass must not read what another band of the same pass writes.
+    """
+
+    kernel: Kernel
+    arguments: tuple[Any, ...]
+    rows: int
+
+
+def _no_check(parameters: Mapping[str, Any]) -> None:
+    """Accept every combination of parameters that are valid on their own."""
+
+
+def _same_channels(channels: int) -> int:
+    """Give the result as many channels as the source."""
+    return channels
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterSpec:
+    """A filter: what it is called, what can be set, and how it is computed.
+
+    Attributes
+    ----------
+    id : str
+        Name of the module, of the ``.cu`` file and of the test.
+    name, category, summary : str
+        Texts for menus and lists; `summary` is one sentence.
+    source : str
+        Where the method is described.
+    parameters : tuple of Parameter
+        In the order in which they are shown.
+    radius : callable
+        Maps validated parameters to the number of pixels needed on each side.
+    plan_cpu : callable
+        Maps a `FilterTask` to the passes that compute it.
+    borders : tuple of Border
+        The borders that make sense for the filter.
+    cpu_levels : tuple of Level
+        The levels that `plan_cpu` knows.
+    check : callable
+        Raises `InvalidParameter` for combinations of parameters that cannot work.
+    output_channels : callable
+        Maps the number of channels of the source to that of the result.
+    """
+
+    id: str
+    name: str
+    category: str
+    summary: str
+    source: str
+    parameters: tuple[Parameter, ...]
+    radius: Callable[[Mapping[str, Any]], int]
+    plan_cpu: Callable[[FilterTask], Sequence[CpuPass]]
+    borders: tuple[Border, ...] = tuple(Border)
+    cpu_levels: tuple[Level, ...] = CPU_LEVELS
+    check: Callable[[Mapping[str, Any]], None] = _no_check
+    output_channels: Callable[[int], int] = _same_channels
+
+    def output_shape(
+        self, shape: tuple[int, ...], parameters: Mapping[str, Any], border: Border
+    ) -> tuple[int, int, int]:
+        """Return the shape of the result for a source of `shape` (height, width, channels)."""
+        height, width, channels = shape
+        margin = 2 * self.radius(parameters) if border is Border.VALID else 0
+        return height - margin, width - margin, self.output_channels(channels)
+
+    def parameter(self, name: str) -> Parameter:
+        """Return the parameter called `name`, or raise `InvalidParameter`."""
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        names = ", ".join(parameter.name for parameter in self.parameters) or "none"
+        raise InvalidParameter(f"{self.name} has no parameter “{name}”.", f"It has: {names}.")
+
+    def defaults(self) -> dict[str, Any]:
+        """Return the default of every parameter."""
+        return {parameter.name: parameter.default for parameter in self.parameters}
+
+    def validate(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all parameters, `values` checked and the others at their defaults.
+
+        Raises
+        ------
+        InvalidParameter
+            For an unknown name, a value out of range, or values that do not go together.
+        """
+        validated = self.defaults()
+        for name, value in values.items():
+            validated[name] = self.parameter(name).validate(value)
+        self.check(validated)
+        return validated
+
+    def describe(self, values: Mapping[str, Any]) -> str:
+        """Return ``Median, mask size 5 px``-like text for labels and logs."""
+        parts = [self.name]
+        for parameter in self.parameters:
+            text = parameter.format(values[parameter.name])
+            if len(text) > 40:
+                text = text[:37] + "…"
+            parts.append(
+                f"{parameter.label.lower()} {text}{' ' * bool(parameter.unit)}{parameter.unit}"
+            )
+        return ", ".join(parts)
