@@ -54,5 +54,5 @@ class OutOfMemory(AppError):
     """The host or the device has too little memory for the request."""
 
 
-class Cancelled(Exception):  # noqa: N818 - control flow, not an error
+class Cancelled(Exception):
     """Raised inside a run when its `CancelToken` was set; never shown as a failure."""

@@ -22,7 +22,7 @@ def mean_serial_integer(
     for y in range(start, stop):
         for x in range(output.shape[1]):
             for c in range(channels):
-                total = 0
+                total = np.int64(0)
                 count = 0
                 for s in range(-radius, radius + 1):
                     yy = border_index(y + shift + s, height, border)
