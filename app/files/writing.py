@@ -109,7 +109,7 @@ def write_image(image: Image, path: str | Path, *, lossy: bool = False) -> Path:
     if losses and not lossy:
         keepers = " or ".join(other.format.name for other in _WRITERS if not other.losses(image))
         raise LossyFormat(
-            f"{path.name}: {writer.format.name} cannot keep the {' and '.join(losses)} of {image.title}.",
+            f"{path.name}: {writer.format.name} cannot keep {' and '.join(losses)}.",
             f"Save it as {keepers} to keep everything.",
         )
     try:
