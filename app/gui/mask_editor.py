@@ -413,10 +413,11 @@ class _Table(QTableWidget):
             self.paste_asked.emit()
         elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
             self.clear_asked.emit()
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self._go_down()
-        else:
+        elif event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             super().keyPressEvent(event)
+        elif self.state() != QAbstractItemView.State.EditingState:
+            # While editing, the key comes here as well, and then `closeEditor` moves.
+            self._go_down()
 
     def closeEditor(  # noqa: N802
         self, editor: QWidget, hint: QAbstractItemDelegate.EndEditHint
