@@ -279,12 +279,24 @@ def test_a_bad_mask_is_not_saved(editor: MaskEditor, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [3, 5, 7, 9, 31])
-def test_all_cells_are_in_view_up_to_seven(qtbot: QtBot, editor: MaskEditor, size: int) -> None:
+def test_up_to_seven_all_cells_are_in_view(qtbot: QtBot, editor: MaskEditor, size: int) -> None:
     editor.set_value(tuple((-1.2345,) * size for _ in range(size)))
-    editor.resize(editor.minimumSizeHint())
     table = table_of(editor)
-    qtbot.waitUntil(lambda: table.size() == table.sizeHint())
+    editor.resize(editor.minimumSizeHint())
+    qtbot.waitUntil(lambda: editor.size() == editor.minimumSizeHint())
     corner = table.visualItemRect(table.item(min(size, 7) - 1, min(size, 7) - 1)).bottomRight()
     assert table.viewport().rect().contains(corner - QPoint(1, 1))
     scrolls = table.horizontalScrollBar().maximum() > 0
     assert scrolls == (size > 7)
+
+
+def test_the_table_takes_the_room_that_long_weights_need(qtbot: QtBot, editor: MaskEditor) -> None:
+    editor.set_value(((-1.234,) * 7,) * 7)
+    table = table_of(editor)
+    editor.resize(editor.minimumSizeHint())
+    qtbot.waitUntil(lambda: table.width() < table.sizeHint().width())
+    narrow = table.columnWidth(0)
+    editor.resize(800, 400)
+    qtbot.waitUntil(lambda: table.columnWidth(0) > narrow)
+    assert table.columnWidth(0) > table.fontMetrics().horizontalAdvance("-1.234")
+    assert table.size() == table.maximumSize()
