@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import app
 from app import filters
 from app.engine.control import CancelToken
-from app.errors import AppError, ImageReadError, LossyFormat
+from app.errors import AppError, Cancelled, ImageReadError, LossyFormat
 from app.filters.spec import (
     CPU_LEVELS,
     Border,
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AppError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Cancelled):
         return 130
     except BrokenPipeError:
         # The reader has gone; give the interpreter's last flush somewhere to go.
