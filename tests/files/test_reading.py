@@ -136,6 +136,15 @@ class TestBmp:
         image = read_image(put("a.bmp", bmp(1, -2, 24, bytes([1, 2, 3, 0, 4, 5, 6, 0]))))
         np.testing.assert_array_equal(image.pixels, [[[3, 2, 1]], [[6, 5, 4]]])
 
+    def test_os2(self, put):
+        """The oldest header, with palette entries of three bytes."""
+        header = struct.pack("<IHHHH", 12, 3, 1, 1, 8)
+        table = bytes([10, 20, 30, 40, 50, 60]) + bytes(750)
+        offset = 14 + len(header) + len(table)
+        start = struct.pack("<2sIHHI", b"BM", offset + 4, 0, 0, offset)
+        image = read_image(put("a.bmp", start + header + table + bytes([1, 0, 1, 0])))
+        assert image.pixels.tolist() == [[[60, 50, 40], [30, 20, 10], [60, 50, 40]]]
+
     def test_alpha(self, put):
         header = struct.pack("<IiiHHIIiiII", 108, 1, 1, 1, 32, 3, 4, 0, 0, 0, 0)
         masks = struct.pack("<4I", 0xFF0000, 0xFF00, 0xFF, 0xFF000000) + bytes(52)
@@ -197,10 +206,25 @@ class TestPng:
         np.testing.assert_array_equal(image.pixels, np.eye(9, dtype=np.uint8) * 255)
         assert image.notices == ("Black and white (1 bit) converted to 8-bit grey.",)
 
-    def test_damaged_colour_profile(self, save, noise):
-        pixels = noise((*SHAPE, 3))
-        image = read_image(save("a.png", pixels, icc_profile=b"this is no profile"))
-        np.testing.assert_array_equal(image.pixels, pixels)
+    @pytest.mark.parametrize(
+        "chunk",
+        [
+            png_chunk(b"iCCP", b"x\0\0" + zlib.compress(b"no profile")),
+            png_chunk(b"gAMA", b"x"),
+            png_chunk(b"tEXt", b"title\0text")[:-1] + b"?",
+            png_chunk(b"eXIf", b"no EXIF"),
+        ],
+        ids=["iCCP", "gAMA", "checksum", "eXIf"],
+    )
+    def test_damage_beside_the_pixels_does_not_matter(self, put, chunk, capfd):
+        pixels = png_chunk(b"IDAT", zlib.compress(bytes([0, 1, 2, 3])))
+        data = png_header(1, 1) + chunk + pixels + png_chunk(b"IEND", b"")
+        assert read_image(put("a.png", data)).pixels.tolist() == [[[1, 2, 3]]]
+        assert capfd.readouterr() == ("", "")
+
+    def test_longer_than_libpng_allows(self, put):
+        with pytest.raises(ImageReadError, match="1000000 a side"):
+            read_image(put("a.png", png_header(1_000_001, 1)))
 
 
 class TestNetpbm:

@@ -214,7 +214,9 @@ class TestRefused:
         with pytest.raises(ImageWriteError, match="another place"):
             write_image(picture(noise(SHAPE)), tmp_path / name)
 
-    @pytest.mark.parametrize(("suffix", "side"), [(".webp", 16384), (".jpg", 65501)])
+    @pytest.mark.parametrize(
+        ("suffix", "side"), [(".webp", 16384), (".jpg", 65501), (".png", 1_000_001)]
+    )
     def test_too_long_for_the_format(self, tmp_path, suffix, side):
         with pytest.raises(ImageWriteError, match=rf"at most {side - 1} pixels a side"):
             write_image(picture(np.zeros((1, side), np.uint8)), tmp_path / f"a{suffix}")
