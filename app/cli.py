@@ -106,9 +106,22 @@ def _window(arguments: list[str]) -> int:
         raise ImageReadError(
             f"There is no file “{image}”.", f"Name a picture, or one of {', '.join(_COMMANDS)}."
         )
-    from app.gui import run
+    screen = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    if sys.platform == "linux" and not any(os.environ.get(name) for name in screen):
+        raise AppError(
+            "There is no screen to open the window on.",
+            f"Log in on one, or use the command line: {_PROGRAM} --help.",
+        )
+    try:
+        from app.gui import run
 
-    return run(image)
+        return run(image)
+    except ImportError as error:
+        if "PySide6" not in (error.name or ""):
+            raise
+        raise AppError(
+            f"Qt cannot be loaded: {error}.", "The README names the system libraries it needs."
+        ) from None
 
 
 # apply --------------------------------------------------------------------------------

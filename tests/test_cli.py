@@ -298,9 +298,32 @@ def test_anything_but_a_command_opens_the_window(
         (tmp_path / name).touch()
     opened: list[Path | None] = []
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
     monkeypatch.setattr("app.gui.run", lambda path: opened.append(path) or 7)
     assert main(arguments) == 7
     assert opened == [Path(arguments[0]) if arguments else None]
+
+
+def test_window_without_a_screen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    assert main([]) == 1
+    assert "no screen" in capsys.readouterr().err
+
+
+def test_window_without_the_libraries_of_qt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(path: Path | None) -> int:
+        raise ImportError("libEGL.so.1: cannot open shared object file", name="PySide6.QtGui")
+
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    monkeypatch.setattr("app.gui.run", run)
+    assert main([]) == 1
+    assert "libEGL.so.1" in capsys.readouterr().err
 
 
 def test_mistyped_command_opens_no_window(capsys: pytest.CaptureFixture[str]) -> None:
