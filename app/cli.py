@@ -452,15 +452,20 @@ def _bench(arguments: list[str]) -> int:
     for name, value in facts.items():
         print(f"{name}: {value}")
     print(f"\n{bench.LEGEND}\n\n{bench.table_head()}", flush=True)
-    rows = []
+    rows: list[bench.Row] = []
+
+    def save() -> None:
+        if options.out:
+            bench.save(options.out, settings, facts, rows)
+
+    save()  # Better now than after an hour if the file cannot be written.
     status = _StatusLine()
     with _open_backends() as backends, _interruptible() as token:
         for row in bench.measure(settings, backends, token, status.show):
             status.clear()
             rows.append(row)
             print(bench.format_row(row), flush=True)
-    if options.out:
-        bench.save(options.out, settings, facts, rows)
+            save()
     return 0
 
 

@@ -190,4 +190,6 @@ def test_unwritable_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         "--out",
     ]
     assert main([*arguments, str(tmp_path / "missing" / "bench.json")]) == 1
-    assert "error: " in capsys.readouterr().err
+    output = capsys.readouterr()
+    assert "error: " in output.err
+    assert "Greyscale" not in output.out
