@@ -6,7 +6,7 @@ import os
 import platform
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,6 @@ from app.engine.image import Image
 from app.engine.request import Request
 from app.engine.timing import Stopwatch
 from app.filters.spec import SERIAL, Border, CpuPass, FilterSpec, FilterTask, Level
-
-_FIRST_BAND = 16
-"""Rows of the first band of each thread; later bands are sized from its speed."""
 
 _BAND_SECONDS = 0.05
 """Aim for the duration of a band: a tenth of the time in which Cancel has to work."""
@@ -133,8 +130,9 @@ class CpuBackend:
 
         def work(report: bool) -> None:
             nonlocal next_row, finished_rows
-            band = _FIRST_BAND
-            most = max(_FIRST_BAND, -(-sweep.rows // (4 * threads)))
+            # How long a row takes is unknown until the first is done, and it may be long.
+            band = 1
+            most = -(-sweep.rows // (4 * threads))
             while not token.cancelled:
                 with lock:
                     start = next_row
@@ -150,12 +148,22 @@ class CpuBackend:
                 if report:
                     progress("compute", done + share * finished_rows / sweep.rows)
 
-        helpers = [self._executor().submit(work, False) for _ in range(threads - 1)]
+        def work_or_stop_all(report: bool) -> None:
+            nonlocal next_row
+            try:
+                work(report)
+            except BaseException:
+                with lock:
+                    next_row = sweep.rows
+                raise
+
+        helpers = [self._executor().submit(work_or_stop_all, False) for _ in range(threads - 1)]
         try:
-            work(True)
+            work_or_stop_all(True)
         finally:
-            for helper in helpers:
-                helper.result()
+            wait(helpers)
+        for helper in helpers:
+            helper.result()
         token.check()
 
     def _executor(self) -> ThreadPoolExecutor:

@@ -26,7 +26,7 @@ def execute(
     Parameters
     ----------
     backends : mapping
-        Backends by id; ``cpu`` is always there.
+        Backends by id, the fastest kind first; ``cpu`` is always there.
 
     Raises
     ------
@@ -69,11 +69,10 @@ def _choose(request: Request, backends: Mapping[str, Backend]) -> tuple[Backend,
                 "Choose CPU or Auto; “info” lists what a GPU needs.",
             )
         return backend, ()
-    if request.level is not None:
-        for backend in backends.values():
-            if backend.availability().available and any(
-                level.id == request.level for level in backend.levels(request.filter)
-            ):
+    for backend in backends.values():
+        if backend.availability().available:
+            levels = [level.id for level in backend.levels(request.filter)]
+            if request.level in levels or (request.level is None and levels):
                 return backend, ()
     return backends[Device.CPU.value], ()
 

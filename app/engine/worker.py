@@ -60,8 +60,9 @@ class Worker:
     backends : mapping
         Backends by id; used and closed on the worker's thread only.
     listener : callable
-        Called with each `Event` on the worker's thread. Of a request that was replaced or
-        cancelled only `Stopped` arrives: its result is dropped even if it was complete.
+        Called with each `Event` on the worker's thread; only `Stopped` for a request that
+        never started comes on the thread that replaced or cancelled it. A request that was
+        replaced or cancelled ends in `Stopped`: its result is dropped even if it was complete.
     """
 
     def __init__(self, backends: Mapping[str, Backend], listener: Callable[[Event], None]) -> None:

@@ -86,6 +86,12 @@ TUNED = Level("tuned", "Tuned", "Whatever makes this filter fastest on the card.
 GPU_LEVELS = (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)
 
 
+def _number_text(number: float) -> str:
+    """Return the shortest text that reads back as the same `number`."""
+    short = f"{number:g}"
+    return short if float(short) == number else repr(number)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
     """A value the user can set; subclasses say of what kind.
@@ -196,7 +202,7 @@ class FloatParameter(Parameter):
         return self.validate(value)
 
     def format(self, value: Any) -> str:
-        return f"{value:g}"
+        return _number_text(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,7 +308,7 @@ class MaskParameter(Parameter):
         return self.validate([line.replace(",", " ").split() for line in lines])
 
     def format(self, value: Any) -> str:
-        return "; ".join(" ".join(f"{cell:.10g}" for cell in row) for row in value)
+        return "; ".join(" ".join(map(_number_text, row)) for row in value)
 
 
 @dataclass(frozen=True)

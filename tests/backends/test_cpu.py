@@ -1,0 +1,164 @@
+"""The CPU backend: every row once, on as many threads as it may use, errors included."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.backends.cpu import CpuBackend, core_count
+from app.engine.control import CancelToken, Progress, no_progress
+from app.engine.image import Image
+from app.engine.request import Request
+from app.engine.timing import Stopwatch
+from app.errors import Cancelled
+from app.filters.spec import PARALLEL, SERIAL, Border, CpuPass, FilterSpec, FilterTask, Level
+
+
+class Recorder:
+    """Stands in for a compiled kernel: counts how often each row is computed."""
+
+    def __init__(self, rows: int, fail_at: int | None = None) -> None:
+        self.counts = np.zeros(rows, int)
+        self.bands: list[tuple[int, int]] = []
+        self.threads: set[str] = set()
+        self.fail_at = fail_at
+        self._lock = threading.Lock()
+
+    def compile(self, *arguments: Any) -> None:
+        assert not self.counts.any()
+
+    def __call__(self, start: int, stop: int) -> None:
+        with self._lock:
+            self.counts[start:stop] += 1
+            self.bands.append((start, stop))
+            self.threads.add(threading.current_thread().name)
+        if self.fail_at is not None and start <= self.fail_at < stop:
+            raise ZeroDivisionError("in a band")
+
+
+@pytest.fixture
+def backend() -> Iterator[CpuBackend]:
+    backend = CpuBackend(threads=3)
+    yield backend
+    backend.close()
+
+
+def run(
+    backend: CpuBackend,
+    passes: Sequence[Recorder],
+    level: Level = PARALLEL,
+    token: CancelToken | None = None,
+    progress: Progress = no_progress,
+) -> Image:
+    def plan(task: FilterTask) -> list[CpuPass]:
+        assert not task.source.flags.writeable
+        assert task.source.flags.c_contiguous
+        task.output[:] = 7
+        return [CpuPass(kernel, (), len(kernel.counts)) for kernel in passes]  # type: ignore[arg-type]
+
+    spec = FilterSpec(
+        id="fake",
+        name="Fake",
+        category="",
+        summary="",
+        source="",
+        parameters=(),
+        radius=lambda parameters: 1,
+        plan_cpu=plan,
+    )
+    pixels = np.arange(4 * 5 * 2, dtype=np.uint8).reshape(4, 5, 2)
+    request = Request(Image.from_array(pixels), spec, {}, Border.VALID)
+    return backend.run(request, level, Stopwatch(), token or CancelToken(), progress)
+
+
+@pytest.mark.parametrize("level", [SERIAL, PARALLEL])
+@pytest.mark.parametrize("rows", [1, 2, 7, 1000])
+def test_every_row_of_every_pass_is_computed_once(backend, level: Level, rows: int) -> None:
+    passes = [Recorder(rows), Recorder(3)]
+    run(backend, passes, level)
+    for kernel in passes:
+        assert (kernel.counts == 1).all()
+
+
+def test_serial_is_one_thread(backend) -> None:
+    kernel = Recorder(500)
+    run(backend, [kernel], SERIAL)
+    assert kernel.threads == {threading.current_thread().name}
+
+
+def test_parallel_uses_its_threads_at_the_same_time(backend) -> None:
+    barrier = threading.Barrier(3, timeout=10)
+    kernel = Recorder(3)
+    record = kernel.__call__
+
+    class Meeting(Recorder):
+        def __call__(self, start: int, stop: int) -> None:
+            barrier.wait()
+            record(start, stop)
+
+    run(backend, [Meeting(3)])
+    assert len(kernel.threads) == 3
+
+
+def test_the_first_band_is_one_row(backend) -> None:
+    """Nobody knows yet how long a row takes, and Cancel waits for it."""
+    kernel = Recorder(1000)
+    run(backend, [kernel], SERIAL)
+    assert kernel.bands[0] == (0, 1)
+    assert len(kernel.bands) < 100
+
+
+def test_alpha_is_put_back_cropped(backend) -> None:
+    image = run(backend, [Recorder(2)])
+    assert image.pixels.shape == (2, 3, 2)
+    assert (image.pixels[:, :, 0] == 7).all()
+    expected = np.arange(40).reshape(4, 5, 2)[1:-1, 1:-1, 1]
+    np.testing.assert_array_equal(image.pixels[:, :, 1], expected)
+
+
+@pytest.mark.parametrize("row", [0, 1, 900])
+def test_an_error_in_a_band_ends_the_run(backend, row: int) -> None:
+    kernel = Recorder(100_000, fail_at=row)
+    with pytest.raises(ZeroDivisionError, match="in a band"):
+        run(backend, [kernel])
+    assert kernel.counts.sum() < 100_000
+    run(backend, [Recorder(10)])
+
+
+def test_progress_grows_to_the_end_over_all_passes() -> None:
+    seen: list[tuple[str, float]] = []
+    backend = CpuBackend(threads=1)
+    run(backend, [Recorder(50), Recorder(9)], progress=lambda *event: seen.append(event))
+    assert seen[0] == ("compile", 0.0)
+    fractions = [fraction for stage, fraction in seen if stage == "compute"]
+    assert fractions == sorted(fractions)
+    assert 0.5 in fractions
+    assert fractions[-1] == pytest.approx(1)
+
+
+def test_cancelling_in_the_middle(backend) -> None:
+    token = CancelToken()
+    kernel = Recorder(10_000)
+    with pytest.raises(Cancelled):
+        run(backend, [kernel], SERIAL, token, lambda stage, done: done > 0.1 and token.cancel())
+    assert 0 < kernel.counts.sum() < 10_000
+
+
+def test_says_what_it_runs_on() -> None:
+    state = CpuBackend(threads=1).availability()
+    assert state.available
+    assert state.summary.endswith(", 1 core")
+    assert (
+        CpuBackend()
+        .availability()
+        .summary.endswith(f", {core_count()} core{'s' * (core_count() > 1)}")
+    )
+
+
+def test_closing_twice_is_fine(backend) -> None:
+    run(backend, [Recorder(5)])
+    backend.close()

@@ -1,0 +1,61 @@
+"""A backend that does what a test tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from app.engine.backend import Availability
+from app.engine.control import CancelToken, Progress
+from app.engine.image import Image
+from app.engine.request import Request
+from app.engine.timing import Stopwatch
+from app.filters.spec import CPU_LEVELS, FilterSpec, Level
+
+Body = Callable[[Request, CancelToken, Progress], None]
+
+
+class FakeBackend:
+    """Runs `body` and returns the image of the request as it is."""
+
+    def __init__(
+        self,
+        id: str = "cpu",
+        body: Body = lambda request, token, progress: None,
+        available: bool = True,
+        levels: tuple[Level, ...] = CPU_LEVELS,
+    ) -> None:
+        self.id = id
+        self.name = id.upper()
+        self.body = body
+        self.closed = 0
+        self._availability = Availability(available, f"fake {self.name}")
+        self._levels = levels
+
+    def availability(self) -> Availability:
+        return self._availability
+
+    def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
+        return self._levels
+
+    def run(
+        self,
+        request: Request,
+        level: Level,
+        stopwatch: Stopwatch,
+        token: CancelToken,
+        progress: Progress,
+    ) -> Image:
+        with stopwatch.stage("compute"):
+            self.body(request, token, progress)
+        return request.image
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def request(**options: Any) -> Request:
+    """Return a request for the mean of a small image."""
+    return Request.create(Image.from_array(np.zeros((4, 4), np.uint8)), "mean", **options)

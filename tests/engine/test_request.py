@@ -1,0 +1,91 @@
+"""Requests are checked when they are made and do not change afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app import filters
+from app.engine.image import Image
+from app.engine.request import Request, Result
+from app.engine.timing import Stage
+from app.errors import InvalidParameter
+from app.filters.spec import Border
+from tests.engine.fakes import request
+
+PICTURE = Image.from_array(np.zeros((5, 9), np.uint8), "p")
+
+
+def test_fills_in_defaults() -> None:
+    made = Request.create(PICTURE, "threshold-mean", {"size": 5})
+    assert made.filter is filters.get("threshold_mean")
+    assert dict(made.parameters) == {"size": 5, "threshold": 20.0}
+    assert made.border is Border.REFLECT
+
+
+def test_later_changes_do_not_reach_it() -> None:
+    parameters = {"size": 5}
+    made = Request.create(PICTURE, "mean", parameters)
+    parameters["size"] = 7
+    assert made.parameters["size"] == 5
+    with pytest.raises(TypeError):
+        made.parameters["size"] = 7  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        made.grey = True  # type: ignore[misc]
+
+
+def test_ids_increase() -> None:
+    assert request().id < request().id
+
+
+@pytest.mark.parametrize(
+    ("filter_id", "options", "message", "hint"),
+    [
+        ("blur", {}, "There is no filter “blur”.", "rotating-mask"),
+        ("mean", {"parameters": {"sise": 3}}, "Mean has no parameter “sise”.", "It has: size."),
+        ("mean", {"parameters": {"size": 4}}, "Mask size: 4 is even.", "use 3 or 5"),
+        ("mean", {"parameters": {"size": 101}}, "Mask size: 101 is out of range.", "3 to 99"),
+        (
+            "mean",
+            {"parameters": {"size": 7}, "border": Border.VALID},
+            "The 7×7 neighbourhood does not fit into 9×5 pixels, so “valid” would leave nothing.",
+            "Choose a smaller mask or another border.",
+        ),
+    ],
+)
+def test_refuses(filter_id: str, options: dict[str, Any], message: str, hint: str) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        Request.create(PICTURE, filter_id, **options)
+    assert caught.value.message == message
+    assert hint in caught.value.hint
+
+
+def test_refuses_a_border_that_the_filter_does_not_offer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(filters.get("mean").__dict__, "borders", (Border.WRAP, Border.MIRROR))
+    with pytest.raises(InvalidParameter) as caught:
+        Request.create(PICTURE, "mean", border=Border.REDUCE)
+    assert str(caught.value) == "Mean has no border “reduce”. Use one of wrap, mirror."
+
+
+def test_valid_may_leave_a_single_row() -> None:
+    Request.create(PICTURE, "mean", {"size": 5}, border=Border.VALID)
+
+
+def test_describes_itself() -> None:
+    made = Request.create(PICTURE, "mean", {"size": 5}, border=Border.WRAP, grey=True)
+    assert made.describe() == "Mean, mask size 5 px, wrap border, in grey"
+    result = Result(made, PICTURE, "cpu", "serial", ())
+    assert result.describe() == "Mean, mask size 5 px, wrap border, in grey, CPU serial"
+
+
+def test_compiling_is_in_no_total() -> None:
+    stages = (
+        Stage("compile", 100.0, counted=False),
+        Stage("compute", 2e-6),
+        Stage("convert", 1e-6),
+    )
+    result = Result(request(), PICTURE, "cpu", "serial", stages)
+    assert result.seconds == pytest.approx(3e-6)
+    assert result.megapixels_per_second == pytest.approx(16 / 3)

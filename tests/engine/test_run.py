@@ -1,0 +1,106 @@
+"""One request from start to end: which device, which level, what is reported."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from app.backends.cpu import CpuBackend
+from app.engine.control import CancelToken
+from app.engine.image import Image
+from app.engine.request import Device, Request
+from app.engine.run import execute
+from app.engine.timing import Stage, Stopwatch
+from app.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
+from app.filters.spec import GPU_LEVELS
+from tests.engine.fakes import FakeBackend, request
+
+
+def machine(gpu: bool, gpu_levels=GPU_LEVELS) -> dict[str, FakeBackend]:
+    """Return backends of a machine with or without a usable GPU."""
+    return {
+        "gpu": FakeBackend("gpu", available=gpu, levels=gpu_levels),
+        "cpu": FakeBackend("cpu"),
+    }
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_auto_takes_the_gpu_if_there_is_one(gpu: bool) -> None:
+    result = execute(request(device=Device.AUTO), machine(gpu))
+    assert (result.device, result.level) == (("gpu", "tuned") if gpu else ("cpu", "parallel"))
+
+
+def test_auto_takes_the_cpu_for_a_filter_that_the_gpu_lacks() -> None:
+    assert execute(request(device=Device.AUTO), machine(True, ())).device == "cpu"
+
+
+def test_auto_takes_the_device_that_has_the_level() -> None:
+    result = execute(request(device=Device.AUTO, level="serial"), machine(True))
+    assert (result.device, result.level) == ("cpu", "serial")
+
+
+def test_an_explicit_gpu_never_falls_back() -> None:
+    backends = machine(False)
+    with pytest.raises(DeviceUnavailable) as caught:
+        execute(request(device=Device.GPU), backends)
+    assert caught.value.message == "The GPU cannot be used: fake GPU"
+    with pytest.raises(DeviceUnavailable, match="no GPU backend"):
+        execute(request(device=Device.GPU), {"cpu": backends["cpu"]})
+
+
+@pytest.mark.parametrize("device", [Device.AUTO, Device.CPU])
+def test_an_unknown_level_is_refused(device: Device) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        execute(request(device=device, level="warp"), machine(True))
+    assert caught.value.message == "Mean has no level “warp” on the CPU."
+    assert caught.value.hint == "Use one of serial, parallel."
+
+
+def test_too_little_memory_is_told_as_such() -> None:
+    def body(*_: object) -> None:
+        raise MemoryError
+
+    with pytest.raises(OutOfMemory, match="untitled, 4×4, grey, 8 bit"):
+        execute(request(), {"cpu": FakeBackend(body=body)})
+
+
+def test_stages_come_in_order_and_compiling_is_not_counted() -> None:
+    backend = CpuBackend(threads=1)
+    result = execute(request(level="serial"), {"cpu": backend})
+    names = [stage.name for stage in result.stages]
+    assert names == ["prepare", "compile", "compute", "convert", "convert"]
+    assert [stage.name for stage in result.stages if not stage.counted] == ["compile"]
+
+
+def test_greyscale_comes_first() -> None:
+    pixels = np.random.default_rng(1).integers(0, 256, (6, 7, 4), np.uint8)
+    backends = {"cpu": CpuBackend(threads=1)}
+    image = Image.from_array(pixels)
+    grey = execute(Request.create(image, "greyscale"), backends).image
+    at_once = execute(Request.create(image, "mean", grey=True), backends).image
+    assert at_once.channels == 2
+    one_by_one = execute(Request.create(grey, "mean"), backends).image
+    np.testing.assert_array_equal(at_once.pixels, one_by_one.pixels)
+
+
+def test_a_token_that_is_set_stops_before_anything_is_computed() -> None:
+    token = CancelToken()
+    token.cancel()
+    assert token.cancelled
+    with pytest.raises(Cancelled):
+        execute(request(), {"cpu": CpuBackend(threads=1)}, token)
+
+
+def test_stopwatch_records_what_ends_well() -> None:
+    stopwatch = Stopwatch()
+    with stopwatch.stage("prepare"):
+        time.sleep(0.01)
+    with pytest.raises(Cancelled), stopwatch.stage("compute"):
+        raise Cancelled
+    stopwatch.add("kernel", 0.5, counted=False)
+    first, second = stopwatch.stages
+    assert first.name == "prepare"
+    assert 0.01 <= first.seconds < 1
+    assert second == Stage("kernel", 0.5, counted=False)

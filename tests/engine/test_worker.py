@@ -1,0 +1,214 @@
+"""The worker: one run at a time, the latest wins, nothing blocks and nothing is left behind."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from app.backends.cpu import CpuBackend
+from app.engine.control import CancelToken, Progress
+from app.engine.image import Image
+from app.engine.request import Device, Request
+from app.engine.worker import Event, Failed, Finished, Progressed, Started, Stopped, Worker
+from app.errors import InvalidParameter
+from tests.engine.fakes import FakeBackend, request
+
+
+class Listener:
+    """Keeps events in the order in which they arrive, and on which thread."""
+
+    def __init__(self) -> None:
+        self.events: queue.Queue[Event] = queue.Queue()
+        self.threads: set[str] = set()
+
+    def __call__(self, event: Event) -> None:
+        self.threads.add(threading.current_thread().name)
+        self.events.put(event)
+
+    def next(self, kind: type[Event], wanted: Request, seconds: float = 10) -> Event:
+        """Return the next event, which has to be of that kind and request."""
+        event = self.events.get(timeout=seconds)
+        assert isinstance(event, kind), event
+        assert event.request is wanted
+        return event
+
+
+def until_cancelled(request: Request, token: CancelToken, progress: Progress) -> None:
+    while True:
+        token.check()
+        time.sleep(0.001)
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
+
+
+@pytest.fixture
+def start(listener: Listener) -> Iterator[Callable[..., Worker]]:
+    """Return a function that starts a worker on fake or real backends; all are closed."""
+    workers = []
+
+    def start(backend: FakeBackend | CpuBackend) -> Worker:
+        workers.append(Worker({"cpu": backend}, listener))
+        return workers[-1]
+
+    yield start
+    for worker in workers:
+        worker.close()
+
+
+def test_events_come_in_order_on_the_thread_of_the_worker(start, listener) -> None:
+    def body(request: Request, token: CancelToken, progress: Progress) -> None:
+        for fraction in (0.25, 0.5):
+            progress("compute", fraction)
+
+    worker, wanted = start(FakeBackend(body=body)), request()
+    worker.submit(wanted)
+    listener.next(Started, wanted)
+    for fraction in (0.25, 0.5):
+        event = listener.next(Progressed, wanted)
+        assert (event.stage, event.fraction) == ("compute", fraction)
+    assert listener.next(Finished, wanted).result.request is wanted
+    assert listener.threads == {"kernelscope-worker"}
+
+
+def test_the_latest_request_wins(start, listener) -> None:
+    def body(request: Request, token: CancelToken, progress: Progress) -> None:
+        if request is not last:
+            until_cancelled(request, token, progress)
+
+    worker = start(FakeBackend(body=body))
+    first, second, last = request(), request(), request()
+    worker.submit(first)
+    listener.next(Started, first)
+    # Whether the second one is started before the third replaces it is up to the scheduler.
+    worker.submit(second)
+    worker.submit(last)
+    events = [listener.events.get(timeout=10)]
+    while not isinstance(events[-1], Finished):
+        events.append(listener.events.get(timeout=10))
+    stopped = {event.request for event in events if isinstance(event, Stopped)}
+    assert stopped == {first, second}
+    assert events[-1].request is last
+
+
+def test_a_complete_result_of_a_replaced_request_is_dropped(start, listener) -> None:
+    running, go_on = threading.Event(), threading.Event()
+
+    def body(request: Request, token: CancelToken, progress: Progress) -> None:
+        running.set()
+        assert go_on.wait(10)  # deaf to its token, as a compiled kernel is
+
+    worker = start(FakeBackend(body=body))
+    old, new = request(), request()
+    worker.submit(old)
+    assert running.wait(10)
+    worker.submit(new)
+    go_on.set()
+    listener.next(Started, old)
+    listener.next(Stopped, old)
+    listener.next(Started, new)
+    listener.next(Finished, new)
+
+
+@pytest.mark.parametrize("error", [InvalidParameter("Too large."), ZeroDivisionError("a bug")])
+def test_failures_are_told_and_the_worker_goes_on(start, listener, error, caplog) -> None:
+    faults = iter([error])
+
+    def body(*_: object) -> None:
+        for fault in faults:
+            raise fault
+
+    worker, bad, good = start(FakeBackend(body=body)), request(), request()
+    worker.submit(bad)
+    listener.next(Started, bad)
+    assert listener.next(Failed, bad).error is error
+    # A bug is logged with its traceback, for the console.
+    record = caplog.records[-1]
+    assert record.levelname == "ERROR"
+    assert bool(record.exc_info) == isinstance(error, ZeroDivisionError)
+    worker.submit(good)
+    listener.next(Started, good)
+    listener.next(Finished, good)
+
+
+def test_an_error_of_a_cancelled_request_is_not_told(start, listener) -> None:
+    def body(request: Request, token: CancelToken, progress: Progress) -> None:
+        while not token.cancelled:
+            time.sleep(0.001)
+        raise ZeroDivisionError
+
+    worker, wanted = start(FakeBackend(body=body)), request()
+    worker.submit(wanted)
+    listener.next(Started, wanted)
+    worker.cancel()
+    listener.next(Stopped, wanted)
+
+
+def test_cancelling_an_idle_worker_does_nothing(start, listener) -> None:
+    worker, wanted = start(FakeBackend()), request()
+    worker.cancel()
+    worker.submit(wanted)
+    listener.next(Started, wanted)
+    listener.next(Finished, wanted)
+    worker.cancel()
+    assert listener.events.empty()
+
+
+def test_a_long_run_on_a_big_image_stops_within_a_second(start, listener) -> None:
+    pixels = np.zeros((4096, 4096, 3), np.uint8)
+    # The slowest that there is: tenths of a second for a row, many minutes for the image.
+    wanted = Request.create(
+        Image.from_array(pixels), "mean", {"size": 99}, device=Device.CPU, level="serial"
+    )
+    worker = start(CpuBackend())
+    worker.submit(wanted)
+    listener.next(Started, wanted)
+    while listener.next(Progressed, wanted, seconds=120).stage != "compute":
+        pass  # compiling
+    begin = time.monotonic()
+    worker.cancel()
+    while isinstance(event := listener.events.get(timeout=10), Progressed):
+        pass
+    assert time.monotonic() - begin < 1
+    assert isinstance(event, Stopped)
+
+
+def test_closing_stops_what_runs_and_closes_the_backends(listener) -> None:
+    backend = FakeBackend(body=until_cancelled)
+    worker, wanted = Worker({"cpu": backend}, listener), request()
+    worker.submit(wanted)
+    listener.next(Started, wanted)
+    begin = time.monotonic()
+    worker.close()
+    assert time.monotonic() - begin < 1
+    listener.next(Stopped, wanted)
+    assert backend.closed == 1
+    assert "kernelscope-worker" not in [thread.name for thread in threading.enumerate()]
+    with pytest.raises(RuntimeError, match="closed"):
+        worker.submit(request())
+    worker.close()
+    assert backend.closed == 1
+
+
+def test_every_request_ends_in_exactly_one_event(start, listener) -> None:
+    worker = start(FakeBackend(body=lambda request, token, progress: time.sleep(0.0005)))
+    requests = [request() for _ in range(200)]
+    for number, wanted in enumerate(requests):
+        worker.submit(wanted)
+        if number % 7 == 0:
+            worker.cancel()
+        if number % 5 == 0:
+            time.sleep(0.001)
+    worker.close()
+    ended = [event.request.id for event in listener.events.queue if not isinstance(event, Started)]
+    assert sorted(ended) == [wanted.id for wanted in requests]
+    started = [event.request.id for event in listener.events.queue if isinstance(event, Started)]
+    assert all(before < after for before, after in itertools.pairwise(started))

@@ -1,0 +1,229 @@
+"""Parameters: what is accepted, what is refused with which words, and text round trips."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app import filters
+from app.errors import InvalidParameter
+from app.filters.spec import (
+    BoolParameter,
+    Border,
+    Choice,
+    ChoiceParameter,
+    FilterSpec,
+    FloatParameter,
+    IntParameter,
+    MaskParameter,
+    OddParameter,
+    Parameter,
+)
+
+TEXTS = {"name": "value", "label": "Value", "help": "A value."}
+INT = IntParameter(**TEXTS, default=1, minimum=-5, maximum=100)
+ODD = OddParameter(**TEXTS, default=3, minimum=3, maximum=99)
+FLOAT = FloatParameter(**TEXTS, default=0.5, minimum=-1e6, maximum=1e6)
+BOOL = BoolParameter(**TEXTS, default=False)
+CHOICE = ChoiceParameter(**TEXTS, default="a", choices=(Choice("a", "A"), Choice("b", "B")))
+MASK = MaskParameter(**TEXTS, default=((1,) * 3,) * 3, minimum=3, maximum=9)
+
+without_deadline = settings(deadline=None, max_examples=200)
+cells = st.one_of(
+    st.integers(-(10**6), 10**6), st.floats(-1e6, 1e6).filter(lambda x: not x.is_integer())
+)
+masks = st.sampled_from([3, 5, 9]).flatmap(
+    lambda size: st.lists(
+        st.lists(cells, min_size=size, max_size=size), min_size=size, max_size=size
+    )
+)
+
+
+@without_deadline
+@given(
+    st.one_of(
+        st.tuples(st.just(INT), st.integers(-5, 100)),
+        st.tuples(st.just(ODD), st.integers(1, 49).map(lambda k: 2 * k + 1)),
+        st.tuples(st.just(FLOAT), st.floats(-1e6, 1e6)),
+        st.tuples(st.just(BOOL), st.booleans()),
+        st.tuples(st.just(CHOICE), st.sampled_from(["a", "b"])),
+        st.tuples(st.just(MASK), masks),
+    )
+)
+def test_text_reads_back_as_the_same_value(pair: tuple[Parameter, Any]) -> None:
+    parameter, raw = pair
+    value = parameter.validate(raw)
+    again = parameter.parse(parameter.format(value))
+    assert again == value
+    assert type(again) is type(value)
+    assert parameter.validate(value) == value
+
+
+@without_deadline
+@given(st.sampled_from([INT, ODD, FLOAT, BOOL, CHOICE, MASK]), st.text(max_size=30))
+def test_any_text_is_read_or_refused(parameter: Parameter, text: str) -> None:
+    try:
+        value = parameter.parse(text)
+    except InvalidParameter:
+        return
+    assert parameter.validate(value) == value
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "message"),
+    [
+        (INT, 101, "Value: 101 is out of range. Use -5 to 100."),
+        (INT, 1.0, "Value: 1.0 is not a whole number."),
+        (INT, True, "Value: True is not a whole number."),
+        (INT, "1", "Value: '1' is not a whole number."),
+        (ODD, 4, "Value: 4 is even. A mask needs a centre: use 3 or 5."),
+        (ODD, 1, "Value: 1 is out of range. Use 3 to 99."),
+        (FLOAT, math.nan, "Value: nan is not a finite number."),
+        (FLOAT, math.inf, "Value: inf is not a finite number."),
+        (FLOAT, 2e6, "Value: 2e+06 is out of range. Use -1e+06 to 1e+06."),
+        (FLOAT, False, "Value: False is not a number."),
+        (FLOAT, None, "Value: None is not a number."),
+        (BOOL, 1, "Value: 1 is neither on nor off."),
+        (CHOICE, "c", "Value: there is no “c”. Use one of a, b."),
+        (
+            MASK,
+            [[1, 2], [1, 2, 3], [1, 2, 3]],
+            "Value: the rows have [2, 3] cells in 3 rows. "
+            "Use as many cells in each row as there are rows.",
+        ),
+        (MASK, np.ones((4, 4)), "Value: 4×4 has no centre. Use an odd number of rows."),
+        (MASK, np.ones((11, 11)), "Value: 11×11 is out of range. Use 3×3 to 9×9."),
+        (
+            MASK,
+            [[1, 2, 3], [4, "x", 6], [7, 8, 9]],
+            "Value: row 2, column 2 holds “x”, which is not a number.",
+        ),
+        (
+            MASK,
+            [[1, 2, 3], [4, 5, 6], [7, 8, math.nan]],
+            "Value: row 3, column 3 holds “nan”, which is not a number.",
+        ),
+        (
+            MASK,
+            [[1e7, 2, 3], [4, 5, 6], [7, 8, 9]],
+            "Value: row 1, column 1 holds 1e+07. Use weights up to a million.",
+        ),
+    ],
+)
+def test_refuses_with_the_cause(parameter: Parameter, value: Any, message: str) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        parameter.validate(value)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("parameter", "text", "message"),
+    [
+        (INT, "two", "Value: “two” is not a whole number."),
+        (INT, "1.5", "Value: “1.5” is not a whole number."),
+        (FLOAT, "1,5", "Value: “1,5” is not a number."),
+        (BOOL, "maybe", "Value: “maybe” is neither on nor off. Use on or off."),
+        (MASK, " ; ", "Value: it is empty. Write rows like “1 2 1; 2 4 2; 1 2 1”."),
+    ],
+)
+def test_refuses_text_with_the_cause(parameter: Parameter, text: str, message: str) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        parameter.parse(text)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "text", ["1 2 1; 2 4 2; 1 2 1", "1,2,1\n2,4,2\n\n1,2,1\n", "1\t2\t1\r\n2 4 2;1, 2, 1;"]
+)
+def test_masks_are_read_however_they_are_separated(text: str) -> None:
+    value = MASK.parse(text)
+    assert value == ((1, 2, 1), (2, 4, 2), (1, 2, 1))
+    assert all(type(cell) is int for row in value for cell in row)
+
+
+@pytest.mark.parametrize("number", [np.int64(5), np.uint8(5), 5])
+def test_numpy_numbers_become_plain_ones(number: Any) -> None:
+    assert type(INT.validate(number)) is int
+    assert type(FLOAT.validate(number)) is float
+
+
+@pytest.mark.parametrize("text", ["on", "TRUE", "Yes", "1"])
+def test_ways_to_say_on(text: str) -> None:
+    assert BOOL.parse(text) is True
+    assert BOOL.format(True) == "on"
+
+
+def spec(**changes: Any) -> FilterSpec:
+    settings: dict[str, Any] = {
+        "id": "fake",
+        "name": "Fake",
+        "category": "",
+        "summary": "",
+        "source": "",
+        "parameters": (
+            OddParameter(name="size", label="Mask size", help="", default=3, minimum=3, maximum=9),
+            FloatParameter(name="sigma", label="Sigma", help="", default=1, minimum=0, maximum=9),
+        ),
+        "radius": lambda parameters: parameters["size"] // 2,
+        "plan_cpu": lambda task: [],
+    }
+    return FilterSpec(**settings | changes)
+
+
+def test_validate_fills_in_defaults_and_checks_them_together() -> None:
+    def check(parameters: Any) -> None:
+        if parameters["sigma"] > parameters["size"]:
+            raise InvalidParameter("Sigma is larger than the mask.")
+
+    filter_spec = spec(check=check)
+    assert filter_spec.validate({"size": 5}) == {"size": 5, "sigma": 1}
+    with pytest.raises(InvalidParameter, match="larger than the mask"):
+        filter_spec.validate({"sigma": 4.0})
+    with pytest.raises(InvalidParameter, match="4 is even"):
+        filter_spec.validate({"size": 4})
+    with pytest.raises(InvalidParameter) as caught:
+        filter_spec.validate({"width": 4})
+    assert str(caught.value) == "Fake has no parameter “width”. It has: size, sigma."
+    with pytest.raises(InvalidParameter, match="It has: none"):
+        spec(parameters=()).validate({"width": 4})
+
+
+def test_only_valid_makes_the_result_smaller() -> None:
+    filter_spec = spec(output_channels=lambda channels: 1)
+    for border in Border:
+        expected = (6, 16, 1) if border is Border.VALID else (10, 20, 1)
+        assert filter_spec.output_shape((10, 20, 3), {"size": 5}, border) == expected
+
+
+def test_descriptions_are_short() -> None:
+    assert spec().describe({"size": 5, "sigma": 0.5}) == "Fake, mask size 5 px, sigma 0.5"
+    text = spec(parameters=(MASK,)).describe({"value": ((0.25,) * 9,) * 9})
+    assert text.endswith("…")
+    assert len(text) < 60
+
+
+def test_borders_have_codes_and_help() -> None:
+    assert [border.code for border in Border] == list(range(7))
+    assert len({border.help for border in Border}) == 7
+
+
+def test_filters_are_found_with_dashes_too() -> None:
+    assert filters.get("rotating-mask") is filters.get("rotating_mask")
+    names = [found.name for found in filters.discover().values()]
+    assert names == sorted(names)
+
+
+@pytest.mark.parametrize("found", filters.discover().values(), ids=lambda found: found.id)
+def test_every_filter_is_fully_described(found: FilterSpec) -> None:
+    assert found.summary.endswith(".")
+    assert all((found.name, found.category, found.source))
+    assert found.validate(found.defaults()) == found.defaults()
+    assert len({parameter.name for parameter in found.parameters}) == len(found.parameters)
+    for parameter in found.parameters:
+        assert parameter.help.endswith(".")
+        assert parameter.parse(parameter.format(parameter.default)) == parameter.default
