@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -49,7 +50,7 @@ class Kernel:
         with _lock:
             if self._dispatcher is None:
                 self._dispatcher = _numba().njit(
-                    nogil=True, cache=True, fastmath=set(self._fastmath) or False
+                    nogil=True, cache=_can_cache(), fastmath=set(self._fastmath) or False
                 )(self.function)
         return self._dispatcher
 
@@ -80,6 +81,18 @@ def _numba() -> Any:
     import numba
 
     return numba
+
+
+@functools.cache
+def _can_cache() -> bool:
+    """Tell whether the cache can be written; Numba would fail, or use other folders."""
+    folder = Path(os.environ["NUMBA_CACHE_DIR"])
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def cache_folder() -> Path:

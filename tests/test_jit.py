@@ -1,0 +1,107 @@
+"""Kernels compile late, into a cache of their own that follows the sources."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import app
+from app.filters import jit
+
+RUN_FILTER = """
+import numpy as np
+from app.filters import get
+from app.filters.spec import Border, FilterTask
+source, output = np.ones((4, 4, 1), np.uint8), np.zeros((4, 4, 1), np.uint8)
+task = FilterTask(source, output, {}, Border.REFLECT, "serial")
+for sweep in get("rotating_mask").plan_cpu(task):
+    sweep.kernel(*sweep.arguments, 0, sweep.rows)
+assert (output == 1).all()
+"""
+
+
+def python(code: str, **environment: str) -> None:
+    """Run `code` in a fresh interpreter, in which it must not fail."""
+    settings = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=settings | environment,
+        cwd=Path(app.__file__).parents[1],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_listing_the_filters_does_not_import_the_compiler() -> None:
+    python(
+        "import sys; from app import filters; from app.backends import create_backends;"
+        "assert filters.discover(); create_backends();"
+        "assert 'numba' not in sys.modules"
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the cache folder is set the Linux way")
+def test_compiled_kernels_go_to_their_own_folder(tmp_path: Path) -> None:
+    python(RUN_FILTER, XDG_CACHE_HOME=str(tmp_path))
+    (folder,) = (tmp_path / "kernelscope").iterdir()
+    assert folder.name.startswith("numba-")
+    assert list(folder.rglob("rotating_mask*.nbc"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the cache folder is set the Linux way")
+def test_works_where_nothing_can_be_cached(tmp_path: Path) -> None:
+    """As in a container with a read-only file system; Numba by itself would fail there."""
+    blocked = tmp_path / "file"
+    blocked.touch()
+    no_cache = """
+from app.filters.borders import divide_round
+divide_round(1, 2)
+assert type(divide_round.dispatcher._cache).__name__ == "NullCache"
+"""
+    python(RUN_FILTER + no_cache, XDG_CACHE_HOME=str(blocked))
+
+
+def test_the_cache_folder_follows_the_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jit, "__file__", str(tmp_path / "jit.py"))
+    source = tmp_path / "mean.py"
+    source.write_text("a = 1")
+    before = jit.cache_folder()
+    assert jit.cache_folder() == before
+    source.write_text("a = 2")
+    changed = jit.cache_folder()
+    assert changed != before
+    source.rename(tmp_path / "mode.py")
+    assert jit.cache_folder() not in (before, changed)
+
+
+def test_kernels_call_each_other_and_release_the_lock() -> None:
+    from app.filters.borders import divide_round
+
+    assert [divide_round(n, 2) for n in (-5, -3, -1, 1, 3, 5)] == [-2, -2, 0, 0, 2, 2]
+    assert divide_round(7, -2) == -4
+    assert divide_round.dispatcher.targetoptions["nogil"]
+    assert divide_round.__doc__
+
+
+def test_compiling_ahead_computes_nothing() -> None:
+    @jit.kernel
+    def fill(output, value):
+        output[:] = value
+
+    output = np.zeros(3)
+    fill.compile(output, 1.0)
+    assert not output.any()
+    assert len(fill.dispatcher.signatures) == 1
+    fill(output, 2.0)
+    assert (output == 2).all()
+    assert len(fill.dispatcher.signatures) == 1
