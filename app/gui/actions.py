@@ -134,6 +134,7 @@ class Actions:
         actions = {}
         for category, specs in by_category().items():
             submenu = menu.addMenu(category)
+            submenu.setObjectName(f"filters{category}Menu")
             for spec in specs:
                 entry = self._action(
                     f"filter{spec.id}",

@@ -70,7 +70,6 @@ class OddEditor(QWidget):
         _dress_box(self._box, parameter)
         self._box.valueChanged.connect(self._on_changed)
         row.addWidget(self._box)
-        self.setFocusProxy(self._box)
         self._mark()
 
     def value(self) -> int:

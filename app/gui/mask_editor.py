@@ -86,7 +86,6 @@ class MaskEditor(QWidget):
         self._table.copy_asked.connect(self.copy)
         self._table.paste_asked.connect(self.paste)
         self._table.clear_asked.connect(self._clear_cells)
-        self.setFocusProxy(self._table)
 
         self._size = QComboBox()
         self._size.setObjectName("maskSize")
@@ -430,6 +429,18 @@ class _Table(QTableWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         self._share_out()
         super().resizeEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        own = (QKeySequence.StandardKey.Copy, QKeySequence.StandardKey.Paste)
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.ShortcutOverride
+            and any(event.matches(key) for key in own)
+        ):
+            # Here these keys are the table's, although the window has shortcuts for them.
+            event.accept()
+            return True
+        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         if event.matches(QKeySequence.StandardKey.Copy):

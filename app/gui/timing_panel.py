@@ -6,8 +6,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QGuiApplication, QKeySequence, QPainter, QPalette, QResizeEvent
+from PySide6.QtCore import (
+    QEvent,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QRect,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import (
+    QAction,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QPainter,
+    QPalette,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -153,6 +170,7 @@ class TimingPanel(QWidget):
         column.addWidget(self._stages, 1)
 
         self._list = _tree("timingRuns", "The last runs", _COLUMNS)
+        self._list.installEventFilter(self)
         self._list.headerItem().setToolTip(_SPEED_UP, _SPEED_UP_HELP)
         self._list.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self._list.header().setStretchLastSection(False)
@@ -197,9 +215,6 @@ class TimingPanel(QWidget):
         action.setObjectName(f"{name}Action")
         action.setToolTip(tip)
         action.triggered.connect(slot)
-        if name == "timingCopy":
-            action.setShortcut(QKeySequence.StandardKey.Copy)
-            action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
         self._list.addAction(action)
         button = QToolButton()
         button.setObjectName(name)
@@ -330,10 +345,24 @@ class TimingPanel(QWidget):
         if event.type() == QEvent.Type.PaletteChange:
             self._show_run(self._selected())
 
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """In the list Ctrl+C copies it, although the window has a shortcut for that key."""
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
+            and event.matches(QKeySequence.StandardKey.Copy)
+        ):
+            event.accept()
+            if event.type() == QEvent.Type.KeyPress:
+                self.copy()
+            return True
+        return super().eventFilter(watched, event)
+
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """Stages stand beside the list where there is room, above it elsewhere."""
         super().resizeEvent(event)
-        wide = self.width() > 100 * self.fontMetrics().averageCharWidth()
+        enough = 75 * self.fontMetrics().averageCharWidth()
+        wide = self.width() > max(enough, self.height())
         self._splitter.setOrientation(
             Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical
         )

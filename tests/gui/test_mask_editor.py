@@ -201,6 +201,22 @@ def test_pasting_one_number_fills_the_selected_cells(qtbot: QtBot, editor: MaskE
     assert editor.value() == ((0.5, -1, 0), (0.5, 5, -1), (0.5, -1, 0))
 
 
+@pytest.mark.parametrize("key", [Qt.Key.Key_C, Qt.Key.Key_V])
+def test_the_window_does_not_take_the_keys_of_the_table(
+    qtbot: QtBot, editor: MaskEditor, key: Qt.Key
+) -> None:
+    QGuiApplication.clipboard().setText("1 2 3; 4 5 6; 7 8 9")
+    window_shortcut = QAction(editor)
+    window_shortcut.setShortcuts(["Ctrl+C", "Ctrl+V"])
+    editor.addAction(window_shortcut)
+    table_of(editor).setFocus()
+    with qtbot.assertNotEmitted(window_shortcut.triggered):
+        qtbot.keyClick(table_of(editor), key, Qt.KeyboardModifier.ControlModifier)
+    copied = "\t" in QGuiApplication.clipboard().text()
+    assert copied == (key == Qt.Key.Key_C)
+    assert (editor.value() == SHARPEN) == copied
+
+
 def open_error(editor: MaskEditor) -> str:
     """Return the message of the only error dialog, and close it."""
     (dialog,) = editor.findChildren(ErrorDialog)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QAbstractButton, QLabel, QTreeWidget
 from pytestqt.qtbot import QtBot
 
@@ -190,7 +190,11 @@ def test_copy_gives_the_whole_list(qtbot: QtBot, panel: TimingPanel) -> None:
     panel.add_result(result())
     tree = panel.findChild(QTreeWidget, "timingRuns")
     tree.setFocus()
-    panel.findChild(QAction, "timingCopyAction").trigger()
+    window_shortcut = QAction(panel)
+    window_shortcut.setShortcut(QKeySequence.StandardKey.Copy)
+    panel.addAction(window_shortcut)
+    with qtbot.assertNotEmitted(window_shortcut.triggered):
+        qtbot.keyClick(tree, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     lines = QGuiApplication.clipboard().text().splitlines()
     assert len(lines) == 3
     assert all(line.count("\t") == 7 for line in lines)
@@ -204,7 +208,7 @@ def test_no_time_at_all_is_no_crash(panel: TimingPanel) -> None:
 
 @pytest.mark.parametrize(
     ("width", "orientation"),
-    [(1200, Qt.Orientation.Horizontal), (320, Qt.Orientation.Vertical)],
+    [(1200, Qt.Orientation.Horizontal), (380, Qt.Orientation.Vertical)],
 )
 def test_it_fits_a_wide_and_a_narrow_place(
     qtbot: QtBot, panel: TimingPanel, width: int, orientation: Any

@@ -1,0 +1,238 @@
+"""What holds for every control of the window: a name, a tooltip, room, and the keyboard.
+
+The checks look at the whole window with each filter chosen, so that a new filter or panel is
+held to them without a line here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractScrollArea,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QDialog,
+    QDockWidget,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QPlainTextEdit,
+    QScrollBar,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app import filters
+from app.backends import create_backends
+from app.engine.backend import Availability
+from app.errors import AppError
+from app.gui.dialogs import AboutDialog, BugDialog, ErrorDialog
+from app.gui.gpu_dialog import GpuDialog
+from app.gui.main_window import MainWindow
+from app.gui.settings import Settings
+
+CONTROLS = (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QComboBox,
+    QLineEdit,
+    QPlainTextEdit,
+)
+FILTERS = list(filters.discover())
+
+
+@pytest.fixture
+def window(qtbot: QtBot, tmp_path: Path) -> Iterator[MainWindow]:
+    store = QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)
+    window = MainWindow(create_backends(), Settings(store))
+    qtbot.addWidget(window)
+    window.resize(1280, 800)
+    window.show()
+    qtbot.waitExposed(window)
+    for dock in window.findChildren(QDockWidget):
+        dock.show()
+    yield window
+    window.close()
+
+
+def is_internal(widget: QWidget) -> bool:
+    """Tell whether Qt made `widget` as a part of another control."""
+    if isinstance(widget, QScrollBar | QHeaderView) or widget.objectName().startswith("qt_"):
+        return True
+    parent = widget.parentWidget()
+    while parent is not None and not parent.isWindow():
+        if isinstance(parent, QAbstractSpinBox | QComboBox | QScrollBar | QHeaderView):
+            return True
+        parent = parent.parentWidget()
+    # The button in a table's corner, the arrows of a row of tabs, the extension of a toolbar.
+    owner = widget.parentWidget()
+    return isinstance(widget, QAbstractButton) and (
+        isinstance(owner, QAbstractItemView)
+        or (
+            (owner is not None and owner.metaObject().className() in ("QTabBar", "QToolBar"))
+            and not widget.actions()
+            and not widget.text()
+        )
+    )
+
+
+def controls(root: QWidget) -> list[QWidget]:
+    return [
+        widget
+        for widget in root.findChildren(QWidget)
+        if isinstance(widget, CONTROLS)
+        and not is_internal(widget)
+        and widget.isVisibleTo(root)
+        and widget.window() is root
+    ]
+
+
+def label_of(widget: QWidget) -> str:
+    return f"{type(widget).__name__} “{widget.objectName()}” in {widget.parent().objectName()!r}"
+
+
+def unnamed(root: QWidget) -> list[str]:
+    return [
+        label_of(widget)
+        for widget in controls(root)
+        if not widget.objectName() or not widget.accessibleName()
+    ]
+
+
+def used_twice(root: QWidget) -> list[str]:
+    names = Counter(
+        widget.objectName()
+        for widget in root.findChildren(QWidget)
+        if widget.objectName() and not is_internal(widget) and widget.isVisibleTo(root)
+    )
+    return [name for name, count in names.items() if count > 1]
+
+
+@pytest.mark.parametrize("filter_id", FILTERS)
+def test_every_control_has_names(window: MainWindow, filter_id: str) -> None:
+    window.panel.set_filter(filter_id)
+    assert len(controls(window)) > 10
+    assert unnamed(window) == []
+    assert used_twice(window) == []
+
+
+def test_every_action_has_a_name(window: MainWindow) -> None:
+    # One without a title is Qt's own, for entries that do not fit.
+    menus = [menu for menu in window.menuBar().findChildren(QMenu) if menu.title()]
+    assert [menu.title() for menu in menus if not menu.objectName()] == []
+    actions = [
+        action
+        for menu in menus
+        for action in menu.actions()
+        if not action.isSeparator() and action.menu() is None
+    ]
+    assert len(actions) > 20
+    assert [action.text() for action in actions if not action.objectName()] == []
+    names = Counter(action.objectName() for action in actions)
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("filter_id", FILTERS)
+def test_every_parameter_has_a_tooltip(window: MainWindow, filter_id: str) -> None:
+    window.panel.set_filter(filter_id)
+    for parameter in filters.get(filter_id).parameters:
+        editors = [
+            widget
+            for widget in window.panel.findChildren(QWidget, parameter.name)
+            if widget.isVisibleTo(window)
+        ]
+        assert [editor.toolTip() for editor in editors] == [parameter.help]
+
+
+def clipped(root: QWidget) -> list[str]:
+    """Return the texts that do not fit, or that stick out of the area they scroll in."""
+    found = []
+    for widget in root.findChildren(QWidget):
+        if not isinstance(widget, QLabel | QAbstractButton | QComboBox):
+            continue
+        if is_internal(widget) or not widget.isVisible() or widget.window() is not root:
+            continue
+        if isinstance(widget, QLabel) and not widget.text():
+            continue
+        if isinstance(widget, QLabel) and widget.wordWrap():
+            fits = widget.height() >= widget.heightForWidth(widget.width())
+        else:
+            hint = widget.minimumSizeHint()
+            fits = widget.width() >= hint.width() and widget.height() >= hint.height()
+        area = widget.parentWidget()
+        while area is not None and not isinstance(area.parentWidget(), QAbstractScrollArea):
+            area = area.parentWidget()
+        if area is not None and root.isAncestorOf(area):
+            left = widget.mapTo(area, widget.rect().topLeft()).x()
+            fits = fits and left >= 0 and left + widget.width() <= area.width()
+        if not fits:
+            found.append(f"{label_of(widget)}: {widget.size().toTuple()}")
+    return found
+
+
+@pytest.mark.parametrize("size", [(900, 600), (1280, 800)], ids=str)
+@pytest.mark.parametrize("filter_id", FILTERS)
+def test_no_text_is_clipped(
+    qtbot: QtBot, window: MainWindow, filter_id: str, size: tuple[int, int]
+) -> None:
+    window.panel.set_filter(filter_id)
+    window.resize(*size)
+    qtbot.wait(20)  # the layouts settle
+    assert window.size().toTuple() == size
+    assert clipped(window) == []
+
+
+@pytest.mark.parametrize("filter_id", FILTERS)
+def test_tab_reaches_every_control(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
+    window.panel.set_filter(filter_id)
+    window.activateWindow()
+    qtbot.wait(20)
+    wanted = {
+        widget
+        for widget in controls(window)
+        if widget.isVisible()
+        and widget.isEnabled()
+        and widget.focusProxy() is None
+        and widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+    }
+    window.findChild(QComboBox, "filter").setFocus()
+    reached = set()
+    for _ in range(200):
+        reached.add(QApplication.focusWidget())
+        qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+    assert [label_of(widget) for widget in wanted - reached] == []
+
+
+def dialogs() -> list[QDialog]:
+    missing = Availability(False, "No driver.", ("Run `nvidia-smi`.",))
+    return [
+        AboutDialog(),
+        ErrorDialog(AppError("It failed.", "Try again.")),
+        BugDialog(ValueError("x"), "log"),
+        GpuDialog(missing),
+    ]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_dialogs_have_names_and_room(qtbot: QtBot, number: int) -> None:
+    dialog = dialogs()[number]
+    qtbot.addWidget(dialog)
+    dialog.show()
+    qtbot.waitExposed(dialog)
+    assert dialog.objectName()
+    assert controls(dialog)
+    assert unnamed(dialog) == []
+    assert used_twice(dialog) == []
+    assert clipped(dialog) == []
