@@ -1,9 +1,10 @@
 """Times filters by level, beside OpenCV where it is installed.
 
-Rules: data are seeded noise; compiling and the runs that warm up are not counted; a time is the median of the repeats of the *compute* stage, which on the CPU is
-everything but allocating the output and wrapping it. OpenCV gets the same pixels, uses all
-its threads, and runs in turn with ours; its result is compared with ours first. Where a
-level would take too long, a smaller square of the same picture is used, and the row says so.
+Rules: data are seeded noise; compiling and the runs that warm up are not counted; a time is
+the median of the repeats of the *compute* stage, which on the CPU is everything but allocating
+the output and wrapping it. OpenCV gets the same pixels, uses all its threads, and runs in turn
+with ours; its result is compared with ours first. Where a level would take too long, a smaller
+picture is used, and the row says so.
 """
 
 from __future__ import annotations
