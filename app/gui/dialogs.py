@@ -77,6 +77,7 @@ def open_dialog(dialog: AnyDialog) -> AnyDialog:
     """Open `dialog` without waiting for it; it is deleted when it is closed."""
     _open.add(dialog)
     dialog.finished.connect(lambda: _open.discard(dialog))
+    dialog.destroyed.connect(lambda: _open.discard(dialog))  # with its parent, never finished
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
     return dialog

@@ -91,6 +91,16 @@ def test_a_closed_dialog_is_deleted(qtbot: QtBot, window: QWidget) -> None:
     qtbot.waitUntil(lambda: not window.findChildren(dialogs.AboutDialog))
 
 
+def test_a_dialog_goes_with_its_window(qtbot: QtBot) -> None:
+    window = QWidget()
+    dialogs.show_bug(window, failure(), "")
+    window.deleteLater()
+    qtbot.waitUntil(lambda: not dialogs._open)
+    again = dialogs.show_bug(None, failure(), "")
+    assert again.isVisible()
+    click(qtbot, again, "closeButton")
+
+
 def test_a_dialog_without_a_parent_stays(qtbot: QtBot) -> None:
     dialogs.show_error(None, AppError("Nothing to see."))
     (dialog,) = (w for w in QGuiApplication.topLevelWindows() if w.isVisible())
