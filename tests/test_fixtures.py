@@ -1,0 +1,52 @@
+"""The guards of conftest.py do stop what they are there to stop."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app.engine.backend import Availability
+from tests import conftest
+
+
+@pytest.fixture
+def gpu_test(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a stand-in for a test that needs a GPU, on a machine that has none."""
+    monkeypatch.setattr(conftest, "probe", lambda: Availability(False, "no driver"))
+    monkeypatch.delenv("REQUIRE_GPU", raising=False)
+    return SimpleNamespace(get_closest_marker=lambda name: name == "gpu" or None)
+
+
+def test_gpu_tests_are_skipped_without_one(gpu_test: Any) -> None:
+    with pytest.raises(pytest.skip.Exception, match="no driver"):
+        conftest.pytest_runtest_setup(gpu_test)
+
+
+def test_gpu_tests_fail_where_one_is_required(
+    gpu_test: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REQUIRE_GPU", "1")
+    with pytest.raises(pytest.fail.Exception, match="REQUIRE_GPU=1, but: no driver"):
+        conftest.pytest_runtest_setup(gpu_test)
+
+
+def test_gpu_tests_run_with_one(gpu_test: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conftest, "probe", lambda: Availability(True, "a card"))
+    conftest.pytest_runtest_setup(gpu_test)
+
+
+def test_a_leaked_thread_is_found() -> None:
+    guard = conftest.no_leaked_threads.__wrapped__()
+    next(guard)
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait, name="forgotten")
+    thread.start()
+    try:
+        with pytest.raises(pytest.fail.Exception, match="forgotten"):
+            next(guard)
+    finally:
+        end.set()
+        thread.join()
