@@ -281,7 +281,9 @@ def working_type(
     (m + 1/2) / 2**24 of each other. That cannot be below n = 2**23, less a little room.
     Float64 does all this for any mask whose weights are at most a million.
 
-    Integer samples and float weights may err by a level; half of one is left to float32.
+    Integer samples and float weights may err by a level. With g groups of taps, each sum is
+    rounded g times, each product and weight a few times more, each time by at most the
+    largest sum / 2**24; quotients less than a level apart are rounded to neighbours.
     """
     if dtype.kind == "f":
         return np.float64
@@ -292,8 +294,8 @@ def working_type(
     if weights.dtype.kind == "i":
         power_of_two = math.frexp(total)[0] == 0.5 and border is not Border.REDUCE
         return np.float32 if magnitude < 2 ** (24 if power_of_two else 23) - 2 else np.float64
-    error = magnitude / total * weights.size / 2**24
-    return np.float32 if error < 0.5 and border is not Border.REDUCE else np.float64
+    error = magnitude / total * (weights.size / _GROUP + 5) / 2**24
+    return np.float32 if error < 1 and border is not Border.REDUCE else np.float64
 
 
 def plan_correlation(
