@@ -96,13 +96,26 @@ class Worker:
         if dropped is not None:
             self._listener(Stopped(dropped))
 
-    def close(self) -> None:
-        """Cancel, release the backends, and wait for the thread to end."""
+    def close(self, timeout: float | None = None) -> bool:
+        """Cancel, let the thread release the backends, and wait for it to end.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait at most; without it, as long as it takes.
+
+        Returns
+        -------
+        bool
+            Whether the thread has ended. What it computes stops within a second, but a
+            kernel that is being compiled cannot be interrupted.
+        """
         with self._condition:
             self._closing = True
             self._condition.notify()
         self.cancel()
-        self._thread.join()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
 
     def _loop(self) -> None:
         while True:

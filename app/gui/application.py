@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -65,4 +66,11 @@ def run(path: Path | None = None) -> int:
     window.show()
     window.find_gpu()
     window.open_first(path)
-    return application.exec()
+    status = application.exec()
+    if threading.active_count() > 1:
+        # A kernel is being compiled, or a file hangs. Neither can be interrupted, and ending
+        # the interpreter under a compiler is not safe. What is worth keeping is on the disk.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    return status

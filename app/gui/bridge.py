@@ -46,10 +46,10 @@ class WorkerBridge(QObject):
         """Stop the request that is under way; `stopped` follows."""
         self._worker.cancel()
 
-    def close(self) -> None:
-        """Cancel and wait for the worker's thread to end."""
+    def close(self, timeout: float) -> None:
+        """Cancel and wait for the worker's thread to end, `timeout` seconds at most."""
         self._current = None
-        self._worker.close()
+        self._worker.close(timeout)
 
     def _deliver(self, event: Event) -> None:
         if event.request is not self._current:

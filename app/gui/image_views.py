@@ -17,7 +17,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QTransform,
 )
-from PySide6.QtWidgets import QLabel, QSizePolicy, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.engine.image import Image
 from app.gui import theme
@@ -148,6 +148,7 @@ class ImageView(QWidget):
         self._canvas.setAcceptDrops(False)  # the window takes them
         self._canvas.viewport().setAcceptDrops(False)
         self._canvas.setMinimumSize(120, 90)
+        self._canvas.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
         self._hint = QLabel(hint, self._canvas)
         self._hint.setObjectName(f"{name}Hint")
         self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -255,7 +256,7 @@ class ImageView(QWidget):
         self.resized.emit()
 
 
-class ImagePair(QSplitter):
+class ImagePair(QWidget):
     """Input on the left, output on the right, with one camera for both.
 
     Signals
@@ -270,19 +271,19 @@ class ImagePair(QSplitter):
     zoomed = Signal(float)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(Qt.Orientation.Horizontal, parent)
+        super().__init__(parent)
         self.setObjectName("images")
-        self.setChildrenCollapsible(False)
-        self.setHandleWidth(8)
         self.input = ImageView("input", "Input", "Open a picture (Ctrl+O) or drop one here", self)
         self.output = ImageView("output", "Output", "Press Run (F5)", self)
         self._views = (self.input, self.output)
         self._centre = QPointF()
         self._scale = 1.0
         self._fitted = True
-        for number, view in enumerate(self._views):
-            self.addWidget(view)
-            self.setStretchFactor(number, 1)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(8)
+        for view in self._views:
+            row.addWidget(view, 1)
             view.moved.connect(lambda view=view: self._follow(view))
             view.resized.connect(self._apply)
             view.hovered.connect(self._describe)

@@ -36,6 +36,9 @@ _logger = logging.getLogger(__name__)
 _STATE_VERSION = 1
 """Raised when docks or toolbars change, so that an old saved layout is not applied."""
 
+_PATIENCE = 2.0
+"""Seconds that closing waits for a run to stop; only a kernel being compiled takes longer."""
+
 _FIRST_SIZE = QSize(1280, 800)
 
 
@@ -53,7 +56,7 @@ class MainWindow(QMainWindow):
         self._availability: dict[str, Availability] = {}
         self._input: Image | None = None
         self._result: Result | None = None
-        self._warm = False
+        self._cold = False
 
         self.console = Console()  # first, so that it misses nothing
         self._background = Background(self)
@@ -62,10 +65,14 @@ class MainWindow(QMainWindow):
         self.panel = ParameterPanel(backends, settings)
         self.timing = TimingPanel()
         self._controls = QWidget()
+        right, bottom = (
+            Qt.DockWidgetArea.RightDockWidgetArea,
+            Qt.DockWidgetArea.BottomDockWidgetArea,
+        )
         self.docks = (
-            self._dock("controls", "Filter", self._controls, Qt.DockWidgetArea.RightDockWidgetArea),
-            self._dock("timing", "Timing", self.timing, Qt.DockWidgetArea.BottomDockWidgetArea),
-            self._dock("console", "Console", self.console, Qt.DockWidgetArea.BottomDockWidgetArea),
+            self._dock("controls", "Settings", self._controls, right),
+            self._dock("timing", "Timing", self.timing, bottom),
+            self._dock("console", "Console", self.console, bottom),
         )
         self.actions_ = Actions(self)
         self._run_bar = RunBar(self.actions_.run, self.actions_.cancel)
@@ -138,7 +145,8 @@ class MainWindow(QMainWindow):
         dialogs.show_bug(self, exception, self.console.text())
 
     def open_first(self, path: Path | None) -> None:
-        """Open `path`, or a sample picture so that Run has something to show."""
+        """Open `path`, or a sample picture; then compile what Run is going to need."""
+        self._cold = True
         self.pictures.open(path or SAMPLES[0].path)
 
     # --- building ---
@@ -190,7 +198,7 @@ class MainWindow(QMainWindow):
         self.pictures.told.connect(self._tell)
         self.pictures.broken.connect(self.report_bug)
         self.images.described.connect(self._pixel.setText)
-        self.images.zoomed.connect(lambda zoom: self._zoom.setText(f"{100 * zoom:.3g} %"))
+        self.images.zoomed.connect(lambda zoom: self._zoom.setText(f"{100 * zoom:.0f} %"))
         self.panel.filter_changed.connect(self.actions_.mark_filter)
         self.actions_.mark_filter(self.panel.filter_id)
         self.timing.resultActivated.connect(self.show_again)
@@ -239,17 +247,14 @@ class MainWindow(QMainWindow):
         self._background.start("show", work, show, failed)
 
     def _warm_up(self) -> None:
-        """Compile what is chosen, once after the start."""
-        if self._warm or self._input is None:
+        if not self._cold or self._input is None:
             return
-        self._warm = True
+        self._cold = False
         try:
             request = Request.create(self._input, **self.panel.arguments())
         except AppError:
             return  # Run will say so
-        self._background.start(
-            "warm-up", lambda: warm_up(request), lambda _: None, self._report, must_finish=True
-        )
+        self._background.start("warm-up", lambda: warm_up(request), lambda _: None, self._report)
 
     def _on_submitted(self, request: Request) -> None:
         self._run_bar.show_progress("Waiting", 0.0)
@@ -314,8 +319,9 @@ class MainWindow(QMainWindow):
         self.settings.set_blob("geometry", self.saveGeometry())
         self.settings.set_blob("state", self.saveState(_STATE_VERSION))
         self.panel.save()
-        self.hide()  # what follows may wait for a band of rows, or for the compiler
-        self._bridge.close()
+        self.settings.flush()
+        self.hide()  # what follows may take a moment
+        self._bridge.close(_PATIENCE)
         self._background.close()
         self.console.close()
         super().closeEvent(event)

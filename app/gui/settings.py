@@ -16,6 +16,10 @@ class Settings:
     def __init__(self, store: QSettings | None = None) -> None:
         self._store = store or QSettings("Kernelscope", "Kernelscope")
 
+    def flush(self) -> None:
+        """Write everything to the disk now."""
+        self._store.sync()
+
     def text(self, key: str, default: str = "") -> str:
         return str(self._store.value(key, default))
 
