@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import os
 import tempfile
 import threading
@@ -67,6 +68,41 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> Any:
         return self.dispatcher(*arguments)
+
+
+class Intrinsic:
+    """A procedure that kernels call, whose LLVM code is written by Python; see `intrinsic`."""
+
+    def __init__(self, emit: Callable[..., None]) -> None:
+        self._emit = emit
+
+    @functools.cached_property
+    def _numba_type_(self) -> Any:
+        """Numba's protocol for globals; the first access imports Numba."""
+        numba = _numba()
+        from numba.core.typing.templates import make_intrinsic_template
+
+        def define(typing_context: Any, *types: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                self._emit(context, builder, signature.args, *values)
+                return context.get_dummy_value()
+
+            return numba.types.void(*types), generate
+
+        # Numba matches a call with the names of the parameters after the first.
+        names = list(inspect.signature(self._emit).parameters.values())[2:]
+        define.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]
+        template = make_intrinsic_template(self, define, self._emit.__name__)
+        return numba.types.Function(template)
+
+
+def intrinsic(emit: Callable[..., None]) -> Any:
+    """Let kernels call what `emit` generates (decorator).
+
+    ``emit(context, builder, types, *values)`` appends code to an llvmlite builder for
+    arguments of those Numba types; it runs once for each set of types. There is no result.
+    """
+    return Intrinsic(emit)
 
 
 def kernel(function: Callable[..., Any]) -> Kernel:

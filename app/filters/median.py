@@ -11,15 +11,18 @@ from typing import Any
 import numpy as np
 
 from app.filters.borders import REDUCE, VALID, border_index, fetch_row
-from app.filters.jit import kernel
-from app.filters.networks import BOTH, MINIMUM, median_program
-from app.filters.spec import Border, CpuPass, FilterSpec, FilterTask, OddParameter
+from app.filters.jit import intrinsic, kernel
+from app.filters.networks import Lane, median_program
+from app.filters.spec import SERIAL, Border, CpuPass, FilterSpec, FilterTask, OddParameter
+
+_VECTOR = 32
+"""Bytes of a vector register (AVX2)."""
 
 _LEVEL_1 = 24_576
 """Bytes of level-1 cache that the places of a network may take up."""
 
-_BLOCK = 128
-"""Samples are computed in multiples of this, which leaves the vector loops no remainder."""
+_SHORTEST = 256
+"""Fewest samples to run a network on, lest starting its loops costs more than they do."""
 
 
 @kernel
@@ -97,47 +100,73 @@ def median_frame(source: Any, output: Any, radius: Any, start: Any, stop: Any) -
         median_span(source, output, radius, REDUCE, cells, y, right, width)
 
 
-@kernel
-def run_program(code: Any, base: Any, buffer: Any, samples: Any, channels: Any) -> None:
-    """Run a network on `samples` neighbouring samples; its places begin at ``buffer[base]``.
+@intrinsic
+def run_network(
+    context: Any,
+    builder: Any,
+    types: Any,
+    mask: Any,
+    base: Any,
+    buffer: Any,
+    samples: Any,
+    channels: Any,
+) -> None:
+    """Compute `samples` neighbouring samples of a few rows of medians.
 
-    Indices are unsigned because negative ones, which Python allows, rule out vector code.
+    Emits the network for ``len(mask)`` as a loop over vectors for each of its stages. Its
+    places begin at ``buffer[base[place]]``.
     """
-    for line in range(code.shape[0]):
-        operation = code[line, 0]
-        low = np.uint64(base[code[line, 1]])
-        high = np.uint64(base[code[line, 2]])
-        a = np.uint64(base[code[line, 3]] + code[line, 4] * channels)
-        b = np.uint64(base[code[line, 5]] + code[line, 6] * channels)
-        blocks = (samples + code[line, 7] * channels + _BLOCK - 1) // _BLOCK
-        count = np.uint64(blocks * _BLOCK)
-        if operation == BOTH:
-            for i in range(count):
-                u = buffer[a + i]
-                v = buffer[b + i]
-                buffer[low + i] = u if u < v else v
-                buffer[high + i] = u if u > v else v
-        elif operation == MINIMUM:
-            for i in range(count):
-                u = buffer[a + i]
-                v = buffer[b + i]
-                buffer[low + i] = u if u < v else v
-        else:
-            for i in range(count):
-                u = buffer[a + i]
-                v = buffer[b + i]
-                buffer[high + i] = u if u > v else v
+    from llvmlite import ir  # type: ignore[import-untyped]
+
+    program = median_program(len(types[0]))
+    base = context.make_array(types[1])(context, builder, base).data
+    buffer = context.make_array(types[2])(context, builder, buffer).data
+    sample = buffer.type.pointee
+    align = context.get_abi_sizeof(sample)
+    length = _VECTOR // align
+    vector = ir.VectorType(sample, length).as_pointer()
+    compare = builder.icmp_unsigned if isinstance(sample, ir.IntType) else builder.fcmp_ordered
+    intp = samples.type
+
+    def address(lane: Lane) -> Any:
+        place = builder.load(builder.gep(base, [intp(program.places[lane.node])]))
+        return builder.gep(buffer, [builder.add(place, builder.mul(channels, intp(lane.shift)))])
+
+    for stage in program.stages:
+        # Addresses are taken before the loop: for all LLVM knows, its stores change `base`.
+        read = {lane: address(lane) for lane in stage.reads}
+        written = {node: address(Lane(node)) for node in stage.writes}
+        count = builder.add(samples, builder.mul(channels, intp(stage.reach)))
+        before = builder.block
+        loop = builder.append_basic_block()
+        after = builder.append_basic_block()
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        i = builder.phi(intp)
+        i.add_incoming(intp(0), before)
+        known = {
+            lane: builder.load(builder.bitcast(builder.gep(start, [i]), vector), align=align)
+            for lane, start in read.items()
+        }
+        for node, (larger, a, b) in stage.operations.items():
+            u, v = known[a], known[b]
+            known[Lane(node)] = builder.select(compare(">" if larger else "<", u, v), u, v)
+        for node, start in written.items():
+            target = builder.bitcast(builder.gep(start, [i]), vector)
+            builder.store(known[Lane(node)], target, align=align)
+        following = builder.add(i, intp(length))
+        i.add_incoming(following, loop)
+        builder.cbranch(builder.icmp_signed("<", following, count), loop, after)
+        builder.position_at_end(after)
 
 
 @kernel
-def median_network(
+def median_parallel(
     source: Any,
     output: Any,
-    radius: Any,
     border: Any,
-    code: Any,
+    mask: Any,
     results: Any,
-    inputs: Any,
     places: Any,
     chunk: Any,
     start: Any,
@@ -146,35 +175,43 @@ def median_network(
     """Run a network over groups of rows, `chunk` samples at a time.
 
     The padded rows that a group needs are kept in a ring; channels are samples side by side.
+    `mask` is a tuple as long as the mask is wide: that makes its size known to the compiler.
     """
     channels = source.shape[2]
+    radius = len(mask) // 2
+    group = results.size
+    inputs = group + 2 * radius
+    last_input = output.shape[0] - 1 + 2 * radius
     samples = output.shape[1] * channels
     padded = samples + 2 * radius * channels
-    margin = 2 * radius * channels + 2 * _BLOCK
-    pitch = samples + margin
-    buffer = np.empty(inputs * pitch + (places - inputs) * (chunk + margin), source.dtype)
+    # Loops go beyond their end by less than a vector.
+    pitch = padded + _VECTOR
+    stride = chunk + 2 * radius * channels + _VECTOR
+    buffer = np.empty(inputs * pitch + (places - inputs) * stride, source.dtype)
     base = np.empty(places, np.int64)
     for place in range(inputs, places):
-        base[place] = inputs * pitch + (place - inputs) * (chunk + margin)
+        base[place] = inputs * pitch + (place - inputs) * stride
     flat = output.reshape(output.shape[0], samples)
-    last = output.shape[0] - 1 + 2 * radius
-    group = inputs - 2 * radius
     fetched = start
     for y in range(start, stop, group):
         while fetched < y + inputs:
             begin = fetched % inputs * pitch
-            # The last group may reach beyond the image; nobody reads its surplus rows.
             line = buffer[begin : begin + padded]
-            fetch_row(source, min(fetched, last), radius, border, line)
+            # The last group may reach beyond the image; its surplus results are not kept.
+            fetch_row(source, min(fetched, last_input), radius, border, line)
             fetched += 1
         for x in range(0, samples, chunk):
+            count = min(chunk, samples - x)
             for row in range(inputs):
                 base[row] = (y + row) % inputs * pitch + x
-            count = min(chunk, samples - x)
-            run_program(code, base, buffer, count, channels)
+            run_network(mask, base, buffer, count, channels)
             for row in range(min(group, stop - y)):
                 begin = base[results[row]]
-                flat[y + row, x : x + count] = buffer[begin : begin + count]
+                result = buffer[begin : begin + count]
+                target = flat[y + row, x : x + count]
+                # A loop, because Numba copies slices sample by sample.
+                for i in range(count):
+                    target[i] = result[i]
 
 
 def radius(parameters: Mapping[str, Any]) -> int:
@@ -182,17 +219,21 @@ def radius(parameters: Mapping[str, Any]) -> int:
 
 
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
-    arguments = (task.source, task.output, radius(task.parameters))
+    size = task.parameters["size"]
     rows = task.output.shape[0]
-    if task.level == "serial":
-        return [CpuPass(median_serial, (*arguments, task.border.code), rows)]
-    program = median_program(task.parameters["size"])
-    share = _LEVEL_1 // (program.places * task.source.itemsize)
-    chunk = max(2, share // _BLOCK) * _BLOCK
-    network = (program.code, program.outputs, program.inputs, program.places, chunk)
-    passes = [CpuPass(median_network, (*arguments, task.border.code, *network), rows)]
+    if task.level == SERIAL.id:
+        arguments = (task.source, task.output, size // 2, task.border.code)
+        return [CpuPass(median_serial, arguments, rows)]
+    program = median_program(size)
+    places = len(program.places)
+    share = _LEVEL_1 // (places * task.source.itemsize)
+    chunk = max(_SHORTEST, share // _VECTOR * _VECTOR)
+    network = ((0,) * size, np.array(program.results), places, chunk)
+    passes = [
+        CpuPass(median_parallel, (task.source, task.output, task.border.code, *network), rows)
+    ]
     if task.border is Border.REDUCE:
-        passes.append(CpuPass(median_frame, arguments, rows))
+        passes.append(CpuPass(median_frame, (task.source, task.output, size // 2), rows))
     return passes
 
 

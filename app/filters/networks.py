@@ -1,9 +1,12 @@
-"""Selection networks that compute a whole row of medians with nothing but minima and maxima.
+"""Selection networks that compute whole rows of medians with nothing but minima and maxima.
 
 A network is written down as if for one pixel, in terms of *lanes*: a lane is one value per
-pixel of the row, and ``lane.moved(1)`` is the same value at the pixel to the right. Work that
+pixel of a row, and ``lane.moved(1)`` is the same value at the pixel to the right. Work that
 overlapping windows have in common is found by giving equal operations the same node, and
 operations that no result depends on are never emitted.
+
+Sources: K. E. Batcher, Sorting networks and their applications, 1968 (odd-even merge);
+A. Adams, Fast median filters using separable sorting networks, 2021 (shared columns and rows).
 """
 
 from __future__ import annotations
@@ -13,61 +16,71 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-MINIMUM = 0
-MAXIMUM = 1
-BOTH = 2
-
 
 class Lane(NamedTuple):
     """The value of `node`, `shift` pixels to the right."""
 
     node: int
-    shift: int
+    shift: int = 0
 
     def moved(self, shift: int) -> Lane:
         return Lane(self.node, self.shift + shift)
 
 
 class Operation(NamedTuple):
-    """A minimum or a maximum of two lanes."""
+    """The smaller or the larger of two lanes."""
 
-    code: int
+    larger: bool
     a: Lane
     b: Lane
 
 
-@dataclass(frozen=True)
-class Program:
-    """A network, ready to be run on rows.
+class Stage(NamedTuple):
+    """One loop over a row.
 
     Attributes
     ----------
-    code : ndarray of int64, shape (instructions, 8)
-        Operation, place of the minimum, place of the maximum, place and shift of the first
-        operand, place and shift of the second, and by how many pixels the result has to
-        reach beyond the last output pixel. An instruction never writes to its operands.
-        Places 0 to ``inputs - 1`` are the input rows.
-    outputs : ndarray of int64, shape (rows,)
-        Places of the results.
-    inputs, places : int
-        Number of input rows, and of all places.
+    operations : dict
+        What to compute, by node and in order.
+    reads : tuple of Lane
+        What comes from memory.
+    writes : tuple of int
+        The nodes that go to memory.
+    reach : int
+        How many pixels beyond the last output pixel the loop has to go.
     """
 
-    code: NDArray[np.int64]
-    outputs: NDArray[np.int64]
-    inputs: int
-    places: int
+    operations: dict[int, Operation]
+    reads: tuple[Lane, ...]
+    writes: tuple[int, ...]
+    reach: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """A network as a few loops, each of which keeps in registers what it can.
+
+    Attributes
+    ----------
+    stages : tuple of Stage
+        The loops, in order. No loop reads what it writes itself.
+    places : dict
+        Place in memory, from 0, of each node that needs one; the input rows come first.
+    results : tuple of int
+        Places of the results.
+    """
+
+    stages: tuple[Stage, ...]
+    places: dict[int, int]
+    results: tuple[int, ...]
 
 
 class Network:
-    """Collects operations on lanes; the first `inputs` nodes are the input rows."""
+    """Collects operations on lanes; nodes 0 to ``inputs - 1`` are the input rows."""
 
     def __init__(self, inputs: int) -> None:
-        self.inputs = inputs
-        self._operations: list[Operation] = []
+        self.inputs = [Lane(node) for node in range(inputs)]
+        self._operations: dict[int, Operation] = {}
         self._known: dict[Operation, int] = {}
 
     def compare(self, a: Lane, b: Lane) -> tuple[Lane, Lane]:
@@ -75,14 +88,14 @@ class Network:
         a, b = sorted((a, b))
         shift = min(a.shift, b.shift)
         a, b = a.moved(-shift), b.moved(-shift)
-        low = self._node(Operation(MINIMUM, a, b))
-        high = self._node(Operation(MAXIMUM, a, b))
-        return Lane(low, shift), Lane(high, shift)
+        return Lane(self._node(False, a, b), shift), Lane(self._node(True, a, b), shift)
 
-    def _node(self, operation: Operation) -> int:
+    def _node(self, larger: bool, a: Lane, b: Lane) -> int:
+        operation = Operation(larger, a, b)
         if operation not in self._known:
-            self._known[operation] = self.inputs + len(self._operations)
-            self._operations.append(operation)
+            node = len(self.inputs) + len(self._operations)
+            self._known[operation] = node
+            self._operations[node] = operation
         return self._known[operation]
 
     def merge(self, a: Sequence[Lane], b: Sequence[Lane]) -> list[Lane]:
@@ -144,76 +157,71 @@ class Network:
         return self.slide(column, left), [lane.moved(left) for lane in right]
 
     def program(self, results: Sequence[Lane]) -> Program:
-        """Return the instructions for `results`, with places shared over time."""
+        """Return the loops that compute `results`."""
         reach = self._reach(results)
-        last_use = {lane.node: len(self._operations) for lane in results}
-        for number in reversed(range(len(self._operations))):
-            if self.inputs + number in reach:
-                for lane in self._operations[number][1:]:
-                    last_use.setdefault(lane.node, number)
-        place = {node: node for node in range(self.inputs)}
-        free: list[int] = []
-        places = self.inputs
-        code = []
-        done: set[int] = set()
-        for number, operation in enumerate(self._operations):
-            node = self.inputs + number
-            if node not in reach or node in done:
+        stage_of = dict.fromkeys(range(len(self.inputs)), 0)
+        stored = {*stage_of, *(lane.node for lane in results)}
+        stages: list[dict[int, Operation]] = []
+        for node, operation in self._operations.items():
+            if node not in reach:
                 continue
-            # `compare` makes the maximum right after its minimum.
-            nodes = [node]
-            twin = operation._replace(code=MAXIMUM)
-            if operation.code == MINIMUM and self._known[twin] in reach:
-                nodes.append(self._known[twin])
-            done.update(nodes)
-            for new in nodes:
-                if not free:
-                    free.append(places)
-                    places += 1
-                place[new] = free.pop()
-            a, b = operation.a, operation.b
-            code.append(
-                (
-                    BOTH if len(nodes) == 2 else operation.code,
-                    place[nodes[0]],
-                    place[nodes[-1]],
-                    place[a.node],
-                    a.shift,
-                    place[b.node],
-                    b.shift,
-                    max(reach[new] for new in nodes),
-                )
+            _, *lanes = operation
+            # Whatever is read at a shift has to be complete: made by an earlier loop.
+            stage = max(
+                stage_of[lane.node] + (lane.shift > 0 and lane.node in self._operations)
+                for lane in lanes
             )
-            for old in {a.node, b.node}:
-                if old >= self.inputs and last_use[old] in (number, number + len(nodes) - 1):
-                    free.append(place[old])
-        outputs = [place[lane.node] for lane in results]
-        return Program(np.array(code, np.int64), np.array(outputs, np.int64), self.inputs, places)
+            stored.update(lane.node for lane in lanes if stage_of[lane.node] < stage)
+            stage_of[node] = stage
+            if stage == len(stages):
+                stages.append({})
+            stages[stage][node] = operation
+        places = {node: place for place, node in enumerate(sorted(stored))}
+        return Program(
+            tuple(
+                Stage(
+                    operations,
+                    tuple(
+                        dict.fromkeys(
+                            lane
+                            for _, *lanes in operations.values()
+                            for lane in lanes
+                            if lane.node not in operations
+                        )
+                    ),
+                    tuple(node for node in operations if node in stored),
+                    max(reach[node] for node in operations),
+                )
+                for operations in stages
+            ),
+            places,
+            tuple(places[lane.node] for lane in results),
+        )
 
     def _reach(self, results: Sequence[Lane]) -> dict[int, int]:
         """Return the nodes that matter, each with the largest shift at which it is read."""
         reach = {lane.node: lane.shift for lane in results}
-        for number in reversed(range(len(self._operations))):
-            own = reach.get(self.inputs + number)
-            if own is not None:
-                for lane in self._operations[number][1:]:
-                    reach[lane.node] = max(reach.get(lane.node, 0), own + lane.shift)
+        for node, (_, *lanes) in reversed(self._operations.items()):
+            if node in reach:
+                for lane in lanes:
+                    shift = reach[node] + lane.shift
+                    reach[lane.node] = max(reach.get(lane.node, 0), shift)
         return reach
 
 
 @functools.cache
 def median_program(size: int) -> Program:
-    """Return the program for the medians of size x size windows in a few rows at once.
+    """Return the medians of size x size windows in a few neighbouring output rows.
 
-    The windows of neighbouring output rows have all but a few rows in common. Those are
-    merged first, column by column; then the group of rows is halved again and again, and
-    each half merges in the rows that its own windows share. Whatever can no longer be the
-    median is dropped on the way.
+    The inputs are all rows that those windows touch. Rows that all windows have in common
+    are merged first, column by column; then the group of output rows is halved again and
+    again, and each half merges in the rows that its own windows share. Whatever can no
+    longer be the median is dropped on the way.
     """
-    group = 2 if size < 11 else 4
-    inputs = size + group - 1
-    network = Network(inputs)
-    rows = [Lane(node, 0) for node in range(inputs)]
+    # Counted for all sizes: a larger group shares more, but merges longer sequences.
+    group = 2 if size <= 9 else 4
+    network = Network(size + group - 1)
+    rows = network.inputs
 
     def refine(core: list[Lane], rank: int, first: int, group: int) -> list[Lane]:
         """Return the medians of output rows `first` to ``first + group - 1``."""
@@ -229,5 +237,6 @@ def median_program(size: int) -> Program:
         return medians
 
     common = network.halves(network.sort(rows[group - 1 : size]), size)
-    core, rank = network.select(*common, size * size // 2, (group - 1) * size)
-    return network.program(refine(core, rank, 0, group))
+    return network.program(
+        refine(*network.select(*common, size * size // 2, (group - 1) * size), 0, group)
+    )
