@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from app.filters.borders import REDUCE, VALID, border_index, divide_round, pad_columns
 from app.filters.correlation import Divisor, Finish, finish_row, update_divisors
@@ -149,6 +150,8 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     if task.level == SERIAL.id:
         serial = serial_float if is_float else serial_integer
         return [CpuPass(serial, (source, output, size // 2, reach, border.code), rows)]
+    zero: DTypeLike
+    work: DTypeLike
     if is_float:
         zero, work = np.float64, np.float64
     elif source.dtype == np.uint16:
