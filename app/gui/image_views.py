@@ -11,6 +11,7 @@ from PySide6.QtGui import (
     QBrush,
     QColor,
     QImage,
+    QMouseEvent,
     QPainter,
     QPalette,
     QPixmap,
@@ -166,10 +167,7 @@ class ImageView(QWidget):
 
         self._box.sigRangeChangedManually.connect(self._on_moved)
         self._box.sigResized.connect(self._on_resized)
-        self._canvas.scene().sigMouseMoved.connect(
-            lambda position: self.hovered.emit(self._box.mapSceneToView(position))
-        )
-        self._canvas.installEventFilter(self)
+        self._canvas.viewport().installEventFilter(self)
         self.clear()
         self._follow_palette()
 
@@ -227,7 +225,10 @@ class ImageView(QWidget):
         self._box.setRange(QRectF(left, top, width, height), padding=0)
 
     def eventFilter(self, watched: Any, event: QEvent) -> bool:  # noqa: N802
-        if event.type() == QEvent.Type.Leave:
+        if isinstance(event, QMouseEvent) and event.type() == QEvent.Type.MouseMove:
+            scene = self._canvas.mapToScene(event.position().toPoint())
+            self.hovered.emit(self._box.mapSceneToView(scene))
+        elif event.type() == QEvent.Type.Leave:
             self.hovered.emit(None)
         return super().eventFilter(watched, event)
 

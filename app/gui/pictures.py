@@ -11,11 +11,14 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from app.engine.image import Image
 from app.errors import AppError, ImageWriteError, LossyFormat
-from app.files import READABLE, WRITABLE, Format, read_image, write_image
+from app.files import READABLE, SAMPLES, WRITABLE, Format, read_image, write_image
 from app.gui.background import Background
 from app.gui.dialogs import open_dialog, show_error
 from app.gui.rendering import from_clipboard, to_clipboard
 from app.gui.settings import Settings
+
+_SAMPLE_PATHS = {sample.path for sample in SAMPLES}
+"""Not listed as recent files: they have a menu of their own."""
 
 
 class Pictures(QObject):
@@ -125,7 +128,7 @@ class Pictures(QObject):
         self.open(path)
 
     def _on_read(self, image: Image) -> None:
-        if image.path is not None:
+        if image.path is not None and image.path not in _SAMPLE_PATHS:
             self._settings.add_recent(image.path)
         self.loaded.emit(image)
 

@@ -57,7 +57,8 @@ def to_clipboard(image: Image) -> QImage:
         planes = np.rint(planes.clip(0, 1) * np.float32(65535)).astype(np.uint16)
     if image.channels == 1:
         return _wrap(planes, QImage.Format.Format_Grayscale16)
-    return _wrap(_rgba(planes, 65535), QImage.Format.Format_RGBA64)
+    layout = QImage.Format.Format_RGBA64 if image.has_alpha else QImage.Format.Format_RGBX64
+    return _wrap(_rgba(planes, 65535), layout)
 
 
 def from_clipboard(image: QImage) -> NDArray[Any]:
@@ -70,7 +71,7 @@ def from_clipboard(image: QImage) -> NDArray[Any]:
         return _unwrap(image, np.uint16, 1)[:, :, 0]
     if alpha:
         return _unwrap(image.convertToFormat(QImage.Format.Format_RGBA8888), np.uint8, 4)
-    if image.isGrayscale():
+    if image.allGray():
         return _unwrap(image.convertToFormat(QImage.Format.Format_Grayscale8), np.uint8, 1)[:, :, 0]
     return _unwrap(image.convertToFormat(QImage.Format.Format_RGB888), np.uint8, 3)
 

@@ -54,7 +54,9 @@ class FakeCpu:
             request.image.planes.shape, request.parameters, request.border
         )
         with stopwatch.stage("compute"):
-            y, x = ((a - b) // 2 for a, b in zip(request.image.planes.shape, shape[:2]))
+            y, x = (
+                (a - b) // 2 for a, b in zip(request.image.planes.shape[:2], shape[:2], strict=True)
+            )
             cut = request.image.planes[y : y + shape[0], x : x + shape[1]]
             return Image.from_array(np.ascontiguousarray(255 - cut), request.image.title)
 

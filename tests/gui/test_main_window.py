@@ -1,0 +1,707 @@
+"""The window driven by mouse and keyboard, on a backend that the tests control."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QGuiApplication, QImage, QKeySequence, QPalette
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QFileDialog,
+    QLabel,
+    QMenu,
+    QMessageBox,
+    QSpinBox,
+    QToolButton,
+)
+from pytestqt.qtbot import QtBot
+
+from app import filters
+from app.backends.cpu import CpuBackend
+from app.engine.backend import Availability
+from app.engine.image import Image
+from app.engine.request import Device
+from app.errors import AppError
+from app.files import SAMPLES
+from app.filters.spec import Border
+from app.gui import pictures as pictures_module
+from app.gui.application import BugCatcher
+from app.gui.dialogs import BugDialog, ErrorDialog
+from app.gui.gpu_dialog import GpuDialog
+from app.gui.main_window import MainWindow
+from app.gui.settings import Settings
+from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu
+
+WIDTH, HEIGHT = 40, 30
+
+
+@pytest.fixture
+def cpu() -> FakeCpu:
+    return FakeCpu()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "settings.ini"
+
+
+Opener = Callable[..., MainWindow]
+
+
+@pytest.fixture
+def open_window(qtbot: QtBot, cpu: FakeCpu, store: Path) -> Iterator[Opener]:
+    windows = []
+
+    def open_(gpu: Availability = NO_GPU) -> MainWindow:
+        settings = Settings(QSettings(str(store), QSettings.Format.IniFormat))
+        window = MainWindow({"gpu": FakeGpu(gpu), "cpu": cpu}, settings)
+        windows.append(window)
+        window.resize(1000, 700)
+        window.show()
+        qtbot.waitExposed(window)
+        return window
+
+    yield open_
+    cpu.go.set()
+    for window in windows:
+        window.close()
+        window.deleteLater()
+
+
+@pytest.fixture
+def window(open_window: Opener) -> MainWindow:
+    return open_window()
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    return write_picture(tmp_path / "ramp.png")
+
+
+def write_picture(path: Path, value: int = 0) -> Path:
+    """Write a grey picture whose pixel (x, y) is ``4 y + x + value``."""
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    Pillow.fromarray((4 * y + x + value).astype(np.uint8)).save(path)
+    return path
+
+
+def load(qtbot: QtBot, window: MainWindow, path: Path) -> None:
+    window.pictures.open(path)
+    qtbot.waitUntil(lambda: shown(window) == path.name)
+
+
+def shown(window: MainWindow) -> str:
+    image = window.images.input.image
+    return "" if image is None else image.title
+
+
+def press(qtbot: QtBot, window: MainWindow, key: str) -> None:
+    """Press a shortcut where the focus is."""
+    qtbot.waitUntil(lambda: QApplication.activeModalWidget() is None)
+    window.activateWindow()  # a desktop does that when a dialog closes
+    qtbot.waitUntil(window.isActiveWindow)
+    combination = QKeySequence(key)[0]
+    target = window.focusWidget() or window
+    qtbot.keyClick(target, combination.key(), combination.keyboardModifiers())
+
+
+def run(qtbot: QtBot, window: MainWindow) -> None:
+    """Press F5 and wait for the new output."""
+    before = window.images.output.image
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: window.images.output.image not in (before, None))
+
+
+def child(window: MainWindow, kind: type, name: str):
+    """Return the visible widget of this name; filters have parameters of the same name."""
+    found = [w for w in window.findChildren(kind, name) if w.isVisibleTo(window)]
+    assert len(found) == 1, f"{len(found)} widgets are called {name}"
+    return found[0]
+
+
+def dialog(qtbot: QtBot, window: MainWindow, kind: type):
+    """Wait for a dialog of this kind and return it."""
+
+    def find() -> list[QDialog]:
+        return [each for each in window.findChildren(kind) if each.isVisible()]
+
+    qtbot.waitUntil(lambda: bool(find()))
+    return find()[0]
+
+
+def answer(qtbot: QtBot, box: QMessageBox, text: str) -> None:
+    button = next(each for each in box.buttons() if each.text().replace("&", "") == text)
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def state(window: MainWindow) -> str:
+    return child(window, QLabel, "runState").text()
+
+
+# --- opening ---
+
+
+def test_starts_on_a_sample_with_a_hint(qtbot: QtBot, window: MainWindow, monkeypatch) -> None:
+    warmed = []
+    monkeypatch.setattr("app.gui.main_window.warm_up", warmed.append)
+    window.open_first(None)
+    qtbot.waitUntil(lambda: shown(window) == SAMPLES[0].path.name)
+    assert window.images.output.image is None
+    assert child(window, QLabel, "outputHint").text() == "Press Run (F5)"
+    qtbot.waitUntil(lambda: len(warmed) == 1)
+    assert warmed[0].filter.id == window.panel.filter_id
+    assert window.settings.recent_files == []  # a sample is in a menu of its own
+
+
+def test_open_dialog_reads_the_file_and_remembers_it(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    press(qtbot, window, "Ctrl+O")
+    chooser = dialog(qtbot, window, QFileDialog)
+    assert "*.bmp" in chooser.nameFilters()[0]
+    chooser.fileSelected.emit(str(picture))
+    chooser.reject()
+    qtbot.waitUntil(lambda: shown(window) == picture.name)
+    assert window.windowTitle().startswith("ramp.png")
+    assert window.settings.recent_files == [picture]
+    assert window.settings.folder("open") == str(picture.parent)
+    assert child(window, QLabel, "inputDetails").toolTip() == "40×30, grey, 8 bit"
+
+
+def test_recent_files_open_again(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    first, second = write_picture(tmp_path / "ä b.png"), write_picture(tmp_path / "two.png")
+    load(qtbot, window, first)
+    load(qtbot, window, second)
+    menu = window.findChild(QMenu, "recentMenu")
+    menu.aboutToShow.emit()
+    assert [a.text() for a in menu.actions()[:2]] == ["&1 two.png", "&2 ä b.png"]
+    menu.actions()[1].trigger()
+    qtbot.waitUntil(lambda: shown(window) == first.name)
+    menu.aboutToShow.emit()
+    menu.actions()[-1].trigger()
+    assert window.settings.recent_files == []
+
+
+def test_dropped_file_opens(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(picture))])
+    drop(window, mime)
+    qtbot.waitUntil(lambda: shown(window) == picture.name)
+
+
+def drop(window: MainWindow, mime: QMimeData) -> None:
+    window.dropEvent(
+        QDropEvent(
+            QPointF(50, 50),
+            Qt.DropAction.CopyAction,
+            mime,
+            Qt.MouseButton.LeftButton,
+            Qt.KeyboardModifier.NoModifier,
+        )
+    )
+
+
+def test_paste_and_copy(qtbot: QtBot, window: MainWindow) -> None:
+    image = QImage(7, 5, QImage.Format.Format_RGB32)
+    image.fill(0xFF102030)
+    QGuiApplication.clipboard().setImage(image)
+    press(qtbot, window, "Ctrl+V")
+    qtbot.waitUntil(lambda: shown(window) == "pasted picture")
+    assert window.images.input.image.planes[4, 6].tolist() == [0x10, 0x20, 0x30]
+    child(window, QComboBox, "border")
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+C")
+    copied = QGuiApplication.clipboard().image()
+    assert copied.pixelColor(6, 4).getRgb()[:3] == (0xEF, 0xDF, 0xCF)
+
+
+def test_paste_without_a_picture_says_so(qtbot: QtBot, window: MainWindow) -> None:
+    QGuiApplication.clipboard().setText("no picture")
+    press(qtbot, window, "Ctrl+V")
+    assert window.statusBar().currentMessage() == "There is no picture on the clipboard."
+
+
+def test_bad_file_names_the_cause_and_keeps_the_picture(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    bad = tmp_path / "broken.png"
+    bad.write_bytes(picture.read_bytes()[:60])
+    window.pictures.open(bad)
+    box = dialog(qtbot, window, ErrorDialog)
+    assert any("broken.png" in label.text() for label in box.findChildren(QLabel))
+    box.reject()
+    assert shown(window) == picture.name
+    assert bad not in window.settings.recent_files
+    run(qtbot, window)
+
+
+def test_hanging_file_does_not_stand_in_the_way(
+    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch
+) -> None:
+    go = threading.Event()
+    real = pictures_module.read_image
+
+    def read(path: Path) -> Image:
+        if path.name == "hangs.png":
+            go.wait(20)
+        return real(picture)
+
+    monkeypatch.setattr(pictures_module, "read_image", read)
+    window.pictures.open(Path("hangs.png"))
+    load(qtbot, window, picture)
+    go.set()
+    qtbot.wait(50)
+    assert window.settings.recent_files == [picture]
+
+
+# --- running ---
+
+
+def test_run_shows_the_result_and_its_origin(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    qtbot.mouseClick(child(window, QToolButton, "runButton"), Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    result = window.images.output.image
+    np.testing.assert_array_equal(result.pixels, 255 - window.images.input.image.pixels)
+    assert "reflect border, CPU parallel" in child(window, QLabel, "outputDetails").toolTip()
+    assert state(window).startswith("Done in")
+    assert not child(window, QToolButton, "cancelButton").isEnabled()
+
+
+def test_cancel_stops_at_once_and_leaves_the_output(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    output = window.images.output.image
+    cpu.go.clear()
+    press(qtbot, window, "Ctrl+R")
+    qtbot.waitUntil(lambda: state(window) == "Compute 50 %")
+    assert child(window, QToolButton, "cancelButton").isEnabled()
+    start = time.monotonic()
+    press(qtbot, window, "Esc")
+    qtbot.waitUntil(lambda: state(window) == "Cancelled.")
+    assert time.monotonic() - start < 1
+    assert window.images.output.image is output
+
+
+def test_change_during_a_run_does_not_reach_it(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    cpu.go.clear()
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(cpu.entered.is_set)
+    size = child(window, QSpinBox, "sizeBox")
+    before = size.value()
+    size.setValue(before + 4)
+    cpu.go.set()
+    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    assert f"size {before} px" in child(window, QLabel, "outputDetails").toolTip()
+    assert size.value() == before + 4
+
+
+def test_latest_run_wins(qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu) -> None:
+    load(qtbot, window, picture)
+    cpu.go.clear()
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(cpu.entered.is_set)
+    child(window, QSpinBox, "sizeBox").setValue(9)
+    press(qtbot, window, "F5")
+    cpu.go.set()
+    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    assert "size 9 px" in child(window, QLabel, "outputDetails").toolTip()
+    assert window.timing.text().count("40×30") == 1
+
+
+def test_result_of_a_picture_that_was_replaced_goes_to_the_list(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    results = []
+    window.timing.resultActivated.connect(results.append)
+    cpu.go.clear()
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(cpu.entered.is_set)
+    load(qtbot, window, write_picture(tmp_path / "other.png", 9))
+    cpu.go.set()
+    qtbot.waitUntil(lambda: "40×30" in window.timing.text())
+    qtbot.wait(50)
+    assert window.images.output.image is None
+    assert shown(window) == "other.png"
+
+
+def test_earlier_run_comes_back_with_input_output_and_settings(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    child(window, QSpinBox, "sizeBox").setValue(7)
+    child(window, QComboBox, "border").setCurrentText("Valid")
+    child(window, QComboBox, "border").activated.emit(0)
+    run(qtbot, window)
+    result = window._result
+    load(qtbot, window, write_picture(tmp_path / "other.png", 9))
+    window.panel.set_filter("mean")
+    child(window, QComboBox, "border").setCurrentText("Wrap")
+    window.timing.resultActivated.emit(result)
+    qtbot.waitUntil(lambda: window.images.output.image is result.image)
+    assert shown(window) == picture.name
+    arguments = window.panel.arguments()
+    assert arguments["filter_id"] == result.request.filter.id
+    assert arguments["parameters"] == dict(result.request.parameters)
+    assert arguments["border"] is Border.VALID
+
+
+def test_output_becomes_the_input(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
+    load(qtbot, window, picture)
+    original = window.images.input.image
+    run(qtbot, window)
+    output = window.images.output.image
+    press(qtbot, window, "Ctrl+U")
+    qtbot.waitUntil(lambda: window.images.input.image is output)
+    run(qtbot, window)
+    np.testing.assert_array_equal(window.images.output.image.pixels, original.pixels)
+
+
+def test_failure_is_told_and_a_bug_is_reported(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    cpu.error = AppError("The device is full.", "Use a smaller picture.")
+    press(qtbot, window, "F5")
+    box = dialog(qtbot, window, ErrorDialog)
+    assert any("The device is full." in label.text() for label in box.findChildren(QLabel))
+    box.reject()
+    cpu.error = ZeroDivisionError("a bug of ours")
+    press(qtbot, window, "F5")
+    bug = dialog(qtbot, window, BugDialog)
+    bug.reject()
+    assert "a bug of ours" in window.console.text()
+    cpu.error = None
+    run(qtbot, window)
+
+
+def test_uncaught_exception_of_a_thread_is_reported(
+    qtbot: QtBot, window: MainWindow, monkeypatch
+) -> None:
+    monkeypatch.setattr("sys.excepthook", None)
+    monkeypatch.setattr("threading.excepthook", None)
+    catcher = BugCatcher()
+    catcher.caught.connect(window.report_bug, Qt.ConnectionType.QueuedConnection)
+    catcher.install()
+
+    def fail() -> None:
+        raise KeyError("lost in a thread")
+
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+    dialog(qtbot, window, BugDialog).reject()
+    assert "lost in a thread" in window.console.text()
+
+
+def test_picture_smaller_than_a_valid_mask_is_refused_by_name(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    tiny = tmp_path / "tiny.png"
+    Pillow.fromarray(np.zeros((1, 1), np.uint8)).save(tiny)
+    load(qtbot, window, tiny)
+    child(window, QComboBox, "border").setCurrentText("Valid")
+    press(qtbot, window, "F5")
+    dialog(qtbot, window, ErrorDialog).reject()
+    assert cpu.requests == []
+    child(window, QComboBox, "border").setCurrentText("Reflect")
+    run(qtbot, window)
+
+
+def test_close_while_running_is_quick(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    cpu.go.clear()
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(cpu.entered.is_set)
+    start = time.monotonic()
+    window.close()
+    assert time.monotonic() - start < 1
+    assert not [t for t in threading.enumerate() if t.name.startswith("kernelscope")]
+
+
+# --- saving ---
+
+
+def save_as(qtbot: QtBot, window: MainWindow, path: Path) -> None:
+    chooser = dialog(qtbot, window, QFileDialog)
+    chooser.fileSelected.emit(str(path))
+    chooser.reject()
+
+
+def test_save_adds_the_suffix_and_asks_before_replacing(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+S")
+    chooser = dialog(qtbot, window, QFileDialog)
+    png = next(f for f in chooser.nameFilters() if f.startswith("PNG"))
+    chooser.selectNameFilter(png)
+    save_as(qtbot, window, tmp_path / "result")
+    written = tmp_path / "result.png"
+    qtbot.waitUntil(lambda: written in window.settings.recent_files)
+    np.testing.assert_array_equal(np.asarray(Pillow.open(written)), window._result.image.pixels)
+
+    written.write_bytes(b"precious")
+    press(qtbot, window, "Ctrl+S")
+    assert dialog(qtbot, window, QFileDialog).selectedNameFilter() == png
+    save_as(qtbot, window, tmp_path / "result")
+    box = dialog(qtbot, window, QMessageBox)
+    assert written.read_bytes() == b"precious"
+    answer(qtbot, box, "Replace")
+    qtbot.waitUntil(lambda: written.read_bytes() != b"precious")
+
+
+def test_lossy_save_asks_first(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    transparent = tmp_path / "alpha.png"
+    Pillow.fromarray(np.full((9, 9, 4), 100, np.uint8)).save(transparent)
+    load(qtbot, window, transparent)
+    run(qtbot, window)
+    target = tmp_path / "flat.jpg"
+    press(qtbot, window, "Ctrl+S")
+    save_as(qtbot, window, target)
+    box = dialog(qtbot, window, QMessageBox)
+    assert not target.exists()
+    answer(qtbot, box, "Save with Loss")
+    qtbot.waitUntil(target.exists)
+
+
+def test_failed_save_offers_another_place(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+S")
+    save_as(qtbot, window, tmp_path / "no such folder" / "a.png")
+    answer(qtbot, dialog(qtbot, window, QMessageBox), "Choose Another Place…")
+    save_as(qtbot, window, tmp_path / "a.png")
+    qtbot.waitUntil((tmp_path / "a.png").exists)
+
+
+# --- settings ---
+
+
+def test_unavailable_gpu_is_shown_disabled_with_the_reason(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    window.find_gpu()
+    device, level = child(window, QComboBox, "device"), child(window, QComboBox, "level")
+    row = device.findText("GPU")
+
+    def tip() -> str:
+        return device.itemData(row, Qt.ItemDataRole.ToolTipRole)
+
+    qtbot.waitUntil(lambda: tip() == NO_GPU.summary)
+    assert not device.model().item(row).isEnabled()
+    rows = [r for r in range(level.count()) if level.itemText(r).startswith("GPU")]
+    assert rows
+    for each in rows:
+        assert not level.model().item(each).isEnabled()
+        assert level.itemData(each, Qt.ItemDataRole.ToolTipRole) == NO_GPU.summary
+    window.show_gpu()
+    dialog(qtbot, window, GpuDialog).reject()
+
+
+def test_available_gpu_can_be_chosen(qtbot: QtBot, open_window: Opener) -> None:
+    window = open_window(Availability(True, "a card"))
+    window.find_gpu()
+    device = child(window, QComboBox, "device")
+    qtbot.waitUntil(lambda: device.model().item(device.findText("GPU")).isEnabled())
+    device.setCurrentText("GPU")
+    level = child(window, QComboBox, "level")
+    assert [level.itemText(row) for row in range(level.count())][:3] == [
+        "Fastest",
+        "Single block",
+        "Global memory",
+    ]
+    assert window.panel.arguments()["device"] is Device.GPU
+    assert window.panel.arguments()["level"] is None
+
+
+def test_each_filter_keeps_its_values_also_after_a_restart(
+    qtbot: QtBot, open_window: Opener
+) -> None:
+    window = open_window()
+    window.panel.set_filter("mean")
+    child(window, QSpinBox, "sizeBox").setValue(11)
+    window.panel.set_filter("weighted_mean")
+    child(window, QToolButton, "size5").click()
+    child(window, QCheckBox, "grey").setChecked(True)
+    border = child(window, QComboBox, "border")
+    border.setCurrentText("Wrap")
+    border.activated.emit(border.currentIndex())
+    window.panel.set_filter("mean")
+    assert child(window, QSpinBox, "sizeBox").value() == 11
+    window.resize(950, 650)
+    window.docks[2].show()
+    window.close()
+
+    again = open_window()
+    assert again.panel.filter_id == "mean"
+    assert again.docks[2].isVisible()
+    arguments = again.panel.arguments()
+    assert arguments["parameters"] == {"size": 11}
+    assert arguments["grey"] is True
+    assert arguments["border"] is Border.WRAP
+    again.panel.set_filter("weighted_mean")
+    assert again.panel.arguments()["parameters"] == {"size": 5}
+    child(again, QAbstractButton, "reset").click()
+    assert again.panel.arguments()["parameters"] == filters.get("weighted_mean").defaults()
+
+
+def test_even_mask_size_is_refused_with_the_way_out(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("mean")
+    box = child(window, QSpinBox, "sizeBox")
+    box.setFocus()
+    box.selectAll()
+    qtbot.keyClicks(box, "4")
+    problem = child(window, QLabel, "problem")
+    assert "use 3 or 5" in problem.text()
+    press(qtbot, window, "F5")
+    dialog(qtbot, window, ErrorDialog).reject()
+    assert cpu.requests == []
+    qtbot.keyClick(box, Qt.Key.Key_Up)
+    assert box.value() == 5
+    assert not problem.isVisible()
+    qtbot.keyClick(box, Qt.Key.Key_Down)
+    assert box.value() == 3
+
+
+@pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)
+def test_every_filter_runs_with_the_values_that_its_form_shows(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu, spec: filters.FilterSpec
+) -> None:
+    load(qtbot, window, picture)
+    action = window.findChild(object, f"filter{spec.id}")
+    action.trigger()
+    run(qtbot, window)
+    assert cpu.requests[-1].filter is spec
+    assert dict(cpu.requests[-1].parameters) == spec.validate({})
+    child(window, QComboBox, "filter")
+    assert action.isChecked()
+
+
+# --- looking ---
+
+
+def canvas_point(window: MainWindow, x: float, y: float) -> QPoint:
+    """Return where pixel (x, y) of the output is on its canvas."""
+    view = window.images.output
+    return view._canvas.mapFromScene(view._box.mapViewToScene(QPointF(x, y)))
+
+
+def test_both_values_under_the_cursor_also_where_the_result_is_smaller(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    child(window, QSpinBox, "sizeBox").setValue(5)
+    child(window, QComboBox, "border").setCurrentText("Valid")
+    run(qtbot, window)
+    output = window.images.output
+    assert (output.image.width, output.offset) == (WIDTH - 4, 2)
+    pixel = child(window, QLabel, "pixel")
+    qtbot.mouseMove(output._canvas.viewport(), canvas_point(window, 20.5, 10.5))
+    qtbot.waitUntil(lambda: pixel.text() == "x 20, y 10   input 60   output 195")
+    qtbot.mouseMove(output._canvas.viewport(), canvas_point(window, 0.5, 10.5))
+    qtbot.waitUntil(lambda: pixel.text() == "x 0, y 10   input 40")
+
+
+def test_views_move_as_one(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    left, right = window.images.input, window.images.output
+    fitted = right.camera()
+    left._box.scaleBy((0.5, 0.5))
+    left._box.translateBy(x=3, y=2)
+    left._box.sigRangeChangedManually.emit([True, True])
+    for view in (left, right):
+        centre, scale = view.camera()
+        assert scale == pytest.approx(2 * fitted[1])
+        assert (centre.x(), centre.y()) == pytest.approx((fitted[0].x() + 3, fitted[0].y() + 2))
+    press(qtbot, window, "Ctrl+1")
+    assert right.camera()[1] * window.devicePixelRatioF() == pytest.approx(1)
+    assert child(window, QLabel, "zoom").text() == "100 %"
+    press(qtbot, window, "Ctrl+0")
+    assert right.camera()[1] == pytest.approx(fitted[1])
+
+
+def test_one_to_one_draws_each_pixel_once(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "noise.png"
+    noise = np.random.default_rng(1).integers(0, 256, (65, 87), np.uint8)
+    Pillow.fromarray(noise).save(path)
+    load(qtbot, window, path)
+    window.images.one_to_one()
+    view = window.images.input
+    drawn = view._canvas.viewport().grab().toImage()
+    corner = view._canvas.mapFromScene(view._box.mapViewToScene(QPointF(0, 0)))
+    seen = [
+        [drawn.pixelColor(corner.x() + x, corner.y() + y).red() for x in range(87)]
+        for y in range(65)
+    ]
+    np.testing.assert_array_equal(seen, noise)
+
+
+def test_magnified_pixels_stay_sharp(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
+    load(qtbot, window, picture)
+    view = window.images.input
+    assert view.camera()[1] > 4
+    drawn = view._canvas.viewport().grab().toImage()
+    corner = view._canvas.mapFromScene(view._box.mapViewToScene(QPointF(0, 0)))
+    row = {drawn.pixelColor(corner.x() + x, corner.y() + 2).red() for x in range(100)}
+    assert row <= set(range(WIDTH))
+
+
+def test_views_follow_the_palette(qtbot: QtBot, window: MainWindow) -> None:
+    light = window.images.input._canvas.backgroundBrush().color().lightness()
+    dark = QPalette(QPalette().color(QPalette.ColorRole.ButtonText))
+    QApplication.setPalette(dark)
+    try:
+        qtbot.wait(1)
+        assert window.images.input._canvas.backgroundBrush().color().lightness() < light
+    finally:
+        QApplication.setPalette(QApplication.style().standardPalette())
+
+
+def test_window_works_with_the_real_processor(qtbot: QtBot, store: Path, picture: Path) -> None:
+    settings = Settings(QSettings(str(store), QSettings.Format.IniFormat))
+    window = MainWindow({"cpu": CpuBackend(threads=2)}, settings)
+    qtbot.addWidget(window)
+    window.show()
+    try:
+        load(qtbot, window, picture)
+        window.panel.set_filter("greyscale")
+        press(qtbot, window, "F5")
+        qtbot.waitUntil(lambda: window.images.output.image is not None, timeout=60_000)
+        np.testing.assert_array_equal(
+            window.images.output.image.pixels, window.images.input.image.pixels
+        )
+    finally:
+        window.close()
+    assert not [t for t in threading.enumerate() if t.name.startswith("kernelscope")]
+    assert not logging.getLogger("app").handlers
