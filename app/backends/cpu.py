@@ -6,10 +6,13 @@ import os
 import platform
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app import filters
 from app.engine.backend import Availability
@@ -20,7 +23,10 @@ from app.engine.timing import Stopwatch
 from app.filters.spec import SERIAL, Border, CpuPass, FilterSpec, FilterTask, Level
 
 _BAND_SECONDS = 0.05
-"""Aim for the duration of a band: a tenth of the time in which Cancel has to work."""
+"""Aim for the duration of a band: a small part of the second in which Cancel has to work."""
+
+_POLL_SECONDS = 0.05
+"""How often a wait for the compiler looks at the cancel token."""
 
 
 def core_count() -> int:
@@ -28,6 +34,16 @@ def core_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What every part of a run needs."""
+
+    level: Level
+    stopwatch: Stopwatch
+    token: CancelToken
+    progress: Progress
 
 
 class CpuBackend:
@@ -39,6 +55,7 @@ class CpuBackend:
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads or core_count()
         self._pool: ThreadPoolExecutor | None = None
+        self._compiler: ThreadPoolExecutor | None = None
 
     def availability(self) -> Availability:
         cores = f"{self._threads} core" + "s" * (self._threads > 1)
@@ -55,75 +72,61 @@ class CpuBackend:
         token: CancelToken,
         progress: Progress,
     ) -> Image:
-        image = request.image
-        if request.grey and not image.is_grey:
+        run = _Run(level, stopwatch, token, progress)
+        pixels = request.image.planes
+        if request.grey and not request.image.is_grey:
             grey = filters.get("greyscale")
-            pixels = self._filter(
-                grey,
-                image.planes,
-                grey.defaults(),
-                Border.REFLECT,
-                level,
-                stopwatch,
-                token,
-                progress,
-            )
-            image = Image.from_array(pixels, image.title)
-        pixels = self._filter(
-            request.filter,
-            image.planes,
-            dict(request.parameters),
-            request.border,
-            level,
-            stopwatch,
-            token,
-            progress,
-        )
+            pixels = self._filter(grey, pixels, grey.defaults(), Border.REFLECT, run)
+        pixels = self._filter(request.filter, pixels, request.parameters, request.border, run)
         with stopwatch.stage("convert"):
-            return Image.from_array(pixels, image.title)
+            return Image.from_array(pixels, request.image.title)
 
     def _filter(
         self,
         spec: FilterSpec,
-        source: np.ndarray[Any, Any],
-        parameters: dict[str, Any],
+        source: NDArray[Any],
+        parameters: Mapping[str, Any],
         border: Border,
-        level: Level,
-        stopwatch: Stopwatch,
-        token: CancelToken,
-        progress: Progress,
-    ) -> np.ndarray[Any, Any]:
+        run: _Run,
+    ) -> NDArray[Any]:
         """Return ``spec`` applied to `source`, shape (height, width, channels)."""
-        with stopwatch.stage("prepare"):
+        with run.stopwatch.stage("prepare"):
             output = np.empty(spec.output_shape(source.shape, parameters, border), source.dtype)
-            task = FilterTask(source, output, parameters, border, level.id)
+            task = FilterTask(source, output, parameters, border, run.level.id)
             passes = spec.plan_cpu(task)
-        with stopwatch.stage("compile", counted=False):
-            progress("compile", 0.0)
-            for sweep in passes:
-                token.check()
-                sweep.kernel.compile(*sweep.arguments, 0, 0)
-        with stopwatch.stage("compute"):
-            threads = 1 if level == SERIAL else self._threads
+        with run.stopwatch.stage("compile", counted=False):
+            self._compile(passes, run)
+        with run.stopwatch.stage("compute"):
             for number, sweep in enumerate(passes):
-                self._sweep(sweep, threads, token, progress, number / len(passes), 1 / len(passes))
-        with stopwatch.stage("convert"):
-            if source.shape[2] in (2, 4):
-                radius = spec.radius(parameters) if border is Border.VALID else 0
-                height, width = output.shape[:2]
-                output[:, :, -1] = source[radius : radius + height, radius : radius + width, -1]
+                self._sweep(sweep, number / len(passes), 1 / len(passes), run)
+        with run.stopwatch.stage("convert"):
+            spec.carry_alpha(source, output, parameters, border)
         return output
 
-    def _sweep(
-        self,
-        sweep: CpuPass,
-        threads: int,
-        token: CancelToken,
-        progress: Progress,
-        done: float,
-        share: float,
-    ) -> None:
+    def _compile(self, passes: Sequence[CpuPass], run: _Run) -> None:
+        """Compile the kernels, or load them from the disk cache.
+
+        On a thread of its own, because a compiler cannot be interrupted: after a cancel it
+        goes on, the next run waits for it, and its work is not lost.
+        """
+        run.token.check()
+        run.progress("compile", 0.0)
+        if self._compiler is None:
+            self._compiler = ThreadPoolExecutor(1, "kernelscope-compile")
+
+        def compile_all() -> None:
+            for sweep in passes:
+                run.token.check()
+                sweep.kernel.compile(*sweep.arguments, 0, 0)
+
+        compiling = self._compiler.submit(compile_all)
+        while not wait([compiling], timeout=_POLL_SECONDS).done:
+            run.token.check()
+        compiling.result()
+
+    def _sweep(self, sweep: CpuPass, done: float, share: float, run: _Run) -> None:
         """Run one pass; threads take the next band when they finish one."""
+        threads = 1 if run.level == SERIAL else self._threads
         lock = threading.Lock()
         next_row = 0
         finished_rows = 0
@@ -133,7 +136,7 @@ class CpuBackend:
             # How long a row takes is unknown until the first is done, and it may be long.
             band = 1
             most = -(-sweep.rows // (4 * threads))
-            while not token.cancelled:
+            while not run.token.cancelled:
                 with lock:
                     start = next_row
                     stop = next_row = min(start + band, sweep.rows)
@@ -146,7 +149,7 @@ class CpuBackend:
                 with lock:
                     finished_rows += stop - start
                 if report:
-                    progress("compute", done + share * finished_rows / sweep.rows)
+                    run.progress("compute", done + share * finished_rows / sweep.rows)
 
         def work_or_stop_all(report: bool) -> None:
             nonlocal next_row
@@ -164,7 +167,7 @@ class CpuBackend:
             wait(helpers)
         for helper in helpers:
             helper.result()
-        token.check()
+        run.token.check()
 
     def _executor(self) -> ThreadPoolExecutor:
         if self._pool is None:
@@ -172,6 +175,7 @@ class CpuBackend:
         return self._pool
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        for pool in (self._pool, self._compiler):
+            if pool is not None:
+                pool.shutdown()
+        self._pool = self._compiler = None

@@ -148,6 +148,26 @@ def test_cancelling_in_the_middle(backend) -> None:
     assert 0 < kernel.counts.sum() < 10_000
 
 
+def test_cancelling_does_not_wait_for_the_compiler(backend) -> None:
+    token = CancelToken()
+    compiling, go_on = threading.Event(), threading.Event()
+
+    class Slow(Recorder):
+        def compile(self, *arguments: Any) -> None:
+            compiling.set()
+            token.cancel()
+            assert go_on.wait(30)
+
+    kernel = Slow(10)
+    with pytest.raises(Cancelled):
+        run(backend, [kernel], token=token)
+    assert compiling.is_set()
+    assert not go_on.is_set()
+    go_on.set()
+    run(backend, [Recorder(10)])  # the next run finds a compiler that works
+    assert not kernel.counts.any()
+
+
 def test_says_what_it_runs_on() -> None:
     state = CpuBackend(threads=1).availability()
     assert state.available
