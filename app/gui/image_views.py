@@ -54,18 +54,17 @@ class _Picture(pg.GraphicsObject):  # type: ignore[misc]
         full = self._images[0]
         scale = abs(painter.deviceTransform().m11())
         level = min(max(0, int(-math.log2(scale))), len(self._images) - 1)
-        # Only what is seen: Qt's scaling counts source pixels in 16 bits and would lose the
-        # right end of a very wide picture.
-        seen = option.exposedRect.toAlignedRect().adjusted(-1, -1, 1, 1) & full.rect()
-        if full.hasAlphaChannel():
-            painter.fillRect(seen, _chequers(painter.worldTransform()))
         image = self._images[level]
-        x_ratio, y_ratio = image.width() / full.width(), image.height() / full.height()
-        part = QRectF(
-            seen.x() * x_ratio, seen.y() * y_ratio, seen.width() * x_ratio, seen.height() * y_ratio
-        )
+        x_ratio, y_ratio = full.width() / image.width(), full.height() / image.height()
+        seen = QTransform.fromScale(1 / x_ratio, 1 / y_ratio).mapRect(option.exposedRect)
+        part = seen.toAlignedRect().adjusted(-1, -1, 1, 1) & image.rect()
+        target = QTransform.fromScale(x_ratio, y_ratio).mapRect(QRectF(part))
+        if full.hasAlphaChannel():
+            painter.fillRect(target, _chequers(painter.worldTransform()))
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, scale < 1)
-        painter.drawImage(QRectF(seen), image, part)
+        # A copy of what is seen: Qt's scaling holds source positions in 16 bits and draws the
+        # wrong pixels of a very wide or high picture.
+        painter.drawImage(target, image.copy(part))
 
 
 def _chequers(world: QTransform) -> QBrush:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QStandardItemModel
+from PySide6.QtGui import QColor, QStandardItemModel
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
@@ -177,6 +177,7 @@ class ParameterPanel(QScrollArea):
             font = heading.font()
             font.setBold(True)
             heading.setFont(font)
+            heading.setForeground(QColor("#808080"))  # readable on light and on dark
             for spec in specs:
                 self._filter.addItem(spec.name, spec.id)
                 self._filter.setItemData(

@@ -12,8 +12,8 @@ from PySide6.QtGui import QImage
 from app.engine.image import Image
 from app.errors import OutOfMemory
 
-_SMALLEST = 256
-"""Side below which halving a picture for display no longer pays."""
+_LARGEST_LAST = 512
+"""Longer side of the smallest of the halves."""
 
 
 def render(image: Image) -> list[QImage]:
@@ -35,12 +35,12 @@ def render(image: Image) -> list[QImage]:
 def _halvings(full: QImage) -> list[QImage]:
     """Return `full` and its halves, down to the size of a thumbnail."""
     images = [full]
-    while min(images[-1].width(), images[-1].height()) > _SMALLEST:
+    while max(images[-1].width(), images[-1].height()) > _LARGEST_LAST:
         last = images[-1]
         images.append(
             last.scaled(
-                last.width() // 2,
-                last.height() // 2,
+                max(1, last.width() // 2),
+                max(1, last.height() // 2),
                 Qt.AspectRatioMode.IgnoreAspectRatio,
                 Qt.TransformationMode.SmoothTransformation,
             )

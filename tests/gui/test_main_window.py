@@ -667,6 +667,22 @@ def test_one_to_one_draws_each_pixel_once(qtbot: QtBot, window: MainWindow, tmp_
     np.testing.assert_array_equal(seen, noise)
 
 
+def test_far_end_of_a_very_wide_picture_is_drawn_right(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "wide.png"
+    pixels = np.random.default_rng(2).integers(0, 256, (20, 70_000), np.uint8)
+    Pillow.fromarray(pixels).save(path)
+    load(qtbot, window, path)
+    window.images._centre = QPointF(69_950, 10)
+    window.images._zoom_to(4)
+    view = window.images.input
+    drawn = view._canvas.viewport().grab().toImage()
+    corner = view._canvas.mapFromScene(view._box.mapViewToScene(QPointF(69_940, 5)))
+    seen = [drawn.pixelColor(corner.x() + 4 * x + 2, corner.y() + 2).red() for x in range(20)]
+    np.testing.assert_array_equal(seen, pixels[5, 69_940:69_960])
+
+
 def test_magnified_pixels_stay_sharp(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
     view = window.images.input
