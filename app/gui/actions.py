@@ -94,10 +94,11 @@ class Actions:
         for dock, key in zip(window.docks, ("F8", "F9", "F12"), strict=True):
             toggle = dock.toggleViewAction()
             toggle.setShortcut(QKeySequence(key))
+            toggle.triggered.connect(dock.raise_)  # may lie behind another tab
             toggle.setObjectName(f"show{dock.objectName().capitalize()}")
             view_menu.addAction(toggle)
 
-        self._filters = self._add_filters(self._menu("filterMenu", "Fi&lter"))
+        self._filters = self._add_filters(self._menu("filterMenu", "Fil&ter"))
 
         run_menu = self._menu("runMenu", "&Run")
         run_menu.addActions([self.run, self.cancel])

@@ -98,7 +98,7 @@ class MaskEditor(QWidget):
         size_label.setObjectName("maskSizeLabel")
         size_label.setBuddy(self._size)
 
-        presets = QPushButton("&Fill with")
+        presets = QPushButton("Fill &with")
         presets.setObjectName("maskPresets")
         presets.setAccessibleName("Fill the mask with a preset")
         presets.setToolTip("Replace all weights by a well-known mask of this size.")

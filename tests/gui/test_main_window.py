@@ -607,6 +607,24 @@ def test_every_filter_runs_with_the_values_that_its_form_shows(
     assert action.isChecked()
 
 
+@pytest.mark.parametrize("filter_id", ["mean", "mask"])
+def test_no_two_controls_share_a_mnemonic(window: MainWindow, filter_id: str) -> None:
+    window.panel.set_filter(filter_id)
+    texts = [action.text() for action in window.menuBar().actions()]
+    for kind in (QLabel, QAbstractButton):
+        texts += [w.text() for w in window.findChildren(kind) if w.isVisible()]
+    keys = [QKeySequence.mnemonic(text).toString() for text in texts]
+    keys = [key for key in keys if key]
+    assert len(keys) > 8
+    assert sorted(keys) == sorted(set(keys))
+
+
+def test_f12_brings_the_console_to_the_front(qtbot: QtBot, window: MainWindow) -> None:
+    assert not window.console.isVisible()
+    press(qtbot, window, "F12")
+    qtbot.waitUntil(lambda: not window.console.visibleRegion().isEmpty())
+
+
 # --- looking ---
 
 
