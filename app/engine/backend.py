@@ -31,7 +31,10 @@ class Availability:
 
 
 class Backend(Protocol):
-    """A kind of device. All methods but `availability` are called on the worker thread."""
+    """A kind of device.
+
+    `availability` and `levels` are called on any thread, the others on the worker's.
+    """
 
     id: str
     name: str

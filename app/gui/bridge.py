@@ -43,8 +43,14 @@ class WorkerBridge(QObject):
         self.submitted.emit(request)
 
     def cancel(self) -> None:
-        """Stop the request that is under way; `stopped` follows."""
+        """Stop the request that is under way.
+
+        `stopped` comes at once, although a kernel that is being compiled runs to its end.
+        """
         self._worker.cancel()
+        if self._current is not None:
+            self._current = None
+            self.stopped.emit()
 
     def close(self, timeout: float) -> None:
         """Cancel and wait for the worker's thread to end, `timeout` seconds at most."""

@@ -300,6 +300,24 @@ def test_cancel_stops_at_once_and_leaves_the_output(
     assert window.images.output.image is output
 
 
+def test_cancel_answers_at_once_even_while_a_kernel_is_being_compiled(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    cpu.deaf = True
+    cpu.go.clear()
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(cpu.entered.is_set)
+    press(qtbot, window, "Esc")
+    assert state(window) == "Cancelled."
+    child(window, QSpinBox, "sizeBox").setValue(9)
+    press(qtbot, window, "F5")
+    assert state(window) == "Waiting"
+    cpu.go.set()
+    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    assert "size 9 px" in child(window, QLabel, "outputDetails").toolTip()
+
+
 def test_change_during_a_run_does_not_reach_it(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:
