@@ -132,7 +132,7 @@ def _apply(arguments: list[str]) -> int:
     options = _apply_parser().parse_args(arguments)
     from app.engine.request import Device, Request
     from app.engine.run import execute
-    from app.files import read_image, write_image
+    from app.files import check_write, read_image, write_image
 
     if options.verbose:
         _log_to_stderr()
@@ -151,6 +151,10 @@ def _apply(arguments: list[str]) -> int:
         level=options.level,
         grey=options.grey,
     )
+    try:  # Before a long run rather than after it.
+        check_write(options.output, request.output_shape, image.pixels.dtype, lossy=options.lossy)
+    except LossyFormat as error:
+        raise LossyFormat(error.message, f"{error.hint} Or add --lossy.".lstrip()) from None
     status = _StatusLine(not (options.quiet or options.verbose))
 
     def progress(stage: str, fraction: float) -> None:
@@ -161,10 +165,7 @@ def _apply(arguments: list[str]) -> int:
             result = execute(request, backends, token, progress)
         finally:
             status.clear()
-    try:
-        write_image(result.image, options.output, lossy=options.lossy)
-    except LossyFormat as error:
-        raise LossyFormat(error.message, f"{error.hint} Or add --lossy.".lstrip()) from None
+    write_image(result.image, options.output, lossy=options.lossy)
     if not options.quiet:
         for notice in (*image.notices, *result.notices):
             print(f"note: {notice}", file=sys.stderr)

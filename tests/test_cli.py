@@ -187,6 +187,19 @@ def test_losing_alpha_needs_consent(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert read(out).shape == (8, 8, 3)
 
 
+@pytest.mark.parametrize("name", ["out", "out.gif", "out.jpg", "nowhere/out.png"])
+def test_a_bad_output_is_refused_before_computing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def compute(*_: object) -> None:
+        pytest.fail("the filter ran")
+
+    monkeypatch.setattr("app.engine.run.execute", compute)
+    source = tmp_path / "in.png"
+    PillowImage.fromarray(noise(8, 8, 4)).save(source)
+    assert apply("mean", source, tmp_path / name) == 1
+
+
 def test_notices_go_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, out = tmp_path / "in.tif", tmp_path / "out.png"
     PillowImage.fromarray(noise(8, 8, 4), "CMYK").save(source)

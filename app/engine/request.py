@@ -88,6 +88,15 @@ class Request:
             )
         return cls(image, spec, MappingProxyType(values), border, device, level, grey)
 
+    @property
+    def output_shape(self) -> tuple[int, int, int]:
+        """Shape of the result: height, width, channels."""
+        shape = self.image.planes.shape
+        if self.grey:
+            grey = filters.get("greyscale")
+            shape = grey.output_shape(shape, grey.defaults(), Border.REFLECT)
+        return self.filter.output_shape(shape, self.parameters, self.border)
+
     def describe(self) -> str:
         """Return the settings in words, without device and level."""
         text = self.filter.describe(self.parameters) + f", {self.border} border"

@@ -7,6 +7,15 @@ package costs nothing at start-up.
 from app.files.formats import Format
 from app.files.reading import READABLE, read_image
 from app.files.samples import SAMPLES, Sample
-from app.files.writing import WRITABLE, write_image
+from app.files.writing import WRITABLE, check_write, write_image
 
-__all__ = ["READABLE", "SAMPLES", "WRITABLE", "Format", "Sample", "read_image", "write_image"]
+__all__ = [
+    "READABLE",
+    "SAMPLES",
+    "WRITABLE",
+    "Format",
+    "Sample",
+    "check_write",
+    "read_image",
+    "write_image",
+]

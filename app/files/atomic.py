@@ -7,6 +7,8 @@ import os
 import secrets
 import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from app.errors import ImageWriteError
@@ -26,13 +28,30 @@ def replace_file(path: Path, data: bytes) -> None:
         If the place does not exist, is write-protected or full. The old file is whole then,
         and nothing else is left behind.
     """
+    with _explained(path):
+        _write(_target(path), data)
+
+
+def check_target(path: Path) -> None:
+    """Refuse a place that `replace_file` could not write to, as far as that shows beforehand.
+
+    Raises
+    ------
+    ImageWriteError
+        If the place does not exist or is write-protected.
+    """
+    with _explained(path):
+        folder = _target(path).parent
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn the system's errors into words for the user."""
     name = path.name
     try:
-        target = path.resolve()
-        if not target.parent.is_dir():
-            raise ImageWriteError(f"{name}: the folder {target.parent} does not exist.", _ELSEWHERE)
-        _check_existing(target, name)
-        _write(target, data)
+        yield
     except PermissionError as error:
         raise ImageWriteError(
             f"{name}: you are not allowed to write to {path.absolute().parent}.", _ELSEWHERE
@@ -47,6 +66,17 @@ def replace_file(path: Path, data: bytes) -> None:
         ) from error
     except (ValueError, RuntimeError) as error:  # A null character; a circle of links.
         raise ImageWriteError(f"{name}: the path cannot be used ({error}).", _ELSEWHERE) from error
+
+
+def _target(path: Path) -> Path:
+    """Return where `path` leads to, if a file may stand there."""
+    target = path.resolve()
+    if not target.parent.is_dir():
+        raise ImageWriteError(
+            f"{path.name}: the folder {target.parent} does not exist.", _ELSEWHERE
+        )
+    _check_existing(target, path.name)
+    return target
 
 
 def _check_existing(target: Path, name: str) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from app.engine.image import DTYPES, Image
 from app.errors import ImageWriteError, LossyFormat, OutOfMemory
 from app.files import netpbm, pillow, png, tiff
-from app.files.atomic import replace_file
+from app.files.atomic import check_target, replace_file
 from app.files.depth import compose_on_white, convert_depth, to_grey
 from app.files.formats import Format
 
@@ -36,14 +36,14 @@ class _Writer:
     alpha: bool = False
     max_side: int = 2**31 - 1
 
-    def losses(self, image: Image) -> list[str]:
-        """Return what the format cannot keep, in words."""
+    def losses(self, channels: int, dtype: np.dtype[Any]) -> list[str]:
+        """Return what the format cannot keep of so many channels, in words."""
         losses = []
-        if image.pixels.dtype not in self.dtypes:
-            losses.append("16-bit depth" if image.pixels.dtype == _UINT16 else "float samples")
-        if image.has_alpha and not self.alpha:
+        if dtype not in self.dtypes:
+            losses.append("16-bit depth" if dtype == _UINT16 else "float samples")
+        if channels in (2, 4) and not self.alpha:
             losses.append("transparency")
-        if not image.is_grey and not self.colour:
+        if channels > 2 and not self.colour:
             losses.append("colour")
         return losses
 
@@ -105,15 +105,8 @@ def write_image(image: Image, path: str | Path, *, lossy: bool = False) -> Path:
     """
     path = Path(path)
     start = time.perf_counter()
+    check_write(path, image.planes.shape, image.pixels.dtype, lossy=lossy)
     writer = _writer(path)
-    _check_side(image, path, writer)
-    losses = writer.losses(image)
-    if losses and not lossy:
-        keepers = " or ".join(other.format.name for other in _WRITERS if not other.losses(image))
-        raise LossyFormat(
-            f"{path.name}: {writer.format.name} cannot keep {' and '.join(losses)}.",
-            f"Save it as {keepers} to keep everything.",
-        )
     try:
         data = writer.encode(writer.fit(image))
     except MemoryError as error:
@@ -123,9 +116,48 @@ def write_image(image: Image, path: str | Path, *, lossy: bool = False) -> Path:
     replace_file(path, data)
     elapsed = (time.perf_counter() - start) * 1e3
     _logger.info("Saved %s as %s: %.1f ms", image.describe(), path, elapsed)
+    losses = writer.losses(image.channels, image.pixels.dtype)
     if losses:
         _logger.info("%s: saved without the %s", path.name, " and ".join(losses))
     return path
+
+
+def check_write(
+    path: str | Path, shape: tuple[int, ...], dtype: np.dtype[Any], *, lossy: bool = False
+) -> None:
+    """Refuse at once what `write_image` would refuse when the pixels are ready.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Height, width and channels of the image to write.
+    dtype : dtype
+        Type of its samples.
+    lossy : bool
+        As for `write_image`.
+
+    Raises
+    ------
+    LossyFormat, ImageWriteError
+        As `write_image`; but the disk may still fill up later.
+    """
+    path = Path(path)
+    height, width, channels = shape
+    writer = _writer(path)
+    if max(width, height) > writer.max_side:
+        raise ImageWriteError(
+            f"{path.name}: {writer.format.name} holds at most {writer.max_side} pixels a side, "
+            f"and the picture has {width}×{height}.",
+            "Save it as TIFF.",
+        )
+    losses = writer.losses(channels, dtype)
+    if losses and not lossy:
+        keepers = [other.format.name for other in _WRITERS if not other.losses(channels, dtype)]
+        raise LossyFormat(
+            f"{path.name}: {writer.format.name} cannot keep {' and '.join(losses)}.",
+            f"Save it as {' or '.join(keepers)} to keep everything.",
+        )
+    check_target(path)
 
 
 def _writer(path: Path) -> _Writer:
@@ -140,12 +172,3 @@ def _writer(path: Path) -> _Writer:
         else f"{path.name}: the name has no suffix that says which format to write.",
         f"Use one of {suffixes}.",
     )
-
-
-def _check_side(image: Image, path: Path, writer: _Writer) -> None:
-    if max(image.width, image.height) > writer.max_side:
-        raise ImageWriteError(
-            f"{path.name}: {writer.format.name} holds at most {writer.max_side} pixels a side, "
-            f"and {image.title} has {image.width}×{image.height}.",
-            "Save it as TIFF.",
-        )

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from app import filters
+from app.backends import create_backends
 from app.engine.image import Image
 from app.engine.request import Request, Result
+from app.engine.run import execute
 from app.engine.timing import Stage
 from app.errors import InvalidParameter
 from app.filters.spec import Border
@@ -34,6 +36,17 @@ def test_later_changes_do_not_reach_it() -> None:
         made.parameters["size"] = 7  # type: ignore[index]
     with pytest.raises(AttributeError):
         made.grey = True  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("border", [Border.REFLECT, Border.VALID])
+@pytest.mark.parametrize("grey", [False, True])
+@pytest.mark.parametrize("shape", [(5, 9), (5, 9, 3), (5, 9, 4)])
+def test_the_shape_of_the_result_is_known_beforehand(
+    shape: tuple[int, ...], grey: bool, border: Border
+) -> None:
+    picture = Image.from_array(np.zeros(shape, np.uint8))
+    made = Request.create(picture, "mean", grey=grey, border=border)
+    assert execute(made, create_backends()).image.planes.shape == made.output_shape
 
 
 def test_ids_increase() -> None:

@@ -17,7 +17,7 @@ import pytest
 import tifffile
 
 from app.errors import ImageWriteError, LossyFormat, OutOfMemory
-from app.files import READABLE, WRITABLE, atomic, read_image, write_image
+from app.files import READABLE, WRITABLE, atomic, check_write, read_image, write_image
 from tests.files.makers import picture
 
 SHAPE = (11, 13)
@@ -341,3 +341,27 @@ write_image(Image.from_array(np.zeros((99, 99), np.uint8)), sys.argv[1])
     def test_strings_spaces_and_unicode(self, tmp_path, noise):
         path = write_image(picture(noise(SHAPE)), str(tmp_path / "Übung – 写真 1.png"))
         assert read_image(path).title == "Übung – 写真 1.png"
+
+
+class TestCheckBeforehand:
+    @pytest.mark.parametrize(("suffix", "dtype", "channels"), LOSSY)
+    def test_losses(self, tmp_path, suffix, dtype, channels):
+        shape, dtype, path = (*SHAPE, channels), np.dtype(dtype), tmp_path / f"a{suffix}"
+        with pytest.raises(LossyFormat):
+            check_write(path, shape, dtype)
+        check_write(path, shape, dtype, lossy=True)
+
+    @pytest.mark.parametrize("name", ["a", "a.gif", "nowhere/a.png", ""])
+    def test_places(self, tmp_path, name):
+        with pytest.raises(ImageWriteError):
+            check_write(tmp_path / name, (*SHAPE, 1), np.dtype(np.uint8))
+
+    def test_a_protected_folder(self, tmp_path, monkeypatch):
+        # The tests may run as root, who may write anywhere.
+        monkeypatch.setattr(atomic.os, "access", lambda *_: False)
+        with pytest.raises(ImageWriteError, match="not allowed"):
+            check_write(tmp_path / "a.png", (*SHAPE, 1), np.dtype(np.uint8))
+
+    def test_nothing_is_left_behind(self, tmp_path):
+        check_write(tmp_path / "a.png", (*SHAPE, 1), np.dtype(np.uint8))
+        assert list(tmp_path.iterdir()) == []
