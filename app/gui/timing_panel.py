@@ -42,6 +42,7 @@ from PySide6.QtWidgets import (
 
 from app.engine.request import Result
 from app.engine.timing import Stage
+from app.filters.spec import CPU_LEVELS, GPU_LEVELS
 from app.gui.theme import quiet_text
 
 MAX_RUNS = 100
@@ -56,10 +57,12 @@ _COLUMNS = ("No.", "Filter", "Image", "Device", "Level", "Total, ms", "MP/s", "S
 _NUMBERS = (0, 5, 6, 7)
 _SPEED_UP = _COLUMNS.index("Speed-up")
 _SPEED_UP_HELP = (
-    "Total time of the run to compare with, divided by the total time of this run.\n"
+    "Total time of the baseline divided by the total time of this run.\n"
     "Only runs that did the same work are compared: same filter and settings, same size and "
-    "kind of image. Others show “–”."
+    "kind of image. The first of them is the baseline until you choose another."
 )
+
+_LEVEL_NAMES = {level.id: level.name for level in (*CPU_LEVELS, *GPU_LEVELS)}
 
 _SHARE = Qt.ItemDataRole.UserRole
 """Role under which a cell keeps the fraction that its bar shows."""
@@ -92,7 +95,7 @@ class Run:
             size=f"{image.width}×{image.height}",
             mode=image.mode,
             device=result.device.upper(),
-            level=result.level,
+            level=_LEVEL_NAMES[result.level],
             stages=result.stages,
             seconds=result.seconds,
             speed=result.megapixels_per_second,
@@ -109,11 +112,8 @@ class Run:
 
     def texts(self, baseline: Run) -> tuple[str, ...]:
         """Return the cells of this run's row."""
-        speed_up = "–"
-        if self is baseline:
-            speed_up = "baseline"
-        elif self.work == baseline.work:
-            speed_up = f"{baseline.seconds / max(self.seconds, 1e-9):.2f}×"
+        ratio = baseline.seconds / max(self.seconds, 1e-9)
+        speed_up = "baseline" if self is baseline else f"{ratio:.2f}×"
         return (
             str(self.number),
             self.settings,
@@ -141,7 +141,7 @@ class TimingPanel(QWidget):
         super().__init__(parent)
         self.setObjectName("timingPanel")
         self._runs: list[Run] = []
-        self._baseline: Run | None = None
+        self._chosen: dict[tuple[Any, ...], Run] = {}
         self._count = 0
         self._build()
         self._show_run(None)
@@ -185,7 +185,7 @@ class TimingPanel(QWidget):
             (
                 "timingCompare",
                 "Compare &with this run",
-                "Make the selected run the baseline that the speed-ups refer to",
+                "Make the selected run the baseline of all runs that did the same work",
                 self.compare_with_selected,
             ),
             ("timingCopy", "&Copy", "Copy the list as text, cells separated by tabs", self.copy),
@@ -228,38 +228,43 @@ class TimingPanel(QWidget):
         self._count += 1
         run = Run.of(self._count, result)
         self._runs.insert(0, run)
-        if self._baseline is None:
-            self._baseline = run
         if len(self._runs) > MAX_RUNS:
-            self._runs.remove(
-                next(old for old in reversed(self._runs) if old is not self._baseline)
-            )
+            baselines = self._baselines().values()
+            others = [old for old in self._runs[1:] if old not in baselines]
+            dropped = (others or self._runs)[-1]
+            self._runs.remove(dropped)
+            if self._chosen.get(dropped.work) is dropped:
+                del self._chosen[dropped.work]
         self._drop_images()
         self._show_list(run)
 
     def compare_with_selected(self) -> None:
-        """Make the selected run the baseline."""
+        """Make the selected run the baseline of its kind."""
         run = self._selected()
         if run is not None:
-            self._baseline = run
+            self._chosen[run.work] = run
             self._show_list(run)
 
     def clear(self) -> None:
         """Forget all runs; the numbers go on."""
         self._runs.clear()
-        self._baseline = None
+        self._chosen.clear()
         self._show_list(None)
 
     def text(self) -> str:
         """Return the list with its header, cells separated by tabs."""
-        rows: list[tuple[str, ...]] = [_COLUMNS]
-        if self._baseline is not None:
-            rows += [run.texts(self._baseline) for run in self._runs]
+        baselines = self._baselines()
+        rows = [_COLUMNS, *(run.texts(baselines[run.work]) for run in self._runs)]
         return "\n".join("\t".join(row) for row in rows)
 
     def copy(self) -> None:
         """Put `text` on the clipboard."""
         QGuiApplication.clipboard().setText(self.text())
+
+    def _baselines(self) -> dict[tuple[Any, ...], Run]:
+        """Return the run to compare with for each kind of work."""
+        first = {run.work: run for run in self._runs}  # the list is newest first
+        return first | self._chosen
 
     def _drop_images(self) -> None:
         """Let go of the images of older runs; those of the newest one stay in any case."""
@@ -284,17 +289,15 @@ class TimingPanel(QWidget):
     def _show_list(self, selected: Run | None) -> None:
         blocked = self._list.blockSignals(True)
         self._list.clear()
+        baselines = self._baselines()
         for run in self._runs:
-            assert self._baseline is not None
-            item = QTreeWidgetItem(list(run.texts(self._baseline)))
+            item = QTreeWidgetItem(list(run.texts(baselines[run.work])))
             for column in range(len(_COLUMNS)):
                 item.setToolTip(column, self._tip(run, column))
                 if column in _NUMBERS:
                     item.setTextAlignment(column, _RIGHT)
-            if run is self._baseline:
-                font = item.font(_SPEED_UP)
-                font.setBold(True)
-                item.setFont(_SPEED_UP, font)
+            if run is baselines[run.work]:
+                item.setForeground(_SPEED_UP, quiet_text(self.palette()))
             self._list.addTopLevelItem(item)
             if run is selected:
                 self._list.setCurrentItem(item)
@@ -318,7 +321,7 @@ class TimingPanel(QWidget):
             self._title.setText("No run yet.")
             self._total.clear()
             return
-        self._title.setText(f"Run {run.number}: {run.settings}, {run.device} {run.level}")
+        self._title.setText(f"Run {run.number}: {run.settings}, {run.device} {run.level.lower()}")
         self._total.setText(f"{run.seconds * 1e3:.3f} ms, {run.speed:.1f} megapixels/s")
         counted = _added_up(stage for stage in run.stages if stage.counted)
         for name, seconds in counted.items():

@@ -90,7 +90,7 @@ def test_the_list_is_newest_first_and_compares_with_the_first_run(panel: TimingP
     panel.add_result(result(2.5, level="parallel"))
     assert column(panel, "No.") == ["2", "1"]
     assert column(panel, "Image") == ["1000×500"] * 2
-    assert column(panel, "Level") == ["parallel", "serial"]
+    assert column(panel, "Level") == ["Parallel", "Serial"]
     assert column(panel, "Total, ms") == ["2.500", "10.000"]
     assert column(panel, "MP/s") == ["200.0", "50.0"]
     assert column(panel, "Speed-up") == ["4.00×", "baseline"]
@@ -102,7 +102,7 @@ def test_only_the_same_work_is_compared(panel: TimingPanel) -> None:
     panel.add_result(result(10.0, size=5))
     panel.add_result(result(10.0, width=999))
     panel.add_result(result(20.0))
-    assert column(panel, "Speed-up") == ["0.50×", "–", "–", "baseline"]
+    assert column(panel, "Speed-up") == ["0.50×", "baseline", "baseline", "baseline"]
 
 
 def test_another_baseline_can_be_chosen(qtbot: QtBot, panel: TimingPanel) -> None:
@@ -114,6 +114,24 @@ def test_another_baseline_can_be_chosen(qtbot: QtBot, panel: TimingPanel) -> Non
     select(panel, 0)
     panel.findChild(QAction, "timingCompareAction").trigger()
     assert column(panel, "Speed-up") == ["baseline", "0.25×", "0.10×"]
+
+
+def test_each_kind_of_work_has_its_own_baseline(panel: TimingPanel) -> None:
+    for milliseconds, size in ((10.0, 3), (30.0, 5), (5.0, 3), (10.0, 5)):
+        panel.add_result(result(milliseconds, size=size))
+    assert column(panel, "Speed-up") == ["3.00×", "2.00×", "baseline", "baseline"]
+    select(panel, 0)
+    panel.compare_with_selected()
+    assert column(panel, "Speed-up") == ["baseline", "2.00×", "0.33×", "baseline"]
+
+
+def test_a_list_full_of_baselines_drops_the_oldest(panel: TimingPanel) -> None:
+    for width in range(1, MAX_RUNS + 2):
+        panel.add_result(result(width=width))
+        panel.compare_with_selected()
+    assert column(panel, "No.")[0] == str(MAX_RUNS + 1)
+    assert column(panel, "No.")[-1] == "2"
+    assert column(panel, "Speed-up") == ["baseline"] * MAX_RUNS
 
 
 def test_selecting_a_run_shows_its_stages(panel: TimingPanel) -> None:
