@@ -126,7 +126,6 @@ class NumberEditor(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self._slider, 1)
         row.addWidget(self._box)
-        self.setFocusProxy(self._box)
         self._slider.valueChanged.connect(self._on_slid)
         self._box.valueChanged.connect(self._on_changed)
         self._move_slider()

@@ -193,6 +193,7 @@ class ParameterPanel(QScrollArea):
             form.set_texts(self._settings.texts(f"filters/{spec.id}"))
             form.changed.connect(self._check)
             self._form_space.insertWidget(0, form)
+            self._put_into_tab_order(form)
         self._current = self._forms[spec.id]
         self._current.show()
         self._summary.setText(spec.summary)
@@ -201,6 +202,16 @@ class ParameterPanel(QScrollArea):
         self._options.set_filter(spec)
         self._check()
         self.filter_changed.emit(spec.id)
+
+    def _put_into_tab_order(self, form: FilterForm) -> None:
+        """Let Tab go through `form` after the filter, though it was made after the rest."""
+        before: QWidget = self._filter
+        for widget in form.findChildren(QWidget):
+            takes_focus = widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+            if takes_focus and widget.focusProxy() is None and widget.window() is self.window():
+                QWidget.setTabOrder(before, widget)
+                before = widget
+        QWidget.setTabOrder(before, self._reset)
 
     def _check(self) -> None:
         """Say at once what Run would refuse."""

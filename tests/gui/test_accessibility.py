@@ -208,11 +208,22 @@ def test_tab_reaches_every_control(qtbot: QtBot, window: MainWindow, filter_id: 
         and widget.focusPolicy() & Qt.FocusPolicy.TabFocus
     }
     window.findChild(QComboBox, "filter").setFocus()
-    reached = set()
-    for _ in range(200):
-        reached.add(QApplication.focusWidget())
+    reached: dict[QWidget, int] = {}
+    for step in range(200):
+        reached.setdefault(QApplication.focusWidget(), step)
         qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
-    assert [label_of(widget) for widget in wanted - reached] == []
+    assert [label_of(widget) for widget in wanted - set(reached)] == []
+
+    in_panel = [widget for widget in reached if window.panel.widget().isAncestorOf(widget)]
+    middles = [widget.mapTo(window.panel, widget.rect().center()).y() for widget in in_panel]
+    upwards = [
+        f"{label_of(before)} → {label_of(after)}"
+        for before, after, y, next_y in zip(
+            in_panel, in_panel[1:], middles, middles[1:], strict=False
+        )
+        if next_y < y - 5  # controls of different heights stand in one row
+    ]
+    assert upwards == []
 
 
 def dialogs() -> list[QDialog]:
