@@ -86,6 +86,10 @@ TUNED = Level("tuned", "Tuned", "Whatever makes this filter fastest on the card.
 GPU_LEVELS = (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)
 
 
+_LONGEST_MASK_TEXT = 40
+"""A 3×3 mask of small numbers can be read in a label; 25 weights and more cannot."""
+
+
 def _number_text(number: float) -> str:
     """Return the shortest text that reads back as the same `number`."""
     short = f"{number:g}"
@@ -127,6 +131,11 @@ class Parameter:
     def format(self, value: Any) -> str:
         """Return the text that `parse` reads back as `value`."""
         return str(value)
+
+    def describe(self, value: Any) -> str:
+        """Return ``mask size 5 px``-like text for labels and logs."""
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{self.label.lower()} {self.format(value)}{unit}"
 
     def _refuse(self, problem: str, way_out: str = "") -> InvalidParameter:
         return InvalidParameter(f"{self.label}: {problem}.", way_out)
@@ -310,6 +319,13 @@ class MaskParameter(Parameter):
     def format(self, value: Any) -> str:
         return "; ".join(" ".join(map(_number_text, row)) for row in value)
 
+    def describe(self, value: Any) -> str:
+        """Return the weights if they are few and short, or else the size."""
+        text = self.format(value)
+        if len(text) > _LONGEST_MASK_TEXT:
+            text = f"{len(value)}×{len(value)}"
+        return f"{self.label.lower()} {text}"
+
 
 @dataclass(frozen=True)
 class FilterTask:
@@ -449,12 +465,5 @@ class FilterSpec:
 
     def describe(self, values: Mapping[str, Any]) -> str:
         """Return ``Median, mask size 5 px``-like text for labels and logs."""
-        parts = [self.name]
-        for parameter in self.parameters:
-            text = parameter.format(values[parameter.name])
-            if len(text) > 40:
-                text = text[:37] + "…"
-            parts.append(
-                f"{parameter.label.lower()} {text}{' ' * bool(parameter.unit)}{parameter.unit}"
-            )
-        return ", ".join(parts)
+        parts = (parameter.describe(values[parameter.name]) for parameter in self.parameters)
+        return ", ".join((self.name, *parts))
