@@ -41,6 +41,9 @@ _PATIENCE = 2.0
 
 _FIRST_SIZE = QSize(1280, 800)
 
+_FRAME = QSize(16, 48)
+"""Room for the frame that the desktop draws around the window; its size is unknown before."""
+
 
 class MainWindow(QMainWindow):
     """Input on the left, output on the right, settings beside them, timing below."""
@@ -210,7 +213,7 @@ class MainWindow(QMainWindow):
 
     def _restore(self) -> None:
         if not self.restoreGeometry(self.settings.blob("geometry")):
-            self.resize(_FIRST_SIZE.boundedTo(self.screen().availableSize()))
+            self.resize(_FIRST_SIZE.boundedTo(self.screen().availableSize() - _FRAME))
         self.restoreState(self.settings.blob("state"), _STATE_VERSION)
 
     # --- what happens ---
