@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from app.engine.image import Image
 from app.engine.request import Request
 from app.engine.timing import Stopwatch
 from app.filters.spec import SERIAL, Border, CpuPass, FilterSpec, FilterTask, Level
+from app.machine import cpu_name
 
 _BAND_SECONDS = 0.05
 """Aim for the duration of a band: a small part of the second in which Cancel has to work."""
@@ -59,7 +59,7 @@ class CpuBackend:
 
     def availability(self) -> Availability:
         cores = f"{self._threads} core" + "s" * (self._threads > 1)
-        return Availability(True, f"{platform.processor() or platform.machine()}, {cores}")
+        return Availability(True, f"{cpu_name()}, {cores}")
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
         return spec.cpu_levels
