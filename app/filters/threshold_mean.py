@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from app.filters.borders import REDUCE, VALID, border_index, divide_round, pad_columns
 from app.filters.correlation import Divisor, Finish, finish_row, update_divisors
 from app.filters.jit import kernel
-from app.filters.mean import add_row, window_sums
+from app.filters.mean import add_row, copy, sum_types, window_sums
 from app.filters.spec import SERIAL, CpuPass, FilterSpec, FilterTask, FloatParameter, OddParameter
 
 
@@ -126,7 +125,7 @@ def parallel(
         y = row - side + 1
         if y < start:
             continue
-        inside[:] = sums
+        copy(sums, inside)
         pad_columns(columns, radius, channels, border)
         window_sums(columns, spare, side, channels, totals)
         update_divisors(counts, y, start, source, divisor, border)
@@ -150,18 +149,11 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     if task.level == SERIAL.id:
         serial = serial_float if is_float else serial_integer
         return [CpuPass(serial, (source, output, size // 2, reach, border.code), rows)]
-    zero: DTypeLike
-    work: DTypeLike
-    if is_float:
-        zero, work = np.float64, np.float64
-    elif source.dtype == np.uint16:
-        zero, work = np.int32, np.float64
-    else:
-        # 15 x 15 bytes add up to 16 bits, and 31 x 31, like n times a byte, to 24.
-        zero, work = np.uint16 if size <= 15 else np.int32, np.float32
+    # The type that holds all sums holds n times a pixel too.
+    zero, work = sum_types(source.dtype, size)
     finish = Finish.of(source.dtype, work)
     divisor = Divisor.of(np.ones((size, size), np.int64))
-    arguments = (source, output, np.empty(0, zero), divisor, finish, reach, border.code)
+    arguments = (source, output, zero, divisor, finish, reach, border.code)
     return [CpuPass(parallel, arguments, rows)]
 
 
