@@ -89,7 +89,7 @@ class CpuBackend:
         border: Border,
         run: _Run,
     ) -> NDArray[Any]:
-        """Return ``spec`` applied to `source`, shape (height, width, channels)."""
+        """Return ``spec`` applied to `source`, shape (height, width, channels), read-only."""
         with run.stopwatch.stage("prepare"):
             output = np.empty(spec.output_shape(source.shape, parameters, border), source.dtype)
             task = FilterTask(source, output, parameters, border, run.level.id)
@@ -101,6 +101,7 @@ class CpuBackend:
                 self._sweep(sweep, number / len(passes), 1 / len(passes), run)
         with run.stopwatch.stage("convert"):
             spec.carry_alpha(source, output, parameters, border)
+        output.flags.writeable = False  # as any source, or Numba would compile for both
         return output
 
     def _compile(self, passes: Sequence[CpuPass], run: _Run) -> None:

@@ -53,6 +53,7 @@ def run(
     level: Level = PARALLEL,
     token: CancelToken | None = None,
     progress: Progress = no_progress,
+    grey: bool = False,
 ) -> Image:
     def plan(task: FilterTask) -> list[CpuPass]:
         assert not task.source.flags.writeable
@@ -70,8 +71,9 @@ def run(
         radius=lambda parameters: 1,
         plan_cpu=plan,
     )
-    pixels = np.arange(4 * 5 * 2, dtype=np.uint8).reshape(4, 5, 2)
-    request = Request(Image.from_array(pixels), spec, {}, Border.VALID)
+    channels = 4 if grey else 2
+    pixels = np.arange(4 * 5 * channels, dtype=np.uint8).reshape(4, 5, channels)
+    request = Request(Image.from_array(pixels), spec, {}, Border.VALID, grey=grey)
     return backend.run(request, level, Stopwatch(), token or CancelToken(), progress)
 
 
@@ -82,6 +84,11 @@ def test_every_row_of_every_pass_is_computed_once(backend, level: Level, rows: i
     run(backend, passes, level)
     for kernel in passes:
         assert (kernel.counts == 1).all()
+
+
+def test_grey_pixels_are_read_only_like_any_source(backend) -> None:
+    """Numba compiles a kernel again for arrays that can be written to; `run` looks."""
+    assert run(backend, [Recorder(2)], grey=True).channels == 2
 
 
 def test_serial_is_one_thread(backend) -> None:
