@@ -74,6 +74,13 @@ class Divisor(NamedTuple):
         table[1:, 1:] = parts.cumsum(0, np.float64).cumsum(1)
         return cls(table, NEGLIGIBLE * float(np.abs(parts).sum()))
 
+    @classmethod
+    def one(cls, side: int) -> Divisor:
+        """Return the divisor 1, also under ``reduce``: its part is the centre, always inside."""
+        centre = np.zeros((side, side))
+        centre[side // 2, side // 2] = 1
+        return cls.of(centre)
+
 
 class Finish(NamedTuple):
     """How a quotient becomes a sample: rounded, made positive, shifted, saturated.

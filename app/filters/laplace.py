@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.filters import mask
-from app.filters.correlation import NEGATIVE, mask_array, plan_correlation
+from app.filters.correlation import NEGATIVE, Divisor, mask_array, plan_correlation
 from app.filters.spec import Choice, ChoiceParameter, CpuPass, FilterSpec, FilterTask, Mask
 
 MASKS: Mapping[str, Mask] = {
@@ -28,9 +27,8 @@ def radius(parameters: Mapping[str, Any]) -> int:
 
 
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
-    weights = MASKS[task.parameters["form"]]
-    undivided = mask.divisor(weights, "one")
-    return plan_correlation(task, mask_array(weights), undivided, task.parameters["negative"])
+    weights = mask_array(MASKS[task.parameters["form"]])
+    return plan_correlation(task, weights, Divisor.one(len(weights)), task.parameters["negative"])
 
 
 SPEC = FilterSpec(

@@ -96,19 +96,11 @@ PRESETS = (
 
 
 def divisor(mask: Mask, choice: str) -> Divisor:
-    """Return the divisor for `mask`.
-
-    Under the border ``reduce`` it counts or sums the cells inside the image; ``one`` stays
-    one there, because the part that it is made of is the centre.
-    """
+    """Return the divisor for `mask`; under the border ``reduce``, of its cells inside the image."""
+    if choice == "one":
+        return Divisor.one(len(mask))
     weights = mask_array(mask)
-    if choice == "sum":
-        return Divisor.of(weights)
-    if choice == "count":
-        return Divisor.of(np.ones(weights.shape))
-    centre = np.zeros(weights.shape)
-    centre[len(mask) // 2, len(mask) // 2] = 1
-    return Divisor.of(centre)
+    return Divisor.of(weights if choice == "sum" else np.ones(weights.shape))
 
 
 def radius(parameters: Mapping[str, Any]) -> int:
