@@ -53,8 +53,10 @@ KEPT_RESULTS = 10
 KEPT_BYTES = 512 << 20
 """Most pixels to keep alive in those images."""
 
-_COLUMNS = ("No.", "Filter", "Image", "Device", "Level", "Total, ms", "MP/s", "Speed-up")
-_NUMBERS = (0, 5, 6, 7)
+_COLUMNS = ("No.", "Level", "Total, ms", "Speed-up", "MP/s", "Device", "Filter", "Image")
+"""What is compared comes first: a narrow window cuts off the end."""
+
+_NUMBERS = tuple(_COLUMNS.index(name) for name in ("No.", "Total, ms", "Speed-up", "MP/s"))
 _SPEED_UP = _COLUMNS.index("Speed-up")
 _SPEED_UP_HELP = (
     "Total time of the baseline divided by the total time of this run.\n"
@@ -116,13 +118,13 @@ class Run:
         speed_up = "baseline" if self is baseline else f"{ratio:.2f}×"
         return (
             str(self.number),
-            self.settings,
-            self.size,
-            self.device,
             self.level,
             f"{self.seconds * 1e3:.3f}",
-            f"{self.speed:.1f}",
             speed_up,
+            f"{self.speed:.1f}",
+            self.device,
+            self.settings,
+            self.size,
         )
 
 
