@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,7 +155,7 @@ def check_write(
         keepers = [other.format.name for other in _WRITERS if not other.losses(channels, dtype)]
         raise LossyFormat(
             f"{path.name}: {writer.format.name} cannot keep {' and '.join(losses)}.",
-            f"Save it as {' or '.join(keepers)} to keep everything.",
+            f"Save it as {_any_of(keepers)} to keep everything.",
         )
     check_target(path)
 
@@ -172,3 +172,9 @@ def _writer(path: Path) -> _Writer:
         else f"{path.name}: the name has no suffix that says which format to write.",
         f"Use one of {suffixes}.",
     )
+
+
+def _any_of(names: Sequence[str]) -> str:
+    """Return “A”, “A or B”, “A, B or C”."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
