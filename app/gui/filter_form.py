@@ -50,6 +50,11 @@ class FilterForm(QWidget):
         """Return the checked values; raises `InvalidParameter`."""
         return self._spec.validate(self._raw_values())
 
+    def explains(self, problem: str) -> bool:
+        """Tell whether an editor says `problem` itself, where it is."""
+        masks = (editor for editor in self._editors.values() if isinstance(editor, MaskEditor))
+        return any(mask.problem == problem for mask in masks)
+
     def set_values(self, values: Mapping[str, Any]) -> None:
         """Show `values`; parameters that are not named keep theirs."""
         for name, value in values.items():

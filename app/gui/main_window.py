@@ -278,11 +278,13 @@ class MainWindow(QMainWindow):
 
     def _on_failed(self, error: Exception) -> None:
         self._run_bar.show_idle("Failed.")
+        self._tell("")
         self._refresh_actions()
         self._report(error)
 
     def _on_stopped(self) -> None:
         self._run_bar.show_idle("Cancelled.")
+        self._tell("")
         self._refresh_actions()
 
     def _on_saved(self, image: Image, path: Path) -> None:

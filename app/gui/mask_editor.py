@@ -75,6 +75,7 @@ class MaskEditor(QWidget):
         super().__init__(parent)
         self.setObjectName("maskEditor")
         self._parameter = parameter
+        self._problem = ""
         self._build()
         self.set_value(parameter.default)
 
@@ -146,6 +147,11 @@ class MaskEditor(QWidget):
         layout.addWidget(self._table)
         layout.addWidget(self._note)
         layout.addLayout(tools)
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the weights, as it stands under the table; empty if nothing is."""
+        return self._problem
 
     def value(self) -> Mask:
         """Return the mask in the table.
@@ -266,7 +272,7 @@ class MaskEditor(QWidget):
 
     def _check(self) -> None:
         """Mark the cells that hold no number, and note the sum."""
-        problem = ""
+        self._problem = ""
         total = []
         blocked = self._table.blockSignals(True)
         for y, row in enumerate(_numbers(self._table.texts())):
@@ -277,15 +283,15 @@ class MaskEditor(QWidget):
                 except InvalidParameter as error:
                     refusal = str(error)
                 self._table.mark(y, x, refusal)
-                problem = problem or refusal
+                self._problem = self._problem or refusal
         self._table.fit()
         self._table.blockSignals(blocked)
 
         palette = self.palette()
-        if problem:
+        if self._problem:
             palette.setColor(QPalette.ColorRole.WindowText, theme.error_text(palette))
         self._note.setPalette(palette)
-        self._note.setText(problem or f"Sum of the weights: {math.fsum(total):.10g}")
+        self._note.setText(self._problem or f"Sum of the weights: {math.fsum(total):.10g}")
 
     def changeEvent(self, event: QEvent) -> None:  # noqa: N802
         super().changeEvent(event)

@@ -220,6 +220,6 @@ class ParameterPanel(QScrollArea):
         except InvalidParameter as error:
             self._problem.setStyleSheet(f"color: {theme.error_text(self.palette()).name()}")
             self._problem.setText(str(error))
-            self._problem.show()
+            self._problem.setVisible(not self._form.explains(str(error)))
         else:
             self._problem.hide()

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QMenu,
     QMessageBox,
     QSpinBox,
+    QTableWidget,
     QToolButton,
 )
 from pytestqt.qtbot import QtBot
@@ -609,6 +610,18 @@ def test_even_mask_size_is_refused_with_the_way_out(
     assert not problem.isVisible()
     qtbot.keyClick(box, Qt.Key.Key_Down)
     assert box.value() == 3
+
+
+def test_a_letter_in_the_mask_is_explained_once(qtbot: QtBot, window: MainWindow) -> None:
+    window.panel.set_filter("mask")
+    table = child(window, QTableWidget, "maskTable")
+    table.item(0, 0).setText("abc")
+    says = [
+        label.text()
+        for label in window.panel.findChildren(QLabel)
+        if label.isVisible() and "abc" in label.text()
+    ]
+    assert says == ["Mask: row 1, column 1 holds “abc”, which is not a number."]
 
 
 @pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)
