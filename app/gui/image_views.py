@@ -11,6 +11,7 @@ from PySide6.QtGui import (
     QBrush,
     QColor,
     QImage,
+    QKeyEvent,
     QMouseEvent,
     QPainter,
     QPalette,
@@ -28,6 +29,16 @@ _LEAST_ZOOM = 1 / 64
 _ZOOM_STEP = 1.25
 _FIT_MARGIN = 8
 """Pixels left free around a fitted picture."""
+
+_PAN_STEP = 0.1
+"""Part of the view that an arrow key moves over."""
+
+_ARROWS: dict[int, tuple[float, float]] = {
+    Qt.Key.Key_Left: (-_PAN_STEP, 0),
+    Qt.Key.Key_Right: (_PAN_STEP, 0),
+    Qt.Key.Key_Up: (0, -_PAN_STEP),
+    Qt.Key.Key_Down: (0, _PAN_STEP),
+}
 
 
 class _Picture(pg.GraphicsObject):  # type: ignore[misc]
@@ -166,7 +177,8 @@ class ImageView(QWidget):
 
         self._box.sigRangeChangedManually.connect(self._on_moved)
         self._box.sigResized.connect(self._on_resized)
-        self._canvas.viewport().installEventFilter(self)
+        self._canvas.installEventFilter(self)  # keys
+        self._canvas.viewport().installEventFilter(self)  # the mouse
         self.clear()
         self._follow_palette()
 
@@ -229,6 +241,13 @@ class ImageView(QWidget):
             self.hovered.emit(self._box.mapSceneToView(scene))
         elif event.type() == QEvent.Type.Leave:
             self.hovered.emit(None)
+        elif isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            arrow = _ARROWS.get(event.key())
+            if arrow is not None:
+                seen = self._box.viewRect()
+                self._box.translateBy(x=arrow[0] * seen.width(), y=arrow[1] * seen.height())
+                self.moved.emit()
+                return True
         return super().eventFilter(watched, event)
 
     def changeEvent(self, event: QEvent) -> None:  # noqa: N802

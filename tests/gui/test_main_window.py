@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QFileDialog,
+    QGraphicsView,
     QLabel,
     QMenu,
     QMessageBox,
@@ -610,6 +611,30 @@ def test_even_mask_size_is_refused_with_the_way_out(
     assert not problem.isVisible()
     qtbot.keyClick(box, Qt.Key.Key_Down)
     assert box.value() == 3
+
+
+@pytest.mark.parametrize(
+    ("key", "x", "y"),
+    [
+        (Qt.Key.Key_Left, -1, 0),
+        (Qt.Key.Key_Right, 1, 0),
+        (Qt.Key.Key_Up, 0, -1),
+        (Qt.Key.Key_Down, 0, 1),
+    ],
+)
+def test_arrow_keys_move_both_pictures(
+    qtbot: QtBot, window: MainWindow, picture: Path, key: Qt.Key, x: int, y: int
+) -> None:
+    load(qtbot, window, picture)
+    before, scale = window.images.input.camera()
+    qtbot.keyClick(child(window, QGraphicsView, "outputCanvas"), key)
+    for view in (window.images.input, window.images.output):
+        after, new_scale = view.camera()
+        assert new_scale == pytest.approx(scale)
+        assert (after.x() - before.x()) * scale == pytest.approx(0.1 * x * view.canvas_size.width())
+        assert (after.y() - before.y()) * scale == pytest.approx(
+            0.1 * y * view.canvas_size.height()
+        )
 
 
 def test_a_letter_in_the_mask_is_explained_once(qtbot: QtBot, window: MainWindow) -> None:
