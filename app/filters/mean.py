@@ -35,18 +35,21 @@ def add_row(source: Any, y: Any, sign: Any, columns: Any) -> None:
 
 @kernel
 def copy(samples: Any, copied: Any) -> None:
+    """Write `samples` to `copied`, in its type. (Numba copies slices sample by sample.)"""
     for x in range(copied.size):
         copied[x] = samples[x]
 
 
 @kernel
 def add(samples: Any, totals: Any) -> None:
+    """Add to `totals` as many of `samples`."""
     for x in range(totals.size):
         totals[x] += samples[x]
 
 
 @kernel
 def add_pairs(samples: Any, distance: Any, pairs: Any) -> None:
+    """Set ``pairs[x]`` to the sum of the samples at ``x`` and ``x + distance``."""
     partners = samples[distance:]
     for x in range(pairs.size):
         pairs[x] = samples[x] + partners[x]
