@@ -118,12 +118,20 @@ class Worker:
         return not self._thread.is_alive()
 
     def _loop(self) -> None:
+        try:
+            self._serve()
+        finally:
+            for backend in self._backends.values():
+                backend.close()
+
+    def _serve(self) -> None:
+        """Run what is submitted until the worker is closed."""
         while True:
             with self._condition:
                 while self._pending is None and not self._closing:
                     self._condition.wait()
                 if self._closing:
-                    break
+                    return
                 request, self._pending = self._pending, None
                 assert request is not None
                 token = self._token = CancelToken()
@@ -133,8 +141,6 @@ class Worker:
                 if token.cancelled:
                     event = Stopped(request)
             self._listener(event)
-        for backend in self._backends.values():
-            backend.close()
 
     def _run(self, request: Request, token: CancelToken) -> Event:
         self._listener(Started(request))

@@ -58,6 +58,9 @@ def create_application() -> QApplication:
 def run(path: Path | None = None) -> int:
     """Show the window and run the event loop until it is closed."""
     application = create_application()
+    # A kernel that is done waits for the interpreter for up to this long while the window
+    # is busy; with the default of 5 ms that would show in the times of small pictures.
+    sys.setswitchinterval(0.0005)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C in the terminal ends the program
     window = MainWindow(create_backends(), Settings())
     catcher = BugCatcher()

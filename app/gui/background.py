@@ -16,6 +16,9 @@ _PATIENCE = 1.0
 class Background(QObject):
     """Runs functions on threads of their own; their results arrive on the GUI thread."""
 
+    settled = Signal(bool)
+    """Emitted when the last work that must finish was answered: whether that went well."""
+
     _finished = Signal(object, object, object)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -23,6 +26,7 @@ class Background(QObject):
         self._threads: set[threading.Thread] = set()
         self._latest: dict[str, object] = {}
         self._closed = False
+        self._owed = 0
         self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
 
     def start(
@@ -45,7 +49,9 @@ class Background(QObject):
             Closing waits for the end of this work, however long it takes.
         """
         ticket = object()
-        if not must_finish:
+        if must_finish:
+            self._owed += 1
+        else:
             self._latest[topic] = ticket
 
         def body() -> None:
@@ -61,6 +67,11 @@ class Background(QObject):
         thread = threading.Thread(target=body, name=f"kernelscope-{topic}", daemon=not must_finish)
         self._threads = {old for old in self._threads if old.is_alive()} | {thread}
         thread.start()
+
+    @property
+    def owes(self) -> bool:
+        """Whether work that must finish has not been answered yet."""
+        return self._owed > 0
 
     def forget(self, topic: str) -> None:
         """Leave the work on `topic` that is still running unanswered."""
@@ -83,4 +94,8 @@ class Background(QObject):
             if self._latest.get(topic) is not ticket:
                 return
             del self._latest[topic]
+        else:
+            self._owed -= 1
         callback(answer)
+        if claim is None and not self._owed:
+            self.settled.emit(not isinstance(answer, Exception))

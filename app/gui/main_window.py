@@ -60,6 +60,7 @@ class MainWindow(QMainWindow):
         self._input: Image | None = None
         self._result: Result | None = None
         self._cold = False
+        self._close_when_saved = False
 
         self.console = Console()  # first, so that it misses nothing
         self._background = Background(self)
@@ -196,6 +197,7 @@ class MainWindow(QMainWindow):
         self.statusBar().addPermanentWidget(self._zoom)
 
     def _connect(self) -> None:
+        self._background.settled.connect(self._on_settled)
         self.pictures.loaded.connect(self._show)
         self.pictures.saved.connect(self._on_saved)
         self.pictures.told.connect(self._tell)
@@ -217,6 +219,12 @@ class MainWindow(QMainWindow):
         self.restoreState(self.settings.blob("state"), _STATE_VERSION)
 
     # --- what happens ---
+
+    def _on_settled(self, well: bool) -> None:
+        """Close if that only waited for a save; stay if the save failed."""
+        if self._close_when_saved and well:
+            self.close()
+        self._close_when_saved = False
 
     def _show(self, image: Image, result: Result | None = None) -> None:
         """Show `image` as the input, and `result` as the output if there is one."""
@@ -321,6 +329,12 @@ class MainWindow(QMainWindow):
             event.acceptProposedAction()
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
+        if self._background.owes:
+            # A save that fails must be told, and the picture still be there to save elsewhere.
+            self._close_when_saved = True
+            self._tell("The window closes when the picture is saved…")
+            event.ignore()
+            return
         self.settings.set_blob("geometry", self.saveGeometry())
         self.settings.set_blob("state", self.saveState(_STATE_VERSION))
         self.panel.save()

@@ -35,7 +35,7 @@ from app.backends.cpu import CpuBackend
 from app.engine.backend import Availability
 from app.engine.image import Image
 from app.engine.request import Device
-from app.errors import AppError
+from app.errors import AppError, ImageWriteError
 from app.files import SAMPLES
 from app.filters.spec import Border
 from app.gui import pictures as pictures_module
@@ -493,6 +493,40 @@ def test_save_adds_the_suffix_and_asks_before_replacing(
     assert written.read_bytes() == b"precious"
     answer(qtbot, box, "Replace")
     qtbot.waitUntil(lambda: written.read_bytes() != b"precious")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_closing_during_a_save_waits_and_stays_if_it_fails(
+    qtbot: QtBot,
+    window: MainWindow,
+    picture: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fails: bool,
+) -> None:
+    go_on = threading.Event()
+
+    def write(image: Image, path: Path, *, lossy: bool) -> Path:
+        assert go_on.wait(10)
+        if fails:
+            raise ImageWriteError("The disk is full.", "Save somewhere else.")
+        return path
+
+    monkeypatch.setattr(pictures_module, "write_image", write)
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+S")
+    save_as(qtbot, window, tmp_path / "result.png")
+    window.close()
+    assert window.isVisible()
+    go_on.set()
+    if fails:
+        box = dialog(qtbot, window, QMessageBox)
+        assert "disk is full" in box.text()
+        assert window.isVisible()
+        box.reject()
+    else:
+        qtbot.waitUntil(lambda: not window.isVisible())
 
 
 def test_lossy_save_asks_first(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
