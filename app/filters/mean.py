@@ -9,7 +9,8 @@ import numpy as np
 
 from app.filters.borders import REDUCE, VALID, border_index, divide_round
 from app.filters.jit import kernel
-from app.filters.spec import CpuPass, FilterSpec, FilterTask, OddParameter
+from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.spec import CpuPass, FilterSpec, FilterTask, OddParameter,CONSTANT,GLOBAL,SHARED,SINGLE_BLOCK,TEXTURE
 
 
 @kernel
@@ -70,6 +71,11 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return [CpuPass(serial, arguments, task.output.shape[0])]
 
 
+def plan_cuda(task: CudaTask) -> Launch:
+    size = int(task.parameters["size"])
+    return level_launch("mean", task, radius(task.parameters), size * size + 1, SIZE=size)
+
+
 SPEC = FilterSpec(
     id="mean",
     name="Mean",
@@ -89,4 +95,7 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE),
+    gpu_gaps={CONSTANT.id: "All weights are one: there is no mask to keep in constant memory."},
 )

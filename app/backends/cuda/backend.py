@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import functools
+import logging
+from typing import TYPE_CHECKING
 
+from app import filters
+from app.backends.cuda import executor
+from app.backends.cuda.compiler import CubinCache, choose_compiler
 from app.backends.cuda.probe import probe
 from app.engine.backend import Availability
 from app.engine.control import CancelToken, Progress
@@ -11,14 +16,34 @@ from app.engine.image import Image
 from app.engine.request import Request
 from app.engine.timing import Stopwatch
 from app.errors import DeviceUnavailable
-from app.filters.spec import GPU_LEVELS, FilterSpec, Level
+from app.filters.launch import CudaTask
+from app.filters.spec import Border, FilterSpec, Level
+
+if TYPE_CHECKING:
+    from app.backends.cuda.device import Device
+
+_logger = logging.getLogger(__name__)
 
 
 class CudaBackend:
-    """One NVIDIA GPU. This version finds out what is missing and runs nothing yet."""
+    """One NVIDIA GPU.
+
+    Parameters
+    ----------
+    ordinal : int
+        Number of the device.
+    memory_limit : int, optional
+        Use at most this many bytes of device memory for images.
+    """
 
     id = "gpu"
     name = "GPU"
+
+    def __init__(self, ordinal: int = 0, memory_limit: int | None = None) -> None:
+        self.ordinal = ordinal
+        self.memory_limit = memory_limit
+        self.last_launch: executor.LaunchReport | None = None
+        self._device: Device | None = None
 
     @functools.cached_property
     def _availability(self) -> Availability:
@@ -28,7 +53,11 @@ class CudaBackend:
         return self._availability
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
-        return GPU_LEVELS
+        return spec.gpu_levels
+
+    @functools.cached_property
+    def _cache(self) -> CubinCache:
+        return CubinCache(choose_compiler())
 
     def run(
         self,
@@ -38,7 +67,66 @@ class CudaBackend:
         token: CancelToken,
         progress: Progress,
     ) -> Image:
-        raise DeviceUnavailable(self.availability().summary)
+        device = self._open()
+        try:
+            return device.call(self._run, device, request, level, stopwatch, token, progress)
+        except device.cuda.Error as error:
+            # After an illegal access or a reset every call in the context fails: start anew.
+            device.lost = True
+            self.close()
+            raise DeviceUnavailable(
+                f"The GPU stopped with an error: {error}.",
+                "The next run starts afresh. If this comes again, restart Kernelscope.",
+            ) from error
+
+    def _run(
+        self,
+        device: Device,
+        request: Request,
+        level: Level,
+        stopwatch: Stopwatch,
+        token: CancelToken,
+        progress: Progress,
+    ) -> Image:
+        image = request.image
+        with stopwatch.stage("compile", counted=False):
+            progress("compile", 0.0)
+            steps = self._steps(device, request, level)
+        run = executor.Run(device, self._cache, stopwatch, token, progress, request.repeat)
+        output = executor.apply(steps, image.planes, run, self.memory_limit)
+        with stopwatch.stage("convert"):
+            request.filter.carry_alpha(
+                image.planes, output, request.parameters, request.border
+            )
+            result = Image.from_array(output, image.title)
+        self.last_launch = run.report
+        return result
+
+    def _steps(self, device: Device, request: Request, level: Level) -> list[executor.Step]:
+        shape, dtype = request.image.planes.shape, request.image.pixels.dtype
+        steps = []
+        todo = [(request.filter, request.parameters, request.border, level)]
+        if request.grey and not request.image.is_grey:
+            grey = filters.get("greyscale")
+            todo.insert(0, (grey, grey.defaults(), Border.REFLECT, grey.gpu_levels[-1]))
+        for spec, parameters, border, at in todo:
+            output_shape = spec.output_shape(shape, parameters, border)
+            task = CudaTask(
+                (shape[0], shape[1], shape[2]), output_shape, dtype, parameters, border, at.id
+            )
+            steps.append(executor.prepare(spec, task, device, self._cache))
+            shape = output_shape
+        return steps
+
+    def _open(self) -> Device:
+        if self._device is None:
+            from app.backends.cuda.device import Device
+
+            self._device = Device(self.ordinal)
+            _logger.info("opened GPU %d, %s", self.ordinal, self._device.handle.name())
+        return self._device
 
     def close(self) -> None:
-        """Nothing is held yet."""
+        device, self._device = self._device, None
+        if device is not None:
+            device.close()

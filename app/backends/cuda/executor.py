@@ -1,0 +1,374 @@
+"""Runs the CUDA launches of a filter on one device."""
+
+from __future__ import annotations
+
+import logging
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.backends.cuda.compiler import Cubin, CubinCache, Resources, resources
+from app.backends.cuda.device import Device
+from app.backends.cuda.sources import read_source
+from app.backends.cuda.strips import Strip, cut
+from app.backends.cuda.texture import Texture
+from app.engine.control import CancelToken, Progress
+from app.engine.timing import Stopwatch
+from app.errors import DeviceUnavailable, OutOfMemory
+from app.filters.launch import CudaTask, Launch
+from app.filters.spec import FilterSpec
+
+_logger = logging.getLogger(__name__)
+
+LAUNCH_SECONDS = 0.05
+"""No launch should take longer: the display's watchdog and Cancel wait for it."""
+
+PILOT_OPERATIONS = 2e9
+"""Work of a launch that takes well under `LAUNCH_SECONDS` on any supported card."""
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    """How the last launch of a run looked, for the kernel viewer.
+
+    Attributes
+    ----------
+    filter_id, kernel : str
+    grid, block : tuple of int
+    shared_bytes : int
+        Dynamic shared memory of a block.
+    resources : Resources or None
+        What ptxas said of the kernel.
+    occupancy : float
+        Theoretical: resident warps / most warps of a multiprocessor.
+    """
+
+    filter_id: str
+    kernel: str
+    grid: tuple[int, int]
+    block: tuple[int, int]
+    shared_bytes: int
+    resources: Resources | None
+    occupancy: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """A filter to apply to the image on the card, ready to be launched."""
+
+    spec: FilterSpec
+    task: CudaTask
+    radius: int
+    launch: Launch
+    cubin: Cubin
+
+
+@dataclass
+class Run:
+    """What one run works with and brings back."""
+
+    device: Device
+    cache: CubinCache
+    stopwatch: Stopwatch
+    token: CancelToken
+    progress: Progress
+    repeat: int
+    report: LaunchReport | None = None
+    kernel_bytes: float = 0.0
+
+
+def prepare(spec: FilterSpec, task: CudaTask, device: Device, cache: CubinCache) -> Step:
+    """Plan the launch of a filter and compile it, or load it from the cache."""
+    assert spec.plan_cuda is not None
+    launch = spec.plan_cuda(task)
+    limit = device.handle.get_attribute(
+        device.cuda.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+    )
+    if launch.shared_bytes > limit:
+        raise DeviceUnavailable(
+            f"{spec.name} at level {task.level} needs {launch.shared_bytes // 1024} KiB of shared "
+            f"memory a block; this GPU has {limit // 1024} KiB.",
+            "Choose a smaller mask or another level.",
+        )
+    cubin = cache.get(spec.id, read_source(spec.id), device.architecture, launch.defines)
+    return Step(spec, task, spec.radius(task.parameters), launch, cubin)
+
+
+def apply(steps: Sequence[Step], pixels: NDArray[Any], run: Run, limit: int | None) -> NDArray[Any]:
+    """Apply `steps` to `pixels` (height, width, channels) and return the result.
+
+    The image is processed in one piece if it fits into device memory (at most `limit`
+    bytes of it), else in strips; the result is the same.
+
+    Raises
+    ------
+    OutOfMemory
+        If not even a strip of a few rows fits.
+    """
+    final = steps[-1].task
+    output = np.empty(final.output_shape, final.dtype)
+    budget = min(run.device.free_memory() * 9 // 10, limit or 2**63)
+    rows = _rows_that_fit(steps, budget)
+    while True:
+        try:
+            if rows >= output.shape[0]:
+                _one_piece(steps, pixels, output, run)
+            else:
+                _in_strips(steps, pixels, output, run, rows)
+            return output
+        except run.device.cuda.MemoryError:
+            run.device.resident.clear()
+            rows = min(rows, output.shape[0]) // 2
+            _logger.warning("out of device memory: trying again in strips of %d rows", rows)
+            if rows < 1:
+                raise OutOfMemory(
+                    "The GPU has too little free memory, even for a few rows of this image.",
+                    "Close other programs that use the GPU, or choose CPU.",
+                ) from None
+
+
+def _rows_that_fit(steps: Sequence[Step], budget: int) -> int:
+    """Return how many output rows can be processed at a time within `budget` bytes."""
+    row_bytes = 0
+    for step in steps:
+        _, width, channels = step.task.shape
+        _, out_width, out_channels = step.task.output_shape
+        source = width * channels * (2 if step.launch.texture else 1)
+        row_bytes += (source + out_width * out_channels) * step.task.dtype.itemsize
+    halo = 2 * sum(step.radius for step in steps)
+    out_height = steps[-1].task.output_shape[0]
+    if (out_height + halo) * row_bytes <= budget:
+        return out_height
+    return max(1, budget // row_bytes - halo)
+
+
+def _one_piece(steps: Sequence[Step], pixels: NDArray[Any], output: NDArray[Any], run: Run) -> None:
+    """Filter the whole image, which stays on the card afterwards."""
+    device = run.device
+    source = device.resident.get(pixels)
+    if source is None:
+        source = device.allocate(pixels.nbytes)
+        try:
+            with run.stopwatch.stage("upload"):
+                device.staging.upload(pixels, int(source))
+        except BaseException:
+            source.free()
+            raise
+        device.resident.put(pixels, source)
+    target = device.allocate(output.nbytes, keep=pixels)
+    try:
+        _steps(steps, None, int(source), int(target), run, pixels)
+        with run.stopwatch.stage("download"):
+            device.staging.download(int(target), output)
+    finally:
+        target.free()
+
+
+def _in_strips(
+    steps: Sequence[Step], pixels: NDArray[Any], output: NDArray[Any], run: Run, rows: int
+) -> None:
+    """Filter strip by strip; only the last step has a halo (greyscale comes first)."""
+    device = run.device
+    steps = [_without_hardware_border(step, run) for step in steps]
+    final = steps[-1]
+    height = pixels.shape[0]
+    strips = cut(height, output.shape[0], final.radius, final.task.border, rows)
+    _logger.info("filtering in %d strips of %d rows", len(strips), rows)
+    row_bytes = pixels.nbytes // height
+    device.resident.clear()
+    source = device.allocate(max(strip.source_rows for strip in strips) * row_bytes)
+    target = device.allocate(rows * (output.nbytes // output.shape[0]))
+    try:
+        for number, strip in enumerate(strips):
+            run.token.check()
+            run.progress("compute", number / len(strips))
+            with run.stopwatch.stage("upload"):
+                for row, first, count in strip.source_pieces(height):
+                    device.staging.upload(
+                        pixels[first : first + count], int(source) + row * row_bytes
+                    )
+            _steps(steps, strip, int(source), int(target), run, None)
+            with run.stopwatch.stage("download"):
+                device.staging.download(int(target), output[strip.first : strip.last])
+    finally:
+        target.free()
+        source.free()
+
+
+def _without_hardware_border(step: Step, run: Run) -> Step:
+    """Return `step` with borders in code: the texture unit would see a strip's edges."""
+    if step.launch.defines.get("HARDWARE_BORDER", "0") == "0":
+        return step
+    launch = replace(step.launch, defines={**step.launch.defines, "HARDWARE_BORDER": "0"})
+    source = read_source(step.spec.id)
+    cubin = run.cache.get(step.spec.id, source, run.device.architecture, launch.defines)
+    return replace(step, launch=launch, cubin=cubin)
+
+
+def _steps(
+    steps: Sequence[Step],
+    strip: Strip | None,
+    source: int,
+    target: int,
+    run: Run,
+    keep: NDArray[Any] | None,
+) -> None:
+    """Launch one step after the other; intermediate images live on the card only."""
+    scratch: list[Any] = []
+    try:
+        for step in steps[:-1]:
+            height, width, channels = step.task.output_shape
+            rows = strip.source_rows if strip else height
+            between = run.device.allocate(rows * width * channels * step.task.dtype.itemsize, keep)
+            scratch.append(between)
+            # A step before the last has no halo: it converts just the rows that are there.
+            whole = replace(strip, first=0, last=rows, source_first=0) if strip else None
+            _launch(step, whole, source, int(between), run)
+            source = int(between)
+        _launch(steps[-1], strip, source, target, run)
+    finally:
+        for allocation in scratch:
+            allocation.free()
+
+
+def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run) -> None:
+    """Launch one step over its output rows, in pieces that end in time."""
+    device, launch, task = run.device, step.launch, step.task
+    cuda, stream = device.cuda, device.stream
+    height, width, channels = task.shape
+    out_height, out_width, out_channels = task.output_shape
+    first, last = (strip.first, strip.last) if strip else (0, out_height)
+    source_row = strip.source_first if strip else 0
+    source_rows = strip.source_rows if strip else height
+
+    module, function = device.function(step.cubin, launch.kernel)
+    for name, values in launch.constants.items():
+        address, size = module.get_global(name)
+        data = np.ascontiguousarray(values)
+        if data.nbytes > size:
+            raise ValueError(f"{name}: {data.nbytes} bytes for {size} bytes of constant memory")
+        cuda.memcpy_htod(int(address), data)
+    owned: list[Any] = []
+    try:
+        arguments: list[int] = []
+        if launch.texture:
+            texture = Texture(width * channels, source_rows, task.dtype, task.border)
+            owned.append(texture)
+            texture.fill(source, stream)
+            arguments.append(texture.handle)
+        else:
+            arguments.append(source)
+        arguments.append(target)
+        for table in launch.tables:
+            allocation = device.allocate(table.nbytes)
+            owned.append(allocation)
+            cuda.memcpy_htod(int(allocation), np.ascontiguousarray(table))
+            arguments.append(int(allocation))
+        function.prepare("P" * len(arguments) + "8i")
+        if launch.shared_bytes > 48 * 1024:
+            function.set_attribute(
+                cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.shared_bytes
+            )
+
+        def go(start: int, stop: int) -> float:
+            """Launch over rows, wait, and return the seconds between the events."""
+            run.token.check()
+            grid = _grid(launch, out_width, stop - start)
+            begin, end = cuda.Event(), cuda.Event()
+            begin.record(stream)
+            function.prepared_async_call(
+                grid,
+                (*launch.block, 1),
+                stream,
+                *arguments,
+                width,
+                height,
+                channels,
+                out_width,
+                start,
+                stop,
+                source_row,
+                first,
+                shared_size=launch.shared_bytes,
+            )
+            end.record(stream)
+            end.synchronize()
+            return float(end.time_since(begin)) * 1e-3
+
+        operations = (width + out_width) * max(channels, out_channels) * launch.operations_per_sample
+        seconds = statistics.median(
+            _in_time(go, first, last, operations, launch, run) for _ in range(run.repeat)
+        )
+        run.stopwatch.add("kernel", seconds)
+        run.kernel_bytes += (
+            launch.bytes_per_sample * (last - first) * out_width * max(channels, out_channels)
+        )
+        run.report = _report(step, function, _grid(launch, out_width, last - first), device)
+    finally:
+        stream.synchronize()
+        for thing in owned:
+            thing.free()
+
+
+def _in_time(
+    go: Callable[[int, int], float],
+    first: int,
+    last: int,
+    operations: float,
+    launch: Launch,
+    run: Run,
+) -> float:
+    """Call `go` over all rows, in pieces of about `LAUNCH_SECONDS`; return the sum.
+
+    The first piece is small enough for any card unless all the work is; its time decides
+    about the others.
+    """
+    tile = launch.tile[1] if launch.tile else 1
+    rows = max(tile, int(PILOT_OPERATIONS / max(operations, 1)) // tile * tile)
+    if launch.tile is None:
+        rows = max(1, rows // 64)  # one block uses a fraction of the card
+    total, start = 0.0, first
+    while start < last:
+        stop = min(start + rows, last)
+        seconds = go(start, stop)
+        total += seconds
+        run.progress("kernel", (stop - first) / (last - first))
+        rows = max(tile, int((stop - start) * LAUNCH_SECONDS / 2 / max(seconds, 1e-7)) // tile * tile)
+        start = stop
+    return total
+
+
+def _grid(launch: Launch, width: int, rows: int) -> tuple[int, int]:
+    if launch.tile is None:
+        return 1, 1
+    return -(-width // launch.tile[0]), -(-rows // launch.tile[1])
+
+
+def _report(step: Step, function: Any, grid: tuple[int, int], device: Device) -> LaunchReport:
+    launch, attribute = step.launch, device.cuda.device_attribute
+    threads = launch.block[0] * launch.block[1]
+    shared = launch.shared_bytes + function.shared_size_bytes
+    per_multiprocessor = device.handle.get_attribute(attribute.MAX_THREADS_PER_MULTIPROCESSOR)
+    warp = device.handle.get_attribute(attribute.WARP_SIZE)
+    limits = [per_multiprocessor // threads]
+    registers = device.handle.get_attribute(attribute.MAX_REGISTERS_PER_MULTIPROCESSOR)
+    granted = -(-function.num_regs * warp // 256) * 256  # registers come in units of 256 a warp
+    if granted:
+        limits.append(registers // granted // -(-threads // warp))
+    if shared:
+        most = device.handle.get_attribute(attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
+        limits.append(most // (shared + 1024))  # the system keeps 1 KiB a block
+    blocks = min(min(limits), device.handle.get_attribute(attribute.MAX_BLOCKS_PER_MULTIPROCESSOR))
+    return LaunchReport(
+        step.spec.id,
+        launch.kernel,
+        grid,
+        launch.block,
+        launch.shared_bytes,
+        resources(step.cubin.log, launch.kernel),
+        blocks * threads / per_multiprocessor,
+    )
