@@ -1,8 +1,524 @@
-"""The command line."""
+"""The command line: ``kernelscope`` when installed, ``python main.py`` in a checkout.
+
+Exit status: 0; 1 for what the user can mend (a file, a value out of range, no GPU), with
+``error: ...`` on stderr; 2 for wrong usage (an unknown command or option); 70 for a bug;
+130 after Ctrl+C. Results go to stdout, everything else to stderr.
+"""
 
 from __future__ import annotations
 
+import argparse
+import io
+import json
+import logging
+import os
+import shutil
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-def main() -> int:
-    """Replaced by the command-line work."""
+import app
+from app import filters
+from app.engine.control import CancelToken
+from app.errors import AppError, ImageReadError, LossyFormat
+from app.filters.spec import (
+    CPU_LEVELS,
+    Border,
+    ChoiceParameter,
+    FilterSpec,
+    FloatParameter,
+    IntParameter,
+    MaskParameter,
+    OddParameter,
+    Parameter,
+)
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from app.engine.backend import Backend
+
+_PROGRAM = "kernelscope"
+_STATUS = (
+    "Exit status: 0 when done; 1 for what you can mend (a file, a value out of range, no GPU); "
+    "2 for wrong usage; 130 after Ctrl+C."
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that `argv` (default: the process's arguments) asks for.
+
+    Returns
+    -------
+    int
+        The exit status. Wrong usage and ``--help`` leave through `SystemExit`, as usual
+        with `argparse`.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that lacks a character gets a substitute rather than a crash.
+            stream.reconfigure(errors="replace")
+    try:
+        command = _COMMANDS.get(arguments[0]) if arguments else None
+        status = command(arguments[1:]) if command else _window(arguments)
+        sys.stdout.flush()
+    except AppError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader has gone; give the interpreter's last flush somewhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception:
+        traceback.print_exc()
+        print(
+            "This is a bug in Kernelscope; please report it with the text above.", file=sys.stderr
+        )
+        return 70
+    return status
+
+
+# The window ---------------------------------------------------------------------------
+
+
+def _window(arguments: list[str]) -> int:
+    commands = "\n".join(f"  {name:8}{command.__doc__}" for name, command in _COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog=_PROGRAM,
+        usage=f"{_PROGRAM} [IMAGE]\n       {_PROGRAM} COMMAND [--help] ...",
+        description="Opens the window, on IMAGE if one is given.",
+        epilog=f"commands:\n{commands}\n\nA file named like a command is ./NAME.\n\n{_STATUS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("image", metavar="IMAGE", nargs="?", type=Path, help="picture to open")
+    parser.add_argument("--version", action="version", version=f"Kernelscope {app.__version__}")
+    image: Path | None = parser.parse_args(arguments).image
+    if image is not None and not image.exists():
+        raise ImageReadError(
+            f"There is no file “{image}”.", f"Name a picture, or one of {', '.join(_COMMANDS)}."
+        )
+    from app.gui import run
+
+    return run(image)
+
+
+# apply --------------------------------------------------------------------------------
+
+
+def _apply(arguments: list[str]) -> int:
+    """Filter a picture file into another."""
+    options = _apply_parser().parse_args(arguments)
+    from app.engine.request import Device, Request
+    from app.engine.run import execute
+    from app.files import read_image, write_image
+
+    if options.verbose:
+        _log_to_stderr()
+    spec: FilterSpec = options.spec
+    image = read_image(options.input)
+    request = Request.create(
+        image,
+        spec.id,
+        {
+            parameter.name: getattr(options, _PREFIX + parameter.name)
+            for parameter in spec.parameters
+            if hasattr(options, _PREFIX + parameter.name)
+        },
+        border=Border(options.border),
+        device=Device(options.device),
+        level=options.level,
+        grey=options.grey,
+    )
+    status = _StatusLine(not (options.quiet or options.verbose))
+
+    def progress(stage: str, fraction: float) -> None:
+        status.show(f"{stage} {fraction:.0%}")
+
+    with _open_backends() as backends, _interruptible() as token:
+        try:
+            result = execute(request, backends, token, progress)
+        finally:
+            status.clear()
+    try:
+        write_image(result.image, options.output, lossy=options.lossy)
+    except LossyFormat as error:
+        raise LossyFormat(error.message, f"{error.hint} Or add --lossy.".lstrip()) from None
+    if not options.quiet:
+        for notice in (*image.notices, *result.notices):
+            print(f"note: {notice}", file=sys.stderr)
+        print(
+            f"{options.output}: {result.describe()}; {image.width}×{image.height} pixels in "
+            f"{result.seconds * 1e3:.1f} ms, {result.megapixels_per_second:.1f} megapixels/s"
+        )
     return 0
+
+
+_PREFIX = "parameter_"
+"""Keeps a filter's parameters apart from the options that every filter has."""
+
+
+def _apply_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"{_PROGRAM} apply",
+        description="Filters INPUT into OUTPUT. “apply FILTER --help” lists a filter's options.",
+        epilog=_STATUS,
+        allow_abbrev=False,
+    )
+    choices = parser.add_subparsers(metavar="FILTER", required=True)
+    with _open_backends() as backends:
+        for spec in filters.discover().values():
+            name = _filter_name(spec)
+            subparser = choices.add_parser(
+                name,
+                aliases=[spec.id] if spec.id != name else [],
+                help=_escape(spec.summary),
+                description=_escape(f"{spec.name}. {spec.summary} Source: {spec.source}."),
+                epilog=_STATUS,
+                allow_abbrev=False,
+            )
+            subparser.set_defaults(spec=spec)
+            _add_options(subparser, spec, backends)
+    return parser
+
+
+def _add_options(
+    parser: argparse.ArgumentParser, spec: FilterSpec, backends: Mapping[str, Backend]
+) -> None:
+    parser.add_argument("input", metavar="INPUT", type=Path, help="picture to filter")
+    parser.add_argument(
+        "output", metavar="OUTPUT", type=Path, help="file to write; its suffix is its format"
+    )
+    own = parser.add_argument_group("parameters of this filter")
+    for parameter in spec.parameters:
+        own.add_argument(
+            _option(parameter),
+            dest=_PREFIX + parameter.name,
+            metavar=_metavar(parameter),
+            type=parameter.parse,
+            default=argparse.SUPPRESS,
+            help=_escape(_parameter_help(parameter)),
+        )
+    levels = {level.id: None for backend in backends.values() for level in backend.levels(spec)}
+    common = parser.add_argument_group("how to run it")
+    common.add_argument(
+        "--border",
+        choices=[str(border) for border in spec.borders],
+        default=str(spec.borders[0]),
+        help="treatment of cells outside the image (default: %(default)s)",
+    )
+    common.add_argument("--grey", action="store_true", help="convert to greyscale first")
+    common.add_argument(
+        "--device",
+        choices=["auto", "cpu", "gpu"],
+        default="auto",
+        help="where to compute it (default: %(default)s)",
+    )
+    common.add_argument(
+        "--level", choices=list(levels), help="way of computing it (default: the fastest)"
+    )
+    common.add_argument(
+        "--lossy",
+        action="store_true",
+        help="write even if the format of OUTPUT loses bit depth, alpha or colour",
+    )
+    talk = common.add_mutually_exclusive_group()
+    talk.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    talk.add_argument("--verbose", action="store_true", help="log every stage on stderr")
+
+
+def _option(parameter: Parameter) -> str:
+    return "--" + parameter.name.replace("_", "-")
+
+
+def _metavar(parameter: Parameter) -> str:
+    match parameter:
+        case IntParameter():
+            return "N"
+        case FloatParameter():
+            return "X"
+        case MaskParameter():
+            return "ROWS"
+    return "VALUE"
+
+
+def allowed(parameter: Parameter) -> str:
+    """Return the values that a parameter takes, in words."""
+    unit = f" {parameter.unit}" if parameter.unit else ""
+    match parameter:
+        case OddParameter():
+            return f"odd, {parameter.minimum} to {parameter.maximum}{unit}"
+        case IntParameter() | FloatParameter():
+            return f"{parameter.minimum:g} to {parameter.maximum:g}{unit}"
+        case MaskParameter(minimum=least, maximum=most):
+            return f"{least}×{least} to {most}×{most}"
+        case ChoiceParameter():
+            return ", ".join(choice.value for choice in parameter.choices)
+    return "on, off"
+
+
+def _parameter_help(parameter: Parameter) -> str:
+    default = parameter.format(parameter.default)
+    return f"{parameter.help} ({allowed(parameter)}; default: {default})"
+
+
+def _escape(text: str) -> str:
+    """Protect text from the formatting that `argparse` applies to help."""
+    return text.replace("%", "%%")
+
+
+# list, info, bench --------------------------------------------------------------------
+
+
+def _list(arguments: list[str]) -> int:
+    """List filters, their parameters, borders, levels and devices."""
+    parser = argparse.ArgumentParser(
+        prog=f"{_PROGRAM} list", description="Lists what there is to run.", allow_abbrev=False
+    )
+    parser.add_argument("--json", action="store_true", help="for programs")
+    options = parser.parse_args(arguments)
+    with _open_backends() as backends:
+        catalogue = _catalogue(backends)
+    if options.json:
+        print(json.dumps(catalogue, indent=2))
+    else:
+        _print_catalogue(catalogue)
+    return 0
+
+
+def _catalogue(backends: Mapping[str, Backend]) -> dict[str, Any]:
+    """Return everything there is to run, as plain lists and dictionaries."""
+    levels = {
+        level.id: level.help
+        for spec in filters.discover().values()
+        for backend in backends.values()
+        for level in backend.levels(spec)
+    }
+    return {
+        "version": app.__version__,
+        "filters": [_filter_entry(spec, backends) for spec in filters.discover().values()],
+        "borders": {str(border): border.help for border in Border},
+        "levels": levels,
+        "devices": [
+            {"id": backend.id, "name": backend.name, **asdict(backend.availability())}
+            for backend in backends.values()
+        ],
+    }
+
+
+def _filter_entry(spec: FilterSpec, backends: Mapping[str, Backend]) -> dict[str, Any]:
+    return {
+        "id": _filter_name(spec),
+        "name": spec.name,
+        "category": spec.category,
+        "summary": spec.summary,
+        "source": spec.source,
+        "parameters": [_parameter_entry(parameter) for parameter in spec.parameters],
+        "borders": [str(border) for border in spec.borders],
+        "levels": {
+            backend.id: [level.id for level in backend.levels(spec)]
+            for backend in backends.values()
+        },
+    }
+
+
+def _parameter_entry(parameter: Parameter) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "option": _option(parameter),
+        "label": parameter.label,
+        "help": parameter.help,
+        "unit": parameter.unit,
+        "allowed": allowed(parameter),
+        "default": parameter.format(parameter.default),
+    }
+    match parameter:
+        case IntParameter() | FloatParameter() | MaskParameter():
+            entry |= {"minimum": parameter.minimum, "maximum": parameter.maximum}
+        case ChoiceParameter():
+            entry["choices"] = [choice.value for choice in parameter.choices]
+    return entry
+
+
+def _print_catalogue(catalogue: dict[str, Any]) -> None:
+    print("Filters")
+    for entry in catalogue["filters"]:
+        print(f"  {entry['id']}: {entry['summary']}")
+        for parameter in entry["parameters"]:
+            print(f"    {parameter['option']}: {parameter['help']}")
+            print(f"        {parameter['allowed']}; default: {parameter['default']}")
+        if len(entry["borders"]) < len(catalogue["borders"]):
+            print(f"    borders: {', '.join(entry['borders'])}")
+        for device, levels in entry["levels"].items():
+            print(f"    levels on {device}: {', '.join(levels)}")
+    for title in ("borders", "levels"):
+        print(f"\n{title.capitalize()}")
+        for name, text in catalogue[title].items():
+            print(f"  {name:14}{text}")
+    print("\nDevices")
+    for device in catalogue["devices"]:
+        state = "" if device["available"] else "not available: "
+        print(f"  {device['id']:14}{state}{device['summary']}")
+
+
+def _info(arguments: list[str]) -> int:
+    """Show what this machine offers, and how to get a GPU going."""
+    argparse.ArgumentParser(
+        prog=f"{_PROGRAM} info",
+        description="Shows what this machine offers, and how to get a GPU going.",
+        allow_abbrev=False,
+    ).parse_args(arguments)
+    from app import machine
+
+    for name, value in machine.facts().items():
+        print(f"{name:13}{value}")
+    print("\nDevices")
+    with _open_backends() as backends:
+        for backend in backends.values():
+            state = backend.availability()
+            prefix = "" if state.available else "not available: "
+            print(f"  {backend.id:11}{prefix}{state.summary}")
+            for number, step in enumerate(state.steps, 1):
+                print(f"{'':13}{number}. {step}")
+    return 0
+
+
+def _bench(arguments: list[str]) -> int:
+    """Time the filters, beside OpenCV where it is installed."""
+    parser = argparse.ArgumentParser(
+        prog=f"{_PROGRAM} bench",
+        description="Times the filters on the CPU, beside OpenCV where it is installed.",
+        epilog=_STATUS,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--quick", action="store_true", help="3 runs of each instead of 9")
+    parser.add_argument("--filters", metavar="FILTER", nargs="+", default=[], help="default: all")
+    parser.add_argument(
+        "--sizes",
+        metavar="N",
+        nargs="+",
+        type=_positive,
+        default=[4096],
+        help="sides of the pictures, in pixels (default: 4096)",
+    )
+    parser.add_argument(
+        "--masks",
+        metavar="N",
+        nargs="+",
+        type=_positive,
+        default=[3, 5, 7, 9],
+        help="mask sizes, for filters that have one (default: 3 5 7 9)",
+    )
+    parser.add_argument(
+        "--levels",
+        nargs="+",
+        choices=[level.id for level in CPU_LEVELS],
+        default=[level.id for level in CPU_LEVELS],
+        help="default: all",
+    )
+    parser.add_argument("--repeat", metavar="N", type=_positive, help="runs of each")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="write every time as JSON")
+    options = parser.parse_args(arguments)
+    from app import bench, machine
+
+    settings = bench.Settings(
+        filters=tuple(options.filters),
+        sizes=tuple(options.sizes),
+        masks=tuple(options.masks),
+        levels=tuple(options.levels),
+        repeat=options.repeat or (3 if options.quick else 9),
+    )
+    facts = machine.facts()
+    for name, value in facts.items():
+        print(f"{name}: {value}")
+    print(f"\n{bench.LEGEND}\n\n{bench.table_head()}", flush=True)
+    rows = []
+    status = _StatusLine()
+    with _open_backends() as backends, _interruptible() as token:
+        for row in bench.measure(settings, backends, token, status.show):
+            status.clear()
+            rows.append(row)
+            print(bench.format_row(row), flush=True)
+    if options.out:
+        bench.save(options.out, settings, facts, rows)
+    return 0
+
+
+_COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "apply": _apply,
+    "list": _list,
+    "info": _info,
+    "bench": _bench,
+}
+
+
+# Helpers ------------------------------------------------------------------------------
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number
+
+
+def _filter_name(spec: FilterSpec) -> str:
+    """Return a filter's id as it is written on a command line."""
+    return spec.id.replace("_", "-")
+
+
+@contextmanager
+def _open_backends() -> Iterator[dict[str, Backend]]:
+    from app.backends import create_backends
+
+    backends = create_backends()
+    try:
+        yield backends
+    finally:
+        for backend in backends.values():
+            backend.close()
+
+
+@contextmanager
+def _interruptible() -> Iterator[CancelToken]:
+    """Give a token that Ctrl+C sets, so that helper threads stop together with this one."""
+    token = CancelToken()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        token.cancel()
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield token
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+class _StatusLine:
+    """One line of stderr that is kept up to date; nothing where stderr is no terminal."""
+
+    def __init__(self, shown: bool = True) -> None:
+        self._shown = shown and sys.stderr.isatty()
+
+    def show(self, text: str) -> None:
+        if self._shown:
+            width = shutil.get_terminal_size().columns - 1
+            print(f"\r{text[:width]:{width}}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        self.show("")
+        if self._shown:
+            print("\r", end="", file=sys.stderr, flush=True)
+
+
+def _log_to_stderr() -> None:
+    logging.basicConfig(format="%(relativeCreated)8.0f ms  %(levelname)-7s %(message)s")
+    logging.getLogger("app").setLevel(logging.DEBUG)

@@ -22,7 +22,7 @@ class Availability:
     summary : str
         One line: the device's name, or the reason it cannot be used.
     steps : tuple of str
-        What the user can do about it, in order; may hold shell commands.
+        What the user can do about it, in order; shell commands stand between backticks.
     """
 
     available: bool

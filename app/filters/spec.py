@@ -277,11 +277,12 @@ class MaskParameter(Parameter):
                 f"Use {self.minimum}×{self.minimum} to {self.maximum}×{self.maximum}.",
             )
         return tuple(
-            tuple(self._cell(cell, y, x) for x, cell in enumerate(row))
+            tuple(self.validate_cell(cell, y, x) for x, cell in enumerate(row))
             for y, row in enumerate(rows)
         )
 
-    def _cell(self, cell: Any, y: int, x: int) -> float:
+    def validate_cell(self, cell: Any, y: int, x: int) -> float:
+        """Return the weight in row `y`, column `x`, or raise `InvalidParameter`."""
         try:
             number = float(cell)
         except (TypeError, ValueError):

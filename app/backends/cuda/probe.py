@@ -37,7 +37,7 @@ def probe() -> Availability:
         return Availability(
             False,
             "The NVIDIA driver is installed, but it finds no supported GPU.",
-            ("Run nvidia-smi to see what the driver finds.", *_PYCUDA_STEPS),
+            ("Run `nvidia-smi` to see what the driver finds.", *_PYCUDA_STEPS),
         )
     if importlib.util.find_spec("pycuda") is None:
         return Availability(False, "PyCUDA is not installed.", _PYCUDA_STEPS)
@@ -50,7 +50,7 @@ def probe() -> Availability:
 _DRIVER_STEPS = (
     "You need an NVIDIA GPU of the Turing generation (GeForce RTX 20, GTX 16) or newer.",
     "Install NVIDIA's driver, version 580 or newer. On Debian or Ubuntu: "
-    "sudo apt install nvidia-driver. On Windows: nvidia.com/drivers.",
-    "Restart the computer and check with: nvidia-smi",
+    "`sudo apt install nvidia-driver`. On Windows: nvidia.com/drivers.",
+    "Restart the computer and check with: `nvidia-smi`",
 )
-_PYCUDA_STEPS = ("Install PyCUDA beside Kernelscope: pip install 'kernelscope[cuda]'",)
+_PYCUDA_STEPS = ("Install PyCUDA beside Kernelscope: `pip install 'kernelscope[cuda]'`",)

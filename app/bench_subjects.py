@@ -1,0 +1,107 @@
+"""What the bench runs each filter with, and the OpenCV calls that compute the same.
+
+This is the bench's data: a filter that is not mentioned is timed with its defaults and has
+no counterpart.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from app.filters.spec import Border, Pixels
+
+cv2: Any = importlib.import_module("cv2") if importlib.util.find_spec("cv2") else None
+
+Peer = Callable[[Pixels, Mapping[str, Any]], Any]
+"""Computes with OpenCV what a filter computes from pixels and parameters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """How to time a filter.
+
+    Attributes
+    ----------
+    variants : tuple of mapping
+        Parameters other than the mask size to time it with, in turn.
+    border : Border
+        A border that both sides have.
+    channels : int
+        Channels of the picture.
+    peer : callable or None
+        OpenCV's counterpart; None if there is none, or no OpenCV.
+    """
+
+    variants: tuple[Mapping[str, Any], ...] = ({},)
+    border: Border = Border.REFLECT
+    channels: int = 1
+    peer: Peer | None = None
+
+
+def subject(filter_id: str) -> Subject:
+    """Return how to time the filter called `filter_id`."""
+    found = _SUBJECTS.get(filter_id, Subject())
+    return found if cv2 is not None else replace(found, peer=None)
+
+
+def _blur(pixels: Pixels, parameters: Mapping[str, Any]) -> Any:
+    side = parameters["size"]
+    return cv2.blur(pixels, (side, side), borderType=cv2.BORDER_REFLECT)
+
+
+def _binomial(pixels: Pixels, parameters: Mapping[str, Any]) -> Any:
+    order = parameters["size"] - 1
+    row = np.array([math.comb(order, k) for k in range(order + 1)]) / 2.0**order
+    return cv2.sepFilter2D(pixels, -1, row, row, borderType=cv2.BORDER_REFLECT)
+
+
+def _correlate(pixels: Pixels, parameters: Mapping[str, Any]) -> Any:
+    weights = np.array(parameters["mask"], np.float32)
+    return cv2.filter2D(pixels, -1, weights, borderType=cv2.BORDER_REFLECT)
+
+
+def _laplace(pixels: Pixels, parameters: Mapping[str, Any]) -> Any:
+    """The two steps that OpenCV's manual shows: signed sums, then their absolute values."""
+    if parameters["form"] == "4":
+        sums = cv2.Laplacian(pixels, cv2.CV_16S, ksize=1, borderType=cv2.BORDER_REFLECT)
+    else:
+        weights = np.array(_LAPLACE[parameters["form"]])
+        sums = cv2.filter2D(pixels, cv2.CV_16S, weights, borderType=cv2.BORDER_REFLECT)
+    return cv2.convertScaleAbs(sums)
+
+
+_LAPLACE = {
+    "8": [[1.0, 1, 1], [1, -8, 1], [1, 1, 1]],
+    "5x5": [
+        [0.0, 0, 1, 0, 0],
+        [0, 1, 2, 1, 0],
+        [1, 2, -16, 2, 1],
+        [0, 1, 2, 1, 0],
+        [0, 0, 1, 0, 0],
+    ],
+}
+
+_SUBJECTS = {
+    "greyscale": Subject(
+        channels=3, peer=lambda pixels, _: cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
+    ),
+    "laplace": Subject(
+        variants=tuple({"form": form, "negative": "absolute"} for form in ("4", "8", "5x5")),
+        peer=_laplace,
+    ),
+    "mask": Subject(variants=({"divisor": "one"},), peer=_correlate),
+    "mean": Subject(peer=_blur),
+    "median": Subject(
+        # OpenCV's median has no other border.
+        border=Border.NEAREST,
+        peer=lambda pixels, parameters: cv2.medianBlur(pixels, parameters["size"]),
+    ),
+    "weighted_mean": Subject(peer=_binomial),
+}

@@ -1,0 +1,85 @@
+"""What the readers of all formats share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from app.engine.image import MAX_SAMPLES
+
+MAX_PIXELS = 2**28
+"""Largest number of pixels of a file: 16384 × 16384, about a gigabyte as 8-bit RGBA.
+A file of a few bytes can claim any size, so the header is held against this first."""
+
+ANIMATION = "Only the first picture of an animation is shown."
+PALETTE = "Palette colours converted to {}."
+ONE_BIT = "Black and white (1 bit) converted to 8-bit grey."
+CMYK = "CMYK converted to RGB without a colour profile."
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of image file, for dialogs and help texts.
+
+    Attributes
+    ----------
+    name : str
+        What users call it.
+    suffixes : tuple of str
+        Lower case, with the dot; the usual one first.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+
+
+@dataclass
+class Decoded:
+    """What a decoder returns.
+
+    Attributes
+    ----------
+    pixels : ndarray
+        Shape (height, width) or (height, width, channels), any type, any layout.
+    notices : list of str
+        What was converted on the way.
+    orientation : int
+        How the camera was held, as EXIF counts it: 1 to 8, 1 is upright.
+    """
+
+    pixels: NDArray[Any]
+    notices: list[str] = field(default_factory=list)
+    orientation: int = 1
+
+
+class Unreadable(Exception):
+    """Why a decoder refuses a file, in words that follow the file's name and a colon."""
+
+    def __init__(self, cause: str, hint: str = "") -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.hint = hint
+
+
+def check_size(width: int, height: int, samples: int = 1) -> None:
+    """Refuse a size from a header before any memory is taken for it.
+
+    Parameters
+    ----------
+    samples : int
+        Samples per pixel.
+
+    Raises
+    ------
+    Unreadable
+        If there are no pixels, or more than `MAX_PIXELS`.
+    """
+    if width < 1 or height < 1:
+        raise Unreadable(f"the image has no pixels ({width}×{height}).")
+    if width * height > MAX_PIXELS or width * height * samples >= MAX_SAMPLES:
+        raise Unreadable(
+            f"its header claims {width}×{height} pixels, which is too large.",
+            f"At most {MAX_PIXELS // 10**6} megapixels are opened; crop or scale it first.",
+        )

@@ -1,0 +1,112 @@
+"""PBM, PGM and PPM, plain and binary, because Pillow cuts 16-bit colour down to 8 bits.
+
+The format: https://netpbm.sourceforge.net/doc/ppm.html and its siblings.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.files import formats
+from app.files.depth import rescale
+from app.files.formats import Decoded, Unreadable, check_size
+
+_CUT_OFF = "the file is cut off."
+
+
+def decode(handle: BinaryIO) -> Decoded:
+    """Decode the first image of a file, P1 to P6."""
+    kind = int(handle.read(2)[1:])
+    plain, bitmap, channels = kind <= 3, kind in (1, 4), 3 if kind in (3, 6) else 1
+    width, height = _number(handle), _number(handle)
+    maximum = 1 if bitmap else _number(handle)
+    check_size(width, height, channels)
+    if not 1 <= maximum <= 65535:
+        raise Unreadable(f"its header gives {maximum} as white; 1 to 65535 are allowed.")
+    shape = (height, width, channels)
+    if bitmap:
+        bits = _plain_bits(handle, width * height) if plain else _packed_bits(handle, shape)
+        white = np.uint8(255)
+        return Decoded(white - white * bits.reshape(height, width), [formats.ONE_BIT])
+    read = _plain if plain else _binary
+    samples = read(handle, width * height * channels, maximum).reshape(shape)
+    if samples.max() > maximum:
+        raise Unreadable(f"it holds samples above {maximum}, its own white.")
+    notices = []
+    if maximum not in (255, 65535):
+        notices.append(f"Samples of 0 to {maximum} stretched to {8 if maximum < 255 else 16} bits.")
+    return Decoded(rescale(samples, maximum), notices)
+
+
+def encode(pixels: NDArray[Any]) -> bytes:
+    """Encode grey as binary PGM, RGB as binary PPM, 8 or 16 bits."""
+    kind = "P5" if pixels.ndim == 2 else "P6"
+    maximum = np.iinfo(pixels.dtype).max
+    header = f"{kind}\n{pixels.shape[1]} {pixels.shape[0]}\n{maximum}\n"
+    return header.encode() + pixels.astype(pixels.dtype.newbyteorder(">")).tobytes()
+
+
+def _number(handle: BinaryIO) -> int:
+    """Read a number of the header, the comments before it and the one blank after it."""
+    digits = b""
+    while True:
+        byte = handle.read(1)
+        if byte == b"#":
+            handle.readline()
+        elif byte.isdigit() and len(digits) < 10:
+            digits += byte
+        elif byte.isspace() and digits:
+            return int(digits)
+        elif not byte.isspace():
+            raise Unreadable("its header is damaged." if byte else _CUT_OFF)
+
+
+def _tokens(handle: BinaryIO) -> list[bytes]:
+    return re.sub(rb"#[^\r\n]*", b"", handle.read()).split()
+
+
+def _plain(handle: BinaryIO, count: int, maximum: int) -> NDArray[Any]:
+    tokens = _tokens(handle)
+    if len(tokens) < count:
+        raise Unreadable(_CUT_OFF)
+    if not all(map(bytes.isdigit, tokens[:count])):
+        raise Unreadable("it holds samples that are no numbers.")
+    try:
+        return np.fromiter(map(int, islice(tokens, count)), np.uint32, count)
+    except (OverflowError, ValueError):  # Python reads no number of thousands of digits.
+        raise Unreadable(f"it holds samples above {maximum}, its own white.") from None
+
+
+def _binary(handle: BinaryIO, count: int, maximum: int) -> NDArray[Any]:
+    dtype = np.dtype(np.uint8 if maximum <= 255 else ">u2")
+    return np.frombuffer(_exactly(handle, count * dtype.itemsize), dtype)
+
+
+def _plain_bits(handle: BinaryIO, count: int) -> NDArray[np.uint8]:
+    """Read digits that need no blanks between them."""
+    digits = b"".join(_tokens(handle))[:count]
+    if len(digits) < count:
+        raise Unreadable(_CUT_OFF)
+    bits = np.frombuffer(digits, np.uint8) - np.uint8(ord("0"))
+    if bits.max() > 1:
+        raise Unreadable("it holds bits other than 0 and 1.")
+    return bits
+
+
+def _packed_bits(handle: BinaryIO, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
+    height, width, _ = shape
+    stride = (width + 7) // 8
+    packed = np.frombuffer(_exactly(handle, height * stride), np.uint8)
+    return np.unpackbits(packed.reshape(height, stride), axis=1, count=width)
+
+
+def _exactly(handle: BinaryIO, size: int) -> bytes:
+    data = handle.read(size)
+    if len(data) < size:
+        raise Unreadable(_CUT_OFF)
+    return data

@@ -1,0 +1,72 @@
+"""The formats that Pillow reads and writes without loss: BMP, JPEG, WebP and GIF."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.files import formats
+from app.files.exif import exif_orientation
+from app.files.formats import Decoded, check_size
+
+
+def decode(handle: BinaryIO, kind: str) -> Decoded:
+    """Decode the first picture of a file; `kind` is Pillow's name of the only format tried."""
+    import PIL.Image
+
+    # `check_size` below is the limit; Pillow's own is lower than what we promise to open.
+    PIL.Image.MAX_IMAGE_PIXELS = None
+    # A filter and not catch_warnings, which would undo what other threads do meanwhile.
+    warnings.filterwarnings("ignore", module=r"PIL\.")
+    with PIL.Image.open(handle, formats=(kind,)) as image:
+        check_size(*image.size)
+        result = _convert(image)
+        if exif := image.info.get("exif"):
+            result.orientation = exif_orientation(exif, result.notices)
+        # Asked last, because a GIF has to look for its second picture to know.
+        if getattr(image, "is_animated", False):
+            result.notices.append(formats.ANIMATION)
+    return result
+
+
+def _convert(image: Any) -> Decoded:
+    """Return the pixels of a Pillow image as grey, grey with alpha, RGB or RGBA."""
+    alpha = image.has_transparency_data
+    if image.mode in ("L", "RGB", "RGBA"):
+        if alpha and image.mode != "RGBA":
+            notice = "The transparent colour became an alpha channel."
+            return Decoded(np.asarray(image.convert(image.mode + "A")), [notice])
+        return Decoded(np.asarray(image))
+    if image.mode == "1":
+        return Decoded(np.asarray(image.convert("L")), [formats.ONE_BIT])
+    model = "RGBA" if alpha else "RGB"
+    notices = {"P": formats.PALETTE.format(model), "CMYK": formats.CMYK}
+    notice = notices.get(image.mode, f"{image.mode} converted to {model}.")
+    return Decoded(np.asarray(image.convert(model)), [notice])
+
+
+def encode_bmp(pixels: NDArray[Any]) -> bytes:
+    """Encode 8-bit grey or RGB."""
+    return _encode(pixels, format="BMP")
+
+
+def encode_jpeg(pixels: NDArray[Any]) -> bytes:
+    """Encode 8-bit grey or RGB at a quality where the loss is hard to see."""
+    return _encode(pixels, format="JPEG", quality=95, subsampling=0)
+
+
+def encode_webp(pixels: NDArray[Any]) -> bytes:
+    """Encode 8-bit RGB or RGBA without loss, also under transparent pixels."""
+    return _encode(pixels, format="WEBP", lossless=True, exact=True)
+
+
+def _encode(pixels: NDArray[Any], **options: Any) -> bytes:
+    import PIL.Image
+
+    buffer = io.BytesIO()
+    PIL.Image.fromarray(pixels).save(buffer, **options)
+    return buffer.getvalue()

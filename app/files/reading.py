@@ -1,0 +1,154 @@
+"""Opens image files, decided by their content."""
+
+from __future__ import annotations
+
+import logging
+import re
+import stat
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from app.engine.image import Image
+from app.errors import ImageReadError, OutOfMemory
+from app.files import netpbm, pillow, png, tiff
+from app.files.exif import upright
+from app.files.formats import Decoded, Format, Unreadable
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    format: Format
+    magic: re.Pattern[bytes]
+    decode: Callable[[BinaryIO], Decoded]
+
+
+def _reader(
+    name: str, suffixes: str, magic: bytes, decode: Callable[[BinaryIO], Decoded]
+) -> _Reader:
+    return _Reader(Format(name, tuple(suffixes.split())), re.compile(magic, re.DOTALL), decode)
+
+
+_READERS = (
+    _reader("BMP", ".bmp .dib", rb"BM", partial(pillow.decode, kind="BMP")),
+    _reader("PNG", ".png", re.escape(png.MAGIC), png.decode),
+    _reader("JPEG", ".jpg .jpeg .jpe .jfif", rb"\xff\xd8\xff", partial(pillow.decode, kind="JPEG")),
+    _reader("TIFF", ".tif .tiff", rb"II[*+]\0|MM\0[*+]", tiff.decode),
+    _reader("WebP", ".webp", rb"RIFF....WEBP", partial(pillow.decode, kind="WEBP")),
+    _reader("PGM/PPM", ".pgm .ppm .pbm .pnm", rb"P[1-6][\s#]", netpbm.decode),
+    _reader("GIF", ".gif", rb"GIF8[79]a", partial(pillow.decode, kind="GIF")),
+)
+
+READABLE = tuple(reader.format for reader in _READERS)
+"""The formats that `read_image` opens."""
+
+
+def read_image(path: str | Path) -> Image:
+    """Read an image file of one of the formats in `READABLE`.
+
+    The content decides about the format, not the suffix. Depth is kept; colour models other
+    than grey and RGB are converted, and `Image.notices` tells so. Pictures are turned
+    upright as their EXIF orientation says. Colour profiles are not applied.
+
+    Raises
+    ------
+    ImageReadError
+        If the file is missing, damaged, too large, or of no format in `READABLE`.
+    InvalidImage
+        If it holds NaN or infinite samples.
+    OutOfMemory
+        If there is not enough memory for it.
+    """
+    path = Path(path)
+    title = path.name or str(path)
+    start = time.perf_counter()
+    try:
+        with _open(path) as handle:
+            reader = _recognise(handle)
+            decoded = _decode(reader, handle)
+        notices = [*_suffix_notice(path, reader.format), *decoded.notices]
+        if decoded.orientation != 1:
+            notices.append("Turned upright, as the camera was held.")
+        image = Image.from_array(upright(decoded), title, path, tuple(notices))
+    except Unreadable as error:
+        raise ImageReadError(f"{title}: {error.cause}", error.hint) from error
+    except MemoryError as error:
+        raise OutOfMemory(
+            f"{title}: there is not enough memory to open it.",
+            "Close other programs or use a smaller image.",
+        ) from error
+    elapsed = (time.perf_counter() - start) * 1e3
+    _logger.info("Read %s from %s: %.1f ms", image.describe(), reader.format.name, elapsed)
+    for notice in notices:
+        _logger.info("%s: %s", title, notice)
+    return image
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        info = path.stat()
+        if stat.S_ISDIR(info.st_mode):
+            raise Unreadable("this is a folder, not an image file.")
+        if not stat.S_ISREG(info.st_mode):
+            # A pipe or a device might never end.
+            raise Unreadable("this is no ordinary file.")
+        if info.st_size == 0:
+            raise Unreadable("the file is empty.")
+        return path.open("rb")
+    except FileNotFoundError:
+        raise Unreadable("the file does not exist.", "Was it moved or renamed?") from None
+    except PermissionError:
+        raise Unreadable("you are not allowed to read the file.") from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character.
+        raise _unreadable(error) from error
+
+
+def _recognise(handle: BinaryIO) -> _Reader:
+    """Return the reader for a file by its first bytes, and rewind it."""
+    start = handle.read(16)
+    handle.seek(0)
+    for reader in _READERS:
+        if reader.magic.match(start):
+            return reader
+    names = ", ".join(format.name for format in READABLE)
+    raise Unreadable("this is no image, or one of an unknown format.", f"Readable are {names}.")
+
+
+def _decode(reader: _Reader, handle: BinaryIO) -> Decoded:
+    try:
+        return reader.decode(handle)
+    except (Unreadable, MemoryError):
+        raise
+    except Exception as error:  # The libraries raise anything when they meet damaged data.
+        _logger.debug("%s", reader.format.name, exc_info=True)
+        if isinstance(error, OSError) and error.errno is not None:
+            raise _unreadable(error) from error
+        raise Unreadable(
+            f"the {reader.format.name} data are damaged or cut off ({_detail(error)}).",
+            "Get the file again from where it came from.",
+        ) from error
+
+
+def _unreadable(error: OSError | ValueError) -> Unreadable:
+    detail = error.strerror if isinstance(error, OSError) else str(error)
+    return Unreadable(f"the file cannot be read ({detail}).")
+
+
+def _detail(error: Exception) -> str:
+    """Return the first line of a library's message, without its final stop."""
+    if type(error).__name__ == "UnidentifiedImageError":  # Its text names a Python object.
+        return "bad header"
+    lines = str(error).splitlines()
+    return lines[0].rstrip(".")[:120] if lines else type(error).__name__
+
+
+def _suffix_notice(path: Path, format: Format) -> list[str]:
+    suffix = path.suffix.lower()
+    if not suffix or suffix in format.suffixes:
+        return []
+    return [f"The file is {format.name} in spite of its suffix {path.suffix}."]

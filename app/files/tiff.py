@@ -1,0 +1,194 @@
+"""TIFF through tifffile, which keeps 16-bit and float samples as they are."""
+
+from __future__ import annotations
+
+import io
+import logging
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.files import formats
+from app.files.depth import cmyk_to_rgb, rescale, top, undo_premultiplied
+from app.files.exif import valid_orientation
+from app.files.formats import Decoded, Unreadable, check_size
+
+# Photometric interpretations and extra samples, as TIFF 6.0 numbers them.
+_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _CMYK, _YCBCR, _LAB = 0, 1, 2, 3, 5, 6, 8
+_COLOURS = {
+    _WHITE_IS_ZERO: 1,
+    _BLACK_IS_ZERO: 1,
+    _RGB: 3,
+    _PALETTE: 1,
+    _CMYK: 4,
+    _YCBCR: 3,
+    _LAB: 3,
+}
+_PREMULTIPLIED_ALPHA, _ALPHA = 1, 2
+_JPEG_COMPRESSIONS = (6, 7)
+_ORIENTATION = 274
+
+# Whoever listens to the log hears tifffile's warnings; nobody else's stderr does.
+logging.getLogger("tifffile").addHandler(logging.NullHandler())
+
+
+def decode(handle: BinaryIO) -> Decoded:
+    """Decode the first page of a TIFF of any layout, byte order and depth."""
+    import tifffile
+
+    with tifffile.TiffFile(handle) as file:
+        page = file.pages[0]
+        _check(page, handle)
+        # (planes, depth, height, width, samples): planes or samples is 1.
+        stored = page.asarray().reshape(page.shaped)[:, 0]
+        samples = np.moveaxis(stored, 0, -1).reshape(*stored.shape[1:3], -1)
+        result = _interpret(samples, page)
+        if len(file.pages) > 1:
+            result.notices.append(f"Only the first of {len(file.pages)} pages is shown.")
+        orientation = page.tags.get(_ORIENTATION)
+        result.orientation = valid_orientation(orientation and int(orientation.value))
+    if result.pixels.dtype == np.float32:
+        low, high = result.pixels.min(), result.pixels.max()
+        if low < 0 or high > 1:  # Also false for NaN, which `Image` refuses.
+            result.notices.append(f"Samples run from {low:g} to {high:g}; 0 is black, 1 is white.")
+    return result
+
+
+def encode(pixels: NDArray[Any]) -> bytes:
+    """Encode every type and channel count, compressed without loss."""
+    import tifffile
+
+    buffer = io.BytesIO()
+    tifffile.imwrite(
+        buffer,
+        pixels,
+        photometric="minisblack" if pixels.ndim == 2 or pixels.shape[2] == 2 else "rgb",
+        planarconfig="contig" if pixels.ndim == 3 else None,
+        extrasamples=("unassalpha",) if pixels.ndim == 3 and pixels.shape[2] in (2, 4) else None,
+        compression="zlib",
+        predictor=True,
+        metadata=None,
+        bigtiff=pixels.nbytes >= 2**32 - 2**25,
+    )
+    return buffer.getvalue()
+
+
+def _check(page: Any, handle: BinaryIO) -> None:
+    """Refuse what would take too much memory, is cut off, or is no flat picture."""
+    check_size(page.imagewidth, page.imagelength, page.samplesperpixel)
+    if page.is_tiled:
+        check_size(page.tilewidth, page.tilelength, page.samplesperpixel)
+    if page.imagedepth != 1:
+        raise Unreadable("it holds a volume, not a picture.")
+    if page.photometric not in _COLOURS:
+        model = getattr(page.photometric, "name", page.photometric)
+        raise Unreadable(f"its colour model {model} is not supported.", "Convert it to RGB.")
+    if page.dtype is None or page.dtype.kind not in "buif":
+        raise Unreadable(
+            f"samples of type {page.dtype or 'unknown'} are not supported.",
+            "Convert them to 8-bit, 16-bit or 32-bit float.",
+        )
+    size = handle.seek(0, io.SEEK_END)
+    segments = zip(page.dataoffsets, page.databytecounts, strict=False)
+    if not page.dataoffsets or any(offset + count > size for offset, count in segments):
+        # Some decoders fill up with grey what is missing.
+        raise Unreadable("the file is cut off.")
+
+
+def _interpret(samples: NDArray[Any], page: Any) -> Decoded:
+    """Return (height, width, stored samples) as grey or RGB, with alpha where there is one."""
+    notices: list[str] = []
+    photometric, count = page.photometric, _COLOURS[page.photometric]
+    if samples.shape[2] < count:
+        raise Unreadable(f"it has {samples.shape[2]} samples per pixel where {count} belong.")
+    if photometric == _PALETTE:
+        samples = _look_up(samples, page, notices)
+        count = 3
+    else:
+        samples = _standard_depth(samples, page, notices)
+    colour, extra = samples[:, :, :count], samples[:, :, count:]
+    if photometric == _WHITE_IS_ZERO:
+        colour = top(colour.dtype) - colour
+    elif photometric == _CMYK:
+        colour = cmyk_to_rgb(colour)
+        notices.append(formats.CMYK)
+    elif photometric == _LAB:
+        colour = _with_pillow(colour, "LAB", notices)
+    elif photometric == _YCBCR and page.compression not in _JPEG_COMPRESSIONS:
+        colour = _with_pillow(colour, "YCbCr", notices)
+    return Decoded(_with_alpha(colour, extra, page.extrasamples, notices), notices)
+
+
+def _with_alpha(
+    colour: NDArray[Any], extra: NDArray[Any], kinds: tuple[int, ...], notices: list[str]
+) -> NDArray[Any]:
+    """Put the first alpha channel behind the colour; other extra samples are left out."""
+    alphas = [i for i, kind in enumerate(kinds) if kind in (_PREMULTIPLIED_ALPHA, _ALPHA)]
+    left_out = extra.shape[2] - bool(alphas)
+    if left_out:
+        notices.append(f"{left_out} extra samples per pixel of unknown meaning are left out.")
+    if not alphas:
+        return colour
+    alpha = extra[:, :, alphas[0] : alphas[0] + 1]
+    if kinds[alphas[0]] == _PREMULTIPLIED_ALPHA:
+        colour = undo_premultiplied(colour, alpha)
+        notices.append("Premultiplied alpha converted to plain alpha.")
+    return np.concatenate([colour, alpha], axis=2)
+
+
+def _standard_depth(samples: NDArray[Any], page: Any, notices: list[str]) -> NDArray[Any]:
+    """Return the samples as uint8, uint16 or float32."""
+    dtype = samples.dtype
+    if dtype.kind == "b":
+        notices.append(formats.ONE_BIT)
+        return samples * np.uint8(255)
+    if dtype.kind == "f":
+        if dtype.itemsize != 4:
+            notices.append(f"{dtype.itemsize * 8}-bit floats converted to 32-bit floats.")
+        with np.errstate(over="ignore"):  # What becomes infinite is refused by `Image`.
+            return samples.astype(np.float32)
+    if dtype.kind == "u" and dtype.itemsize <= 2:
+        bits = page.bitspersample
+        if not isinstance(bits, int) or bits == dtype.itemsize * 8:
+            return samples.astype(dtype.newbyteorder("="))
+        notices.append(f"{bits}-bit samples stretched to {dtype.itemsize * 8} bits.")
+        return rescale(samples, 2**bits - 1)
+    # No two programs agree on which of these values is white, so the picture decides.
+    low, high = samples.min(), samples.max()
+    name = f"{'Signed' if dtype.kind == 'i' else 'Unsigned'} {dtype.itemsize * 8}-bit integers"
+    notices.append(f"{name} from {low} to {high} converted to floats from 0 to 1.")
+    span = max(float(high) - float(low), 1.0)
+    return ((samples - np.float64(low)) / span).astype(np.float32)
+
+
+def _look_up(samples: NDArray[Any], page: Any, notices: list[str]) -> NDArray[Any]:
+    """Replace the palette indices, which come first, by RGB."""
+    table = np.asarray(page.colormap).T
+    if np.array_equal(table % 257, np.zeros_like(table)):
+        table = table // 257
+    elif np.array_equal(table % 256, np.zeros_like(table)):  # As some programs shift it.
+        table = table // 256
+    if table.max() < 256:
+        table = table.astype(np.uint8)
+    notices.append(formats.PALETTE.format("RGB"))
+    extra = samples[:, :, 1:].astype(table.dtype) * (top(table.dtype) // top(samples.dtype))
+    return np.concatenate([table[samples[:, :, 0]], extra], axis=2)
+
+
+def _with_pillow(colour: NDArray[Any], model: str, notices: list[str]) -> NDArray[Any]:
+    """Convert (height, width, 3) LAB or YCbCr to RGB."""
+    import PIL.Image
+    import PIL.ImageCms
+
+    if colour.dtype != np.uint8:
+        raise Unreadable(f"{model} with other than 8 bits is not supported.", "Convert it to RGB.")
+    notices.append(f"{model} converted to RGB.")
+    image = PIL.Image.frombytes(model, colour.shape[1::-1], colour.tobytes())
+    if model == "YCbCr":
+        return np.asarray(image.convert("RGB"))
+    profile = PIL.ImageCms.createProfile
+    converted = PIL.ImageCms.profileToProfile(
+        image, profile("LAB"), profile("sRGB"), outputMode="RGB"
+    )
+    return np.asarray(converted)

@@ -1,0 +1,382 @@
+"""How long the current run took, stage by stage, and how it compares with the last ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QGuiApplication, QKeySequence, QPainter, QPalette, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QSplitter,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QToolButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.engine.request import Result
+from app.engine.timing import Stage
+from app.gui.theme import quiet_text
+
+MAX_RUNS = 100
+
+KEPT_RESULTS = 10
+"""Runs whose images are kept; older ones keep their timings only."""
+
+KEPT_BYTES = 512 << 20
+"""Most pixels to keep alive in those images."""
+
+_COLUMNS = ("No.", "Filter", "Image", "Device", "Level", "Total, ms", "MP/s", "Speed-up")
+_NUMBERS = (0, 5, 6, 7)
+_SPEED_UP = _COLUMNS.index("Speed-up")
+_SPEED_UP_HELP = (
+    "Total time of the run to compare with, divided by the total time of this run.\n"
+    "Only runs that did the same work are compared: same filter and settings, same size and "
+    "kind of image. Others show “–”."
+)
+
+_SHARE = Qt.ItemDataRole.UserRole
+"""Role under which a cell keeps the fraction that its bar shows."""
+
+
+@dataclass(eq=False)
+class Run:
+    """What the list keeps of a result."""
+
+    number: int
+    settings: str
+    size: str
+    mode: str
+    device: str
+    level: str
+    stages: tuple[Stage, ...]
+    seconds: float
+    speed: float
+    work: tuple[Any, ...]
+    """Equal for runs whose times can be compared."""
+    result: Result | None
+
+    @classmethod
+    def of(cls, number: int, result: Result) -> Run:
+        request = result.request
+        image = request.image
+        return cls(
+            number=number,
+            settings=request.describe(),
+            size=f"{image.width}×{image.height}",
+            mode=image.mode,
+            device=result.device.upper(),
+            level=result.level,
+            stages=result.stages,
+            seconds=result.seconds,
+            speed=result.megapixels_per_second,
+            work=(
+                request.filter.id,
+                tuple(sorted(request.parameters.items())),
+                request.border,
+                request.grey,
+                image.pixels.shape,
+                image.pixels.dtype,
+            ),
+            result=result,
+        )
+
+    def texts(self, baseline: Run) -> tuple[str, ...]:
+        """Return the cells of this run's row."""
+        speed_up = "–"
+        if self is baseline:
+            speed_up = "baseline"
+        elif self.work == baseline.work:
+            speed_up = f"{baseline.seconds / max(self.seconds, 1e-9):.2f}×"
+        return (
+            str(self.number),
+            self.settings,
+            self.size,
+            self.device,
+            self.level,
+            f"{self.seconds * 1e3:.3f}",
+            f"{self.speed:.1f}",
+            speed_up,
+        )
+
+
+class TimingPanel(QWidget):
+    """Shows the stages of a run and the list of the last runs, newest first.
+
+    Signals
+    -------
+    resultActivated(Result)
+        When a run whose images are still kept is double-clicked, or Enter pressed on it.
+    """
+
+    resultActivated = Signal(object)  # noqa: N815
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("timingPanel")
+        self._runs: list[Run] = []
+        self._baseline: Run | None = None
+        self._count = 0
+        self._build()
+        self._show_run(None)
+
+    def _build(self) -> None:
+        self._title = QLabel()
+        self._title.setObjectName("timingTitle")
+        self._title.setTextFormat(Qt.TextFormat.PlainText)
+        self._title.setWordWrap(True)
+        self._total = QLabel()
+        self._total.setObjectName("timingTotal")
+        self._total.setWordWrap(True)
+        self._total.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        font = self._total.font()
+        font.setBold(True)
+        self._total.setFont(font)
+        self._stages = _tree("timingStages", "Stages of the run", ("Stage", "Time, ms", "Share"))
+        self._stages.setItemDelegateForColumn(2, _Bar(self._stages))
+        self._stages.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self._stages.header().setStretchLastSection(True)
+        current = QWidget()
+        column = QVBoxLayout(current)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._title)
+        column.addWidget(self._total)
+        column.addWidget(self._stages, 1)
+
+        self._list = _tree("timingRuns", "The last runs", _COLUMNS)
+        self._list.headerItem().setToolTip(_SPEED_UP, _SPEED_UP_HELP)
+        self._list.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self._list.header().setStretchLastSection(False)
+        self._list.header().setMaximumSectionSize(50 * self.fontMetrics().averageCharWidth())
+        for number in _NUMBERS:
+            self._list.headerItem().setTextAlignment(number, _RIGHT)
+        self._list.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        self._list.currentItemChanged.connect(lambda: self._show_run(self._selected()))
+        self._list.itemActivated.connect(lambda: self._activate())
+        tools = QHBoxLayout()
+        for name, text, tip, action in (
+            (
+                "timingCompare",
+                "Compare &with this run",
+                "Make the selected run the baseline that the speed-ups refer to",
+                self.compare_with_selected,
+            ),
+            ("timingCopy", "&Copy", "Copy the list as text, cells separated by tabs", self.copy),
+            ("timingClear", "C&lear", "Forget all runs", self.clear),
+        ):
+            tools.addWidget(self._tool(name, text, tip, action))
+        tools.addStretch(1)
+        last = QWidget()
+        column = QVBoxLayout(last)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._list, 1)
+        column.addLayout(tools)
+
+        self._splitter = QSplitter()
+        self._splitter.setObjectName("timingSplitter")
+        self._splitter.setChildrenCollapsible(False)
+        self._splitter.addWidget(current)
+        self._splitter.addWidget(last)
+        self._splitter.setStretchFactor(0, 0)
+        self._splitter.setStretchFactor(1, 1)
+        layout = QVBoxLayout(self)
+        layout.addWidget(self._splitter)
+
+    def _tool(self, name: str, text: str, tip: str, slot: Any) -> QToolButton:
+        """Return a button, whose action is also in the list's context menu."""
+        action = QAction(text, self)
+        action.setObjectName(f"{name}Action")
+        action.setToolTip(tip)
+        action.triggered.connect(slot)
+        if name == "timingCopy":
+            action.setShortcut(QKeySequence.StandardKey.Copy)
+            action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+        self._list.addAction(action)
+        button = QToolButton()
+        button.setObjectName(name)
+        button.setDefaultAction(action)
+        button.setAccessibleName(tip)
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        return button
+
+    def add_result(self, result: Result) -> None:
+        """Put a finished run on top of the list and show its stages."""
+        self._count += 1
+        run = Run.of(self._count, result)
+        self._runs.insert(0, run)
+        if self._baseline is None:
+            self._baseline = run
+        if len(self._runs) > MAX_RUNS:
+            self._runs.remove(
+                next(old for old in reversed(self._runs) if old is not self._baseline)
+            )
+        self._drop_images()
+        self._show_list(run)
+
+    def compare_with_selected(self) -> None:
+        """Make the selected run the baseline."""
+        run = self._selected()
+        if run is not None:
+            self._baseline = run
+            self._show_list(run)
+
+    def clear(self) -> None:
+        """Forget all runs; the numbers go on."""
+        self._runs.clear()
+        self._baseline = None
+        self._show_list(None)
+
+    def text(self) -> str:
+        """Return the list with its header, cells separated by tabs."""
+        rows: list[tuple[str, ...]] = [_COLUMNS]
+        if self._baseline is not None:
+            rows += [run.texts(self._baseline) for run in self._runs]
+        return "\n".join("\t".join(row) for row in rows)
+
+    def copy(self) -> None:
+        """Put `text` on the clipboard."""
+        QGuiApplication.clipboard().setText(self.text())
+
+    def _drop_images(self) -> None:
+        """Let go of the images of older runs; those of the newest one stay in any case."""
+        pixels: dict[int, int] = {}
+        for place, run in enumerate(self._runs):
+            if run.result is None:
+                continue
+            for image in (run.result.request.image, run.result.image):
+                pixels[id(image.pixels)] = image.pixels.nbytes
+            if place >= KEPT_RESULTS or (place and sum(pixels.values()) > KEPT_BYTES):
+                run.result = None
+
+    def _selected(self) -> Run | None:
+        place = self._list.currentIndex().row()
+        return self._runs[place] if 0 <= place < len(self._runs) else None
+
+    def _activate(self) -> None:
+        run = self._selected()
+        if run is not None and run.result is not None:
+            self.resultActivated.emit(run.result)
+
+    def _show_list(self, selected: Run | None) -> None:
+        blocked = self._list.blockSignals(True)
+        self._list.clear()
+        for run in self._runs:
+            assert self._baseline is not None
+            item = QTreeWidgetItem(list(run.texts(self._baseline)))
+            for column in range(len(_COLUMNS)):
+                item.setToolTip(column, self._tip(run, column))
+                if column in _NUMBERS:
+                    item.setTextAlignment(column, _RIGHT)
+            if run is self._baseline:
+                font = item.font(_SPEED_UP)
+                font.setBold(True)
+                item.setFont(_SPEED_UP, font)
+            self._list.addTopLevelItem(item)
+            if run is selected:
+                self._list.setCurrentItem(item)
+        self._list.blockSignals(blocked)
+        self._show_run(selected)
+
+    def _tip(self, run: Run, column: int) -> str:
+        if column == _SPEED_UP:
+            return _SPEED_UP_HELP
+        shown = "Double-click to see its images again." if run.result else "Its images are gone."
+        return f"{run.settings}\n{run.size}, {run.mode}\n{run.device} {run.level}\n{shown}"
+
+    def _show_run(self, run: Run | None) -> None:
+        """Show the stages of `run`."""
+        for name in ("timingCompareAction", "timingCopyAction", "timingClearAction"):
+            action = self.findChild(QAction, name)
+            assert action is not None
+            action.setEnabled(run is not None)
+        self._stages.clear()
+        if run is None:
+            self._title.setText("No run yet.")
+            self._total.clear()
+            return
+        self._title.setText(f"Run {run.number}: {run.settings}, {run.device} {run.level}")
+        self._total.setText(f"{run.seconds * 1e3:.3f} ms, {run.speed:.1f} megapixels/s")
+        counted = _added_up(stage for stage in run.stages if stage.counted)
+        for name, seconds in counted.items():
+            share = seconds / max(run.seconds, 1e-9)
+            self._add_stage(name, seconds, f"{share:.0%}").setData(2, _SHARE, share)
+        for name, seconds in _added_up(s for s in run.stages if not s.counted).items():
+            item = self._add_stage(name, seconds, "not counted")
+            for column in range(3):
+                item.setForeground(column, quiet_text(self.palette()))
+                item.setToolTip(column, "Done once and kept; never part of a reported time.")
+
+    def _add_stage(self, name: str, seconds: float, share: str) -> QTreeWidgetItem:
+        item = QTreeWidgetItem([name.capitalize(), f"{seconds * 1e3:.3f}", share])
+        item.setTextAlignment(1, _RIGHT)
+        self._stages.addTopLevelItem(item)
+        return item
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        metrics = self.fontMetrics()
+        return QSize(45 * metrics.averageCharWidth(), 10 * metrics.height())
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._show_run(self._selected())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Stages stand beside the list where there is room, above it elsewhere."""
+        super().resizeEvent(event)
+        wide = self.width() > 100 * self.fontMetrics().averageCharWidth()
+        self._splitter.setOrientation(
+            Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical
+        )
+
+
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+def _added_up(stages: Iterable[Stage]) -> dict[str, float]:
+    """Return the seconds of each stage name, in order of first appearance."""
+    seconds: dict[str, float] = {}
+    for stage in stages:
+        seconds[stage.name] = seconds.get(stage.name, 0.0) + stage.seconds
+    return seconds
+
+
+def _tree(name: str, accessible_name: str, columns: tuple[str, ...]) -> QTreeWidget:
+    tree = QTreeWidget()
+    tree.setObjectName(name)
+    tree.setAccessibleName(accessible_name)
+    tree.setHeaderLabels(list(columns))
+    tree.setRootIsDecorated(False)
+    tree.setUniformRowHeights(True)
+    tree.setAllColumnsShowFocus(True)
+    tree.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    return tree
+
+
+class _Bar(QStyledItemDelegate):
+    """Draws a bar behind the text, as long as the share of the total."""
+
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        share = index.data(_SHARE)
+        if share is not None:
+            area = option.rect.adjusted(1, 2, -1, -2)
+            colour = option.palette.color(QPalette.ColorRole.Highlight)
+            colour.setAlpha(128)
+            painter.fillRect(
+                QRect(area.topLeft(), QSize(round(area.width() * share), area.height())), colour
+            )
+        super().paint(painter, option, index)

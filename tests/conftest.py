@@ -1,0 +1,41 @@
+"""What holds for every test: no thread is left behind, and GPU tests need a GPU."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from app.backends.cuda.probe import probe
+
+
+@pytest.fixture(autouse=True)
+def no_leaked_threads() -> Iterator[None]:
+    """Fail a test that leaves a thread running; it would disturb or hang later ones."""
+    before = set(threading.enumerate())
+    yield
+    deadline = time.monotonic() + 2
+    while leaked := [
+        thread
+        for thread in set(threading.enumerate()) - before
+        # A dummy only stands for a foreign thread (Qt's) that once called Python.
+        if not isinstance(thread, threading._DummyThread)
+    ]:
+        if time.monotonic() > deadline:
+            pytest.fail(f"threads still running: {[thread.name for thread in leaked]}")
+        time.sleep(0.01)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a GPU test without a GPU, or fail it where one is promised."""
+    if item.get_closest_marker("gpu") is None:
+        return
+    state = probe()
+    if state.available:
+        return
+    if os.environ.get("REQUIRE_GPU") == "1":
+        pytest.fail(f"REQUIRE_GPU=1, but: {state.summary}", pytrace=False)
+    pytest.skip(state.summary)

@@ -1,0 +1,161 @@
+"""The median filter: its networks, and the places where windows are short, odd or huge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.backends.cpu import CpuBackend
+from app.engine.control import CancelToken, no_progress
+from app.engine.image import Image
+from app.engine.request import Request
+from app.engine.timing import Stopwatch
+from app.filters.networks import BOTH, MAXIMUM, MINIMUM, Program, median_program
+from app.filters.spec import CPU_LEVELS, PARALLEL, SERIAL, Border
+from tests.oracle import windows
+
+CASES: list[dict[str, Any]] = [{"size": size} for size in (3, 5, 9, 13)]
+
+
+def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
+    """Sort every window, cells that do not count at the end, and take the (lower) middle."""
+    cells, counted = windows(source, parameters["size"] // 2, border)
+    cells = cells.astype(np.float64)
+    cells[~counted] = np.inf
+    ordered = np.sort(cells.reshape(*cells.shape[:3], -1), axis=-1)
+    count = counted.sum(axis=(-2, -1))
+    return np.take_along_axis(ordered, (count[..., None] - 1) // 2, axis=-1)[..., 0]
+
+
+@pytest.fixture
+def backend() -> Iterator[CpuBackend]:
+    backend = CpuBackend(threads=2)
+    yield backend
+    backend.close()
+
+
+def median(
+    backend: CpuBackend,
+    pixels: NDArray[Any],
+    size: int,
+    border: Border = Border.REFLECT,
+    level: str = PARALLEL.id,
+) -> NDArray[Any]:
+    request = Request.create(Image.from_array(pixels), "median", {"size": size}, border=border)
+    chosen = next(known for known in CPU_LEVELS if known.id == level)
+    return backend.run(request, chosen, Stopwatch(), CancelToken(), no_progress).planes
+
+
+def interpret(program: Program, rows: NDArray[Any]) -> NDArray[Any]:
+    """Run a program the slow way; `rows` has shape (inputs, columns, ...)."""
+    places = np.zeros((program.places, *rows.shape[1:]), rows.dtype)
+    places[: program.inputs] = rows
+    for code, low, high, a, a_shift, b, b_shift, _ in program.code:
+        u = np.roll(places[a], -a_shift, axis=0)
+        v = np.roll(places[b], -b_shift, axis=0)
+        if code in (MINIMUM, BOTH):
+            places[low] = np.minimum(u, v)
+        if code in (MAXIMUM, BOTH):
+            places[high] = np.maximum(u, v)
+    return places[program.outputs]
+
+
+def window_medians(rows: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return the medians of the windows at column 0, one for each output row."""
+    return np.stack(
+        [
+            np.median(rows[y : y + size, :size].reshape(size * size, *rows.shape[2:]), axis=0)
+            for y in range(len(rows) - size + 1)
+        ]
+    )
+
+
+def test_network_of_size_3_is_right_for_every_order() -> None:
+    """The 0-1 principle: a network of minima and maxima that is right for bits always is."""
+    program = median_program(3)
+    bits = np.arange(2 ** (3 * program.inputs))
+    rows = (bits >> np.arange(3 * program.inputs)[:, None] & 1).reshape(program.inputs, 3, -1)
+    np.testing.assert_array_equal(interpret(program, rows)[:, 0], window_medians(rows, 3))
+
+
+@pytest.mark.parametrize("size", range(5, 32, 2))
+def test_network_is_right_for_bits_near_the_middle(size: int) -> None:
+    """Bits with about as many ones as zeros are the ones that could find a fault."""
+    program = median_program(size)
+    random = np.random.default_rng(size)
+    samples = 400 if size < 16 else 60
+    order = random.random((program.inputs, size, samples)).argsort(axis=None)
+    density = random.uniform(0.45, 0.55, samples)
+    noise = random.random((program.inputs, size, samples))
+    rows = np.where(noise < density, 1, 0)
+    np.testing.assert_array_equal(interpret(program, rows)[:, 0], window_medians(rows, size))
+    rows = order.reshape(rows.shape)
+    np.testing.assert_array_equal(interpret(program, rows)[:, 0], window_medians(rows, size))
+
+
+@pytest.mark.parametrize("border", Border)
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+def test_large_sizes_and_widths_that_fill_no_vector(
+    dtype: type, border: Border, backend: CpuBackend
+) -> None:
+    random = np.random.default_rng(7)
+    for size, shape in ((31, (37, 45, 1)), (11, (15, 1031, 1)), (7, (23, 203, 3))):
+        pixels = random.integers(0, 256, shape).astype(dtype)
+        wanted = oracle(pixels, {"size": size}, border).astype(dtype)
+        for level in (SERIAL.id, PARALLEL.id):
+            np.testing.assert_array_equal(
+                median(backend, pixels, size, border, level), wanted, f"{level} {size}"
+            )
+
+
+@pytest.mark.parametrize("size", [3, 5, 7, 9, 15])
+def test_wide_images_are_cut_into_chunks(size: int, backend: CpuBackend) -> None:
+    random = np.random.default_rng(size)
+    for width in (4095, 4096, 4097, 9001):
+        pixels = random.integers(0, 65536, (size + 1, width, 1), dtype=np.uint16)
+        wanted = median(backend, pixels, size, level=SERIAL.id)
+        np.testing.assert_array_equal(median(backend, pixels, size), wanted)
+
+
+@pytest.mark.parametrize("border", [border for border in Border if border is not Border.VALID])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (1, 70), (70, 1), (2, 3), (4, 4)])
+def test_images_smaller_than_the_mask(
+    shape: tuple[int, int], border: Border, backend: CpuBackend
+) -> None:
+    pixels = np.random.default_rng(1).integers(0, 256, (*shape, 1), dtype=np.uint8)
+    for size in (5, 31):
+        wanted = oracle(pixels, {"size": size}, border).astype(np.uint8)
+        for level in (SERIAL.id, PARALLEL.id):
+            np.testing.assert_array_equal(
+                median(backend, pixels, size, border, level), wanted, f"{level} {size}"
+            )
+
+
+def test_an_even_number_of_cells_has_its_lower_middle(backend: CpuBackend) -> None:
+    pixels = np.array([[10, 20], [30, 40]], np.uint8)[..., None]
+    for level in (SERIAL.id, PARALLEL.id):
+        assert (median(backend, pixels, 3, Border.REDUCE, level) == 20).all()
+
+
+def test_negative_and_equal_floats(backend: CpuBackend) -> None:
+    random = np.random.default_rng(3)
+    pixels = random.integers(-3, 3, (40, 50, 3)).astype(np.float32) * np.float32(1e30)
+    for size in (3, 5, 9, 17):
+        wanted = oracle(pixels, {"size": size}, Border.MIRROR).astype(np.float32)
+        for level in (SERIAL.id, PARALLEL.id):
+            np.testing.assert_array_equal(
+                median(backend, pixels, size, Border.MIRROR, level), wanted
+            )
+
+
+def test_specks_vanish_and_edges_stay(backend: CpuBackend) -> None:
+    clean = np.zeros((32, 32, 1), np.uint8)
+    clean[:, 16:] = 200
+    noisy = clean.copy()
+    noisy[5::7, 3::5] = 255
+    for level in (SERIAL.id, PARALLEL.id):
+        np.testing.assert_array_equal(median(backend, noisy, 3, level=level), clean)

@@ -1,0 +1,244 @@
+"""What every filter promises, checked for each one that is found.
+
+A filter ``ID`` is tested against its own module ``tests/filters/test_ID.py``, which has
+
+``CASES``
+    A list of parameter sets worth testing, with every value of each choice.
+``oracle(source, parameters, border)``
+    The exact result before rounding and saturation, shape (height', width', channels'), for a
+    `source` of shape (height, width, channels) without alpha; independent of ``app``.
+``tolerance(parameters, dtype)``, optional
+    The largest difference allowed: levels of an integer type, or a fraction of the image's
+    range for float32. Without it 0 and 1e-5, as specified for integer masks and for floats.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app import filters
+from app.backends.cpu import CpuBackend
+from app.engine.control import CancelToken, no_progress
+from app.engine.image import DTYPES, Image
+from app.engine.request import Request
+from app.engine.timing import Stopwatch
+from app.errors import InvalidParameter
+from app.filters.spec import Border, ChoiceParameter, FilterSpec, FilterTask, Level
+from tests.oracle import to_dtype
+
+SHAPES = ((1, 1), (1, 7), (7, 1), (2, 3), (5, 5), (17, 33), (31, 64), (3, 131))
+"""Single pixels, lines, smaller than the mask, not a multiple of any vector, and wider."""
+
+CONTENTS = {
+    np.dtype(np.uint8): ("random", "few", "black", "white"),
+    np.dtype(np.uint16): ("random", "few", "black", "white"),
+    np.dtype(np.float32): ("random", "even", "wide"),
+}
+"""What the images hold; see `make`. The first is used in every shape, the others in one."""
+
+
+def test_module(filter_id: str) -> ModuleType | None:
+    name = f"tests.filters.test_{filter_id}"
+    return importlib.import_module(name) if importlib.util.find_spec(name) else None
+
+
+test_module.__test__ = False  # type: ignore[attr-defined]
+
+
+def each_case() -> list[Any]:
+    """Return (filter, index of its case) for every filter that has a test module."""
+    return [
+        pytest.param(filter_id, case, id=f"{filter_id}-{case}")
+        for filter_id in filters.discover()
+        for case in range(len(getattr(test_module(filter_id), "CASES", ())))
+    ]
+
+
+dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+borders = pytest.mark.parametrize("border", Border)
+
+
+def default_tolerance(parameters: dict[str, Any], dtype: np.dtype[Any]) -> float:
+    return 1e-5 if dtype.kind == "f" else 0
+
+
+def parameters_of(filter_id: str, case: int) -> dict[str, Any]:
+    return filters.get(filter_id).validate(test_module(filter_id).CASES[case])  # type: ignore[union-attr]
+
+
+@functools.lru_cache(maxsize=256)
+def make(dtype: np.dtype[Any], content: str, shape: tuple[int, int]) -> NDArray[Any]:
+    """Return read-only RGBA pixels, the same ones each time.
+
+    ``random`` is rich in black and white, which is where sums overflow and saturate; ``few``
+    has few different values, so that ties are frequent; ``wide`` leaves [0, 1] on both sides.
+    """
+    random = np.random.default_rng([*shape, len(content)])
+    size = (*shape, 4)
+    white = 1.0 if dtype.kind == "f" else np.iinfo(dtype).max
+    if content == "random":
+        pixels = random.uniform(0, white, size)
+        extreme = random.random(size)
+        pixels[extreme < 0.15] = 0
+        pixels[extreme > 0.85] = white
+    elif content == "wide":
+        pixels = random.uniform(-1000, 1000, size)
+    elif content == "few":
+        pixels = random.integers(0, 4, size).astype(float)
+    else:
+        pixels = np.full(size, {"black": 0.0, "white": white, "even": 0.3}[content])
+    made = pixels.astype(dtype)
+    made.flags.writeable = False
+    return made
+
+
+def without_alpha(pixels: NDArray[Any], colours: int) -> NDArray[Any]:
+    """Return RGBA `pixels` as RGB (3 colours) or grey (1)."""
+    return np.ascontiguousarray(pixels[:, :, :colours])
+
+
+def run(backend: CpuBackend, request: Request, level: Level) -> NDArray[Any]:
+    result = backend.run(request, level, Stopwatch(), CancelToken(), no_progress)
+    assert not result.pixels.flags.writeable
+    assert result.pixels.flags.c_contiguous
+    return result.planes
+
+
+def assert_close(
+    actual: NDArray[Any],
+    wanted: NDArray[Any],
+    source: NDArray[Any],
+    tolerance: float,
+    message: str,
+) -> None:
+    """Compare bytes, or where a `tolerance` is allowed, differences."""
+    assert actual.dtype == wanted.dtype, message
+    assert actual.shape == wanted.shape, message
+    if tolerance == 0:
+        np.testing.assert_array_equal(actual, wanted, err_msg=message)
+        return
+    if source.dtype.kind == "f":
+        tolerance *= max(float(np.ptp(source)), float(np.abs(source).max()))
+    difference = np.abs(actual.astype(np.float64) - wanted.astype(np.float64))
+    assert difference.max() <= tolerance, f"{message}: off by {difference.max()}"
+
+
+def images(dtype: np.dtype[Any], side: int, border: Border) -> Iterator[tuple[str, Any]]:
+    """Yield (content, shape) of the images for a mask of that `side`."""
+    first, *others = CONTENTS[dtype]
+    if border is not Border.VALID:
+        yield from ((first, shape) for shape in SHAPES)
+        yield from ((content, (5, 35)) for content in others)
+        return
+    yield from ((first, shape) for shape in SHAPES if min(shape) >= side)
+    yield first, (side, side)
+    yield from ((content, (side + 2, side + 30)) for content in CONTENTS[dtype])
+
+
+@pytest.fixture
+def backend() -> Iterator[CpuBackend]:
+    backend = CpuBackend(threads=2)
+    yield backend
+    backend.close()
+
+
+@pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)
+def test_has_an_oracle_and_cases(spec: FilterSpec) -> None:
+    module = test_module(spec.id)
+    assert module is not None, f"tests/filters/test_{spec.id}.py is missing"
+    assert callable(module.oracle)
+    assert module.CASES
+    for parameter in spec.parameters:
+        if isinstance(parameter, ChoiceParameter):
+            tried = {spec.validate(case)[parameter.name] for case in module.CASES}
+            assert tried == {choice.value for choice in parameter.choices}
+
+
+@pytest.mark.parametrize(("filter_id", "case"), each_case())
+@dtypes
+@borders
+def test_equals_its_oracle(
+    filter_id: str, case: int, dtype: np.dtype[Any], border: Border, backend: CpuBackend
+) -> None:
+    spec = filters.get(filter_id)
+    if border not in spec.borders:
+        pytest.skip("the filter does not offer this border")
+    parameters = parameters_of(filter_id, case)
+    module = test_module(filter_id)
+    assert module is not None
+    tolerance = getattr(module, "tolerance", default_tolerance)(parameters, dtype)
+    radius = spec.radius(parameters)
+    crop = slice(radius, -radius) if border is Border.VALID and radius else slice(None)
+    for content, shape in images(dtype, 2 * radius + 1, border):
+        rgba = make(dtype, content, shape)
+        alpha = rgba[:, :, 3:]
+        for colours in (1, 3):
+            colour = without_alpha(rgba, colours)
+            wanted = to_dtype(module.oracle(colour, parameters, border), dtype)
+            for source in (colour, np.concatenate([colour, alpha], axis=2)):
+                before = source.copy()
+                request = Request.create(
+                    Image.from_array(source), filter_id, parameters, border=border
+                )
+                for level in spec.cpu_levels:
+                    label = f"{level.id}, {content} {shape}, {source.shape[2]} channels"
+                    actual = run(backend, request, level)
+                    assert_close(actual[:, :, : wanted.shape[2]], wanted, colour, tolerance, label)
+                    np.testing.assert_array_equal(
+                        actual[:, :, wanted.shape[2] :],
+                        alpha[crop, crop, : source.shape[2] - colours],
+                        f"alpha, {label}",
+                    )
+                np.testing.assert_array_equal(source, before, "the input was changed")
+
+
+@pytest.mark.parametrize(("filter_id", "case"), each_case())
+def test_refuses_what_valid_would_leave_empty(filter_id: str, case: int) -> None:
+    parameters = parameters_of(filter_id, case)
+    side = 2 * filters.get(filter_id).radius(parameters) + 1
+    if side == 1:
+        pytest.skip("a filter of single pixels fits everywhere")
+    for shape in ((side - 1, side), (side, side - 1)):
+        with pytest.raises(InvalidParameter, match="valid"):
+            Request.create(
+                Image.from_array(np.zeros(shape, np.uint8)),
+                filter_id,
+                parameters,
+                border=Border.VALID,
+            )
+
+
+@pytest.mark.parametrize(("filter_id", "case"), each_case())
+@dtypes
+@pytest.mark.parametrize("border", [Border.REFLECT, Border.REDUCE, Border.VALID])
+def test_bands_do_not_matter(
+    filter_id: str, case: int, dtype: np.dtype[Any], border: Border
+) -> None:
+    """The same bytes for every split into bands, whatever the order in which they run."""
+    spec = filters.get(filter_id)
+    if border not in spec.borders:
+        pytest.skip("the filter does not offer this border")
+    parameters = parameters_of(filter_id, case)
+    side = 2 * spec.radius(parameters) + 1
+    source = without_alpha(make(dtype, "random", (max(17, side + 16), max(33, side))), 3)
+    source.flags.writeable = False
+    for level in spec.cpu_levels:
+        results = []
+        for rows in (source.shape[0], 16, 3, 1):
+            output = np.empty(spec.output_shape(source.shape, parameters, border), dtype)
+            task = FilterTask(source, output, parameters, border, level.id)
+            for sweep in spec.plan_cpu(task):
+                for start in reversed(range(0, sweep.rows, rows)):
+                    sweep.kernel(*sweep.arguments, start, min(start + rows, sweep.rows))
+            results.append(output)
+        for result in results[1:]:
+            np.testing.assert_array_equal(result, results[0], level.id)
