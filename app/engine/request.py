@@ -39,6 +39,8 @@ class Request:
         Identifier of a level of the device, or None for the device's fastest.
     grey : bool
         Convert to greyscale first (ITU-R 601).
+    repeat : int
+        How often a GPU repeats its kernels; the median time is reported.
     id : int
         Increases with each request; later ones win.
     """
@@ -50,6 +52,7 @@ class Request:
     device: Device = Device.AUTO
     level: str | None = None
     grey: bool = False
+    repeat: int = 1
     id: int = field(default_factory=lambda: next(_ids))
 
     @classmethod
@@ -63,6 +66,7 @@ class Request:
         device: Device = Device.AUTO,
         level: str | None = None,
         grey: bool = False,
+        repeat: int = 1,
     ) -> Request:
         """Return a checked request.
 
@@ -86,7 +90,7 @@ class Request:
                 f"{image.width}×{image.height} pixels, so “valid” would leave nothing.",
                 "Choose a smaller mask or another border.",
             )
-        return cls(image, spec, MappingProxyType(values), border, device, level, grey)
+        return cls(image, spec, MappingProxyType(values), border, device, level, grey, repeat)
 
     def describe(self) -> str:
         """Return the settings in words, without device and level."""

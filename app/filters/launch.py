@@ -142,9 +142,7 @@ def level_launch(
         cells = (block[0] + 2 * radius) * (block[1] + 2 * radius)
         shared = cells * task.shape[2] * task.dtype.itemsize
     if level == TEXTURE.id:
-        defines["HARDWARE_BORDER"] = int(
-            task.shape[2] == 1 and task.border in HARDWARE_BORDERS
-        )
+        defines["HARDWARE_BORDER"] = int(task.shape[2] == 1 and task.border in HARDWARE_BORDERS)
     return Launch(
         kernel=f"{filter_id}_{level.replace('-', '_')}",
         defines=task.defines(**defines),

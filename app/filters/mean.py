@@ -10,7 +10,17 @@ import numpy as np
 from app.filters.borders import REDUCE, VALID, border_index, divide_round
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch, level_launch
-from app.filters.spec import CpuPass, FilterSpec, FilterTask, OddParameter,CONSTANT,GLOBAL,SHARED,SINGLE_BLOCK,TEXTURE
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    OddParameter,
+)
 
 
 @kernel

@@ -12,8 +12,20 @@ import numpy as np
 
 from app.filters.borders import REDUCE, VALID, border_index, fetch_row
 from app.filters.jit import kernel
+from app.filters.launch import CudaTask, Launch, level_launch
 from app.filters.networks import BOTH, MINIMUM, median_program
-from app.filters.spec import Border, CpuPass, FilterSpec, FilterTask, OddParameter
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    Border,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    OddParameter,
+)
 
 _LEVEL_1 = 24_576
 """Bytes of level-1 cache that the places of a network may take up."""
@@ -196,6 +208,12 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return passes
 
 
+def plan_cuda(task: CudaTask) -> Launch:
+    size = int(task.parameters["size"])
+    operations = 8 * task.dtype.itemsize * size * size
+    return level_launch("median", task, radius(task.parameters), operations, SIZE=size)
+
+
 SPEC = FilterSpec(
     id="median",
     name="Median",
@@ -215,4 +233,7 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE),
+    gpu_gaps={CONSTANT.id: "No weights and no table: there is nothing to keep in constant memory."},
 )

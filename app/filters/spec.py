@@ -413,6 +413,18 @@ class FilterSpec:
         margin = 2 * self.radius(parameters) if border is Border.VALID else 0
         return height - margin, width - margin, self.output_channels(channels)
 
+    def carry_alpha(
+        self, source: Pixels, output: Pixels, parameters: Mapping[str, Any], border: Border
+    ) -> None:
+        """Copy the alpha channel of `source`, if it has one, to that of `output`.
+
+        Both have shape (height, width, channels); `output` may be smaller (``valid``).
+        """
+        if source.shape[2] in (2, 4):
+            shift = self.radius(parameters) if border is Border.VALID else 0
+            height, width = output.shape[:2]
+            output[:, :, -1] = source[shift : shift + height, shift : shift + width, -1]
+
     def parameter(self, name: str) -> Parameter:
         """Return the parameter called `name`, or raise `InvalidParameter`."""
         for parameter in self.parameters:

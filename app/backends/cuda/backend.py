@@ -95,9 +95,7 @@ class CudaBackend:
         run = executor.Run(device, self._cache, stopwatch, token, progress, request.repeat)
         output = executor.apply(steps, image.planes, run, self.memory_limit)
         with stopwatch.stage("convert"):
-            request.filter.carry_alpha(
-                image.planes, output, request.parameters, request.border
-            )
+            request.filter.carry_alpha(image.planes, output, request.parameters, request.border)
             result = Image.from_array(output, image.title)
         self.last_launch = run.report
         return result

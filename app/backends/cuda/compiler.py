@@ -59,7 +59,9 @@ class Compiler(Protocol):
     def version(self) -> str:
         """Return what has to be part of a cache key."""
 
-    def compile(self, name: str, source: str, architecture: str, defines: Mapping[str, str]) -> Cubin:
+    def compile(
+        self, name: str, source: str, architecture: str, defines: Mapping[str, str]
+    ) -> Cubin:
         """Compile or raise `CompileError`."""
 
 
@@ -75,7 +77,9 @@ class Nvrtc:
         build = _package_version("nvidia-cuda-nvrtc")
         return f"nvrtc {major}.{minor} {build}"
 
-    def compile(self, name: str, source: str, architecture: str, defines: Mapping[str, str]) -> Cubin:
+    def compile(
+        self, name: str, source: str, architecture: str, defines: Mapping[str, str]
+    ) -> Cubin:
         # The bindings rather than cuda.core.Program: that one asks the driver for its version.
         from cuda.bindings import nvrtc
 
@@ -85,7 +89,9 @@ class Nvrtc:
             b"--ptxas-options=-v",
             *(f"-D{key}={value}".encode() for key, value in sorted(defines.items())),
         ]
-        status, program = nvrtc.nvrtcCreateProgram(source.encode(), f"{name}.cu".encode(), 0, [], [])
+        status, program = nvrtc.nvrtcCreateProgram(
+            source.encode(), f"{name}.cu".encode(), 0, [], []
+        )
         _check_nvrtc(status)
         try:
             (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
@@ -131,7 +137,9 @@ class Nvcc:
             [self._program, "--version"], capture_output=True, text=True, check=True
         ).stdout
 
-    def compile(self, name: str, source: str, architecture: str, defines: Mapping[str, str]) -> Cubin:
+    def compile(
+        self, name: str, source: str, architecture: str, defines: Mapping[str, str]
+    ) -> Cubin:
         with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
             path = Path(folder) / f"{name}.cu"
             path.write_text(source, encoding="utf-8")
@@ -198,9 +206,7 @@ class CubinCache:
     def compiler(self) -> Compiler:
         return self._compiler
 
-    def get(
-        self, name: str, source: str, architecture: str, defines: Mapping[str, str]
-    ) -> Cubin:
+    def get(self, name: str, source: str, architecture: str, defines: Mapping[str, str]) -> Cubin:
         """Return the cubin of `source`, compiling it if it is not there yet."""
         key = json.dumps(
             [source, architecture, sorted(defines.items()), self._compiler.version(), STANDARD]
@@ -272,7 +278,9 @@ class Resources:
 def resources(log: str, kernel: str) -> Resources | None:
     """Read the resource report of `kernel` out of ptxas's `log`."""
     match = re.search(
-        rf"Function properties for {re.escape(kernel)}\n(.*?)\n(.*?Used .*?)(?:\n|$)", log, re.DOTALL
+        rf"Function properties for {re.escape(kernel)}\n(.*?)\n(.*?Used .*?)(?:\n|$)",
+        log,
+        re.DOTALL,
     )
     if match is None:
         return None

@@ -147,4 +147,3 @@ class Device:
         finally:
             source.free()
             target.free()
-

@@ -299,7 +299,9 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
             end.synchronize()
             return float(end.time_since(begin)) * 1e-3
 
-        operations = (width + out_width) * max(channels, out_channels) * launch.operations_per_sample
+        operations = (
+            (width + out_width) * max(channels, out_channels) * launch.operations_per_sample
+        )
         seconds = statistics.median(
             _in_time(go, first, last, operations, launch, run) for _ in range(run.repeat)
         )
@@ -337,7 +339,9 @@ def _in_time(
         seconds = go(start, stop)
         total += seconds
         run.progress("kernel", (stop - first) / (last - first))
-        rows = max(tile, int((stop - start) * LAUNCH_SECONDS / 2 / max(seconds, 1e-7)) // tile * tile)
+        rows = max(
+            tile, int((stop - start) * LAUNCH_SECONDS / 2 / max(seconds, 1e-7)) // tile * tile
+        )
         start = stop
     return total
 

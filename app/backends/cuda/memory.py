@@ -95,9 +95,10 @@ class Staging:
         for number, start in enumerate(range(0, data.size, STAGING_BYTES)):
             if len(waiting) == STAGING_BUFFERS:
                 self._finish(waiting.pop(0), data)
-            buffer, event = self._buffers[number % STAGING_BUFFERS], self._events[
-                number % STAGING_BUFFERS
-            ]
+            buffer, event = (
+                self._buffers[number % STAGING_BUFFERS],
+                self._events[number % STAGING_BUFFERS],
+            )
             size = min(STAGING_BYTES, data.size - start)
             self._cuda.memcpy_dtoh_async(buffer[:size], source + start, self._stream)
             event.record(self._stream)

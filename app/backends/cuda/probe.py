@@ -41,10 +41,9 @@ def probe() -> Availability:
         )
     if importlib.util.find_spec("pycuda") is None:
         return Availability(False, "PyCUDA is not installed.", _PYCUDA_STEPS)
-    return Availability(
-        False,
-        "This version runs filters on the CPU only; GPU filters come with the next one.",
-    )
+    name = ctypes.create_string_buffer(256)
+    driver.cuDeviceGetName(name, len(name), 0)
+    return Availability(True, name.value.decode(errors="replace"))
 
 
 _DRIVER_STEPS = (

@@ -50,7 +50,9 @@ def cut(height: int, out_height: int, radius: int, border: Border, rows: int) ->
     for first in range(0, out_height, rows):
         last = min(first + rows, out_height)
         top, bottom = first + shift - radius, last + shift + radius
-        if bottom - top >= height or (border is not Border.WRAP and (top <= 0 and bottom >= height)):
+        if bottom - top >= height or (
+            border is not Border.WRAP and (top <= 0 and bottom >= height)
+        ):
             strips.append(Strip(first, last, 0, height))
         elif border is Border.WRAP:
             strips.append(Strip(first, last, top % height, bottom - top))
