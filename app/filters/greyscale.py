@@ -10,7 +10,17 @@ import numpy as np
 from app.filters.borders import divide_round
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch, level_launch
-from app.filters.spec import CONSTANT, GLOBAL, SERIAL, CpuPass, FilterSpec, FilterTask
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+)
 
 
 @kernel

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app import filters
 from app.backends.cuda import executor
-from app.backends.cuda.compiler import CubinCache, choose_compiler
+from app.backends.cuda.compiler import Compiler, CubinCache, choose_compiler
 from app.backends.cuda.probe import probe
 from app.engine.backend import Availability
 from app.engine.control import CancelToken, Progress
@@ -34,12 +34,20 @@ class CudaBackend:
         Number of the device.
     memory_limit : int, optional
         Use at most this many bytes of device memory for images.
+    compiler : Compiler, optional
+        By default nvcc where it works, else NVRTC.
     """
 
     id = "gpu"
     name = "GPU"
 
-    def __init__(self, ordinal: int = 0, memory_limit: int | None = None) -> None:
+    def __init__(
+        self,
+        ordinal: int = 0,
+        memory_limit: int | None = None,
+        compiler: Compiler | None = None,
+    ) -> None:
+        self._compiler = compiler
         self.ordinal = ordinal
         self.memory_limit = memory_limit
         self.last_launch: executor.LaunchReport | None = None
@@ -57,7 +65,7 @@ class CudaBackend:
 
     @functools.cached_property
     def _cache(self) -> CubinCache:
-        return CubinCache(choose_compiler())
+        return CubinCache(self._compiler or choose_compiler())
 
     def run(
         self,
