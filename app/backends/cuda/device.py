@@ -143,7 +143,7 @@ class Device:
                 end.record(self.stream)
                 end.synchronize()
                 times.append(end.time_since(start) * 1e-3)
-            return 2 * size / sorted(times)[len(times) // 2]
+            return float(2 * size / sorted(times)[len(times) // 2])
         finally:
             source.free()
             target.free()

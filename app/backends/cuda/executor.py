@@ -256,7 +256,9 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
     try:
         arguments: list[int] = []
         if launch.texture:
-            texture = Texture(width * channels, source_rows, task.dtype, task.border)
+            in_hardware = launch.defines["HARDWARE_BORDER"] == "1"
+            border = task.border if in_hardware else None
+            texture = Texture(width * channels, source_rows, task.dtype, border)
             owned.append(texture)
             texture.fill(source, stream)
             arguments.append(texture.handle)

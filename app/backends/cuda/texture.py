@@ -16,7 +16,7 @@ _ADDRESS_MODES = {
     Border.NEAREST: ("CU_TR_ADDRESS_MODE_CLAMP", False),
     Border.CONSTANT: ("CU_TR_ADDRESS_MODE_BORDER", False),
 }
-"""Address mode and whether it needs coordinates from 0 to 1; others are done in code."""
+"""Address mode, and whether it needs coordinates from 0 to 1."""
 
 
 class Texture:
@@ -28,11 +28,13 @@ class Texture:
         Size in samples.
     dtype : numpy.dtype
         uint8, uint16 or float32.
-    border : Border
-        Decides the hardware's address mode, where it has one.
+    border : Border, optional
+        The border that the texture unit is to treat; None if the kernel's code does.
     """
 
-    def __init__(self, columns: int, rows: int, dtype: np.dtype[Any], border: Border) -> None:
+    def __init__(
+        self, columns: int, rows: int, dtype: np.dtype[Any], border: Border | None
+    ) -> None:
         import pycuda.driver as cuda
         from cuda.bindings import driver
 
@@ -48,7 +50,9 @@ class Texture:
         resource.resType = driver.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
         resource.res.array.hArray = driver.CUarray(self._array.handle)
         texture = driver.CUDA_TEXTURE_DESC()
-        mode, normalised = _ADDRESS_MODES.get(border, ("CU_TR_ADDRESS_MODE_CLAMP", False))
+        mode, normalised = ("CU_TR_ADDRESS_MODE_CLAMP", False)
+        if border is not None:
+            mode, normalised = _ADDRESS_MODES[border]
         texture.addressMode = [getattr(driver.CUaddress_mode, mode)] * 3
         texture.filterMode = driver.CUfilter_mode.CU_TR_FILTER_MODE_POINT
         texture.flags = 0 if dtype.kind == "f" else driver.CU_TRSF_READ_AS_INTEGER
