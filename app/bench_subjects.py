@@ -6,6 +6,7 @@ no counterpart.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import math
@@ -88,6 +89,33 @@ _LAPLACE = {
     ],
 }
 
+
+def _sobel(pixels: Pixels, parameters: Mapping[str, Any]) -> Any:
+    if parameters["form"] == "magnitude":
+        across, down = (_derivative(pixels, cv2.CV_32F, *order) for order in ((1, 0), (0, 1)))
+        return cv2.convertScaleAbs(cv2.magnitude(across, down))
+    if parameters["form"] == "sum":
+        across, down = (_derivative(pixels, cv2.CV_16S, *order) for order in ((1, 0), (0, 1)))
+        return cv2.add(cv2.convertScaleAbs(across), cv2.convertScaleAbs(down))
+    sums = (
+        cv2.filter2D(pixels, cv2.CV_16S, np.array(mask), borderType=cv2.BORDER_REFLECT)
+        for mask in _SOBEL_DIRECTIONS
+    )
+    return functools.reduce(cv2.max, map(cv2.convertScaleAbs, sums))
+
+
+def _derivative(pixels: Pixels, depth: int, dx: int, dy: int) -> Any:
+    return cv2.Sobel(pixels, depth, dx, dy, borderType=cv2.BORDER_REFLECT)
+
+
+_SOBEL_DIRECTIONS = (
+    [[-1.0, 0, 1], [-2, 0, 2], [-1, 0, 1]],
+    [[-1.0, -2, -1], [0, 0, 0], [1, 2, 1]],
+    [[0.0, 1, 2], [-1, 0, 1], [-2, -1, 0]],
+    [[-2.0, -1, 0], [-1, 0, 1], [0, 1, 2]],
+)
+"""Four of the eight masks; the others are these with the sign reversed."""
+
 _SUBJECTS = {
     "greyscale": Subject(
         channels=3, peer=lambda pixels, _: cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
@@ -102,6 +130,10 @@ _SUBJECTS = {
         # OpenCV's median has no other border.
         border=Border.NEAREST,
         peer=lambda pixels, parameters: cv2.medianBlur(pixels, parameters["size"]),
+    ),
+    "sobel": Subject(
+        variants=tuple({"form": form} for form in ("sum", "magnitude", "directions")),
+        peer=_sobel,
     ),
     "weighted_mean": Subject(peer=_binomial),
 }

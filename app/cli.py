@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import app
 from app import filters
 from app.engine.control import CancelToken
-from app.errors import AppError, ImageReadError, LossyFormat
+from app.errors import AppError, Cancelled, ImageReadError, LossyFormat
 from app.filters.spec import (
     CPU_LEVELS,
     Border,
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AppError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Cancelled):
         return 130
     except BrokenPipeError:
         # The reader has gone; give the interpreter's last flush somewhere to go.
@@ -106,9 +106,22 @@ def _window(arguments: list[str]) -> int:
         raise ImageReadError(
             f"There is no file “{image}”.", f"Name a picture, or one of {', '.join(_COMMANDS)}."
         )
-    from app.gui import run
+    screen = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    if sys.platform == "linux" and not any(os.environ.get(name) for name in screen):
+        raise AppError(
+            "There is no screen to open the window on.",
+            f"Log in on one, or use the command line: {_PROGRAM} --help.",
+        )
+    try:
+        from app.gui import run
 
-    return run(image)
+        return run(image)
+    except ImportError as error:
+        if "PySide6" not in (error.name or ""):
+            raise
+        raise AppError(
+            f"Qt cannot be loaded: {error}.", "The README names the system libraries it needs."
+        ) from None
 
 
 # apply --------------------------------------------------------------------------------
@@ -439,15 +452,20 @@ def _bench(arguments: list[str]) -> int:
     for name, value in facts.items():
         print(f"{name}: {value}")
     print(f"\n{bench.LEGEND}\n\n{bench.table_head()}", flush=True)
-    rows = []
+    rows: list[bench.Row] = []
+
+    def save() -> None:
+        if options.out:
+            bench.save(options.out, settings, facts, rows)
+
+    save()  # Better now than after an hour if the file cannot be written.
     status = _StatusLine()
     with _open_backends() as backends, _interruptible() as token:
         for row in bench.measure(settings, backends, token, status.show):
             status.clear()
             rows.append(row)
             print(bench.format_row(row), flush=True)
-    if options.out:
-        bench.save(options.out, settings, facts, rows)
+            save()
     return 0
 
 

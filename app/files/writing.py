@@ -62,7 +62,9 @@ class _Writer:
 
 
 _WRITERS = (
-    _Writer(Format("PNG", (".png",)), png.encode, (_UINT8, _UINT16), alpha=True),
+    _Writer(
+        Format("PNG", (".png",)), png.encode, (_UINT8, _UINT16), alpha=True, max_side=png.MAX_SIDE
+    ),
     _Writer(Format("TIFF", (".tif", ".tiff")), tiff.encode, DTYPES, alpha=True),
     _Writer(Format("BMP", (".bmp",)), pillow.encode_bmp),
     _Writer(Format("JPEG", (".jpg", ".jpeg")), pillow.encode_jpeg, max_side=65500),
@@ -145,5 +147,5 @@ def _check_side(image: Image, path: Path, writer: _Writer) -> None:
         raise ImageWriteError(
             f"{path.name}: {writer.format.name} holds at most {writer.max_side} pixels a side, "
             f"and {image.title} has {image.width}×{image.height}.",
-            "Save it as PNG or TIFF.",
+            "Save it as TIFF.",
         )

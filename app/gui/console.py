@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Iterable
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal, Slot
 from PySide6.QtGui import (
@@ -151,21 +152,25 @@ class Console(QWidget):
     def _append(self, level: int, text: str) -> None:
         bar = self._view.verticalScrollBar()
         follow = bar.value() == bar.maximum()
-        for line in text.splitlines() or [""]:
-            self._lines.append((level, line))
-            if level >= self._level:
-                self._show(level, line)
+        lines = [(level, line) for line in text.splitlines()]
+        self._lines.extend(lines)
+        self._show(lines)
         if follow:
             bar.setValue(bar.maximum())
 
-    def _show(self, level: int, line: str) -> None:
+    def _show(self, lines: Iterable[tuple[int, str]]) -> None:
+        """Append those of `lines` that are serious enough."""
         cursor = QTextCursor(self._view.document())
+        cursor.beginEditBlock()
         cursor.movePosition(QTextCursor.MoveOperation.End)
-        if not self._view.document().isEmpty():
-            cursor.insertBlock()
         style = QTextCharFormat()
-        style.setForeground(self._colour(level))
-        cursor.insertText(line, style)
+        for level, line in lines:
+            if level >= self._level:
+                if not cursor.atStart():
+                    cursor.insertBlock()
+                style.setForeground(self._colour(level))
+                cursor.insertText(line, style)
+        cursor.endEditBlock()
 
     def _colour(self, level: int) -> QColor:
         palette = self.palette()
@@ -183,9 +188,7 @@ class Console(QWidget):
 
     def _show_all(self) -> None:
         self._view.clear()
-        for level, line in self._lines:
-            if level >= self._level:
-                self._show(level, line)
+        self._show(self._lines)
         bar = self._view.verticalScrollBar()
         bar.setValue(bar.maximum())
 

@@ -111,9 +111,12 @@ def write_text(path: Path, text: str) -> None:
         If the file cannot be written.
     """
     file = QSaveFile(str(path))
-    file.open(QIODevice.OpenModeFlag.WriteOnly)
-    file.write(text.encode())
-    if not file.commit():
+    data = text.encode()
+    if not (
+        file.open(QIODevice.OpenModeFlag.WriteOnly)
+        and file.write(data) == len(data)
+        and file.commit()
+    ):
         raise AppError(
             f"“{path}” cannot be written: {file.errorString()}.", "Choose another place."
         )

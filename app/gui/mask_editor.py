@@ -17,7 +17,14 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QFontMetrics, QGuiApplication, QKeyEvent, QKeySequence, QPalette
+from PySide6.QtGui import (
+    QFontMetrics,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QPalette,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import (
     QAbstractItemDelegate,
     QAbstractItemView,
@@ -43,9 +50,9 @@ from app.gui import theme
 from app.gui.dialogs import choose_text_to_open, choose_text_to_save, show_error, write_text
 
 _WITHOUT_SCROLLING = 7
-"""Up to this size all cells are in view, however narrow the window."""
+"""Up to this size all cells are in view, however narrow the window (long weights are cut short)."""
 
-_CELL_PADDING = 10
+_CELL_PADDING = 8
 
 _LARGEST_FILE = 1 << 20
 
@@ -79,6 +86,7 @@ class MaskEditor(QWidget):
         self._table.copy_asked.connect(self.copy)
         self._table.paste_asked.connect(self.paste)
         self._table.clear_asked.connect(self._clear_cells)
+        self.setFocusProxy(self._table)
 
         self._size = QComboBox()
         self._size.setObjectName("maskSize")
@@ -321,6 +329,7 @@ class _Table(QTableWidget):
         self.setObjectName("maskTable")
         self.setAccessibleName("Weights of the mask")
         self.setItemDelegate(_ShortNumbers(self))
+        self._narrow = self._wide = 0
         self.setEditTriggers(
             QAbstractItemView.EditTrigger.AnyKeyPressed
             | QAbstractItemView.EditTrigger.EditKeyPressed
@@ -376,26 +385,35 @@ class _Table(QTableWidget):
 
     def fit(self) -> None:
         """Make the columns as wide as the longest weight needs, all alike."""
+        texts = {_short(text) for row in self.texts() for text in row}
         bold = self.font()
         bold.setBold(True)
-        metrics = QFontMetrics(bold)
-        texts = {_short(text) for row in self.texts() for text in row}
-        width = max(metrics.horizontalAdvance(text) for text in {*texts, "-000"})
-        widest = metrics.horizontalAdvance("-0.0000")
-        self.horizontalHeader().setDefaultSectionSize(min(width, widest) + _CELL_PADDING)
-        self.verticalHeader().setDefaultSectionSize(metrics.height() + 8)
-        self.setMaximumSize(self._outer_size(self.columnCount()))
+        width = QFontMetrics(bold).horizontalAdvance
+        self._narrow = width("000") + _CELL_PADDING
+        self._wide = max(self._narrow, *(width(text) + _CELL_PADDING for text in texts))
+        self._wide = min(self._wide, width("-0.0000") + _CELL_PADDING)
+        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 8)
+        self.setMaximumSize(self._outer_size(self._wide, self.columnCount()))
         self.updateGeometry()
+        self._share_out()
 
-    def _outer_size(self, cells: int) -> QSize:
+    def _share_out(self) -> None:
+        """Give the columns what room there is, within reason."""
+        room = self.maximumViewportSize().width()
+        if self.columnCount() > _WITHOUT_SCROLLING:
+            room -= self.verticalScrollBar().sizeHint().width()
+        share = room // min(self.columnCount(), _WITHOUT_SCROLLING)
+        self.horizontalHeader().setDefaultSectionSize(max(self._narrow, min(share, self._wide)))
+
+    def _outer_size(self, width: int, columns: int) -> QSize:
         frame = 2 * self.frameWidth()
         return QSize(
-            cells * self.horizontalHeader().defaultSectionSize() + frame,
-            cells * self.verticalHeader().defaultSectionSize() + frame,
+            columns * width + frame,
+            columns * self.verticalHeader().defaultSectionSize() + frame,
         )
 
-    def sizeHint(self) -> QSize:  # noqa: N802
-        size = self._outer_size(min(self.columnCount(), _WITHOUT_SCROLLING))
+    def _hint(self, width: int) -> QSize:
+        size = self._outer_size(width, min(self.columnCount(), _WITHOUT_SCROLLING))
         if self.columnCount() > _WITHOUT_SCROLLING:
             size += QSize(
                 self.verticalScrollBar().sizeHint().width(),
@@ -403,8 +421,15 @@ class _Table(QTableWidget):
             )
         return size
 
+    def sizeHint(self) -> QSize:  # noqa: N802
+        return self._hint(self._wide)
+
     def minimumSizeHint(self) -> QSize:  # noqa: N802
-        return self.sizeHint()
+        return self._hint(self._narrow)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        self._share_out()
+        super().resizeEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         if event.matches(QKeySequence.StandardKey.Copy):
@@ -413,10 +438,11 @@ class _Table(QTableWidget):
             self.paste_asked.emit()
         elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
             self.clear_asked.emit()
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self._go_down()
-        else:
+        elif event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             super().keyPressEvent(event)
+        elif self.state() != QAbstractItemView.State.EditingState:
+            # While editing, the key comes here as well, and then `closeEditor` moves.
+            self._go_down()
 
     def closeEditor(  # noqa: N802
         self, editor: QWidget, hint: QAbstractItemDelegate.EndEditHint

@@ -1,0 +1,173 @@
+"""Everything the menus offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+from PySide6.QtWidgets import QMenu
+
+from app.files import SAMPLES
+from app.gui.parameter_panel import by_category
+
+if TYPE_CHECKING:
+    from app.gui.main_window import MainWindow
+
+Key = QKeySequence.StandardKey
+
+
+class Actions:
+    """The window's actions, in its menu bar."""
+
+    def __init__(self, window: MainWindow) -> None:
+        self._window = window
+        pictures, images = window.pictures, window.images
+        bar = window.menuBar()
+        bar.setObjectName("menuBar")
+
+        self.open = self._action("open", "&Open…", pictures.choose, Key.Open, "Open a picture")
+        self.save = self._action(
+            "save", "&Save Output…", window.save_output, Key.Save, "Save the output to a file"
+        )
+        quit_ = self._action("quit", "&Quit", window.close, "Ctrl+Q")
+        self.paste = self._action(
+            "paste",
+            "&Paste Picture",
+            pictures.paste,
+            Key.Paste,
+            "Open the clipboard’s picture",
+        )
+        self.copy = self._action(
+            "copy", "&Copy Output", window.copy_output, Key.Copy, "Put the output on the clipboard"
+        )
+        self.reuse = self._action(
+            "reuse",
+            "&Use Output as Input",
+            window.use_output,
+            "Ctrl+U",
+            "Go on from the output, for example with another filter",
+        )
+        reset = self._action("resetParameters", "&Reset Parameters", window.panel.reset)
+        fit = self._action("fit", "&Fit to Window", images.fit, "Ctrl+0", "Show the whole picture")
+        one_to_one = self._action(
+            "oneToOne", "&Actual Size (1:1)", images.one_to_one, "Ctrl+1", "One pixel on one"
+        )
+        zoom_in = self._action("zoomIn", "Zoom &In", images.zoom_in, Key.ZoomIn)
+        zoom_in.setShortcuts([*QKeySequence.keyBindings(Key.ZoomIn), QKeySequence("Ctrl+=")])
+        zoom_out = self._action("zoomOut", "Zoom &Out", images.zoom_out, Key.ZoomOut)
+        self.run = self._action("run", "&Run", window.run, "F5", "Apply the filter (F5, Ctrl+R)")
+        self.run.setShortcuts([QKeySequence("F5"), QKeySequence("Ctrl+R")])
+        self.cancel = self._action("cancel", "&Cancel", window.cancel, "Esc", "Stop the run (Esc)")
+        gpu = self._action("gpuInfo", "&GPU Information…", window.show_gpu)
+        about = self._action("about", "&About Kernelscope", window.show_about)
+
+        file_menu = self._menu("fileMenu", "&File")
+        file_menu.addAction(self.open)
+        self._recent = file_menu.addMenu("Open &Recent")
+        self._recent.setObjectName("recentMenu")
+        self._recent.aboutToShow.connect(self.fill_recent)
+        samples = file_menu.addMenu("Sample &Pictures")
+        samples.setObjectName("samplesMenu")
+        for sample in SAMPLES:
+            samples.addAction(
+                self._action(
+                    f"sample{sample.path.stem}",
+                    sample.caption,
+                    partial(pictures.open, sample.path),
+                )
+            )
+        file_menu.addSeparator()
+        file_menu.addAction(self.save)
+        file_menu.addSeparator()
+        file_menu.addAction(quit_)
+
+        edit_menu = self._menu("editMenu", "&Edit")
+        edit_menu.addActions([self.copy, self.paste])
+        edit_menu.addSeparator()
+        edit_menu.addActions([self.reuse, reset])
+
+        view_menu = self._menu("viewMenu", "&View")
+        view_menu.addActions([fit, one_to_one, zoom_in, zoom_out])
+        view_menu.addSeparator()
+        for dock, key in zip(window.docks, ("F8", "F9", "F12"), strict=True):
+            toggle = dock.toggleViewAction()
+            toggle.setShortcut(QKeySequence(key))
+            toggle.setObjectName(f"show{dock.objectName().capitalize()}")
+            view_menu.addAction(toggle)
+
+        self._filters = self._add_filters(self._menu("filterMenu", "Fi&lter"))
+
+        run_menu = self._menu("runMenu", "&Run")
+        run_menu.addActions([self.run, self.cancel])
+
+        help_menu = self._menu("helpMenu", "&Help")
+        help_menu.addActions([gpu, about])
+
+    def mark_filter(self, filter_id: str) -> None:
+        """Tick the filter that is chosen."""
+        self._filters[filter_id].setChecked(True)
+
+    def fill_recent(self) -> None:
+        """List the recent files as they are now."""
+        self._recent.clear()
+        paths = self._window.settings.recent_files
+        for number, path in enumerate(paths, start=1):
+            label = f"&{number % 10} {path.name}".replace("&&", "&")
+            entry = self._action(
+                f"recent{number}", label, partial(self._window.pictures.open, path)
+            )
+            entry.setToolTip(str(path))
+            entry.setStatusTip(str(path))
+            self._recent.addAction(entry)
+        if not paths:
+            self._recent.addAction("No files yet").setEnabled(False)
+            return
+        self._recent.addSeparator()
+        self._recent.addAction(
+            self._action("clearRecent", "&Clear List", self._window.settings.clear_recent)
+        )
+
+    def _add_filters(self, menu: QMenu) -> dict[str, QAction]:
+        group = QActionGroup(self._window)
+        actions = {}
+        for category, specs in by_category().items():
+            submenu = menu.addMenu(category)
+            for spec in specs:
+                entry = self._action(
+                    f"filter{spec.id}",
+                    spec.name,
+                    partial(self._window.panel.set_filter, spec.id),
+                    tip=spec.summary,
+                )
+                entry.setCheckable(True)
+                group.addAction(entry)
+                submenu.addAction(entry)
+                actions[spec.id] = entry
+        return actions
+
+    def _menu(self, name: str, title: str) -> QMenu:
+        menu = self._window.menuBar().addMenu(title)
+        menu.setObjectName(name)
+        menu.setToolTipsVisible(True)
+        return menu
+
+    def _action(
+        self,
+        name: str,
+        text: str,
+        slot: Callable[[], object],
+        key: QKeySequence.StandardKey | str | None = None,
+        tip: str = "",
+    ) -> QAction:
+        action = QAction(text, self._window)
+        action.setObjectName(name)
+        action.triggered.connect(lambda: slot())
+        if key is not None:
+            action.setShortcut(QKeySequence(key))
+        if tip:
+            action.setToolTip(tip)
+            action.setStatusTip(tip)
+        self._window.addAction(action)
+        return action

@@ -1,0 +1,68 @@
+"""The program with a window: start, unexpected exceptions, end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import TracebackType
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import QApplication
+
+from app import __version__
+from app.backends import create_backends
+from app.gui import theme
+from app.gui.main_window import MainWindow
+from app.gui.settings import Settings
+
+
+class BugCatcher(QObject):
+    """Sends exceptions that nobody caught, on any thread, to the GUI thread."""
+
+    caught = Signal(object)
+
+    def install(self) -> None:
+        """Take the place of the interpreter's hooks."""
+        sys.excepthook = self._on_exception
+        threading.excepthook = lambda args: self._on_exception(
+            args.exc_type, args.exc_value, args.exc_traceback
+        )
+
+    def _on_exception(
+        self,
+        kind: type[BaseException],
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if issubclass(kind, Exception):
+            self.caught.emit(exception or kind())
+        else:
+            sys.__excepthook__(kind, exception or kind(), traceback)
+
+
+def create_application() -> QApplication:
+    """Return the Qt application, with its name, icon and style set."""
+    application = QApplication(sys.argv[:1])
+    application.setApplicationName("Kernelscope")
+    application.setOrganizationName("Kernelscope")
+    application.setApplicationVersion(__version__)
+    application.setDesktopFileName("kernelscope")
+    application.setWindowIcon(theme.app_icon())
+    application.setStyle("Fusion")  # the same everywhere; light and dark follow the system
+    return application
+
+
+def run(path: Path | None = None) -> int:
+    """Show the window and run the event loop until it is closed."""
+    application = create_application()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C in the terminal ends the program
+    window = MainWindow(create_backends(), Settings())
+    catcher = BugCatcher()
+    catcher.caught.connect(window.report_bug, Qt.ConnectionType.QueuedConnection)
+    catcher.install()
+    window.show()
+    window.find_gpu()
+    window.open_first(path)
+    return application.exec()

@@ -1,0 +1,70 @@
+"""Brings the worker's events to the GUI thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import QObject, Qt, Signal
+
+from app.engine.backend import Backend
+from app.engine.request import Request
+from app.engine.worker import Event, Failed, Finished, Progressed, Started, Stopped, Worker
+
+
+class WorkerBridge(QObject):
+    """Owns the worker; its signals come on the GUI thread and tell of the latest request only.
+
+    Between `submitted` and one of `finished`, `failed` and `stopped` a request is under way.
+    """
+
+    submitted = Signal(object)
+    progressed = Signal(str, float)
+    finished = Signal(object)
+    failed = Signal(object)
+    stopped = Signal()
+
+    _arrived = Signal(object)
+
+    def __init__(self, backends: Mapping[str, Backend], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._current: Request | None = None
+        self._arrived.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
+        self._worker = Worker(backends, self._arrived.emit)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is under way."""
+        return self._current is not None
+
+    def submit(self, request: Request) -> None:
+        """Run `request` in place of the one that is under way."""
+        self._current = request
+        self._worker.submit(request)
+        self.submitted.emit(request)
+
+    def cancel(self) -> None:
+        """Stop the request that is under way; `stopped` follows."""
+        self._worker.cancel()
+
+    def close(self) -> None:
+        """Cancel and wait for the worker's thread to end."""
+        self._current = None
+        self._worker.close()
+
+    def _deliver(self, event: Event) -> None:
+        if event.request is not self._current:
+            return  # of a request that was replaced
+        match event:
+            case Started():
+                pass
+            case Progressed(stage=stage, fraction=fraction):
+                self.progressed.emit(stage, fraction)
+            case Finished(result=result):
+                self._current = None
+                self.finished.emit(result)
+            case Failed(error=error):
+                self._current = None
+                self.failed.emit(error)
+            case Stopped():
+                self._current = None
+                self.stopped.emit()

@@ -1,0 +1,232 @@
+"""One editing widget for each kind of filter parameter."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QHBoxLayout,
+    QSlider,
+    QSpinBox,
+    QToolButton,
+    QWidget,
+)
+
+from app.filters.spec import (
+    BoolParameter,
+    ChoiceParameter,
+    FloatParameter,
+    IntParameter,
+    MaskParameter,
+    OddParameter,
+    Parameter,
+)
+from app.gui.mask_editor import MaskEditor
+
+_QUICK_SIZES = (3, 5, 7, 9)
+_SLIDER_STEPS = 1000
+
+
+class _OddSpinBox(QSpinBox):
+    """Steps from odd to odd; what is typed may be even, and is refused with the reason."""
+
+    def stepBy(self, steps: int) -> None:  # noqa: N802
+        even = self.value() % 2 == 0
+        self.setValue(self.value() + 2 * steps - (1 if steps > 0 else -1) * even)
+
+
+class OddEditor(QWidget):
+    """Buttons for the usual mask sizes and a box for any other."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: OddParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        self._buttons: dict[int, QToolButton] = {}
+        for size in _QUICK_SIZES:
+            if parameter.minimum <= size <= parameter.maximum:
+                button = QToolButton(self)
+                button.setText(str(size))
+                button.setCheckable(True)
+                button.setMinimumSize(30, 26)
+                button.setObjectName(f"{parameter.name}{size}")
+                button.setAccessibleName(f"{parameter.label} {size} {parameter.unit}")
+                button.setToolTip(f"{size}×{size}")
+                button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+                button.clicked.connect(lambda _=False, size=size: self._pick(size))
+                self._buttons[size] = button
+                row.addWidget(button)
+        row.addStretch(1)
+        self._box = _OddSpinBox(self)
+        self._box.setRange(parameter.minimum, parameter.maximum)
+        self._box.setValue(parameter.default)
+        _dress_box(self._box, parameter)
+        self._box.valueChanged.connect(self._on_changed)
+        row.addWidget(self._box)
+        self.setFocusProxy(self._box)
+        self._mark()
+
+    def value(self) -> int:
+        return self._box.value()
+
+    def set_value(self, value: int) -> None:
+        self._box.setValue(value)
+
+    def _pick(self, size: int) -> None:
+        self._box.setValue(size)
+        self._mark()  # a click on the button that is on already must not switch it off
+
+    def _on_changed(self) -> None:
+        self._mark()
+        self.changed.emit()
+
+    def _mark(self) -> None:
+        for size, button in self._buttons.items():
+            button.setChecked(size == self._box.value())
+
+
+class NumberEditor(QWidget):
+    """A slider over the usual range and a box over the whole range."""
+
+    changed = Signal()
+
+    def __init__(
+        self, parameter: IntParameter | FloatParameter, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._low, self._high = parameter.slider or (parameter.minimum, parameter.maximum)
+        self._box: QSpinBox | QDoubleSpinBox
+        if isinstance(parameter, FloatParameter):
+            self._box = QDoubleSpinBox(self)
+            self._box.setDecimals(parameter.decimals)
+            steps = _SLIDER_STEPS
+        else:
+            self._box = QSpinBox(self)
+            steps = max(1, math.ceil((self._high - self._low) / parameter.step))
+        self._whole = isinstance(parameter, IntParameter)
+        self._box.setRange(parameter.minimum, parameter.maximum)  # type: ignore[arg-type]
+        self._box.setSingleStep(parameter.step)  # type: ignore[arg-type]
+        self._box.setValue(parameter.default)
+        _dress_box(self._box, parameter)
+
+        self._slider = QSlider(Qt.Orientation.Horizontal, self)
+        self._slider.setRange(0, steps)
+        self._slider.setPageStep(max(1, steps // 10))
+        self._slider.setSingleStep(max(1, steps // 100))
+        self._slider.setObjectName(f"{parameter.name}Slider")
+        self._slider.setAccessibleName(f"{parameter.label}, slider")
+
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._slider, 1)
+        row.addWidget(self._box)
+        self.setFocusProxy(self._box)
+        self._slider.valueChanged.connect(self._on_slid)
+        self._box.valueChanged.connect(self._on_changed)
+        self._move_slider()
+
+    def value(self) -> int | float:
+        return self._box.value()
+
+    def set_value(self, value: float) -> None:
+        self._box.setValue(value)  # type: ignore[arg-type]
+
+    def _on_slid(self, position: int) -> None:
+        value = self._low + (self._high - self._low) * position / self._slider.maximum()
+        self._box.setValue(round(value) if self._whole else value)  # type: ignore[arg-type]
+
+    def _on_changed(self) -> None:
+        self._move_slider()
+        self.changed.emit()
+
+    def _move_slider(self) -> None:
+        share = (self._box.value() - self._low) / (self._high - self._low)
+        with QSignalBlocker(self._slider):
+            self._slider.setValue(round(share * self._slider.maximum()))
+
+
+class ChoiceEditor(QComboBox):
+    """A list of the named values."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: ChoiceParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        for choice in parameter.choices:
+            self.addItem(choice.label, choice.value)
+            self.setItemData(self.count() - 1, choice.help, Qt.ItemDataRole.ToolTipRole)
+        shrink(self)
+        self.set_value(parameter.default)
+        self.currentIndexChanged.connect(self.changed)
+
+    def value(self) -> str:
+        return str(self.currentData())
+
+    def set_value(self, value: str) -> None:
+        self.setCurrentIndex(self.findData(value))
+
+
+class BoolEditor(QCheckBox):
+    """A switch that carries its own label."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: BoolParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parameter.label, parent)
+        self.set_value(parameter.default)
+        self.toggled.connect(self.changed)
+
+    def value(self) -> bool:
+        return self.isChecked()
+
+    def set_value(self, value: bool) -> None:
+        self.setChecked(value)
+
+
+Editor = OddEditor | NumberEditor | ChoiceEditor | BoolEditor | MaskEditor
+"""All have ``value()``, ``set_value(value)`` and the signal ``changed()``."""
+
+
+def create_editor(parameter: Parameter, parent: QWidget) -> Editor:
+    """Return the widget that edits `parameter`, set to its default."""
+    editor: Editor
+    match parameter:
+        case OddParameter():
+            editor = OddEditor(parameter, parent)
+        case IntParameter() | FloatParameter():
+            editor = NumberEditor(parameter, parent)
+        case BoolParameter():
+            editor = BoolEditor(parameter, parent)
+        case ChoiceParameter():
+            editor = ChoiceEditor(parameter, parent)
+        case MaskParameter():
+            editor = MaskEditor(parameter, parent)
+        case _:
+            raise TypeError(f"no editor for {type(parameter).__name__}")
+    editor.setObjectName(parameter.name)
+    editor.setAccessibleName(parameter.label)
+    editor.setAccessibleDescription(parameter.help)
+    editor.setToolTip(parameter.help)
+    return editor
+
+
+def shrink(combo: QComboBox) -> None:
+    """Let `combo` become narrower than its longest entry, so that the panel keeps its width."""
+    combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    combo.setMinimumContentsLength(10)
+
+
+def _dress_box(box: QSpinBox | QDoubleSpinBox, parameter: Parameter) -> None:
+    box.setObjectName(f"{parameter.name}Box")
+    box.setAccessibleName(parameter.label)
+    box.setToolTip(parameter.help)
+    box.setMinimumWidth(84)
+    if parameter.unit:
+        box.setSuffix(f" {parameter.unit}")

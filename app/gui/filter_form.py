@@ -1,0 +1,80 @@
+"""The parameters of one filter."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+
+from app.errors import InvalidParameter
+from app.filters.spec import FilterSpec, MaskPreset
+from app.gui.editors import BoolEditor, Editor, create_editor
+from app.gui.mask_editor import MaskEditor
+
+
+class FilterForm(QWidget):
+    """An editor for each parameter of a filter, under its label."""
+
+    changed = Signal()
+
+    def __init__(self, spec: FilterSpec, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(f"{spec.id}Form")
+        self._spec = spec
+        self._editors: dict[str, Editor] = {}
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        for parameter in spec.parameters:
+            editor = create_editor(parameter, self)
+            if not isinstance(editor, BoolEditor):  # which shows its label itself
+                label = QLabel(parameter.label, self)
+                label.setBuddy(editor)
+                label.setToolTip(parameter.help)
+                layout.addWidget(label)
+            layout.addWidget(editor)
+            layout.addSpacing(8)
+            editor.changed.connect(self.changed)
+            if isinstance(editor, MaskEditor):
+                editor.presetChosen.connect(self._apply_preset)
+            self._editors[parameter.name] = editor
+        if not spec.parameters:
+            nothing = QLabel("This filter has nothing to set.", self)
+            nothing.setAlignment(Qt.AlignmentFlag.AlignLeft)
+            layout.addWidget(nothing)
+
+    def values(self) -> dict[str, Any]:
+        """Return the checked values; raises `InvalidParameter`."""
+        return self._spec.validate(self._raw_values())
+
+    def set_values(self, values: Mapping[str, Any]) -> None:
+        """Show `values`; parameters that are not named keep theirs."""
+        for name, value in values.items():
+            self._editors[name].set_value(value)
+
+    def reset(self) -> None:
+        """Go back to the defaults."""
+        self.set_values(self._spec.defaults())
+
+    def texts(self) -> dict[str, str]:
+        """Return the values as texts to remember; none if they are not valid."""
+        try:
+            values = self._raw_values()
+        except InvalidParameter:
+            return {}
+        return {name: self._spec.parameter(name).format(value) for name, value in values.items()}
+
+    def set_texts(self, texts: Mapping[str, str]) -> None:
+        """Show what `texts` returned once; what no longer fits the filter is left out."""
+        for name, text in texts.items():
+            with contextlib.suppress(InvalidParameter):
+                self.set_values({name: self._spec.parameter(name).parse(text)})
+
+    def _raw_values(self) -> dict[str, Any]:
+        return {name: editor.value() for name, editor in self._editors.items()}
+
+    def _apply_preset(self, preset: MaskPreset) -> None:
+        self.set_values(preset.settings)

@@ -1,0 +1,213 @@
+"""Everything that decides what Run does, generated from the filters' specs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QStandardItemModel
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QGroupBox,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app import filters
+from app.engine.backend import Availability, Backend
+from app.engine.request import Request
+from app.errors import InvalidParameter
+from app.filters.spec import FilterSpec
+from app.gui import theme
+from app.gui.editors import shrink
+from app.gui.filter_form import FilterForm
+from app.gui.run_options import RunOptions
+from app.gui.settings import Settings
+
+FIRST_FILTER = "median"
+"""Chosen at the very first start: shows the most on a noisy picture."""
+
+_WIDTH = 300
+
+
+def by_category() -> dict[str, list[FilterSpec]]:
+    """Return the filters under their categories, both in alphabetical order."""
+    specs = filters.discover().values()
+    return {
+        category: [spec for spec in specs if spec.category == category]
+        for category in sorted({spec.category for spec in specs})
+    }
+
+
+class ParameterPanel(QScrollArea):
+    """The filter, its parameters, and the options of the run.
+
+    Each filter's values stay as they were left when another filter is chosen.
+
+    Signals
+    -------
+    filter_changed : str
+        The filter with this id was chosen.
+    """
+
+    filter_changed = Signal(str)
+
+    def __init__(
+        self, backends: Mapping[str, Backend], settings: Settings, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("panel")
+        self._settings = settings
+        self._forms: dict[str, FilterForm] = {}
+        self._current: FilterForm | None = None
+
+        self._filter = QComboBox(self)
+        self._filter.setObjectName("filter")
+        self._filter.setAccessibleName("Filter")
+        self._filter.setMaxVisibleItems(30)
+        shrink(self._filter)
+        self._fill_filters()
+        label = QLabel("&Filter", self)
+        label.setBuddy(self._filter)
+        self._summary = QLabel(self)
+        self._summary.setObjectName("summary")
+        self._summary.setWordWrap(True)
+
+        self._parameters = QGroupBox("Parameters", self)
+        self._parameters.setObjectName("parameters")
+        self._form_space = QVBoxLayout(self._parameters)
+        self._reset = QPushButton("Reset to De&faults", self._parameters)
+        self._reset.setObjectName("reset")
+        self._reset.setAccessibleName("Reset to defaults")
+        self._reset.setToolTip("Set this filter's parameters to their defaults.")
+        self._reset.clicked.connect(self.reset)
+        self._problem = QLabel(self._parameters)
+        self._problem.setObjectName("problem")
+        self._problem.setWordWrap(True)
+        self._problem.hide()
+        self._form_space.addWidget(self._problem)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(self._reset)
+        self._form_space.addLayout(row)
+
+        run_box = QGroupBox("Run on", self)
+        run_box.setObjectName("runBox")
+        self._options = RunOptions(backends, run_box)
+        QVBoxLayout(run_box).addWidget(self._options)
+
+        content = QWidget(self)
+        layout = QVBoxLayout(content)
+        layout.setSpacing(8)
+        layout.addWidget(label)
+        layout.addWidget(self._filter)
+        layout.addWidget(self._summary)
+        layout.addWidget(self._parameters)
+        layout.addWidget(run_box)
+        layout.addStretch(1)
+        self.setWidget(content)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setMinimumWidth(_WIDTH)
+
+        self._filter.currentIndexChanged.connect(self._on_filter)
+        remembered = settings.text("filter")
+        known = filters.discover()
+        first = remembered if remembered in known else FIRST_FILTER
+        self.set_filter(first if first in known else next(iter(known)))
+        self._options.set_texts(settings.texts("run"))
+
+    @property
+    def filter_id(self) -> str:
+        """Identifier of the filter that is chosen."""
+        return str(self._filter.currentData())
+
+    def set_filter(self, filter_id: str) -> None:
+        """Choose a filter."""
+        self._filter.setCurrentIndex(self._filter.findData(filter_id))
+
+    def set_availability(self, availability: Mapping[str, Availability]) -> None:
+        """Offer the devices that can be used."""
+        self._options.set_availability(availability)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return keyword arguments for `Request.create`; raises `InvalidParameter`."""
+        return {
+            "filter_id": self.filter_id,
+            "parameters": self._form.values(),
+            **self._options.arguments(),
+        }
+
+    def show_request(self, request: Request) -> None:
+        """Show the settings that `request` was made with."""
+        self.set_filter(request.filter.id)
+        self._form.set_values(request.parameters)
+        self._options.show_request(request)
+
+    def reset(self) -> None:
+        """Set the parameters of the chosen filter to their defaults."""
+        self._form.reset()
+
+    def save(self) -> None:
+        """Remember everything in the settings."""
+        self._settings.set_text("filter", self.filter_id)
+        self._settings.set_texts("run", self._options.texts())
+        for filter_id, form in self._forms.items():
+            self._settings.set_texts(f"filters/{filter_id}", form.texts())
+
+    @property
+    def _form(self) -> FilterForm:
+        assert self._current is not None
+        return self._current
+
+    def _fill_filters(self) -> None:
+        model = self._filter.model()
+        assert isinstance(model, QStandardItemModel)
+        for category, specs in by_category().items():
+            self._filter.addItem(category)
+            heading = model.item(self._filter.count() - 1)
+            heading.setFlags(Qt.ItemFlag.NoItemFlags)
+            font = heading.font()
+            font.setBold(True)
+            heading.setFont(font)
+            for spec in specs:
+                self._filter.addItem(spec.name, spec.id)
+                self._filter.setItemData(
+                    self._filter.count() - 1, spec.summary, Qt.ItemDataRole.ToolTipRole
+                )
+
+    def _on_filter(self) -> None:
+        spec = filters.get(self.filter_id)
+        if self._current is not None:
+            self._current.hide()
+        if spec.id not in self._forms:
+            form = self._forms[spec.id] = FilterForm(spec, self._parameters)
+            form.set_texts(self._settings.texts(f"filters/{spec.id}"))
+            form.changed.connect(self._check)
+            self._form_space.insertWidget(0, form)
+        self._current = self._forms[spec.id]
+        self._current.show()
+        self._summary.setText(spec.summary)
+        self._summary.setToolTip(f"Source: {spec.source}")
+        self._reset.setVisible(bool(spec.parameters))
+        self._options.set_filter(spec)
+        self._check()
+        self.filter_changed.emit(spec.id)
+
+    def _check(self) -> None:
+        """Say at once what Run would refuse."""
+        try:
+            self._form.values()
+        except InvalidParameter as error:
+            self._problem.setStyleSheet(f"color: {theme.error_text(self.palette()).name()}")
+            self._problem.setText(str(error))
+            self._problem.show()
+        else:
+            self._problem.hide()

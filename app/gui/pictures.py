@@ -1,0 +1,218 @@
+"""Opening and saving pictures: files, dropped files, the clipboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QMimeData, QObject, Signal
+from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+
+from app.engine.image import Image
+from app.errors import AppError, ImageWriteError, LossyFormat
+from app.files import READABLE, WRITABLE, Format, read_image, write_image
+from app.gui.background import Background
+from app.gui.dialogs import open_dialog, show_error
+from app.gui.rendering import from_clipboard, to_clipboard
+from app.gui.settings import Settings
+
+
+class Pictures(QObject):
+    """Reads and writes pictures off the GUI thread, with the dialogs that belong to it.
+
+    Signals
+    -------
+    loaded : Image
+        A picture was opened or pasted.
+    saved : Image, Path
+        This picture is on the disk now.
+    told : str
+        One line for the status bar.
+    broken : Exception
+        Something failed that is not the user's to mend.
+    """
+
+    loaded = Signal(object)
+    saved = Signal(object, object)
+    told = Signal(str)
+    broken = Signal(object)
+
+    def __init__(self, window: QWidget, settings: Settings, background: Background) -> None:
+        super().__init__(window)
+        self._window = window
+        self._settings = settings
+        self._background = background
+
+    def choose(self) -> None:
+        """Let the user choose a file to open."""
+        dialog = QFileDialog(self._window, "Open Picture", self._settings.folder("open"))
+        dialog.setObjectName("openDialog")
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        everything = Format("All pictures", tuple(s for f in READABLE for s in f.suffixes))
+        names = [_name_filter(kind) for kind in (everything, *READABLE)]
+        dialog.setNameFilters([*names, "All files (*)"])
+        dialog.fileSelected.connect(lambda name: self._chosen(Path(name)))
+        open_dialog(dialog)
+
+    def open(self, path: Path) -> None:
+        """Read `path`; the picture that is open stays until then, and if it fails."""
+        self.told.emit(f"Opening {path.name}…")
+        self._background.start("open", lambda: read_image(path), self._on_read, self._on_unread)
+
+    def paste(self) -> None:
+        """Open what is on the clipboard."""
+        if not self.take(QGuiApplication.clipboard().mimeData()):
+            self.told.emit("There is no picture on the clipboard.")
+
+    def take(self, mime: QMimeData) -> bool:
+        """Open what was dropped or pasted; tell whether there was something to open."""
+        files = [Path(url.toLocalFile()) for url in mime.urls() if url.isLocalFile()]
+        if files:
+            self.open(files[0])
+            if len(files) > 1:
+                self.told.emit(f"Opening {files[0].name}, the first of {len(files)} files…")
+            return True
+        image = QImage(mime.imageData()) if mime.hasImage() else QImage()
+        if image.isNull():
+            return False
+        self._background.forget("open")
+        try:
+            picture = Image.from_array(from_clipboard(image), "pasted picture")
+        except AppError as error:
+            show_error(self._window, error)
+        else:
+            self.loaded.emit(picture)
+        return True
+
+    @staticmethod
+    def can_take(mime: QMimeData) -> bool:
+        """Tell whether `take` may succeed."""
+        return mime.hasImage() or any(url.isLocalFile() for url in mime.urls())
+
+    def copy(self, image: Image) -> None:
+        """Put `image` on the clipboard."""
+        QGuiApplication.clipboard().setImage(to_clipboard(image))
+        self.told.emit(f"Copied {image.describe()}.")
+
+    def save(self, image: Image, name: str) -> None:
+        """Let the user choose where to save `image`; `name` is offered, without suffix."""
+        dialog = QFileDialog(self._window, "Save Output", self._settings.folder("save"))
+        dialog.setObjectName("saveDialog")
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setNameFilters([_name_filter(kind) for kind in WRITABLE])
+        kinds = {_name_filter(kind): kind for kind in WRITABLE}
+        preferred = self._settings.text("saveFormat")
+        if preferred in kinds:
+            dialog.selectNameFilter(preferred)
+        dialog.selectFile(name)
+
+        def chosen(text: str) -> None:
+            selected = dialog.selectedNameFilter()
+            self._settings.set_text("saveFormat", selected)
+            path = _with_suffix(Path(text), kinds[selected])
+            self._settings.set_folder("save", path.parent)
+            if path != Path(text) and path.exists():  # the dialog asked about another name
+                self._ask_overwrite(image, path)
+            else:
+                self._write(image, path)
+
+        dialog.fileSelected.connect(chosen)
+        open_dialog(dialog)
+
+    def _chosen(self, path: Path) -> None:
+        self._settings.set_folder("open", path.parent)
+        self.open(path)
+
+    def _on_read(self, image: Image) -> None:
+        if image.path is not None:
+            self._settings.add_recent(image.path)
+        self.loaded.emit(image)
+
+    def _on_unread(self, error: Exception) -> None:
+        self.told.emit("")
+        if isinstance(error, AppError):
+            show_error(self._window, error)
+        else:
+            self.broken.emit(error)
+
+    def _write(self, image: Image, path: Path, *, lossy: bool = False) -> None:
+        self.told.emit(f"Saving {path.name}…")
+
+        def written(_: None) -> None:
+            self.told.emit(f"Saved {path}.")
+            self.saved.emit(image, path)
+
+        self._background.start(
+            "save",
+            lambda: write_image(image, path, lossy=lossy),
+            written,
+            lambda error: self._on_unwritten(image, path, error),
+            must_finish=True,
+        )
+
+    def _on_unwritten(self, image: Image, path: Path, error: Exception) -> None:
+        self.told.emit("")
+        go_on = "Save with Loss"
+        if isinstance(error, LossyFormat):
+            answers = [go_on, "Choose Another Format…"]
+        elif isinstance(error, ImageWriteError):
+            answers = ["Choose Another Place…"]
+        elif isinstance(error, AppError):
+            show_error(self._window, error)
+            return
+        else:
+            self.broken.emit(error)
+            return
+
+        def answered(answer: str) -> None:
+            if answer == go_on:
+                self._write(image, path, lossy=True)
+            else:
+                self.save(image, path.stem)
+
+        self._ask("saveProblem", error.message, error.hint, answers, answered)
+
+    def _ask_overwrite(self, image: Image, path: Path) -> None:
+        self._ask(
+            "overwrite",
+            f"“{path.name}” already exists.",
+            "Replace it?",
+            ["Replace", "Choose Another Name…"],
+            lambda answer: (
+                self._write(image, path) if answer == "Replace" else self.save(image, path.stem)
+            ),
+        )
+
+    def _ask(
+        self,
+        name: str,
+        text: str,
+        details: str,
+        answers: list[str],
+        then: Callable[[str], None],
+    ) -> None:
+        """Ask a question with buttons for `answers` and Cancel; call ``then(answer)``."""
+        box = QMessageBox(self._window)
+        box.setObjectName(name)
+        box.setIcon(QMessageBox.Icon.Warning)
+        box.setWindowTitle("Kernelscope")
+        box.setText(text)
+        box.setInformativeText(details)
+        buttons = {box.addButton(a, QMessageBox.ButtonRole.AcceptRole): a for a in answers}
+        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(cancel)
+        box.buttonClicked.connect(
+            lambda button: then(buttons[button]) if button in buttons else None
+        )
+        open_dialog(box)
+
+
+def _name_filter(kind: Format) -> str:
+    return f"{kind.name} ({' '.join(f'*{suffix}' for suffix in kind.suffixes)})"
+
+
+def _with_suffix(path: Path, kind: Format) -> Path:
+    """Return `path` with a suffix that we can write: its own, or the usual one of `kind`."""
+    writable = {suffix for each in WRITABLE for suffix in each.suffixes}
+    return path if path.suffix.lower() in writable else path.with_name(path.name + kind.suffixes[0])

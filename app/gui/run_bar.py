@@ -1,0 +1,64 @@
+"""Run, Cancel, and how far the run is."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+_STAGES = {"compile": "Compiling (first use only)…"}
+
+
+class RunBar(QWidget):
+    """Two large buttons over a progress bar."""
+
+    def __init__(self, run: QAction, cancel: QAction, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("runBar")
+        buttons = QHBoxLayout()
+        for action in (run, cancel):
+            button = QToolButton(self)
+            button.setDefaultAction(action)
+            button.setObjectName(f"{action.objectName()}Button")
+            button.setAccessibleName(action.text().replace("&", ""))
+            button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+            button.setMinimumHeight(34)
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            buttons.addWidget(button, 3 if action is run else 2)
+        self._bar = QProgressBar(self)
+        self._bar.setObjectName("progress")
+        self._bar.setAccessibleName("Progress")
+        self._bar.setTextVisible(False)
+        self._bar.setFixedHeight(8)
+        self._label = QLabel(self)
+        self._label.setObjectName("runState")
+        self._label.setWordWrap(True)
+        layout = QVBoxLayout(self)
+        layout.addLayout(buttons)
+        layout.addWidget(self._bar)
+        layout.addWidget(self._label)
+        self.show_idle("Ready.")
+
+    def show_progress(self, stage: str, fraction: float) -> None:
+        """Show a stage; the bar runs up and down while nothing is known of its end."""
+        if fraction > 0:
+            self._bar.setRange(0, 100)
+            self._bar.setValue(round(100 * fraction))
+        else:
+            self._bar.setRange(0, 0)
+        known = _STAGES.get(stage, stage.capitalize())
+        self._label.setText(f"{known} {100 * fraction:.0f} %" if fraction > 0 else known)
+
+    def show_idle(self, text: str) -> None:
+        """Empty the bar and show how the last run ended."""
+        self._bar.setRange(0, 100)
+        self._bar.setValue(0)
+        self._label.setText(text)

@@ -1,0 +1,191 @@
+"""Where and how a filter runs: device, level, border, greyscale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QStandardItemModel
+from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QWidget
+
+from app.engine.backend import Availability, Backend
+from app.engine.request import Device, Request
+from app.filters.spec import Border, FilterSpec
+from app.gui.editors import shrink
+
+_DEVICES = {
+    Device.AUTO: ("Auto", "The fastest device that this computer offers."),
+    Device.CPU: ("CPU", "The processor of this computer."),
+    Device.GPU: ("GPU", "The graphics card."),
+}
+_FASTEST = "The fastest level of the device."
+
+
+class RunOptions(QWidget):
+    """Device, level, border and greyscale for the filter that is chosen.
+
+    What cannot be used on this computer is shown, but disabled, with the reason as tooltip.
+    """
+
+    changed = Signal()
+
+    def __init__(self, backends: Mapping[str, Backend], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("runOptions")
+        self._backends = backends
+        self._availability: dict[str, Availability] = {}
+        self._spec: FilterSpec | None = None
+        self._wanted_level: str | None = None
+        self._wanted_border = Border.REFLECT
+        layout = QGridLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setVerticalSpacing(8)
+        layout.setColumnStretch(1, 1)
+
+        def add(name: str, label: str, tip: str) -> QComboBox:
+            combo = QComboBox(self)
+            combo.setObjectName(name)
+            combo.setAccessibleName(label.replace("&", ""))
+            combo.setToolTip(tip)
+            shrink(combo)
+            caption = QLabel(label, self)
+            caption.setBuddy(combo)
+            row = layout.rowCount()
+            layout.addWidget(caption, row, 0)
+            layout.addWidget(combo, row, 1)
+            return combo
+
+        self._device = add("device", "&Device", "Where the filter runs.")
+        self._level = add("level", "&Level", "How much of the hardware the filter may use.")
+        self._border = add("border", "&Border", "What counts as the image outside of its edges.")
+        self._grey = QCheckBox("Convert to &greyscale first", self)
+        self._grey.setObjectName("grey")
+        self._grey.setAccessibleName("Convert to greyscale first")
+        self._grey.setToolTip("ITU-R BT.601: 0.299 R + 0.587 G + 0.114 B")
+        layout.addWidget(self._grey, layout.rowCount(), 0, 1, 2)
+
+        for device, (name, tip) in _DEVICES.items():
+            self._add_item(self._device, name, device.value, tip)
+        self._device.currentIndexChanged.connect(self._on_device)
+        self._level.activated.connect(self._on_level)
+        self._border.activated.connect(self._on_border)
+        self._grey.toggled.connect(self.changed)
+        self.set_availability({})
+
+    def set_availability(self, availability: Mapping[str, Availability]) -> None:
+        """Offer the devices that can be used; one that is not named is still looked for."""
+        self._availability = dict(availability)
+        for row in range(self._device.count()):
+            device = Device(self._device.itemData(row))
+            if device is not Device.AUTO:
+                reason = self._obstacle(device.value)
+                self._enable(self._device, row, reason, _DEVICES[device][1])
+        if self._obstacle(Device.GPU.value) and self.device is Device.GPU:
+            self._device.setCurrentIndex(self._device.findData(Device.AUTO))
+        self._fill_levels()
+
+    def set_filter(self, spec: FilterSpec) -> None:
+        """Offer the levels and borders of `spec`; earlier choices come back where they fit."""
+        self._spec = spec
+        self._border.clear()
+        for border in spec.borders:
+            self._add_item(self._border, border.value.capitalize(), border.value, border.help)
+        self._border.setCurrentIndex(max(0, self._border.findData(self._wanted_border)))
+        self._fill_levels()
+
+    @property
+    def device(self) -> Device:
+        """The device that is chosen."""
+        return Device(self._device.currentData())
+
+    def arguments(self) -> dict[str, Any]:
+        """Return keyword arguments for `Request.create`."""
+        return {
+            "device": self.device,
+            "level": self._level.currentData(),
+            "border": Border(self._border.currentData()),
+            "grey": self._grey.isChecked(),
+        }
+
+    def show_request(self, request: Request) -> None:
+        """Show the options that `request` was made with, as far as they are offered here."""
+        self._restore(request.device, request.level, request.border, request.grey)
+
+    def texts(self) -> dict[str, str]:
+        """Return the options as texts to remember."""
+        return {
+            "device": self.device.value,
+            "level": self._wanted_level or "",
+            "border": self._wanted_border.value,
+            "grey": "on" if self._grey.isChecked() else "off",
+        }
+
+    def set_texts(self, texts: Mapping[str, str]) -> None:
+        """Show what `texts` returned once."""
+        device, border = texts.get("device", ""), texts.get("border", "")
+        self._restore(
+            Device(device) if device in list(Device) else Device.AUTO,
+            texts.get("level") or None,
+            Border(border) if border in list(Border) else Border.REFLECT,
+            texts.get("grey") == "on",
+        )
+
+    def _restore(self, device: Device, level: str | None, border: Border, grey: bool) -> None:
+        if device is Device.AUTO or not self._obstacle(device.value):
+            self._device.setCurrentIndex(self._device.findData(device))
+        self._wanted_level, self._wanted_border = level, border
+        self._border.setCurrentIndex(max(0, self._border.findData(border)))
+        self._fill_levels()
+        self._grey.setChecked(grey)
+
+    def _fill_levels(self) -> None:
+        """Offer the levels of the chosen device; of all devices for Auto."""
+        self._level.clear()
+        self._add_item(self._level, "Fastest", None, _FASTEST)
+        if self._spec is None:
+            return
+        device = self.device
+        for backend in reversed(list(self._backends.values())):
+            if device in (Device.AUTO, backend.id):
+                for level in backend.levels(self._spec):
+                    name = f"{backend.name}: {level.name}" if device is Device.AUTO else level.name
+                    self._add_item(self._level, name, level.id, level.help)
+                    row = self._level.count() - 1
+                    self._enable(self._level, row, self._obstacle(backend.id), level.help)
+        row = self._level.findData(self._wanted_level)
+        usable = row >= 0 and self._level.model().item(row).isEnabled()  # type: ignore[attr-defined]
+        self._level.setCurrentIndex(row if usable else 0)
+
+    def _obstacle(self, backend_id: str) -> str:
+        """Return why a backend cannot be used; empty if it can."""
+        if backend_id == Device.CPU:
+            return ""
+        state = self._availability.get(backend_id)
+        if state is None:
+            return "Looking for a GPU…"
+        return "" if state.available else state.summary
+
+    def _on_device(self) -> None:
+        self._fill_levels()
+        self.changed.emit()
+
+    def _on_level(self) -> None:
+        self._wanted_level = self._level.currentData()
+        self.changed.emit()
+
+    def _on_border(self) -> None:
+        self._wanted_border = Border(self._border.currentData())
+        self.changed.emit()
+
+    @staticmethod
+    def _add_item(combo: QComboBox, name: str, data: Any, tip: str) -> None:
+        combo.addItem(name, data)
+        combo.setItemData(combo.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
+
+    @staticmethod
+    def _enable(combo: QComboBox, row: int, obstacle: str, tip: str) -> None:
+        model = combo.model()
+        assert isinstance(model, QStandardItemModel)
+        model.item(row).setEnabled(not obstacle)
+        combo.setItemData(row, obstacle or tip, Qt.ItemDataRole.ToolTipRole)

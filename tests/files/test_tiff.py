@@ -1,0 +1,280 @@
+"""TIFF has too many layouts for one table."""
+
+from __future__ import annotations
+
+import numpy as np
+import PIL.Image
+import PIL.ImageCms
+import pytest
+import tifffile
+
+from app.errors import ImageReadError, InvalidImage
+from app.files import read_image
+
+SHAPE = (21, 34)
+
+
+@pytest.fixture
+def tiff(tmp_path):
+    """Return a function that saves with tifffile and reads with ours."""
+
+    def round_trip(pixels, **options):
+        path = tmp_path / "a.tif"
+        tifffile.imwrite(path, pixels, **options)
+        return read_image(path)
+
+    return round_trip
+
+
+@pytest.fixture
+def pillow(save):
+    """Return a function that saves a Pillow image and reads it with ours."""
+
+    def round_trip(image, **options):
+        return read_image(save("a.tif", image, **options))
+
+    return round_trip
+
+
+class TestLayouts:
+    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+    @pytest.mark.parametrize("order", ["<", ">"])
+    @pytest.mark.parametrize("compression", [None, "lzw", "zlib", "packbits", "zstd"])
+    def test_compressions(self, tiff, noise, dtype, order, compression):
+        pixels = noise((*SHAPE, 3), dtype)
+        image = tiff(pixels, photometric="rgb", byteorder=order, compression=compression)
+        np.testing.assert_array_equal(image.pixels, pixels)
+        assert image.pixels.dtype == dtype
+        assert image.notices == ()
+
+    @pytest.mark.parametrize(
+        "layout", [{}, {"tile": (16, 32)}, {"rowsperstrip": 4}, {"bigtiff": True}]
+    )
+    @pytest.mark.parametrize("predictor", [False, True])
+    def test_segments(self, tiff, noise, layout, predictor):
+        pixels = noise(SHAPE, np.uint16)
+        image = tiff(pixels, compression="zlib", predictor=predictor, **layout)
+        np.testing.assert_array_equal(image.pixels, pixels)
+
+    @pytest.mark.parametrize("channels", [3, 4])
+    def test_separate_planes(self, tiff, noise, channels):
+        planes = noise((channels, *SHAPE), np.uint16)
+        extra = {"extrasamples": ["unassalpha"]} if channels == 4 else {}
+        image = tiff(planes, photometric="rgb", planarconfig="separate", **extra)
+        np.testing.assert_array_equal(image.pixels, np.moveaxis(planes, 0, 2))
+
+    @pytest.mark.parametrize("shape", [(1, 5), (5, 1), (1, 1)])
+    def test_thin_colour(self, tiff, noise, shape):
+        pixels = noise((*shape, 3))
+        image = tiff(pixels, photometric="rgb", planarconfig="contig")
+        np.testing.assert_array_equal(image.pixels, pixels)
+
+    def test_pages(self, tiff, noise):
+        pages = noise((3, *SHAPE))
+        image = tiff(pages, photometric="minisblack")
+        np.testing.assert_array_equal(image.pixels, pages[0])
+        assert image.notices == ("Only the first of 3 pages is shown.",)
+
+    def test_volume(self, tiff, noise):
+        with pytest.raises(ImageReadError, match="volume"):
+            tiff(noise((16, 16, 16)), volumetric=True, tile=(16, 16, 16))
+
+    def test_jpeg(self, pillow, noise):
+        smooth = np.add.outer(np.arange(64), np.arange(64)).astype(np.uint8)
+        pixels = np.stack([smooth, smooth[::-1], smooth // 2], axis=2)
+        image = pillow(PIL.Image.fromarray(pixels), compression="jpeg", quality=95)
+        np.testing.assert_allclose(image.pixels.astype(int), pixels, atol=12)
+
+
+class TestAlpha:
+    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+    @pytest.mark.parametrize("channels", [2, 4])
+    def test_plain(self, tiff, noise, dtype, channels):
+        pixels = noise((*SHAPE, channels), dtype)
+        image = tiff(
+            pixels,
+            photometric="rgb" if channels == 4 else "minisblack",
+            planarconfig="contig",
+            extrasamples=["unassalpha"],
+        )
+        np.testing.assert_array_equal(image.pixels, pixels)
+        assert image.notices == ()
+
+    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+    def test_premultiplied(self, tiff, dtype):
+        white = 1 if dtype == np.float32 else np.iinfo(dtype).max
+        stored = np.array([[[white / 5, 0, white * 2 / 5, white * 2 / 5], [0, 0, 0, 0]]])
+        image = tiff(stored.astype(dtype), photometric="rgb", extrasamples=["assocalpha"])
+        expected = [[[white / 2, 0, white, white * 2 / 5], [0, 0, 0, 0]]]
+        np.testing.assert_allclose(image.pixels, expected, atol=0.51 if white > 1 else 1e-6)
+        assert image.notices == ("Premultiplied alpha converted to plain alpha.",)
+
+    def test_unknown_extra_samples_are_left_out(self, tiff, noise):
+        pixels = noise((*SHAPE, 6))
+        image = tiff(
+            pixels,
+            photometric="rgb",
+            planarconfig="contig",
+            extrasamples=["unspecified", "unassalpha", "unspecified"],
+        )
+        np.testing.assert_array_equal(image.pixels, pixels[:, :, [0, 1, 2, 4]])
+        assert image.notices == ("2 extra samples per pixel of unknown meaning are left out.",)
+
+
+class TestColourModels:
+    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+    def test_white_is_zero(self, tiff, noise, dtype):
+        pixels = noise(SHAPE, dtype)
+        image = tiff(pixels, photometric="miniswhite")
+        np.testing.assert_array_equal(image.pixels, np.iinfo(dtype).max - pixels)
+
+    @pytest.mark.parametrize("photometric", ["miniswhite", "minisblack"])
+    @pytest.mark.parametrize("compression", [None, "packbits"])
+    def test_one_bit(self, tiff, noise, photometric, compression):
+        bits = noise(SHAPE) > 100
+        image = tiff(bits, photometric=photometric, compression=compression)
+        white = bits if photometric == "minisblack" else ~bits
+        np.testing.assert_array_equal(image.pixels, white * np.uint8(255))
+
+    def test_fax(self, pillow, noise):
+        bits = noise(SHAPE) > 100
+        image = pillow(PIL.Image.fromarray(bits), compression="group4")
+        np.testing.assert_array_equal(image.pixels, bits * np.uint8(255))
+        assert image.notices == ("Black and white (1 bit) converted to 8-bit grey.",)
+
+    def test_palette_of_16_bit_colours(self, tiff, noise):
+        indices, table = noise(SHAPE), noise((3, 256), np.uint16)
+        image = tiff(indices, photometric="palette", colormap=table)
+        np.testing.assert_array_equal(image.pixels, table.T[indices])
+
+    @pytest.mark.parametrize("mode", ["P", "PA"])
+    def test_palette_of_8_bit_colours(self, pillow, noise, mode):
+        source = PIL.Image.fromarray(noise((*SHAPE, 3))).quantize(30)
+        if mode == "PA":
+            source = source.convert("PA")
+            source.putalpha(PIL.Image.fromarray(noise(SHAPE)))
+        expected = np.asarray(source.convert("RGBA" if mode == "PA" else "RGB"))
+        image = pillow(source)
+        np.testing.assert_array_equal(image.pixels, expected)
+        assert "Palette colours converted to RGB." in image.notices
+
+    def test_cmyk(self, pillow, noise):
+        source = PIL.Image.frombytes("CMYK", SHAPE[::-1], noise((*SHAPE, 4)).tobytes())
+        image = pillow(source)
+        np.testing.assert_allclose(
+            image.pixels.astype(int), np.asarray(source.convert("RGB")), atol=1
+        )
+        assert image.notices == ("CMYK converted to RGB without a colour profile.",)
+
+    def test_cmyk_16_bit_keeps_its_depth(self, tiff):
+        inks = np.array([[[0, 0, 0, 0], [65535, 0, 0, 0], [0, 0, 0, 65535]]], np.uint16)
+        image = tiff(inks, photometric="separated", planarconfig="contig")
+        assert image.pixels.tolist() == [[[65535] * 3, [0, 65535, 65535], [0] * 3]]
+
+    def test_ycbcr(self, pillow, noise):
+        source = PIL.Image.fromarray(noise((*SHAPE, 3))).convert("YCbCr")
+        image = pillow(source)
+        np.testing.assert_array_equal(image.pixels, np.asarray(source.convert("RGB")))
+        assert image.notices == ("YCbCr converted to RGB.",)
+
+    def test_lab(self, pillow):
+        colours = np.array([[[255, 255, 255], [0, 0, 0], [200, 60, 60], [40, 90, 190]]], np.uint8)
+        profile = PIL.ImageCms.createProfile
+        source = PIL.ImageCms.profileToProfile(
+            PIL.Image.fromarray(colours), profile("sRGB"), profile("LAB"), outputMode="LAB"
+        )
+        image = pillow(source)
+        np.testing.assert_allclose(image.pixels.astype(int), colours, atol=4)
+        assert image.notices == ("LAB converted to RGB.",)
+
+    def test_unsupported(self, tiff, noise):
+        with pytest.raises(ImageReadError, match="colour model CFA is not supported"):
+            tiff(noise(SHAPE), photometric="cfa")
+
+
+class TestDepths:
+    @pytest.mark.parametrize("bits", [2, 4, 10, 12, 14])
+    def test_odd_depths_are_stretched(self, tmp_path, bits):
+        """Written by hand, as tifffile writes no such depths."""
+        white = 2**bits - 1
+        values = [0, 1, white // 2, white]
+        packed = "".join(f"{value:0{bits}b}" for value in values)
+        packed = packed.ljust(-(-len(packed) // 8) * 8, "0")
+        data = int(packed, 2).to_bytes(len(packed) // 8, "big")
+        path = tmp_path / "a.tif"
+        tifffile.imwrite(path, np.frombuffer(data, np.uint8)[None], photometric="minisblack")
+        with tifffile.TiffFile(path, mode="r+b") as file:
+            file.pages[0].tags["ImageWidth"].overwrite(len(values))
+            file.pages[0].tags["BitsPerSample"].overwrite(bits)
+        image = read_image(path)
+        top = 255 if bits < 8 else 65535
+        assert image.pixels.tolist() == [[round(value * top / white) for value in values]]
+        assert image.notices == (f"{bits}-bit samples stretched to {8 if bits < 8 else 16} bits.",)
+
+    def test_half_floats(self, tiff, noise):
+        pixels = noise(SHAPE, np.float16)
+        image = tiff(pixels)
+        np.testing.assert_array_equal(image.pixels, pixels.astype(np.float32))
+        assert image.notices == ("16-bit floats converted to 32-bit floats.",)
+
+    def test_doubles(self, tiff, noise):
+        pixels = noise(SHAPE, np.float64)
+        image = tiff(pixels)
+        np.testing.assert_array_equal(image.pixels, pixels.astype(np.float32))
+        assert image.notices == ("64-bit floats converted to 32-bit floats.",)
+
+    def test_floats_outside_0_to_1_are_told(self, tiff):
+        image = tiff(np.array([[-2.5, 0.5, 255]], np.float32))
+        assert image.pixels.tolist() == [[-2.5, 0.5, 255]]
+        assert image.notices == ("Samples run from -2.5 to 255; 0 is black, 1 is white.",)
+
+    @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.uint32, np.int64, np.uint64])
+    def test_other_integers_become_floats(self, tiff, dtype):
+        low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        image = tiff(np.array([[low, high, low]], dtype))
+        assert image.pixels.tolist() == [[0, 1, 0]]
+        assert image.pixels.dtype == np.float32
+        assert f"from {low} to {high} converted to floats from 0 to 1." in image.notices[0]
+
+    def test_flat_signed_integers(self, tiff):
+        assert tiff(np.full((2, 2), -7, np.int16)).pixels.tolist() == [[0, 0], [0, 0]]
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+    def test_not_finite(self, tiff, bad):
+        with pytest.raises(InvalidImage, match=r"^a\.tif: 1 of 2 samples"):
+            tiff(np.array([[0.5, bad]], np.float32))
+
+    def test_doubles_beyond_float32(self, tiff):
+        with pytest.raises(InvalidImage, match="infinite"):
+            tiff(np.array([[0.5, 1e300]]))
+
+    def test_complex(self, tiff):
+        with pytest.raises(ImageReadError, match="complex64 are not supported"):
+            tiff(np.zeros(SHAPE, np.complex64))
+
+
+class TestDamage:
+    @pytest.mark.parametrize("layout", [{}, {"tile": (16, 16)}, {"rowsperstrip": 2}])
+    @pytest.mark.parametrize("compression", [None, "lzw", "jpeg"])
+    def test_cut_off_pixels(self, tmp_path, noise, layout, compression):
+        """JPEG segments would be filled up with grey without a word."""
+        path = tmp_path / "a.tif"
+        tifffile.imwrite(
+            path, noise((64, 64, 3)), photometric="rgb", compression=compression, **layout
+        )
+        path.write_bytes(path.read_bytes()[:-200])
+        with pytest.raises(ImageReadError, match=r"^a\.tif: the file is cut off"):
+            read_image(path)
+
+    def test_no_pages(self, put):
+        with pytest.raises(ImageReadError, match="TIFF data are damaged"):
+            read_image(put("a.tif", b"II*\0\0\0\0\0"))
+
+    def test_huge_tiles(self, tmp_path, noise):
+        path = tmp_path / "a.tif"
+        tifffile.imwrite(path, noise((16, 16)), tile=(16, 16), compression="zlib")
+        with tifffile.TiffFile(path, mode="r+b") as file:
+            file.pages[0].tags["TileWidth"].overwrite(65520)
+            file.pages[0].tags["TileLength"].overwrite(65520)
+        with pytest.raises(ImageReadError, match="65520×65520 pixels, which is too large"):
+            read_image(path)

@@ -1,0 +1,343 @@
+"""Saving: nothing is lost unasked, and never a half-written file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+import PIL.Image
+import pytest
+import tifffile
+
+from app.errors import ImageWriteError, LossyFormat, OutOfMemory
+from app.files import READABLE, WRITABLE, atomic, read_image, write_image
+from tests.files.makers import picture
+
+SHAPE = (11, 13)
+DTYPES = (np.uint8, np.uint16, np.float32)
+
+# What each suffix keeps: types and channel counts.
+KEPT = {
+    ".png": (DTYPES[:2], (1, 2, 3, 4)),
+    ".tif": (DTYPES, (1, 2, 3, 4)),
+    ".tiff": (DTYPES, (1, 2, 3, 4)),
+    ".bmp": (DTYPES[:1], (1, 3)),
+    ".jpg": (DTYPES[:1], (1, 3)),
+    ".jpeg": (DTYPES[:1], (1, 3)),
+    ".webp": (DTYPES[:1], (1, 2, 3, 4)),
+    ".pgm": (DTYPES[:2], (1,)),
+    ".ppm": (DTYPES[:2], (1, 3)),
+}
+ALL = [
+    (suffix, dtype, channels) for suffix in KEPT for dtype in DTYPES for channels in (1, 2, 3, 4)
+]
+LOSSLESS = [
+    (suffix, dtype, channels)
+    for suffix, dtype, channels in ALL
+    if dtype in KEPT[suffix][0] and channels in KEPT[suffix][1] and suffix not in (".jpg", ".jpeg")
+]
+LOSSY = [
+    (suffix, dtype, channels)
+    for suffix, dtype, channels in ALL
+    if dtype not in KEPT[suffix][0] or channels not in KEPT[suffix][1]
+]
+
+
+def as_colour(pixels: np.ndarray) -> np.ndarray:
+    """Return (height, width, 1 or 2) grey as RGB or RGBA; colour stays."""
+    if pixels.shape[2] > 2:
+        return pixels
+    return np.concatenate([np.repeat(pixels[:, :, :1], 3, axis=2), pixels[:, :, 1:]], axis=2)
+
+
+def test_the_table_covers_every_format():
+    assert [suffix for format in WRITABLE for suffix in format.suffixes] == list(KEPT)
+    readable = {suffix for format in READABLE for suffix in format.suffixes}
+    assert readable >= set(KEPT)
+
+
+class TestRoundTrip:
+    @pytest.mark.parametrize(("suffix", "dtype", "channels"), LOSSLESS)
+    def test_identical(self, tmp_path, noise, suffix, dtype, channels):
+        pixels = noise((*SHAPE, channels), dtype)
+        path = write_image(picture(pixels), tmp_path / f"a{suffix}")
+        image = read_image(path)
+        if suffix in (".webp", ".ppm"):  # Formats without grey.
+            pixels = as_colour(pixels)
+        np.testing.assert_array_equal(image.planes, pixels)
+        assert image.pixels.dtype == dtype
+        assert image.notices == ()
+
+    def test_floats_outside_0_to_1(self, tmp_path):
+        pixels = np.array([[-3.5, 0.25, 1e30]], np.float32)
+        path = write_image(picture(pixels), tmp_path / "a.tif")
+        np.testing.assert_array_equal(read_image(path).pixels, pixels)
+
+    @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (1, 3, 3), (3, 1, 4)])
+    @pytest.mark.parametrize("suffix", [".png", ".tif", ".webp"])
+    def test_thin(self, tmp_path, noise, suffix, shape):
+        image = picture(noise(shape))
+        pixels = as_colour(image.planes) if suffix == ".webp" else image.planes
+        path = write_image(image, tmp_path / f"a{suffix}")
+        np.testing.assert_array_equal(read_image(path).planes, pixels)
+
+    @pytest.mark.parametrize("channels", [1, 3])
+    def test_jpeg_is_close(self, tmp_path, channels):
+        ramp = np.add.outer(np.arange(64), np.arange(64)).astype(np.uint8)
+        pixels = np.stack([ramp, ramp[::-1], 255 - ramp], axis=2)[:, :, :channels]
+        image = read_image(write_image(picture(pixels), tmp_path / "a.jpg"))
+        np.testing.assert_allclose(image.planes.astype(int), pixels, atol=6)
+
+    def test_jpeg_keeps_colour_at_full_resolution(self, tmp_path, noise):
+        path = write_image(picture(noise((16, 16, 3))), tmp_path / "a.jpg")
+        with PIL.Image.open(path) as image:
+            assert image.layer == [(1, 1, 1, 0), (2, 1, 1, 1), (3, 1, 1, 1)]
+
+
+class TestOthersCanRead:
+    @pytest.mark.parametrize(
+        ("suffix", "dtype"),
+        [(s, d) for s in (".png", ".tif", ".ppm") for d in KEPT[s][0]]
+        + [(".bmp", np.uint8), (".webp", np.uint8)],
+    )
+    def test_opencv(self, tmp_path, noise, suffix, dtype):
+        pixels = noise((*SHAPE, 3), dtype)
+        path = write_image(picture(pixels), tmp_path / f"a{suffix}")
+        found = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+        np.testing.assert_array_equal(found[:, :, ::-1], pixels)
+
+    @pytest.mark.parametrize("channels", [2, 4])
+    def test_tiff_says_that_its_last_channel_is_alpha(self, tmp_path, noise, channels):
+        path = write_image(picture(noise((*SHAPE, channels))), tmp_path / "a.tif")
+        with tifffile.TiffFile(path) as file:
+            assert file.pages[0].extrasamples == (tifffile.EXTRASAMPLE.UNASSALPHA,)
+        with PIL.Image.open(path) as image:
+            assert image.mode == {2: "LA", 4: "RGBA"}[channels]
+
+
+class TestLosses:
+    @pytest.mark.parametrize(("suffix", "dtype", "channels"), LOSSY)
+    def test_refused_unless_agreed(self, tmp_path, noise, suffix, dtype, channels):
+        image = picture(noise((*SHAPE, channels), dtype))
+        path = tmp_path / f"a{suffix}"
+        with pytest.raises(LossyFormat, match="cannot keep") as caught:
+            write_image(image, path)
+        assert list(tmp_path.iterdir()) == []
+        depth, alpha, colour = (
+            dtype not in KEPT[suffix][0],
+            channels in (2, 4) and max(KEPT[suffix][1]) < 4,
+            channels > 2 and suffix == ".pgm",
+        )
+        message = caught.value.message
+        assert ("16-bit depth" in message) == (depth and dtype == np.uint16)
+        assert ("float samples" in message) == (depth and dtype == np.float32)
+        assert ("transparency" in message) == alpha
+        assert ("colour" in message) == colour
+        assert "TIFF" in caught.value.hint
+        assert ("PNG" in caught.value.hint) == (dtype != np.float32)
+
+        saved = read_image(write_image(image, path, lossy=True))
+        assert saved.pixels.shape[:2] == SHAPE
+        assert saved.is_grey == (
+            suffix == ".pgm" or (channels < 3 and suffix not in (".webp", ".ppm"))
+        )
+        kept_dtype = KEPT[suffix][0][-1] if depth else dtype
+        assert saved.pixels.dtype == kept_dtype
+
+    def test_16_bit_is_rounded(self, tmp_path):
+        levels = np.arange(65536, dtype=np.uint16).reshape(256, 256)
+        path = write_image(picture(levels), tmp_path / "a.bmp", lossy=True)
+        np.testing.assert_array_equal(read_image(path).pixels, np.rint(levels / 257))
+
+    @pytest.mark.parametrize(("suffix", "white"), [(".png", 65535), (".bmp", 255)])
+    def test_floats_are_clipped_and_rounded(self, tmp_path, suffix, white):
+        pixels = np.array([[-1, 0, 0.25, 0.6, 1, 7]], np.float32)
+        path = write_image(picture(pixels), tmp_path / f"a{suffix}", lossy=True)
+        expected = np.rint(np.clip(pixels, 0, 1) * white)
+        np.testing.assert_array_equal(read_image(path).pixels, expected)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("channels", [2, 4])
+    def test_transparency_is_composed_on_white(self, tmp_path, noise, dtype, channels):
+        pixels = noise((*SHAPE, channels), dtype)
+        white = 1 if dtype == np.float32 else np.iinfo(dtype).max
+        path = write_image(picture(pixels), tmp_path / "a.ppm", lossy=True)
+        share = pixels.astype(float) / white
+        opaque = share[:, :, :-1] * share[:, :, -1:] + 1 - share[:, :, -1:]
+        top = 255 if dtype == np.uint8 else 65535
+        found = read_image(path).pixels
+        np.testing.assert_allclose(found, as_colour(opaque) * [top] * np.ones(3), atol=0.51)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_colour_becomes_grey_in_a_pgm(self, tmp_path, noise, dtype):
+        pixels = noise((*SHAPE, 3), dtype)
+        path = write_image(picture(pixels), tmp_path / "a.pgm", lossy=True)
+        scale = 65535 if dtype == np.float32 else 1
+        expected = pixels.astype(float) @ [0.299, 0.587, 0.114] * scale
+        np.testing.assert_allclose(read_image(path).pixels, expected, atol=0.51)
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("name", "cause"),
+        [("a", "no suffix"), ("a.xyz", r"\.xyz files cannot"), ("a.gif", r"\.gif files cannot")],
+    )
+    def test_suffix(self, tmp_path, noise, name, cause):
+        with pytest.raises(ImageWriteError, match=cause) as caught:
+            write_image(picture(noise(SHAPE)), tmp_path / name)
+        assert ".png, .tif, .bmp, .jpg, .webp, .pgm, .ppm" in caught.value.hint
+
+    def test_missing_folder(self, tmp_path, noise):
+        with pytest.raises(ImageWriteError, match=r"folder .*gone does not exist.*another place"):
+            write_image(picture(noise(SHAPE)), tmp_path / "gone" / "a.png")
+
+    def test_target_is_a_folder(self, tmp_path, noise):
+        (tmp_path / "a.png").mkdir()
+        with pytest.raises(ImageWriteError, match="no ordinary file"):
+            write_image(picture(noise(SHAPE)), tmp_path / "a.png")
+
+    def test_circle_of_links(self, tmp_path, noise):
+        (tmp_path / "a.png").symlink_to(tmp_path / "b.png")
+        (tmp_path / "b.png").symlink_to(tmp_path / "a.png")
+        with pytest.raises(ImageWriteError, match="another place"):
+            write_image(picture(noise(SHAPE)), tmp_path / "a.png")
+
+    @pytest.mark.parametrize("name", ["a\0.png", "a" * 300 + ".png"])
+    def test_impossible_names(self, tmp_path, noise, name):
+        with pytest.raises(ImageWriteError, match="another place"):
+            write_image(picture(noise(SHAPE)), tmp_path / name)
+
+    @pytest.mark.parametrize(
+        ("suffix", "side"), [(".webp", 16384), (".jpg", 65501), (".png", 1_000_001)]
+    )
+    def test_too_long_for_the_format(self, tmp_path, suffix, side):
+        with pytest.raises(ImageWriteError, match=rf"at most {side - 1} pixels a side"):
+            write_image(picture(np.zeros((1, side), np.uint8)), tmp_path / f"a{suffix}")
+
+    def test_out_of_memory(self, tmp_path, noise, monkeypatch):
+        def fail(*_args, **_options):
+            raise MemoryError
+
+        monkeypatch.setattr(tifffile, "imwrite", fail)
+        with pytest.raises(OutOfMemory, match=r"^a\.tif"):
+            write_image(picture(noise(SHAPE)), tmp_path / "a.tif")
+
+
+class TestAtomic:
+    @pytest.fixture
+    def old(self, tmp_path):
+        path = tmp_path / "a.png"
+        path.write_bytes(b"the old file")
+        return path
+
+    @pytest.mark.parametrize("step", ["fsync", "copymode", "replace"])
+    @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EACCES])
+    def test_a_failure_leaves_the_old_file_and_no_litter(self, old, noise, monkeypatch, step, code):
+        def fail(*_args):
+            raise OSError(code, os.strerror(code))
+
+        owner = {"fsync": atomic.os, "copymode": atomic.shutil, "replace": Path}[step]
+        monkeypatch.setattr(owner, step, fail)
+        with pytest.raises(ImageWriteError, match=r"^a\.png: .*another place") as caught:
+            write_image(picture(noise(SHAPE)), old)
+        assert ("disk is full" in caught.value.message) == (code in (errno.ENOSPC, errno.EDQUOT))
+        assert old.read_bytes() == b"the old file"
+        assert list(old.parent.iterdir()) == [old]
+
+    @pytest.mark.parametrize("suffix", [format.suffixes[0] for format in WRITABLE])
+    def test_a_full_disk(self, tmp_path, suffix):
+        """The kernel itself refuses to write more than a few kilobytes."""
+        old = tmp_path / f"a{suffix}"
+        old.write_bytes(b"the old file")
+        code = """
+import sys
+import numpy as np
+import resource, signal
+from app.engine.image import Image
+from app.errors import ImageWriteError
+from app.files import write_image
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+image = Image.from_array(np.random.default_rng(1).integers(0, 256, (99, 99), np.uint8))
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    write_image(image, sys.argv[1])
+except ImageWriteError as error:
+    assert "disk is full" in error.message, error
+else:
+    raise AssertionError("written")
+"""
+        subprocess.run([sys.executable, "-B", "-c", code, str(old)], check=True)
+        assert old.read_bytes() == b"the old file"
+        assert list(tmp_path.iterdir()) == [old]
+
+    @pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace"])
+    def test_a_kill_leaves_the_old_file(self, old, step):
+        code = f"""
+import os, pathlib, shutil, signal, sys
+import numpy as np
+from app.engine.image import Image
+from app.files import write_image
+{step} = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+write_image(Image.from_array(np.zeros((99, 99), np.uint8)), sys.argv[1])
+"""
+        result = subprocess.run([sys.executable, "-c", code, str(old)])
+        assert result.returncode == -signal.SIGKILL
+        assert old.read_bytes() == b"the old file"
+
+    def test_interrupted_from_the_keyboard(self, old, noise, monkeypatch):
+        def interrupt(_descriptor):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(atomic.os, "fsync", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            write_image(picture(noise(SHAPE)), old)
+        assert list(old.parent.iterdir()) == [old]
+
+    def test_permissions_are_kept(self, old, noise):
+        old.chmod(0o640)
+        write_image(picture(noise(SHAPE)), old)
+        assert stat.S_IMODE(old.stat().st_mode) == 0o640
+
+    def test_new_files_follow_the_umask(self, tmp_path, noise):
+        before = os.umask(0o027)
+        try:
+            path = write_image(picture(noise(SHAPE)), tmp_path / "new.png")
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+    def test_links_are_followed(self, old, noise):
+        link = old.with_name("link.png")
+        link.symlink_to(old.name)
+        pixels = noise(SHAPE)
+        assert write_image(picture(pixels), link) == link
+        assert link.is_symlink()
+        np.testing.assert_array_equal(read_image(old).pixels, pixels)
+
+    def test_write_protected(self, old, noise, monkeypatch):
+        """Replacing would work, as only the folder's permissions count for it."""
+        old.chmod(0o444)
+        monkeypatch.setattr(atomic.os, "access", lambda _path, mode: mode != os.W_OK)
+        with pytest.raises(ImageWriteError, match=r"write-protected.*another place"):
+            write_image(picture(noise(SHAPE)), old)
+        assert old.read_bytes() == b"the old file"
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+    def test_write_protected_folder(self, old, noise):
+        old.parent.chmod(0o555)
+        try:
+            with pytest.raises(ImageWriteError, match=r"not allowed to write.*another place"):
+                write_image(picture(noise(SHAPE)), old)
+        finally:
+            old.parent.chmod(0o755)
+
+    def test_strings_spaces_and_unicode(self, tmp_path, noise):
+        path = write_image(picture(noise(SHAPE)), str(tmp_path / "Übung – 写真 1.png"))
+        assert read_image(path).title == "Übung – 写真 1.png"

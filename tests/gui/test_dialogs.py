@@ -1,0 +1,126 @@
+"""About, errors and bugs: what they say, that they do not block, that they go away."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt, qVersion
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QPlainTextEdit, QWidget
+from pytestqt.qtbot import QtBot
+
+from app import __version__
+from app.errors import AppError
+from app.gui import dialogs
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> QWidget:
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.show()
+    return window
+
+
+def click(qtbot: QtBot, dialog: QWidget, name: str) -> None:
+    button = dialog.findChild(QAbstractButton, name)
+    assert button.accessibleName()
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def failure() -> ValueError:
+    try:
+        raise ValueError("boo <b>")
+    except ValueError as error:
+        return error
+
+
+def test_about_names_the_sources_and_versions(qtbot: QtBot, window: QWidget) -> None:
+    dialog = dialogs.show_about(window)
+    text = " ".join(label.text() for label in dialog.findChildren(QLabel))
+    for part in ("Kernelscope", __version__, "MIT", "Korčuška", "no. 5", "Kasparidis", "Salari"):
+        assert part in text
+    for part in (platform.python_version(), qVersion(), metadata.version("numba")):
+        assert part in text
+    click(qtbot, dialog, "copyButton")
+    assert f"NumPy {metadata.version('numpy')}" in QGuiApplication.clipboard().text()
+    assert dialog.isVisible()
+    click(qtbot, dialog, "closeButton")
+
+
+def test_an_error_shows_cause_and_way_out_as_plain_text(qtbot: QtBot, window: QWidget) -> None:
+    dialog = dialogs.show_error(window, AppError("“<b>.png” is broken.", "Try another."))
+    assert dialog.isVisible()
+    assert dialog.text() == "“<b>.png” is broken."
+    assert dialog.informativeText() == "Try another."
+    assert dialog.textFormat() == Qt.TextFormat.PlainText
+    click(qtbot, dialog, "okButton")
+    qtbot.waitUntil(lambda: not window.findChildren(dialogs.ErrorDialog))
+
+
+def test_a_bug_shows_traceback_and_log(qtbot: QtBot, window: QWidget) -> None:
+    dialog = dialogs.show_bug(window, failure(), "12:00 INFO  the log")
+    details = dialog.findChild(QPlainTextEdit, "details")
+    text = details.toPlainText()
+    assert "ValueError: boo <b>" in text
+    assert "in failure" in text
+    assert "12:00 INFO  the log" in text
+    assert __version__ in text
+    assert details.isReadOnly()
+    assert dialog.isSizeGripEnabled()
+    click(qtbot, dialog, "copyButton")
+    assert QGuiApplication.clipboard().text() == text
+    click(qtbot, dialog, "closeButton")
+
+
+def test_a_bug_that_repeats_itself_opens_one_dialog(qtbot: QtBot, window: QWidget) -> None:
+    first = dialogs.show_bug(window, failure(), "")
+    assert dialogs.show_bug(window, failure(), "") is first
+    click(qtbot, first, "closeButton")
+    second = dialogs.show_bug(window, failure(), "")
+    assert second is not first
+    click(qtbot, second, "closeButton")
+
+
+def test_a_closed_dialog_is_deleted(qtbot: QtBot, window: QWidget) -> None:
+    dialog = dialogs.show_about(window)
+    click(qtbot, dialog, "closeButton")
+    qtbot.waitUntil(lambda: not window.findChildren(dialogs.AboutDialog))
+
+
+def test_a_dialog_without_a_parent_stays(qtbot: QtBot) -> None:
+    dialogs.show_error(None, AppError("Nothing to see."))
+    (dialog,) = (w for w in QGuiApplication.topLevelWindows() if w.isVisible())
+    assert dialog.title() == "Kernelscope"
+    for widget in list(dialogs._open):
+        widget.accept()
+    assert not dialogs._open
+
+
+def test_saving_the_details(qtbot: QtBot, window: QWidget, tmp_path: Path) -> None:
+    dialog = dialogs.show_bug(window, failure(), "")
+    click(qtbot, dialog, "saveButton")
+    chooser = dialog.findChild(QFileDialog)
+    assert chooser.isVisible()
+    assert chooser.selectedFiles()[0].endswith("kernelscope-bug.txt")
+    chooser.fileSelected.emit(str(tmp_path / "bug.txt"))
+    chooser.reject()
+    assert "ValueError: boo" in (tmp_path / "bug.txt").read_text(encoding="utf-8")
+    click(qtbot, dialog, "closeButton")
+
+
+def test_a_text_that_cannot_be_saved_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "x.txt"
+    with pytest.raises(AppError, match=r"x\.txt"):
+        dialogs.write_text(path, "x")
+
+
+def test_a_text_replaces_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "žluťoučký.txt"
+    path.write_text("old and longer")
+    dialogs.write_text(path, "nové")
+    assert path.read_text(encoding="utf-8") == "nové"
+    assert list(tmp_path.iterdir()) == [path]

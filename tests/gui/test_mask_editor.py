@@ -1,0 +1,302 @@
+"""The mask table: keyboard, clipboard, files, presets, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QTableWidget
+from pytestqt.qtbot import QtBot
+
+from app.errors import InvalidParameter
+from app.filters.spec import Mask, MaskParameter, MaskPreset
+from app.gui.dialogs import ErrorDialog
+from app.gui.mask_editor import MaskEditor
+
+SHARPEN = ((0, -1, 0), (-1, 5, -1), (0, -1, 0))
+
+
+def ones(size: int) -> Mask:
+    return ((1,) * size,) * size
+
+
+ONES = MaskPreset("Ones", ones, {"divisor": "count"})
+
+
+@pytest.fixture
+def editor(qtbot: QtBot) -> MaskEditor:
+    parameter = MaskParameter(
+        name="mask",
+        label="Mask",
+        help="Weights.",
+        default=SHARPEN,
+        minimum=3,
+        maximum=31,
+        presets=(ONES,),
+    )
+    editor = MaskEditor(parameter)
+    qtbot.addWidget(editor)
+    editor.show()
+    qtbot.waitExposed(editor)
+    return editor
+
+
+def table_of(editor: MaskEditor) -> QTableWidget:
+    table = editor.findChild(QTableWidget, "maskTable")
+    assert table is not None
+    return table
+
+
+def note_of(editor: MaskEditor) -> str:
+    return editor.findChild(QLabel, "maskNote").text()
+
+
+def type_into(qtbot: QtBot, editor: MaskEditor, text: str, end: Qt.Key) -> None:
+    """Type over the current cell and leave it by a key."""
+    table = table_of(editor)
+    qtbot.keyClicks(table, text[0])
+    field = table.findChild(QLineEdit)
+    qtbot.keyClicks(field, text[1:])
+    qtbot.keyClick(field, end)
+    qtbot.waitUntil(lambda: table.findChild(QLineEdit) is None)
+
+
+def test_starts_with_the_default(editor: MaskEditor) -> None:
+    assert editor.value() == SHARPEN
+    assert note_of(editor) == "Sum of the weights: 1"
+
+
+def test_weights_keep_all_their_digits(editor: MaskEditor) -> None:
+    mask = ((1 / 9, 0.1 + 0.2, 1e-12), (0, -123456.75, 0), (1, 2, 3))
+    editor.set_value(mask)
+    assert editor.value() == mask
+
+
+def test_set_value_tells_once_and_only_of_changes(qtbot: QtBot, editor: MaskEditor) -> None:
+    told: list[None] = []
+    editor.changed.connect(lambda: told.append(None))
+    editor.set_value(ones(3))
+    editor.set_value(ones(3))
+    assert len(told) == 1
+
+
+def test_set_value_refuses_and_keeps_the_table(editor: MaskEditor) -> None:
+    with pytest.raises(InvalidParameter, match="no centre"):
+        editor.set_value(ones(4))
+    assert editor.value() == SHARPEN
+
+
+@pytest.mark.parametrize("size", [3, 5, 7, 9, 31])
+def test_growing_keeps_the_weights_centred(editor: MaskEditor, size: int) -> None:
+    chooser = editor.findChild(QComboBox, "maskSize")
+    chooser.setCurrentIndex(chooser.findData(size))
+    grown = editor.value()
+    first = size // 2 - 1
+    assert len(grown) == size
+    assert tuple(row[first : first + 3] for row in grown[first : first + 3]) == SHARPEN
+    assert sum(map(sum, grown)) == 1
+    chooser.setCurrentIndex(chooser.findData(3))
+    assert editor.value() == SHARPEN
+
+
+def test_typing_and_moving(qtbot: QtBot, editor: MaskEditor) -> None:
+    table = table_of(editor)
+    table.setFocus()
+    table.setCurrentCell(0, 0)
+    type_into(qtbot, editor, "-2.5", Qt.Key.Key_Tab)
+    assert (table.currentRow(), table.currentColumn()) == (0, 1)
+    type_into(qtbot, editor, "1/4", Qt.Key.Key_Return)
+    assert (table.currentRow(), table.currentColumn()) == (1, 1)
+    qtbot.keyClick(table, Qt.Key.Key_Return)
+    qtbot.keyClick(table, Qt.Key.Key_Right)
+    assert (table.currentRow(), table.currentColumn()) == (2, 2)
+    type_into(qtbot, editor, "7", Qt.Key.Key_Escape)
+    assert editor.value() == ((-2.5, 0.25, 0), (-1, 5, -1), (0, -1, 0))
+
+
+def test_delete_clears_the_selected_cells(qtbot: QtBot, editor: MaskEditor) -> None:
+    table = table_of(editor)
+    table.setFocus()
+    table.selectRow(1)
+    qtbot.keyClick(table, Qt.Key.Key_Delete)
+    assert editor.value() == ((0, -1, 0), (0, 0, 0), (0, -1, 0))
+
+
+def test_tab_leaves_the_table_after_the_last_cell(qtbot: QtBot, editor: MaskEditor) -> None:
+    table = table_of(editor)
+    table.setFocus()
+    table.setCurrentCell(2, 1)
+    qtbot.keyClick(table, Qt.Key.Key_Tab)
+    assert table.hasFocus()
+    qtbot.keyClick(table, Qt.Key.Key_Tab)
+    assert not table.hasFocus()
+    assert editor.focusWidget().objectName() == "maskCopy"
+    qtbot.keyClick(editor.focusWidget(), Qt.Key.Key_Backtab)
+    table.setCurrentCell(0, 0)
+    qtbot.keyClick(table, Qt.Key.Key_Backtab)
+    assert editor.focusWidget().objectName() == "maskPresets"
+
+
+def test_tab_leaves_from_editing_the_last_cell(qtbot: QtBot, editor: MaskEditor) -> None:
+    table = table_of(editor)
+    table.setFocus()
+    table.setCurrentCell(2, 2)
+    type_into(qtbot, editor, "8", Qt.Key.Key_Tab)
+    assert editor.value()[2][2] == 8
+    assert editor.focusWidget().objectName() == "maskCopy"
+
+
+@pytest.mark.parametrize("text", ["x", "0,5", "nan", "inf", "1/0", "2e6", "1/"])
+def test_a_bad_cell_is_marked_and_named(editor: MaskEditor, text: str) -> None:
+    item = table_of(editor).item(1, 2)
+    told: list[None] = []
+    editor.changed.connect(lambda: told.append(None))
+    item.setText(text)
+    with pytest.raises(InvalidParameter, match="row 2, column 3"):
+        editor.value()
+    assert "row 2, column 3" in item.toolTip()
+    assert "row 2, column 3" in note_of(editor)
+    fill = item.background().color()
+    assert fill.red() > fill.green() + 20
+    item.setText("4")
+    assert editor.value()[1][2] == 4
+    assert item.background().style() == Qt.BrushStyle.NoBrush
+    assert note_of(editor) == "Sum of the weights: 6"
+    assert len(told) == 2
+
+
+def test_an_emptied_cell_is_zero(editor: MaskEditor) -> None:
+    table_of(editor).item(1, 1).setText("  ")
+    assert editor.value()[1][1] == 0
+
+
+def test_a_preset_fills_at_the_current_size(qtbot: QtBot, editor: MaskEditor) -> None:
+    editor.set_value(((0,) * 5,) * 5)
+    chosen: list[tuple[MaskPreset, Mask]] = []
+    editor.presetChosen.connect(lambda preset: chosen.append((preset, editor.value())))
+    action = next(a for a in editor.findChildren(QAction) if a.text() == "Ones")
+    action.trigger()
+    assert chosen == [(ONES, ones(5))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1 2 3; 4 5 6; 7 8 9", "1,2,3\n4,5,6\n7,8,9\n", "1\t2\t3\r\n4\t5\t6\r\n7\t8\t9\r\n"],
+)
+def test_paste(qtbot: QtBot, editor: MaskEditor, text: str) -> None:
+    QGuiApplication.clipboard().setText(text)
+    table = table_of(editor)
+    qtbot.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    assert editor.value() == ((1, 2, 3), (4, 5, 6), (7, 8, 9))
+
+
+def test_pasting_one_number_fills_the_selected_cells(qtbot: QtBot, editor: MaskEditor) -> None:
+    QGuiApplication.clipboard().setText(" 0.5\n")
+    table = table_of(editor)
+    table.selectColumn(0)
+    qtbot.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    assert editor.value() == ((0.5, -1, 0), (0.5, 5, -1), (0.5, -1, 0))
+
+
+def open_error(editor: MaskEditor) -> str:
+    """Return the message of the only error dialog, and close it."""
+    (dialog,) = editor.findChildren(ErrorDialog)
+    text = dialog.text()
+    dialog.accept()
+    return text
+
+
+@pytest.mark.parametrize("text", ["", "1 2; 3 4", "1 2 3; 4 five 6; 7 8 9", "1 2 3; 4 5"])
+def test_pasting_nonsense_is_reported(editor: MaskEditor, text: str) -> None:
+    QGuiApplication.clipboard().setText(text)
+    editor.paste()
+    assert open_error(editor).startswith("The clipboard holds no mask.")
+    assert editor.value() == SHARPEN
+
+
+def test_copy_pastes_back(qtbot: QtBot, editor: MaskEditor) -> None:
+    mask = ((1 / 3, 0, -1), (0, 2, 0), (0.5, 0, 1e-9))
+    editor.set_value(mask)
+    qtbot.keyClick(table_of(editor), Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text().count("\t") == 6
+    editor.set_value(SHARPEN)
+    editor.paste()
+    assert editor.value() == mask
+
+
+def test_save_and_load(editor: MaskEditor, tmp_path: Path) -> None:
+    path = tmp_path / "můj mask.txt"
+    mask = ((1 / 3, 0, -1), (0, 2, 0), (0.5, 0, 1e-9))
+    editor.set_value(mask)
+    editor.save_to(path)
+    assert len(path.read_text().splitlines()) == 3
+    editor.set_value(ones(5))
+    editor.load_from(path)
+    assert editor.value() == mask
+
+
+def make_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def make_binary(path: Path) -> None:
+    path.write_bytes(b"\xff\xfe\x00\x81")
+
+
+def make_text(path: Path) -> None:
+    path.write_text("hello world")
+
+
+def make_nothing(path: Path) -> None:
+    """Leave `path` missing."""
+
+
+@pytest.mark.parametrize("make", [make_folder, make_binary, make_text, make_nothing])
+def test_a_bad_file_is_reported_by_name(
+    editor: MaskEditor, tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "m.txt"
+    make(path)
+    editor.load_from(path)
+    assert str(path) in open_error(editor)
+    assert editor.value() == SHARPEN
+
+
+def test_a_place_that_cannot_be_written_is_reported(editor: MaskEditor, tmp_path: Path) -> None:
+    path = tmp_path / "no such folder" / "m.txt"
+    editor.save_to(path)
+    assert str(path) in open_error(editor)
+
+
+def test_a_bad_mask_is_not_saved(editor: MaskEditor, tmp_path: Path) -> None:
+    table_of(editor).item(0, 0).setText("x")
+    editor.save_to(tmp_path / "m.txt")
+    assert "row 1, column 1" in open_error(editor)
+    assert not (tmp_path / "m.txt").exists()
+
+
+@pytest.mark.parametrize("size", [3, 5, 7, 9, 31])
+def test_up_to_seven_all_cells_are_in_view(qtbot: QtBot, editor: MaskEditor, size: int) -> None:
+    editor.set_value(tuple((-1.2345,) * size for _ in range(size)))
+    table = table_of(editor)
+    editor.resize(editor.minimumSizeHint())
+    qtbot.waitUntil(lambda: editor.size() == editor.minimumSizeHint())
+    corner = table.visualItemRect(table.item(min(size, 7) - 1, min(size, 7) - 1)).bottomRight()
+    assert table.viewport().rect().contains(corner - QPoint(1, 1))
+    scrolls = table.horizontalScrollBar().maximum() > 0
+    assert scrolls == (size > 7)
+
+
+def test_the_table_takes_the_room_that_long_weights_need(qtbot: QtBot, editor: MaskEditor) -> None:
+    editor.set_value(((-1.234,) * 7,) * 7)
+    table = table_of(editor)
+    editor.resize(editor.minimumSizeHint())
+    qtbot.waitUntil(lambda: table.width() < table.sizeHint().width())
+    narrow = table.columnWidth(0)
+    editor.resize(800, 400)
+    qtbot.waitUntil(lambda: table.columnWidth(0) > narrow)
+    assert table.columnWidth(0) > table.fontMetrics().horizontalAdvance("-1.234")
+    assert table.size() == table.maximumSize()

@@ -1,0 +1,386 @@
+"""The command line, in this process where possible and as a user's process where it matters."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image as PillowImage
+
+import app
+from app import cli, filters
+from app.cli import main
+from app.filters.spec import GPU_LEVELS, Border, FilterSpec, MaskParameter, OddParameter
+from tests.oracle import to_dtype, windows
+
+ROOT = Path(__file__).parent.parent
+SPECS = list(filters.discover().values())
+
+each_filter = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+
+
+def noise(*shape: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(2).integers(0, 256, shape, np.uint8)
+
+
+@pytest.fixture
+def grey(tmp_path: Path) -> Path:
+    """A grey picture, 30x20 pixels."""
+    path = tmp_path / "in.png"
+    PillowImage.fromarray(noise(20, 30)).save(path)
+    return path
+
+
+def read(path: Path) -> NDArray[Any]:
+    with PillowImage.open(path) as image:
+        return np.asarray(image)
+
+
+def apply(*arguments: object) -> int:
+    return main(["apply", *map(str, arguments)])
+
+
+def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+    """Start the program as a user would."""
+    return subprocess.Popen(
+        [sys.executable, "main.py", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+# apply --------------------------------------------------------------------------------
+
+
+def test_apply_filters_the_picture(
+    grey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "a folder" / "größe.png"
+    out.parent.mkdir()
+    assert apply("mean", grey, out, "--size", 5, "--border", "wrap", "--level", "serial") == 0
+    cells, _ = windows(read(grey)[:, :, None], 2, Border.WRAP)
+    expected = to_dtype(cells.mean(axis=(3, 4))[:, :, 0], np.dtype(np.uint8))
+    np.testing.assert_array_equal(read(out), expected)
+    line, end = capsys.readouterr().out.split("\n")
+    assert not end
+    assert str(out) in line
+    assert "Mean, mask size 5 px, wrap border, CPU serial; 30×20 pixels in " in line
+
+
+@each_filter
+def test_apply_runs_every_filter(spec: FilterSpec, grey: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.png"
+    assert apply(spec.id, grey, out, "--quiet") == 0
+    assert read(out).shape[:2] == (20, 30)
+
+
+@each_filter
+def test_help_shows_every_parameter(spec: FilterSpec, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        apply(spec.id.replace("_", "-"), "--help")
+    assert stop.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for parameter in spec.parameters:
+        assert f"--{parameter.name.replace('_', '-')} " in text
+        assert parameter.help in text
+        assert cli.allowed(parameter) in text
+
+
+@each_filter
+def test_defaults_can_be_typed(spec: FilterSpec, grey: Path, tmp_path: Path) -> None:
+    """What the help shows as a default is what an option accepts, with the same result."""
+    options: list[str] = []
+    for parameter in spec.parameters:
+        options.append(f"--{parameter.name.replace('_', '-')}")
+        options.append(parameter.format(parameter.default))
+    assert apply(spec.id, grey, tmp_path / "plain.png", "--quiet") == 0
+    assert apply(spec.id, grey, tmp_path / "typed.png", "--quiet", *options) == 0
+    np.testing.assert_array_equal(read(tmp_path / "plain.png"), read(tmp_path / "typed.png"))
+
+
+def test_apply_takes_a_mask(grey: Path, tmp_path: Path) -> None:
+    (spec,) = (s for s in SPECS if any(isinstance(p, MaskParameter) for p in s.parameters))
+    mask = "-1 0 0; 0 2 0; 0 0 0"
+    assert apply(spec.id, grey, tmp_path / "out.png", "--mask", mask, "--border", "wrap") == 0
+    before = read(grey).astype(int)
+    after = 2 * before - np.roll(before, (1, 1), (0, 1))
+    np.testing.assert_array_equal(read(tmp_path / "out.png"), np.clip(after, 0, 255))
+
+
+def test_apply_converts_to_grey(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.png", tmp_path / "out.png"
+    PillowImage.fromarray(noise(9, 9, 3)).save(source)
+    assert apply("mean", source, out, "--grey") == 0
+    assert read(out).shape == (9, 9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["mean", "IN", "OUT", "--size", "4"], "4 is even"),
+        (["mean", "IN", "OUT", "--size", "1001"], "1001 is out of range"),
+        (["mean", "IN", "OUT", "--size", "big"], "“big” is not a whole number"),
+        (["mean", "IN", "OUT", "--size", "21", "--border", "valid"], "does not fit"),
+        (["mean", "IN", "OUT", "--device", "cpu", "--level", "tuned"], "no level “tuned”"),
+        (["mean", "nowhere.png", "OUT"], "nowhere.png"),
+        (["mean", "IN", "out.nonsense"], "out.nonsense"),
+    ],
+)
+def test_what_the_user_can_mend_is_status_1(
+    arguments: list[str],
+    message: str,
+    grey: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = {"IN": str(grey), "OUT": "out.png"}
+    assert apply(*(names.get(argument, argument) for argument in arguments)) == 1
+    output = capsys.readouterr()
+    assert not output.out
+    assert output.err.startswith("error: ")
+    assert message in output.err
+    assert output.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == [tmp_path / "in.png"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["no-such-filter", "in.png", "out.png"],
+        ["mean", "in.png"],
+        ["median", "in.png", "out.png", "--mask", "1"],
+        ["mean", "in.png", "out.png", "--siz", "3"],
+        ["mean", "in.png", "out.png", "--border", "soft"],
+        ["mean", "in.png", "out.png", "--level", "fastest"],
+        ["mean", "in.png", "out.png", "--quiet", "--verbose"],
+    ],
+)
+def test_wrong_usage_is_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        apply(*arguments)
+    assert stop.value.code == 2
+    assert "usage: kernelscope apply" in capsys.readouterr().err
+
+
+def test_losing_alpha_needs_consent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = tmp_path / "in.png", tmp_path / "out.jpg"
+    PillowImage.fromarray(noise(8, 8, 4)).save(source)
+    assert apply("mean", source, out) == 1
+    assert "--lossy" in capsys.readouterr().err
+    assert not out.exists()
+    assert apply("mean", source, out, "--lossy") == 0
+    assert read(out).shape == (8, 8, 3)
+
+
+def test_notices_go_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = tmp_path / "in.tif", tmp_path / "out.png"
+    PillowImage.fromarray(noise(8, 8, 4), "CMYK").save(source)
+    assert apply("mean", source, out) == 0
+    output = capsys.readouterr()
+    assert "CMYK" in output.err
+    assert "CMYK" not in output.out
+    assert apply("mean", source, out, "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_verbose_logs_the_stages(grey: Path, tmp_path: Path) -> None:
+    process = start("apply", "mean", str(grey), str(tmp_path / "out.png"), "--verbose")
+    out, err = process.communicate()
+    assert process.returncode == 0
+    assert len(out.splitlines()) == 1
+    for stage in ("prepare", "compile", "compute", "convert"):
+        assert f"{stage}: " in err
+
+
+def test_gpu_that_cannot_be_used_is_explained(
+    grey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with cli._open_backends() as backends:
+        state = backends["gpu"].availability()
+    if state.available:
+        pytest.skip("this machine has a GPU")
+    assert apply("mean", grey, tmp_path / "out.png", "--device", "gpu") == 1
+    assert state.summary in capsys.readouterr().err
+
+
+def test_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.png", tmp_path / "out.png"
+    PillowImage.fromarray(noise(3000, 3000)).save(source)
+    options = ["--size", "99", "--level", "serial", "--verbose"]
+    process = start("apply", "mean", str(source), str(out), *options)
+    assert process.stderr is not None
+    while "compile: " not in process.stderr.readline():
+        assert process.poll() is None
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    _, err = process.communicate(timeout=60)
+    assert time.monotonic() - begin < 5
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == [tmp_path / "in.png"]
+
+
+# list, info, --version ----------------------------------------------------------------
+
+
+def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--json"]) == 0
+    catalogue = json.loads(capsys.readouterr().out)
+    entries = {entry["id"].replace("-", "_"): entry for entry in catalogue["filters"]}
+    assert set(entries) == set(filters.discover())
+    for spec in SPECS:
+        entry = entries[spec.id]
+        assert [p["option"] for p in entry["parameters"]] == [
+            f"--{p.name.replace('_', '-')}" for p in spec.parameters
+        ]
+        assert entry["borders"] == list(spec.borders)
+        assert entry["levels"]["cpu"] == ["serial", "parallel"]
+        for parameter, described in zip(spec.parameters, entry["parameters"], strict=True):
+            assert parameter.parse(described["default"]) == parameter.default
+            if isinstance(parameter, OddParameter):
+                assert described["minimum"] == parameter.minimum
+    assert {level.id for level in GPU_LEVELS} <= set(catalogue["levels"])
+    assert [device["id"] for device in catalogue["devices"]] == ["gpu", "cpu"]
+
+
+def test_list_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    text = capsys.readouterr().out
+    for spec in SPECS:
+        assert f"  {spec.id.replace('_', '-')}: {spec.summary}" in text
+    for border in Border:
+        assert border.help in text
+
+
+def test_info_tells_how_to_get_a_gpu_going(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info"]) == 0
+    text = capsys.readouterr().out
+    assert f"Python       CPython {sys.version.split()[0]}" in text
+    assert f"numpy {np.__version__}" in text
+    with cli._open_backends() as backends:
+        state = backends["gpu"].availability()
+    assert state.summary in text
+    for number, step in enumerate(state.steps, 1):
+        assert f"{number}. {step}" in text
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"Kernelscope {app.__version__}\n"
+
+
+# The window ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [[], ["./list"], ["picture.png"]])
+def test_anything_but_a_command_opens_the_window(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("list", "picture.png"):
+        (tmp_path / name).touch()
+    opened: list[Path | None] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    monkeypatch.setattr("app.gui.run", lambda path: opened.append(path) or 7)
+    assert main(arguments) == 7
+    assert opened == [Path(arguments[0]) if arguments else None]
+
+
+def test_window_without_a_screen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    assert main([]) == 1
+    assert "no screen" in capsys.readouterr().err
+
+
+def test_window_without_the_libraries_of_qt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(path: Path | None) -> int:
+        raise ImportError("libEGL.so.1: cannot open shared object file", name="PySide6.QtGui")
+
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    monkeypatch.setattr("app.gui.run", run)
+    assert main([]) == 1
+    assert "libEGL.so.1" in capsys.readouterr().err
+
+
+def test_mistyped_command_opens_no_window(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["aply"]) == 1
+    error = capsys.readouterr().err
+    assert "aply" in error
+    assert "apply" in error
+
+
+def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    for command in ("apply", "list", "info", "bench"):
+        assert f"\n  {command} " in text
+
+
+# Everything else that can happen ------------------------------------------------------
+
+
+def test_bug_is_owned_up_to(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(arguments: list[str]) -> int:
+        raise RuntimeError("odd")
+
+    monkeypatch.setitem(cli._COMMANDS, "list", broken)
+    assert main(["list"]) == 70
+    error = capsys.readouterr().err
+    assert "RuntimeError: odd" in error
+    assert "bug in Kernelscope" in error
+
+
+def test_closed_pipe_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "main.py", "list", "--json"],
+        cwd=ROOT,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert done.returncode == 141
+    assert not done.stderr
+
+
+def test_terminal_without_unicode() -> None:
+    done = subprocess.run(
+        [sys.executable, "main.py", "list"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert "Filters" in done.stdout

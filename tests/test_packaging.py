@@ -1,0 +1,118 @@
+"""The wheel: what is in it, and that it works away from the checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as PillowImage
+
+ROOT = Path(__file__).parent.parent
+
+
+def files_under(folder: str, *suffixes: str) -> set[str]:
+    """Return the checkout's files of some kinds as paths below the root."""
+    return {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in suffixes and "screenshots" not in path.parts
+    }
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel from a copy: setuptools leaves its traces beside the sources."""
+    source = tmp_path_factory.mktemp("source")
+    for name in ("app", "kernels", "resources"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    (source / "kernels" / "probe.cu").write_text("// a kernel\n")
+    (source / "kernels" / "common").mkdir()
+    (source / "kernels" / "common" / "probe.cuh").write_text("// a header\n")
+    (source / "resources" / "screenshots").mkdir(exist_ok=True)
+    (source / "resources" / "screenshots" / "probe.png").write_bytes(b"not wanted")
+    target = tmp_path_factory.mktemp("wheel")
+    pip("wheel", "--no-build-isolation", "--wheel-dir", str(target), str(source))
+    (built,) = target.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("installed")
+    pip("install", "--target", str(target), str(wheel))
+    return target
+
+
+def pip(command: str, *arguments: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", command, "--quiet", "--no-index", "--no-deps", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def run_installed(installed: Path, *arguments: str, cwd: Path) -> str:
+    """Run the installed command; the checkout is neither the folder nor on the path."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", "import sys, app.cli; sys.exit(app.cli.main())", *arguments],
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_wheel_holds_the_program_and_nothing_else(wheel: Path) -> None:
+    content = set(zipfile.ZipFile(wheel).namelist())
+    expected = files_under("app", ".py") | {"app/kernels/probe.cu", "app/kernels/common/probe.cuh"}
+    expected |= {f"app/{path}" for path in files_under("kernels", ".cu", ".cuh")}
+    resources = files_under("resources", ".png", ".bmp", ".svg", ".md", ".py")
+    assert resources
+    expected |= {f"app/{path}" for path in resources}
+    program = {name for name in content if ".dist-info/" not in name}
+    assert program == expected
+    assert any(name.endswith("licenses/LICENSE") for name in content)
+
+
+def test_installed_program_finds_its_folders(installed: Path, tmp_path: Path) -> None:
+    code = "import app.paths as p; print(p.RESOURCES, p.KERNELS, (p.KERNELS / 'probe.cu').exists())"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [
+        str(installed / "app" / "resources"),
+        str(installed / "app" / "kernels"),
+        "True",
+    ]
+
+
+def test_installed_program_works_elsewhere(installed: Path, tmp_path: Path) -> None:
+    assert "greyscale" in run_installed(installed, "list", cwd=tmp_path)
+    sample = installed / "app" / "resources" / "camera.bmp"
+    run_installed(installed, "apply", "greyscale", str(sample), "out.png", cwd=tmp_path)
+    with PillowImage.open(sample) as before, PillowImage.open(tmp_path / "out.png") as after:
+        np.testing.assert_array_equal(np.asarray(before), np.asarray(after))
+
+
+def test_command_is_declared(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
+    assert "kernelscope = app.cli:main" in archive.read(name).decode()

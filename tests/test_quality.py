@@ -1,0 +1,83 @@
+"""The house's rules that tools can check."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["ruff", "check"], ["ruff", "format", "--check", "--diff"], ["mypy"], ["lint-imports"]],
+    ids=["lint", "format", "types", "imports"],
+)
+def test_tool_is_content(command: list[str]) -> None:
+    done = subprocess.run(
+        [str(SCRIPTS / command[0]), *command[1:]],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        pytest.fail(f"{' '.join(command)}\n{done.stdout}{done.stderr}", pytrace=False)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import app.filters; app.filters.discover()",
+        "import app.backends; app.backends.create_backends()",
+        "import app.files",
+        "from app.cli import main; main(['list'])",
+    ],
+)
+def test_start_up_stays_light(code: str) -> None:
+    """What the window needs before it can show itself must not wait for heavy imports."""
+    heavy = "{'numba', 'PySide6', 'PIL', 'tifffile', 'imagecodecs', 'scipy', 'cv2'}"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; import sys; print(sorted({heavy} & set(sys.modules)))"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_only_the_cuda_backend_mentions_pycuda() -> None:
+    """A late import inside a function would escape nobody; this catches other tricks too."""
+    importing = re.compile(r"^\s*(?:import|from)\s+(?:pycuda|cuda)\b", re.MULTILINE)
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "app").rglob("*.py")
+        if importing.search(path.read_text(encoding="utf-8"))
+    }
+    assert all(name.startswith("app/backends/cuda/") for name in found), found
+
+
+def test_top_level_holds_only_what_belongs_there() -> None:
+    done = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip("not a Git checkout")
+    top = {line.split("/")[0] for line in done.stdout.splitlines()}
+    allowed = {"app", "kernels", "resources", "tests", "main.py", "pyproject.toml", "LICENSE"}
+    assert {name for name in top if not name.startswith(".")} <= allowed | {
+        "README.md",
+        "CONTRIBUTING.md",
+    }
+
+
+def test_ci_script_is_executable() -> None:
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)

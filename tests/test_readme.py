@@ -1,0 +1,99 @@
+"""The README says what is true: its table, its commands, its example."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app import filters
+from app.cli import allowed, main
+from app.filters.spec import FilterSpec
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def block(mark: str) -> str:
+    """Return the code block after ``<!-- mark -->``."""
+    found = re.search(rf"<!-- {re.escape(mark)} -->\n```\w+\n(.*?)```", README, re.DOTALL)
+    assert found, f"README.md has no block {mark}"
+    return found[1]
+
+
+def table_row(spec: FilterSpec) -> str:
+    parameters = "<br>".join(
+        f"`--{parameter.name.replace('_', '-')}` {allowed(parameter)} "
+        f"({parameter.format(parameter.default)})"
+        for parameter in spec.parameters
+    )
+    return f"| `{spec.id.replace('_', '-')}` | {spec.summary} | {parameters} |"
+
+
+def test_table_of_filters() -> None:
+    table = README.split("<!-- filters -->\n")[1].split("\n\n")[0].strip()
+    rows = [table_row(spec) for spec in filters.discover().values()]
+    expected = "\n".join(
+        ["| filter | what it does | parameters (default) |", "|---|---|---|", *rows]
+    )
+    assert table == expected, f"the table should be\n{expected}"
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in README.splitlines() if line.startswith("kernelscope apply")]
+)
+def test_examples_of_apply(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = shlex.split(line, comments=True)[1:]
+    if "--help" in arguments:
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 0
+        return
+    for name in ("in.png", "in.bmp"):
+        source = {"in.png": "coffee.png", "in.bmp": "camera.bmp"}[name]
+        shutil.copy(ROOT / "resources" / source, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 0
+    assert (tmp_path / arguments[3]).stat().st_size > 0
+
+
+def test_example_filter_passes_the_contract(tmp_path: Path) -> None:
+    """Put the README's filter beside the others, and run what it says is run."""
+    for name in ("app", "tests", "kernels", "resources"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    paths = re.findall(r"<!-- example: (.*?) -->", README)
+    assert len(paths) == 2
+    for path in paths:
+        (tmp_path / path).write_text(block(f"example: {path}"), encoding="utf-8")
+    for command in (
+        ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_contract.py", "-k", "maximum"],
+        ["-m", "ruff", "check", *paths],
+        ["-m", "ruff", "format", "--check", *paths],
+        ["-c", "from app.cli import main; main(['apply', 'maximum', '--help'])"],
+    ):
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=tmp_path,
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_ci_finds_its_commands() -> None:
+    assert "pytest" in block("test-command")
+    assert "apt-get install" in block("system-libraries")
