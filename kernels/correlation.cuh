@@ -2,7 +2,8 @@
 //
 //   g(y, x) = sum over s, t of w(s, t) f(y + s, x + t) / divisor
 //
-// The weights lie row by row; behind them stands the divisor. Integer sums and divisors are exact.
+// The weights lie row by row; behind them stand the divisor, and the magnitude up to which a sum of
+// weights is taken for zero. Integer sums and divisors are exact.
 #ifndef KERNELSCOPE_CORRELATION
 #define KERNELSCOPE_CORRELATION
 #include "common.cuh"
@@ -11,7 +12,7 @@
 #ifndef SIZE
 #define SIZE 3
 #endif
-// Type of the weights and of the sum: 0 int, 1 long long, 2 float.
+// Type of the weights and of the sum: 0 int, 1 long long, 2 float, 3 double.
 #ifndef WEIGHT_TYPE
 #define WEIGHT_TYPE (SAMPLE_BITS == 32 ? 2 : 0)
 #endif
@@ -29,12 +30,24 @@
 typedef int Weight;
 #elif WEIGHT_TYPE == 1
 typedef long long Weight;
-#else
+#elif WEIGHT_TYPE == 2
 typedef float Weight;
+#else
+typedef double Weight;
 #endif
 
 // The weights at the levels that keep them in constant memory: one read serves a whole warp.
-__constant__ Weight constant_weights[SIZE * SIZE + 1];
+__constant__ Weight constant_weights[SIZE * SIZE + 2];
+
+#if SAMPLE_BITS == 32
+#define MIDDLE 0.5f
+#define HIGHEST 3.402823466e38f
+#define LOWEST (NEGATIVE == 0 ? 0.0f : -HIGHEST)
+#else
+#define MIDDLE (SAMPLE_MAX / 2 + 1)
+#define HIGHEST SAMPLE_MAX
+#define LOWEST 0
+#endif
 
 // The result for a sum: divided, negatives treated, rounded to nearest even, saturated.
 __device__ inline Sample finish(Weight sum, Weight divisor)
@@ -43,23 +56,20 @@ __device__ inline Sample finish(Weight sum, Weight divisor)
         sum = -sum;
         divisor = -divisor;
     }
-#if WEIGHT_TYPE == 2
-    float value = sum / divisor;
+#if WEIGHT_TYPE >= 2
+    Weight value = sum / divisor;
 #if NEGATIVE == 1
-    value = fabsf(value);
+    value = value < 0 ? -value : value;
 #elif NEGATIVE == 2
-    value += SAMPLE_BITS == 32 ? 0.5f : (SAMPLE_BITS == 16 ? 32768.0f : 128.0f);
+    value += MIDDLE;
 #endif
-#if SAMPLE_BITS == 32
-    return fminf(NEGATIVE == 0 ? fmaxf(value, 0.0f) : fmaxf(value, -3.402823466e38f), 3.402823466e38f);
-#else
-    return (Sample)fminf(fmaxf(rintf(value), 0.0f), SAMPLE_MAX);
-#endif
+    value = value < LOWEST ? (Weight)LOWEST : value > HIGHEST ? (Weight)HIGHEST : value;
+    return (Sample)(SAMPLE_BITS == 32 ? value : rint(value));
 #else
 #if NEGATIVE == 1
     if (sum < 0) sum = -sum;
 #elif NEGATIVE == 2
-    sum += (Weight)(SAMPLE_MAX / 2 + 1) * divisor;
+    sum += (Weight)MIDDLE * divisor;
 #endif
     return saturate(divisor == 1 ? sum : divide_round(sum, divisor));
 #endif
@@ -77,12 +87,13 @@ struct Accumulator {
 #endif
     }
 
-    __device__ inline Sample result(Weight divisor) const
+    __device__ inline Sample result(const Weight* weights) const
     {
 #if BORDER == BORDER_REDUCE && DIVISOR
-        return finish(sum, inside == 0 ? 1 : inside);
+        const Weight negligible = weights[SIZE * SIZE + 1];
+        return finish(sum, -negligible <= inside && inside <= negligible ? 1 : inside);
 #else
-        return finish(sum, divisor);
+        return finish(sum, weights[SIZE * SIZE]);
 #endif
     }
 };
@@ -98,7 +109,7 @@ __device__ inline Sample correlate(
             const int yy = y + s - RADIUS, xx = x + t - RADIUS;
             cells.add(weights[s * SIZE + t], fetch(source, g, yy, xx, c), counts(g, yy, xx));
         }
-    return cells.result(weights[SIZE * SIZE]);
+    return cells.result(weights);
 }
 
 #endif

@@ -45,31 +45,43 @@ def border_index(i: Any, n: Any, border: Any) -> Any:
 
 
 @kernel
-def fetch_row(source: Any, row: Any, radius: Any, border: Any, buffer: Any) -> Any:
+def pad_columns(buffer: Any, radius: Any, channels: Any, border: Any) -> None:
+    """Fill the cells left and right of the row that stands in the middle of `buffer`.
+
+    `buffer` is flat (columns x channels) with `radius` columns to fill on each side; none
+    are filled for ``valid``, zeros are for ``constant`` and ``reduce``.
+    """
+    if border == VALID:
+        return
+    first = radius * channels
+    width = buffer.size // channels - 2 * radius
+    for k in range(radius):
+        left = border_index(k - radius, width, border)
+        right = border_index(width + k, width, border)
+        for c in range(channels):
+            buffer[k * channels + c] = buffer[first + left * channels + c] if left >= 0 else 0
+            buffer[first + (width + k) * channels + c] = (
+                buffer[first + right * channels + c] if right >= 0 else 0
+            )
+
+
+@kernel
+def fetch_row(source: Any, row: Any, radius: Any, border: Any, buffer: Any) -> None:
     """Write padded row `row` of `source` into `buffer` (flat: columns x channels).
 
     Cells outside the image are zero for ``constant`` and ``reduce``.
     """
     height, width, channels = source.shape
-    if border == VALID:
-        for x in range(width):
-            for c in range(channels):
-                buffer[x * channels + c] = source[row, x, c]
-        return
-    y = border_index(row - radius, height, border)
+    margin = 0 if border == VALID else radius
+    y = border_index(row - margin, height, border)
     if y < 0:
         buffer[:] = 0
         return
-    start = radius * channels
-    for x in range(width):
-        for c in range(channels):
-            buffer[start + x * channels + c] = source[y, x, c]
-    for k in range(radius):
-        left = border_index(k - radius, width, border)
-        right = border_index(width + k, width, border)
-        for c in range(channels):
-            buffer[k * channels + c] = source[y, left, c] if left >= 0 else 0
-            buffer[start + (width + k) * channels + c] = source[y, right, c] if right >= 0 else 0
+    samples = source[y].reshape(width * channels)
+    inside = buffer[margin * channels : margin * channels + samples.size]
+    for x in range(inside.size):
+        inside[x] = samples[x]
+    pad_columns(buffer, radius, channels, border)
 
 
 @kernel

@@ -6,84 +6,157 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.filters.borders import REDUCE, VALID, border_index, divide_round
+from app.filters.borders import VALID, border_index, pad_columns
+from app.filters.correlation import (
+    Divisor,
+    Finish,
+    Work,
+    finish_row,
+    plan_correlation,
+    update_divisors,
+)
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch, level_launch
-from app.filters.spec import (
-    CONSTANT,
-    GLOBAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    CpuPass,
-    FilterSpec,
-    FilterTask,
-    OddParameter,
-)
+from app.filters.spec import (CONSTANT, CpuPass, FilterSpec, FilterTask, GLOBAL, OddParameter, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE)
+
+_LARGEST_16_BIT = 15
+"""Largest mask whose 8-bit samples add up to 16 bits: 15 * 15 * 255 = 57375."""
 
 
 @kernel
-def mean_serial_integer(
-    source: Any, output: Any, radius: Any, border: Any, start: Any, stop: Any
-) -> None:
-    """Plain loops: for every sample, every cell of the mask."""
-    height, width, channels = source.shape
-    shift = radius if border == VALID else 0
-    for y in range(start, stop):
-        for x in range(output.shape[1]):
-            for c in range(channels):
-                total = np.int64(0)
-                count = 0
-                for s in range(-radius, radius + 1):
-                    yy = border_index(y + shift + s, height, border)
-                    for t in range(-radius, radius + 1):
-                        xx = border_index(x + shift + t, width, border)
-                        if yy >= 0 and xx >= 0:
-                            total += np.int64(source[yy, xx, c])
-                            count += 1
-                        elif border != REDUCE:
-                            count += 1
-                output[y, x, c] = divide_round(total, count)
+def add_row(source: Any, y: Any, sign: Any, columns: Any) -> None:
+    """Add row `y` of `source`, times `sign`, to `columns`; nothing if `y` is outside (-1)."""
+    if y >= 0:
+        samples = source[y].reshape(columns.size)
+        for x in range(columns.size):
+            columns[x] += sign * columns.dtype.type(samples[x])
 
 
 @kernel
-def mean_serial_float(
-    source: Any, output: Any, radius: Any, border: Any, start: Any, stop: Any
+def copy(samples: Any, copied: Any) -> None:
+    for x in range(copied.size):
+        copied[x] = samples[x]
+
+
+@kernel
+def add(samples: Any, totals: Any) -> None:
+    for x in range(totals.size):
+        totals[x] += samples[x]
+
+
+@kernel
+def add_pairs(samples: Any, distance: Any, pairs: Any) -> None:
+    partners = samples[distance:]
+    for x in range(pairs.size):
+        pairs[x] = samples[x] + partners[x]
+
+
+@kernel
+def window_sums(columns: Any, spare: Any, size: Any, step: Any, totals: Any) -> None:
+    """Set ``totals[x]`` to the sum of the `size` columns from `x` on, `step` apart.
+
+    Sums of 1, 2, 4, 8... columns add up to any size in a few sweeps that vectorise, which a
+    running sum along the row does not. (They are calls because LLVM vectorises a loop only
+    if it can tell its arrays apart, and here two of them change places.) `columns` and
+    `spare`, of the same length, are overwritten.
+    """
+    copy(columns, totals)
+    done = span = 1
+    length = columns.size
+    while done < size:
+        length -= span * step
+        add_pairs(columns, span * step, spare[:length])
+        columns, spare = spare, columns
+        span *= 2
+        if size & span:
+            add(columns[done * step :], totals)
+            done += span
+
+
+@kernel
+def mean_parallel(
+    source: Any,
+    output: Any,
+    zero: Any,
+    divisor: Any,
+    finish: Any,
+    border: Any,
+    start: Any,
+    stop: Any,
 ) -> None:
-    """As `mean_serial_integer`, summed in float64."""
+    """Running sums down the columns, then sums of neighbouring columns along the row.
+
+    Parameters
+    ----------
+    zero : ndarray, empty
+        Its type holds the sum of a mask: uint16, int32 or float64, in which the drift of
+        running sums stays far below the precision of float32 samples.
+    """
     height, width, channels = source.shape
-    shift = radius if border == VALID else 0
-    for y in range(start, stop):
-        for x in range(output.shape[1]):
-            for c in range(channels):
-                total = 0.0
-                count = 0
-                for s in range(-radius, radius + 1):
-                    yy = border_index(y + shift + s, height, border)
-                    for t in range(-radius, radius + 1):
-                        xx = border_index(x + shift + t, width, border)
-                        if yy >= 0 and xx >= 0:
-                            total += np.float64(source[yy, xx, c])
-                            count += 1
-                        elif border != REDUCE:
-                            count += 1
-                output[y, x, c] = np.float32(total / count)
+    side = divisor.table.shape[0] - 1
+    radius = side // 2
+    margin = 0 if border == VALID else radius
+    length = output.shape[1] * channels
+    sums = np.zeros(width * channels, zero.dtype)
+    columns = np.empty(length + 2 * radius * channels, zero.dtype)
+    inside = columns[margin * channels : margin * channels + sums.size]
+    spare = np.empty_like(columns)
+    totals = np.empty(length, zero.dtype)
+    divisors = np.full(length, finish.high)
+    for row in range(start, stop + side - 1):
+        add_row(source, border_index(row - margin, height, border), 1, sums)
+        y = row - side + 1
+        if y < start:
+            continue
+        copy(sums, inside)
+        pad_columns(columns, radius, channels, border)
+        window_sums(columns, spare, side, channels, totals)
+        update_divisors(divisors, y, start, source, divisor, border)
+        finish_row(totals, divisors, finish, output[y].reshape(length))
+        add_row(source, border_index(y - margin, height, border), -1, sums)
 
 
 def radius(parameters: Mapping[str, Any]) -> int:
     return int(parameters["size"]) // 2
 
 
+def sum_types(dtype: np.dtype[Any], size: int) -> tuple[NDArray[Any], Work]:
+    """Return an empty array of the type that holds the sum of a mask, and that of its mean.
+
+    Sums of integers are exact in both. The quotient of a sum below 2**22 and a divisor is
+    rounded correctly in float32, see `correlation.working_type`.
+    """
+    if dtype.kind == "f":
+        return np.empty(0, np.float64), np.float64
+    if dtype == np.uint16:
+        return np.empty(0, np.int32), np.float64
+    return np.empty(0, np.uint16 if size <= _LARGEST_16_BIT else np.int32), np.float32
+
+
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
-    serial = mean_serial_float if task.source.dtype == np.float32 else mean_serial_integer
-    arguments = (task.source, task.output, radius(task.parameters), task.border.code)
-    return [CpuPass(serial, arguments, task.output.shape[0])]
+    source, output, border = task.source, task.output, task.border
+    size = task.parameters["size"]
+    ones = np.ones((size, size), np.int64)
+    divisor = Divisor.of(ones)
+    if task.level == SERIAL.id:
+        return plan_correlation(task, ones, divisor)
+    zero, work = sum_types(source.dtype, size)
+    arguments = (
+        source,
+        output,
+        zero,
+        divisor,
+        Finish.of(source.dtype, work),
+        border.code,
+    )
+    return [CpuPass(mean_parallel, arguments, output.shape[0])]
 
 
 def plan_cuda(task: CudaTask) -> Launch:
     size = int(task.parameters["size"])
-    return level_launch("mean", task, radius(task.parameters), size * size + 1, SIZE=size)
+    return level_launch("mean", task, size // 2, size * size + 1, SIZE=size)
 
 
 SPEC = FilterSpec(

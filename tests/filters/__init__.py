@@ -1,0 +1,26 @@
+"""Tests of the filters, one module each; see tests/test_contract.py for what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.filters.spec import PARALLEL, Border, FilterSpec, FilterTask
+
+
+def apply(
+    spec: FilterSpec,
+    source: NDArray[Any],
+    parameters: Mapping[str, Any],
+    border: Border = Border.REFLECT,
+    level: str = PARALLEL.id,
+) -> NDArray[Any]:
+    """Return `source`, shape (height, width, channels), filtered on this thread."""
+    values = spec.validate(parameters)
+    output = np.empty(spec.output_shape(source.shape, values, border), source.dtype)
+    for sweep in spec.plan_cpu(FilterTask(source, output, values, border, level)):
+        sweep.kernel(*sweep.arguments, 0, sweep.rows)
+    return output

@@ -1,0 +1,76 @@
+"""Laplace filter: the second derivative, large at edges of every direction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.filters import mask
+from app.filters.correlation import NEGATIVE, mask_array, plan_correlation
+from app.filters.launch import CudaTask, Launch
+from app.filters import cuda_correlation
+from app.filters.spec import (CONSTANT, Choice, ChoiceParameter, CpuPass, FilterSpec, FilterTask, GLOBAL, Mask, SHARED, SINGLE_BLOCK, TEXTURE)
+
+MASKS: Mapping[str, Mask] = {
+    "4": ((0, 1, 0), (1, -4, 1), (0, 1, 0)),
+    "8": ((1, 1, 1), (1, -8, 1), (1, 1, 1)),
+    "5x5": (
+        (0, 0, 1, 0, 0),
+        (0, 1, 2, 1, 0),
+        (1, 2, -16, 2, 1),
+        (0, 1, 2, 1, 0),
+        (0, 0, 1, 0, 0),
+    ),
+}
+"""The masks by form. All have a negative centre: the sum of the derivatives, not its opposite."""
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    return len(MASKS[parameters["form"]]) // 2
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    weights = MASKS[task.parameters["form"]]
+    undivided = mask.divisor(weights, "one")
+    return plan_correlation(task, mask_array(weights), undivided, task.parameters["negative"])
+
+
+def plan_cuda(task: CudaTask) -> Launch:
+    weights = MASKS[task.parameters["form"]]
+    undivided = mask.divisor_parts(weights, "one")
+    return cuda_correlation.plan_correlation(
+        "laplace", task, weights, undivided, task.parameters["negative"]
+    )
+
+
+SPEC = FilterSpec(
+    id="laplace",
+    name="Laplace",
+    category="Edges",
+    summary="Finds edges of every direction with the second derivative.",
+    source="Korčuška 2013, chapter 2; 5×5: Gonzalez and Woods, Digital Image Processing, "
+    "Laplacian of a Gaussian, sign reversed",
+    parameters=(
+        ChoiceParameter(
+            name="form",
+            label="Form",
+            help="The mask; its centre is negative in all of them.",
+            default="4",
+            choices=(
+                Choice("4", "3×3, 4 neighbours", "0 1 0; 1 -4 1; 0 1 0"),
+                Choice("8", "3×3, 8 neighbours", "1 1 1; 1 -8 1; 1 1 1"),
+                Choice(
+                    "5x5",
+                    "5×5",
+                    "The diamond 0 0 1 0 0; 0 1 2 1 0; 1 2 -16 2 1; 0 1 2 1 0; 0 0 1 0 0: "
+                    "smooths first, so it answers less to noise.",
+                ),
+            ),
+        ),
+        NEGATIVE,
+    ),
+    radius=radius,
+    plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE),
+)

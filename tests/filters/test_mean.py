@@ -1,0 +1,74 @@
+"""Mean against sums over NumPy's windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.errors import InvalidParameter
+from app.filters.mean import SPEC
+from app.filters.spec import Border
+from tests.filters import apply
+from tests.oracle import to_dtype, windows
+
+CASES: list[dict[str, Any]] = [{"size": 3}, {"size": 15}, {"size": 17}]
+
+
+def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
+    cells, counted = windows(source, parameters["size"] // 2, border)
+    exact: NDArray[Any] = cells.sum(axis=(-2, -1)) / counted.sum(axis=(-2, -1))
+    return exact
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+@pytest.mark.parametrize("border", [Border.REFLECT, Border.REDUCE])
+def test_the_largest_mask_holds_its_sums(dtype: type[Any], border: Border) -> None:
+    """White overflows first; black and white halves move the running sums up and down."""
+    white = 1 if dtype is np.float32 else np.iinfo(dtype).max
+    source = np.full((230, 120, 1), white, dtype)
+    source[70:150, 10:] = 0
+    parameters = {"size": 99}
+    wanted = to_dtype(oracle(source, parameters, border), source.dtype)
+    actual = apply(SPEC, source, parameters, border)
+    np.testing.assert_allclose(actual, wanted, rtol=0, atol=0 if white > 1 else 1e-6)
+
+
+@pytest.mark.parametrize("size", range(3, 101, 2))
+def test_every_size(size: int) -> None:
+    source = np.random.default_rng(size).integers(0, 256, (40, 101, 1)).astype(np.uint8)
+    wanted = to_dtype(oracle(source, {"size": size}, Border.WRAP), source.dtype)
+    np.testing.assert_array_equal(apply(SPEC, source, {"size": size}, Border.WRAP), wanted)
+
+
+def test_reduce_rounds_ties_to_even() -> None:
+    """In a corner the 3x3 mask has four cells, so that halves occur."""
+    for total in range(8):
+        source = np.zeros((9, 9, 1), np.uint8)
+        source[0, 0] = total
+        for level in SPEC.cpu_levels:
+            output = apply(SPEC, source, {"size": 3}, Border.REDUCE, level.id)
+            assert output[0, 0, 0] == round(total / 4), level.id
+
+
+def test_floats_do_not_drift() -> None:
+    """A bright band must leave no trace in the running sums below it."""
+    source = np.full((3000, 40, 1), 1e-3, np.float32)
+    source[10:300] = 1e4
+    output = apply(SPEC, source, {"size": 15}, Border.NEAREST)
+    np.testing.assert_allclose(output[400:], 1e-3, rtol=1e-6)
+
+
+def test_negative_floats_stay_negative() -> None:
+    source = np.full((5, 5, 1), -2.5, np.float32)
+    for level in SPEC.cpu_levels:
+        assert (apply(SPEC, source, {"size": 3}, Border.REFLECT, level.id) == -2.5).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 101])
+def test_refuses_sizes_that_are_no_mask(size: int) -> None:
+    with pytest.raises(InvalidParameter):
+        SPEC.validate({"size": size})

@@ -1,0 +1,58 @@
+"""Weighted mean against SciPy's binomial coefficients over NumPy's windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.special import comb
+
+from app.errors import InvalidParameter
+from app.filters.spec import Border
+from app.filters.weighted_mean import SPEC
+from tests.filters import apply
+from tests.oracle import windows
+
+CASES: list[dict[str, Any]] = [{"size": size} for size in (3, 9, 15)]
+
+
+def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
+    size = parameters["size"]
+    row = comb(size - 1, np.arange(size)).astype(np.int64)
+    weights = np.outer(row, row)
+    cells, counted = windows(source, size // 2, border)
+    exact: NDArray[Any] = np.einsum("...st,st", cells, weights) / np.einsum(
+        "...st,st", counted, weights
+    )
+    return exact
+
+
+def test_ties_go_to_even() -> None:
+    """A dot of 8 in the middle of 4/16 gives 2; dots of 2, 6, 10 give halves."""
+    for dot in range(2, 64, 4):
+        source = np.zeros((3, 3, 1), np.uint8)
+        source[1, 1] = dot
+        for level in SPEC.cpu_levels:
+            output = apply(SPEC, source, {"size": 3}, Border.CONSTANT, level.id)
+            assert output[1, 1, 0] == round(dot / 4), level.id
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("size", range(3, 17, 2))
+def test_levels_agree_for_every_size(size: int, dtype: type[Any]) -> None:
+    source = np.random.default_rng(size).integers(0, np.iinfo(dtype).max + 1, (20, 70, 3))
+    source[:, :30] = np.iinfo(dtype).max
+    source = source.astype(dtype)
+    for border in (Border.MIRROR, Border.REDUCE):
+        serial = apply(SPEC, source, {"size": size}, border, "serial")
+        np.testing.assert_array_equal(apply(SPEC, source, {"size": size}, border), serial)
+        assert (serial[:, :15] == np.iinfo(dtype).max).all()
+
+
+@pytest.mark.parametrize("size", [1, 4, 17])
+def test_refuses_sizes_that_are_no_mask(size: int) -> None:
+    with pytest.raises(InvalidParameter):
+        SPEC.validate({"size": size})
