@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +18,7 @@ _FLOAT_GAIN = 64.0
 """Largest gain of a mask, sum of magnitudes / divisor, whose float32 sums are near enough."""
 
 
-def weight_type(weights: NDArray[np.generic], divisor: float, dtype: np.dtype[np.generic]) -> int:
+def weight_type(weights: NDArray[Any], divisor: float, dtype: np.dtype[Any]) -> int:
     """Return the ``WEIGHT_TYPE`` in which sums are exact, or near enough for float masks."""
     total = float(np.abs(weights).sum())
     if dtype.kind != "f" and weights.dtype.kind == "i":
@@ -31,7 +33,7 @@ def plan_correlation(
     filter_id: str,
     task: CudaTask,
     mask: Mask | NDArray[np.int64],
-    divisor_parts: NDArray[np.generic],
+    divisor_parts: NDArray[Any],
     negative: str = "clip",
 ) -> Launch:
     """Return the launch of a linear filter.

@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.filters import mask
+from app.filters import cuda_correlation, mask
 from app.filters.correlation import NEGATIVE, mask_array, plan_correlation
 from app.filters.launch import CudaTask, Launch
-from app.filters import cuda_correlation
-from app.filters.spec import (CONSTANT, Choice, ChoiceParameter, CpuPass, FilterSpec, FilterTask, GLOBAL, Mask, SHARED, SINGLE_BLOCK, TEXTURE)
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    Choice,
+    ChoiceParameter,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    Mask,
+)
 
 MASKS: Mapping[str, Mask] = {
     "4": ((0, 1, 0), (1, -4, 1), (0, 1, 0)),

@@ -9,10 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidParameter
+from app.filters import cuda_correlation
 from app.filters.correlation import NEGATIVE, Divisor, binomial, mask_array, plan_correlation
 from app.filters.launch import CudaTask, Launch
-from app.filters import cuda_correlation
-from app.filters.spec import (CONSTANT, Choice, ChoiceParameter, CpuPass, FilterSpec, FilterTask, GLOBAL, Mask, MaskParameter, MaskPreset, SHARED, SINGLE_BLOCK, TEXTURE)
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    Choice,
+    ChoiceParameter,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    Mask,
+    MaskParameter,
+    MaskPreset,
+)
 
 _MAX_TOTAL = 400_000
 """Sum of the Gaussian presets: keeps twice that below the largest weight of a mask."""

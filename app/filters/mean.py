@@ -19,7 +19,18 @@ from app.filters.correlation import (
 )
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch, level_launch
-from app.filters.spec import (CONSTANT, CpuPass, FilterSpec, FilterTask, GLOBAL, OddParameter, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE)
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    OddParameter,
+)
 
 _LARGEST_16_BIT = 15
 """Largest mask whose 8-bit samples add up to 16 bits: 15 * 15 * 255 = 57375."""

@@ -11,7 +11,19 @@ from app.filters.borders import VALID, border_index, fetch_row
 from app.filters.correlation import Finish, settle, taps, weighted_sum
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch, level_launch
-from app.filters.spec import (CONSTANT, Choice, ChoiceParameter, CpuPass, FilterSpec, FilterTask, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE)
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    Choice,
+    ChoiceParameter,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+)
 
 MASKS = np.array(
     [
@@ -173,5 +185,7 @@ SPEC = FilterSpec(
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
     gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE),
-    gpu_gaps={CONSTANT.id: "The weights are part of the code: there is no mask to keep in constant memory."},
+    gpu_gaps={
+        CONSTANT.id: "The weights are part of the code: there is nothing to keep in constant memory."
+    },
 )

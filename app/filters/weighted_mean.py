@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from app.filters import cuda_correlation
 from app.filters.borders import fetch_row
 from app.filters.correlation import (
     Divisor,
@@ -21,8 +22,18 @@ from app.filters.correlation import (
 )
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch
-from app.filters import cuda_correlation
-from app.filters.spec import (CONSTANT, CpuPass, FilterSpec, FilterTask, GLOBAL, OddParameter, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE)
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    OddParameter,
+)
 
 
 @kernel

@@ -37,9 +37,13 @@ def test_every_level_has_its_own_kernel(spec: FilterSpec) -> None:
     """No two levels share a kernel, and each reads from where its name says."""
     text = re.sub(r"\s+", " ", (KERNELS / f"{spec.id}.cu").read_text(encoding="utf-8"))
     for _, launch in launches(spec):
-        level = next(lv for lv in spec.gpu_levels if launch.kernel.endswith(lv.id.replace("-", "_")))
+        level = next(
+            lv for lv in spec.gpu_levels if launch.kernel.endswith(lv.id.replace("-", "_"))
+        )
         assert launch.kernel == f"{spec.id}_{level.id.replace('-', '_')}"
-        match = re.search(rf"__global__ void {launch.kernel}\((.*?)\) \{{(.*?)\}}(?: extern|$)", text)
+        match = re.search(
+            rf"__global__ void {launch.kernel}\((.*?)\) \{{(.*?)\}}(?: extern|$)", text
+        )
         assert match, f"{launch.kernel} is not in {spec.id}.cu"
         signature, body = match.groups()
         assert ("cudaTextureObject_t" in signature) == (level.id == "texture") == launch.texture

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from app.backends.cuda.strips import cut
 from app.filters.spec import Border
 from tests.oracle import PAD_MODES
-
-import numpy as np
 
 
 @pytest.mark.parametrize("border", Border)
