@@ -11,7 +11,7 @@ from typing import Any
 
 from app import filters
 from app.engine.image import Image
-from app.engine.timing import Stage
+from app.engine.timing import Metric, Stage
 from app.errors import InvalidParameter
 from app.filters.spec import Border, FilterSpec
 
@@ -110,6 +110,8 @@ class Result:
         In the order in which they happened.
     notices : tuple of str
         What the user should know, for example why Auto did not use the GPU.
+    metrics : tuple of Metric
+        What else was measured; only a GPU has any.
     """
 
     request: Request
@@ -118,6 +120,7 @@ class Result:
     level: str
     stages: tuple[Stage, ...]
     notices: tuple[str, ...] = ()
+    metrics: tuple[Metric, ...] = ()
 
     @property
     def seconds(self) -> float:

@@ -49,7 +49,15 @@ def execute(
             f"There is not enough memory to filter {request.image.describe()}.",
             "Close other programs or use a smaller image.",
         ) from None
-    result = Result(request, image, backend.id, level.id, stopwatch.stages, notices)
+    result = Result(
+        request,
+        image,
+        backend.id,
+        level.id,
+        stopwatch.stages,
+        (*notices, *stopwatch.notices),
+        tuple(stopwatch.metrics),
+    )
     _logger.info(
         "Done in %.3f ms, %.1f megapixels/s", result.seconds * 1e3, result.megapixels_per_second
     )

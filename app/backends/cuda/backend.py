@@ -78,6 +78,9 @@ class CudaBackend:
         device = self._open()
         try:
             return device.call(self._run, device, request, level, stopwatch, token, progress)
+        except KeyboardInterrupt:
+            token.cancel()  # the device's thread goes on otherwise
+            raise
         except device.cuda.Error as error:
             # After an illegal access or a reset every call in the context fails: start anew.
             device.lost = True
@@ -101,10 +104,11 @@ class CudaBackend:
             progress("compile", 0.0)
             steps = self._steps(device, request, level)
         run = executor.Run(device, self._cache, stopwatch, token, progress, request.repeat)
-        output = executor.apply(steps, image.planes, run, self.memory_limit)
+        output = executor.apply(steps, image, run, self.memory_limit)
         with stopwatch.stage("convert"):
             request.filter.carry_alpha(image.planes, output, request.parameters, request.border)
             result = Image.from_array(output, image.title)
+        stopwatch.metrics += run.metrics
         self.last_launch = run.report
         return result
 

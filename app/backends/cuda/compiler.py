@@ -201,6 +201,7 @@ class CubinCache:
         self._compiler = compiler
         base = platformdirs.user_cache_path("kernelscope", appauthor=False)
         self._folder = folder or base / "cubins"
+        self._loaded: dict[tuple[Any, ...], Cubin] = {}
 
     @property
     def compiler(self) -> Compiler:
@@ -208,6 +209,14 @@ class CubinCache:
 
     def get(self, name: str, source: str, architecture: str, defines: Mapping[str, str]) -> Cubin:
         """Return the cubin of `source`, compiling it if it is not there yet."""
+        wanted = (name, source, architecture, *sorted(defines.items()))
+        if wanted not in self._loaded:
+            self._loaded[wanted] = self._load_or_compile(name, source, architecture, defines)
+        return self._loaded[wanted]
+
+    def _load_or_compile(
+        self, name: str, source: str, architecture: str, defines: Mapping[str, str]
+    ) -> Cubin:
         key = json.dumps(
             [source, architecture, sorted(defines.items()), self._compiler.version(), STANDARD]
         )

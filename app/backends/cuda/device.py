@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from app.backends.cuda.compiler import Cubin
 from app.backends.cuda.memory import Resident, Staging
+from app.backends.cuda.thread import OwnerThread
 from app.errors import DeviceUnavailable
 
 _logger = logging.getLogger(__name__)
@@ -25,7 +26,8 @@ class Device:
     """A GPU's primary context, pushed once on a thread of its own.
 
     All methods but `call` and `close` run on that thread. Everything that was made in the
-    context is freed before it is popped; otherwise the process aborts on exit.
+    context is freed before it is popped, and it is popped before the thread ends, also when
+    nobody closes the device; otherwise the process aborts on exit.
 
     Parameters
     ----------
@@ -36,70 +38,91 @@ class Device:
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
         self.lost = False
-        self._thread = ThreadPoolExecutor(1, f"kernelscope-gpu-{ordinal}")
+        self._thread = OwnerThread(f"kernelscope-gpu-{ordinal}")
         self._context: Any = None
         try:
             self.call(self._open)
         except BaseException:
-            self._thread.shutdown()
+            self.close()
             raise
+        atexit.register(self.close)
 
     def call(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
         """Run `function` on the device's thread and return what it returns."""
-        return self._thread.submit(function, *arguments).result()
+        return self._thread.call(function, *arguments)
 
     def close(self) -> None:
         """Free everything and end the thread."""
-        self.call(self._close)
-        self._thread.shutdown()
+        atexit.unregister(self.close)
+        try:
+            self.call(self._close)
+        finally:
+            self._thread.end()
 
     def _open(self) -> None:
         import pycuda.driver as cuda
 
+        self.cuda = cuda
+        self.resident = Resident()
+        self.staging: Any = None  # a Staging, once there is a context
+        self._modules: dict[bytes, Any] = {}
+        self._copy_rate: float | None = None
         try:
             cuda.init()
             self.handle = cuda.Device(self.ordinal)
-            self._context = self.handle.retain_primary_context()
-            self._context.push()
+            context = self.handle.retain_primary_context()
+            context.push()
+            self._context = context
+            self.stream = cuda.Stream(NON_BLOCKING)
+            self.staging = Staging(self.stream)
         except cuda.Error as error:
             raise DeviceUnavailable(
                 f"GPU {self.ordinal} could not be opened: {error}.",
                 "Check it with nvidia-smi; another program may hold it or its memory.",
             ) from error
-        self.cuda = cuda
         major, minor = self.handle.compute_capability()
         self.architecture = f"sm_{major}{minor}"
-        self.stream = cuda.Stream(NON_BLOCKING)
-        self.staging = Staging(self.stream)
-        self.resident = Resident()
-        self._modules: dict[int, Any] = {}
-        self._cubins: dict[int, Cubin] = {}
-        self._copy_rate: float | None = None
 
     def _close(self) -> None:
         if self._context is None:
             return
+        if self.staging is not None:
+            self.staging.close(free=not self.lost)
+        if not self.lost:
+            self.resident.clear()
+            self._drop()
+        self._context.pop()
+        self._context.detach()
+        self._context = None
+        if self.lost:
+            # PyCUDA frees nothing in a context that it knows to be gone, and says nothing.
+            self._drop()
+            _reset(self.ordinal)
+
+    def _drop(self) -> None:
+        self.resident.forget()
+        self.staging = self.stream = None
+        self._modules.clear()
+
+    def wait(self, event: Any) -> None:
+        """Wait for an event or a stream, and notice if the context is lost."""
         try:
-            if not self.lost:
-                self.stream.synchronize()
-                self.resident.clear()
-                self.staging.free()
-            self.resident.forget()
-            self._modules.clear()
-            del self.stream, self.staging
-        finally:
-            self._context.pop()
-            self._context.detach()
-            self._context = None
+            event.synchronize()
+        except self.cuda.Error:
+            self.lost = True
+            raise
+
+    def free(self, *things: Any) -> None:
+        """Free allocations and textures, unless they are lost with the context."""
+        if not self.lost:
+            for thing in things:
+                thing.free()
 
     def function(self, cubin: Cubin, name: str) -> tuple[Any, Any]:
         """Return (module, function) of a cubin, loaded once."""
-        key = id(cubin)
-        module = self._modules.get(key)
+        module = self._modules.get(cubin.code)
         if module is None:
-            module = self.cuda.module_from_buffer(cubin.code)
-            self._modules[key] = module
-            self._cubins[key] = cubin  # keeps the id from being given to another cubin
+            module = self._modules[cubin.code] = self.cuda.module_from_buffer(cubin.code)
         return module, module.get_function(name)
 
     def free_memory(self) -> int:
@@ -122,18 +145,23 @@ class Device:
                 if not self.resident.evict(keep):
                     raise
 
-    def copy_rate(self) -> float:
-        """Return the measured bytes per second, read + written, of a copy on the card."""
-        if self._copy_rate is None:
+    def copy_rate(self) -> float | None:
+        """Return the measured bytes per second, read + written, of a copy on the card.
+
+        None while there is too little free memory to measure it.
+        """
+        if self._copy_rate is None and self.free_memory() > 3 * COPY_PROBE_BYTES:
             self._copy_rate = self._measure_copy_rate()
         return self._copy_rate
 
     def _measure_copy_rate(self) -> float:
         cuda, size = self.cuda, COPY_PROBE_BYTES
+        source = cuda.mem_alloc(size)
         try:
-            source, target = self.allocate(size), self.allocate(size)
+            target = cuda.mem_alloc(size)
         except cuda.MemoryError:
-            return 0.0
+            source.free()
+            raise
         try:
             times = []
             for _ in range(7):
@@ -147,3 +175,10 @@ class Device:
         finally:
             source.free()
             target.free()
+
+
+def _reset(ordinal: int) -> None:
+    """Destroy a primary context that is lost, also if other libraries in this process use it."""
+    from cuda.bindings import driver
+
+    driver.cuDevicePrimaryCtxReset(driver.CUdevice(ordinal))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,8 @@ from app.backends.cuda.sources import read_source
 from app.backends.cuda.strips import Strip, cut
 from app.backends.cuda.texture import Texture
 from app.engine.control import CancelToken, Progress
-from app.engine.timing import Stopwatch
+from app.engine.image import Image
+from app.engine.timing import Metric, Stopwatch
 from app.errors import DeviceUnavailable, OutOfMemory
 from app.filters.launch import CudaTask, Launch
 from app.filters.spec import FilterSpec
@@ -26,6 +27,9 @@ _logger = logging.getLogger(__name__)
 
 LAUNCH_SECONDS = 0.05
 """No launch should take longer: the display's watchdog and Cancel wait for it."""
+
+HOLD_SECONDS = 40e-6
+"""How long the card is kept busy before a launch: longer than the host takes to queue it."""
 
 PILOT_OPERATIONS = 2e9
 """Work of a launch that takes well under `LAUNCH_SECONDS` on any supported card."""
@@ -78,7 +82,22 @@ class Run:
     progress: Progress
     repeat: int
     report: LaunchReport | None = None
+    kernel_seconds: float = 0.0
     kernel_bytes: float = 0.0
+    kernel_operations: float = 0.0
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """What the launches so far amount to."""
+        seconds = max(self.kernel_seconds, 1e-9)
+        metrics = [
+            Metric("effective rate", self.kernel_bytes / seconds, "B/s"),
+            Metric("arithmetic rate", self.kernel_operations / seconds, "op/s"),
+        ]
+        copy_rate = self.device.copy_rate()
+        if copy_rate is not None:
+            metrics.append(Metric("copy rate", copy_rate, "B/s"))
+        return metrics
 
 
 def prepare(spec: FilterSpec, task: CudaTask, device: Device, cache: CubinCache) -> Step:
@@ -98,8 +117,8 @@ def prepare(spec: FilterSpec, task: CudaTask, device: Device, cache: CubinCache)
     return Step(spec, task, spec.radius(task.parameters), launch, cubin)
 
 
-def apply(steps: Sequence[Step], pixels: NDArray[Any], run: Run, limit: int | None) -> NDArray[Any]:
-    """Apply `steps` to `pixels` (height, width, channels) and return the result.
+def apply(steps: Sequence[Step], image: Image, run: Run, limit: int | None) -> NDArray[Any]:
+    """Apply `steps` to `image` and return the result, shape (height, width, channels).
 
     The image is processed in one piece if it fits into device memory (at most `limit`
     bytes of it), else in strips; the result is the same.
@@ -111,24 +130,23 @@ def apply(steps: Sequence[Step], pixels: NDArray[Any], run: Run, limit: int | No
     """
     final = steps[-1].task
     output = np.empty(final.output_shape, final.dtype)
-    budget = min(run.device.free_memory() * 9 // 10, limit or 2**63)
-    rows = _rows_that_fit(steps, budget)
-    while True:
+    free = run.device.free_memory() + run.device.resident.size
+    rows = _rows_that_fit(steps, min(free * 9 // 10, limit or free))
+    while rows > 0:
         try:
             if rows >= output.shape[0]:
-                _one_piece(steps, pixels, output, run)
+                _one_piece(steps, image, output, run)
             else:
-                _in_strips(steps, pixels, output, run, rows)
+                _in_strips(steps, image.planes, output, run, rows)
             return output
         except run.device.cuda.MemoryError:
             run.device.resident.clear()
             rows = min(rows, output.shape[0]) // 2
             _logger.warning("out of device memory: trying again in strips of %d rows", rows)
-            if rows < 1:
-                raise OutOfMemory(
-                    "The GPU has too little free memory, even for a few rows of this image.",
-                    "Close other programs that use the GPU, or choose CPU.",
-                ) from None
+    raise OutOfMemory(
+        "The GPU has too little free memory, even for a few rows of this image.",
+        "Close other programs that use the GPU, or choose CPU.",
+    )
 
 
 def _rows_that_fit(steps: Sequence[Step], budget: int) -> int:
@@ -143,12 +161,12 @@ def _rows_that_fit(steps: Sequence[Step], budget: int) -> int:
     out_height = steps[-1].task.output_shape[0]
     if (out_height + halo) * row_bytes <= budget:
         return out_height
-    return max(1, budget // row_bytes - halo)
+    return max(0, budget // row_bytes - halo)
 
 
-def _one_piece(steps: Sequence[Step], pixels: NDArray[Any], output: NDArray[Any], run: Run) -> None:
+def _one_piece(steps: Sequence[Step], image: Image, output: NDArray[Any], run: Run) -> None:
     """Filter the whole image, which stays on the card afterwards."""
-    device = run.device
+    device, pixels = run.device, image.pixels
     source = device.resident.get(pixels)
     if source is None:
         source = device.allocate(pixels.nbytes)
@@ -156,7 +174,7 @@ def _one_piece(steps: Sequence[Step], pixels: NDArray[Any], output: NDArray[Any]
             with run.stopwatch.stage("upload"):
                 device.staging.upload(pixels, int(source))
         except BaseException:
-            source.free()
+            device.free(source)
             raise
         device.resident.put(pixels, source)
     target = device.allocate(output.nbytes, keep=pixels)
@@ -165,7 +183,7 @@ def _one_piece(steps: Sequence[Step], pixels: NDArray[Any], output: NDArray[Any]
         with run.stopwatch.stage("download"):
             device.staging.download(int(target), output)
     finally:
-        target.free()
+        device.free(target)
 
 
 def _in_strips(
@@ -177,7 +195,9 @@ def _in_strips(
     final = steps[-1]
     height = pixels.shape[0]
     strips = cut(height, output.shape[0], final.radius, final.task.border, rows)
-    _logger.info("filtering in %d strips of %d rows", len(strips), rows)
+    run.stopwatch.notices = [
+        f"The image is too large for the GPU's free memory: filtered in {len(strips)} strips."
+    ]
     row_bytes = pixels.nbytes // height
     device.resident.clear()
     source = device.allocate(max(strip.source_rows for strip in strips) * row_bytes)
@@ -195,8 +215,7 @@ def _in_strips(
             with run.stopwatch.stage("download"):
                 device.staging.download(int(target), output[strip.first : strip.last])
     finally:
-        target.free()
-        source.free()
+        device.free(source, target)
 
 
 def _without_hardware_border(step: Step, run: Run) -> Step:
@@ -231,8 +250,7 @@ def _steps(
             source = int(between)
         _launch(steps[-1], strip, source, target, run)
     finally:
-        for allocation in scratch:
-            allocation.free()
+        run.device.free(*scratch)
 
 
 def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run) -> None:
@@ -251,7 +269,8 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
         data = np.ascontiguousarray(values)
         if data.nbytes > size:
             raise ValueError(f"{name}: {data.nbytes} bytes for {size} bytes of constant memory")
-        cuda.memcpy_htod(int(address), data)
+        # On the stream, which does not wait for the synchronous copies.
+        cuda.memcpy_htod_async(int(address), data, stream)
     owned: list[Any] = []
     try:
         arguments: list[int] = []
@@ -268,7 +287,7 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
         for table in launch.tables:
             allocation = device.allocate(table.nbytes)
             owned.append(allocation)
-            cuda.memcpy_htod(int(allocation), np.ascontiguousarray(table))
+            cuda.memcpy_htod_async(int(allocation), np.ascontiguousarray(table), stream)
             arguments.append(int(allocation))
         function.prepare("P" * len(arguments) + "8i")
         if launch.shared_bytes > 48 * 1024:
@@ -278,9 +297,9 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
 
         def go(start: int, stop: int) -> float:
             """Launch over rows, wait, and return the seconds between the events."""
-            run.token.check()
             grid = _grid(launch, out_width, stop - start)
             begin, end = cuda.Event(), cuda.Event()
+            hold()
             begin.record(stream)
             function.prepared_async_call(
                 grid,
@@ -298,54 +317,68 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
                 shared_size=launch.shared_bytes,
             )
             end.record(stream)
-            end.synchronize()
+            device.wait(end)
             return float(end.time_since(begin)) * 1e-3
 
-        operations = (
-            (width + out_width) * max(channels, out_channels) * launch.operations_per_sample
-        )
-        seconds = statistics.median(
-            _in_time(go, first, last, operations, launch, run) for _ in range(run.repeat)
-        )
-        run.stopwatch.add("kernel", seconds)
-        run.kernel_bytes += (
-            launch.bytes_per_sample * (last - first) * out_width * max(channels, out_channels)
-        )
+        hold = _holder(run)
+        row_samples = out_width * max(channels, out_channels)
+        pacer = _Pacer(launch, row_samples * launch.operations_per_sample)
+        times = []
+        for _ in range(run.repeat):
+            seconds = 0.0
+            for start, stop in pacer.pieces(first, last):
+                run.token.check()
+                taken = go(start, stop)
+                pacer.learn(stop - start, taken)
+                seconds += taken
+                run.progress("kernel", (stop - first) / (last - first))
+            times.append(seconds)
+        seconds = statistics.median(times)
+        run.stopwatch.add("kernel", seconds, repeats=tuple(times) if run.repeat > 1 else ())
+        samples = (last - first) * row_samples
+        run.kernel_seconds += seconds
+        run.kernel_bytes += launch.bytes_per_sample * samples
+        run.kernel_operations += launch.operations_per_sample * samples
         run.report = _report(step, function, _grid(launch, out_width, last - first), device)
     finally:
-        stream.synchronize()
-        for thing in owned:
-            thing.free()
+        if not device.lost:
+            device.wait(stream)
+        device.free(*owned)
 
 
-def _in_time(
-    go: Callable[[int, int], float],
-    first: int,
-    last: int,
-    operations: float,
-    launch: Launch,
-    run: Run,
-) -> float:
-    """Call `go` over all rows, in pieces of about `LAUNCH_SECONDS`; return the sum.
+class _Pacer:
+    """Cuts a launch into pieces of about half of `LAUNCH_SECONDS`.
 
-    The first piece is small enough for any card unless all the work is; its time decides
-    about the others.
+    The first piece is small enough for any card; its time decides about the others.
     """
-    tile = launch.tile[1] if launch.tile else 1
-    rows = max(tile, int(PILOT_OPERATIONS / max(operations, 1)) // tile * tile)
-    if launch.tile is None:
-        rows = max(1, rows // 64)  # one block uses a fraction of the card
-    total, start = 0.0, first
-    while start < last:
-        stop = min(start + rows, last)
-        seconds = go(start, stop)
-        total += seconds
-        run.progress("kernel", (stop - first) / (last - first))
-        rows = max(
-            tile, int((stop - start) * LAUNCH_SECONDS / 2 / max(seconds, 1e-7)) // tile * tile
-        )
-        start = stop
-    return total
+
+    def __init__(self, launch: Launch, operations_per_row: float) -> None:
+        self._tile = launch.tile[1] if launch.tile else 1
+        rows = PILOT_OPERATIONS / max(operations_per_row, 1)
+        self._rows = rows if launch.tile else rows / 64  # one block uses a fraction of the card
+
+    def pieces(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Yield (start, stop) of the output rows of each launch."""
+        while first < last:
+            whole_tiles = int(self._rows) // self._tile * self._tile
+            stop = min(first + max(whole_tiles, self._tile), last)
+            yield first, stop
+            first = stop
+
+    def learn(self, rows: int, seconds: float) -> None:
+        """Note how long a launch over so many rows took."""
+        self._rows = rows * LAUNCH_SECONDS / 2 / max(seconds, 1e-6)
+
+
+def _holder(run: Run) -> Callable[[], None]:
+    """Return what keeps the card busy for `HOLD_SECONDS`."""
+    device = run.device
+    cubin = run.cache.get("hold", read_source("hold"), device.architecture, {})
+    _, function = device.function(cubin, "hold")
+    function.prepare("q")
+    kilohertz = device.handle.get_attribute(device.cuda.device_attribute.CLOCK_RATE)
+    cycles = int(HOLD_SECONDS * kilohertz * 1e3)
+    return lambda: function.prepared_async_call((1, 1), (1, 1, 1), device.stream, cycles)
 
 
 def _grid(launch: Launch, width: int, rows: int) -> tuple[int, int]:
