@@ -1,10 +1,10 @@
 """Times filters by level, beside OpenCV where it is installed.
 
-Rules: data are seeded noise; compiling, warming up and the first run at full size are not
-counted; a time is the median of the repeats of the *compute* stage, which on the CPU is
-everything but allocating the output and wrapping it. OpenCV gets the same pixels, uses all
-its threads, and runs in turn with ours; its result is compared with ours first. Where a
-level would take too long, a smaller square of the same picture is used, and the row says so.
+Rules: data are seeded noise; compiling and the runs that warm up are not counted; a time is
+the median of the repeats of the *compute* stage, which on the CPU is everything but allocating
+the output and wrapping it. OpenCV gets the same pixels, uses all its threads, and runs in turn
+with ours; its result is compared with ours first. Where a level would take too long, a smaller
+picture is used, and the row says so.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from app.errors import AppError
 from app.filters.spec import FilterSpec, Level, MaskParameter, OddParameter, Pixels
 
 _SEED = 20130521
-_PROBE = 128
-"""Side of the square that estimates how long a level takes, in pixels."""
+_SMALLEST = 128
+"""Side of the smallest square that a slow level falls back to, in pixels."""
 
 _LONGEST = 1.0
 """Seconds that one run may take before a smaller square is used."""
@@ -209,14 +209,11 @@ def _measure_row(
     def run(what: Request) -> Result:
         return execute(what, backends, token)
 
-    probe = request(_PROBE)
-    run(probe)  # compiles
-    seconds_per_pixel = _computing(run(probe)) / _PROBE**2
-    side = size
-    while side > _PROBE and seconds_per_pixel * side**2 > _LONGEST:
-        side //= 2
-    what = request(side)
-    result = run(what)
+    for side in _sides(size):
+        what = request(side)
+        result = run(what)
+        if 4 * _computing(result) > _LONGEST:
+            break
     pixels = what.image.pixels
     difference = ""
     if matter.peer is not None:
@@ -249,6 +246,12 @@ def _measure_row(
     )
 
 
+def _sides(size: int) -> list[int]:
+    """Return the sides to try, from a small part of `size` up to all of it."""
+    halvings = max(0, (size // _SMALLEST).bit_length() - 1)
+    return [size >> k for k in range(halvings, -1, -1)]
+
+
 def _computing(result: Result) -> float:
     """Return the seconds that a run spent computing."""
     return sum(stage.seconds for stage in result.stages if stage.name == "compute")
@@ -260,7 +263,7 @@ def _difference(ours: Pixels, theirs: Pixels) -> str:
     if not distance.any():
         return ""
     share = np.count_nonzero(distance) / distance.size
-    return f"{share:.2g} of the samples differ, by up to {distance.max()}"
+    return f"{share:.2%} differ from OpenCV, by up to {distance.max()}"
 
 
 LEGEND = (
@@ -294,7 +297,7 @@ def format_row(row: Row) -> str:
     """Return the line of the table that shows `row`."""
     remarks = [row.difference] if row.difference else []
     if row.width < row.asked:
-        remarks.append(f"{row.asked} takes too long")
+        remarks.append(f"{row.asked} would be slow")
     return _line(
         (
             row.label,

@@ -78,7 +78,7 @@ def test_a_different_result_is_told(
     wrong = Subject(peer=lambda pixels, _: np.full_like(pixels, 255))
     monkeypatch.setitem(bench_subjects._SUBJECTS, "mean", wrong)
     (row,) = measure(replace(SETTINGS, masks=(3,), levels=("parallel",)), backends)
-    assert "differ, by up to" in row.difference
+    assert "differ from OpenCV, by up to" in row.difference
     assert row.difference in bench.format_row(row)
 
 
@@ -98,7 +98,15 @@ def test_a_slow_level_gets_a_smaller_picture(
     monkeypatch.setattr(bench, "_LONGEST", 1e-9)
     (row,) = measure(replace(SETTINGS, sizes=(512,), masks=(3,), levels=("serial",)), backends)
     assert (row.width, row.asked) == (128, 512)
-    assert "512 takes too long" in bench.format_row(row)
+    assert "512 would be slow" in bench.format_row(row)
+
+
+@pytest.mark.parametrize(
+    ("size", "sides"),
+    [(4096, [128, 256, 512, 1024, 2048, 4096]), (600, [150, 300, 600]), (130, [130]), (7, [7])],
+)
+def test_sides_to_try(size: int, sides: list[int]) -> None:
+    assert bench._sides(size) == sides
 
 
 def test_statistics() -> None:
