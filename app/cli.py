@@ -28,6 +28,7 @@ from app.engine.control import CancelToken
 from app.errors import AppError, Cancelled, ImageReadError, LossyFormat
 from app.filters.spec import (
     CPU_LEVELS,
+    GPU_LEVELS,
     Border,
     ChoiceParameter,
     FilterSpec,
@@ -404,22 +405,28 @@ def _info(arguments: list[str]) -> int:
 
 
 def _bench(arguments: list[str]) -> int:
-    """Time the filters, beside OpenCV where it is installed."""
+    """Time the filters on the CPU or, with --gpu, on the GPU."""
+    cpu_levels = [level.id for level in CPU_LEVELS]
+    gpu_levels = [level.id for level in GPU_LEVELS]
     parser = argparse.ArgumentParser(
         prog=f"{_PROGRAM} bench",
-        description="Times the filters on the CPU, beside OpenCV where it is installed.",
+        description="Times the filters on the CPU, beside OpenCV where it is installed; with "
+        "--gpu, every level of the GPU beside the CPU.",
         epilog=_STATUS,
         allow_abbrev=False,
     )
     parser.add_argument("--quick", action="store_true", help="3 runs of each instead of 9")
+    parser.add_argument("--gpu", action="store_true", help="time the levels of the GPU")
+    parser.add_argument(
+        "--peers", action="store_true", help="with --gpu: time NPP and CuPy on the same pictures"
+    )
     parser.add_argument("--filters", metavar="FILTER", nargs="+", default=[], help="default: all")
     parser.add_argument(
         "--sizes",
         metavar="N",
         nargs="+",
         type=_positive,
-        default=[4096],
-        help="sides of the pictures, in pixels (default: 4096)",
+        help="sides of the pictures, in pixels (default: 4096; with --gpu 128 to 4096, 16384)",
     )
     parser.add_argument(
         "--masks",
@@ -432,39 +439,58 @@ def _bench(arguments: list[str]) -> int:
     parser.add_argument(
         "--levels",
         nargs="+",
-        choices=[level.id for level in CPU_LEVELS],
-        default=[level.id for level in CPU_LEVELS],
-        help="default: all",
+        choices=[*cpu_levels, *gpu_levels],
+        help="default: all of the device",
     )
     parser.add_argument("--repeat", metavar="N", type=_positive, help="runs of each")
     parser.add_argument("--out", metavar="FILE", type=Path, help="write every time as JSON")
     options = parser.parse_args(arguments)
-    from app import bench, machine
+    levels = gpu_levels if options.gpu else cpu_levels
+    if set(options.levels or ()) - set(levels):
+        parser.error(f"argument --levels: choose from {', '.join(levels)}")
+    if options.peers and not options.gpu:
+        parser.error("argument --peers: only with --gpu")
+    from app import bench, bench_gpu, machine
 
-    settings = bench.Settings(
-        filters=tuple(options.filters),
-        sizes=tuple(options.sizes),
-        masks=tuple(options.masks),
-        levels=tuple(options.levels),
-        repeat=options.repeat or (3 if options.quick else 9),
-    )
-    facts = machine.facts()
+    common: dict[str, Any] = {
+        "filters": tuple(options.filters),
+        "masks": tuple(options.masks),
+        "levels": tuple(options.levels or levels),
+        "repeat": options.repeat or (3 if options.quick else 9),
+    }
+    if options.gpu:
+        return _print_bench(
+            bench_gpu,
+            bench_gpu.Settings(
+                **common, sizes=tuple(options.sizes or bench_gpu.SIZES), peers=options.peers
+            ),
+            machine.facts() | machine.gpu_facts(),
+            options.out,
+        )
+    settings = bench.Settings(**common, sizes=tuple(options.sizes or (4096,)))
+    return _print_bench(bench, settings, machine.facts(), options.out)
+
+
+def _print_bench(module: Any, settings: Any, facts: Mapping[str, str], out: Path | None) -> int:
+    """Measure with one of the bench modules; print its table and write its report."""
+    from app import bench
+
     for name, value in facts.items():
         print(f"{name}: {value}")
-    print(f"\n{bench.LEGEND}\n\n{bench.table_head()}", flush=True)
-    rows: list[bench.Row] = []
+    print(f"\n{module.LEGEND}\n\n{module.TABLE.head()}", flush=True)
+    rows: list[Any] = []
 
     def save() -> None:
-        if options.out:
-            bench.save(options.out, settings, facts, rows)
+        if out:
+            bench.save(out, settings, facts, rows)
 
     save()  # Better now than after an hour if the file cannot be written.
     status = _StatusLine()
     with _open_backends() as backends, _interruptible() as token:
-        for row in bench.measure(settings, backends, token, status.show):
+        for row in module.measure(settings, backends, token, status.show):
             status.clear()
             rows.append(row)
-            print(bench.format_row(row), flush=True)
+            print(module.format_row(row), flush=True)
             save()
     return 0
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
 from app.backends.cuda import CudaBackend
-from app.backends.cuda.compiler import Nvrtc
+from app.backends.cuda.compiler import CubinCache, Nvrtc
+from app.backends.cuda.sources import read_source
+from tests.backends.specialisations import defines, gpu_filters
 
 ROOT = Path(__file__).parents[2]
 SCRIPT_SECONDS = 60
@@ -28,6 +32,27 @@ def shared_gpu() -> Iterator[CudaBackend]:
     backend = CudaBackend(compiler=Nvrtc())
     yield backend
     backend.close()
+
+
+@pytest.fixture(scope="session")
+def compiled(shared_gpu: CudaBackend, request: pytest.FixtureRequest) -> None:
+    """Put the cubins of all tests that were chosen into the cache, on all cores."""
+    card = shared_gpu._open()
+    chosen = (getattr(item, "callspec", None) for item in request.session.items)
+    wanted = {call.params.get("filter_id") for call in chosen if call is not None}
+    jobs = [
+        (spec.id, card.architecture, macros)
+        for spec in gpu_filters()
+        if spec.id in wanted
+        for macros in defines(spec)
+    ]
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        for _ in pool.map(_compile, *zip(*jobs, strict=True), chunksize=4):
+            pass
+
+
+def _compile(filter_id: str, architecture: str, macros: dict[str, str]) -> None:
+    CubinCache(Nvrtc()).get(filter_id, read_source(filter_id), architecture, macros)
 
 
 @pytest.fixture
