@@ -6,18 +6,20 @@ import os
 import platform
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from app import filters
-from app.engine.backend import Availability
+from app.engine.backend import Availability, Fact, FactGroup
 from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
 from app.engine.request import Request
 from app.engine.timing import Stopwatch
 from app.filters.spec import SERIAL, Border, CpuPass, FilterSpec, FilterTask, Level
+from app.machine import cpu_name
 
 _FIRST_BAND = 16
 """Rows of the first band of each thread; later bands are sized from its speed."""
@@ -46,6 +48,20 @@ class CpuBackend:
     def availability(self) -> Availability:
         cores = f"{self._threads} core" + "s" * (self._threads > 1)
         return Availability(True, f"{platform.processor() or platform.machine()}, {cores}")
+
+    def facts(self) -> Iterator[FactGroup]:
+        yield FactGroup(
+            "Processor",
+            (
+                Fact("Name", cpu_name()),
+                Fact("Architecture", platform.machine()),
+                Fact("Cores that this process may use", str(core_count())),
+                Fact("Threads at level parallel", str(self._threads)),
+            ),
+        )
+
+    def load(self) -> tuple[Fact, ...]:
+        return ()
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
         return spec.cpu_levels

@@ -11,6 +11,7 @@ from typing import Any
 
 from app import filters
 from app.engine.image import Image
+from app.engine.launch import LaunchReport
 from app.engine.timing import Metric, Stage
 from app.errors import InvalidParameter
 from app.filters.spec import Border, FilterSpec
@@ -41,6 +42,8 @@ class Request:
         Convert to greyscale first (ITU-R 601).
     repeat : int
         How often a GPU repeats its kernels; the median time is reported.
+    memory_limit : int, optional
+        Most bytes of GPU memory to use for images; larger ones are filtered in strips.
     id : int
         Increases with each request; later ones win.
     """
@@ -53,6 +56,7 @@ class Request:
     level: str | None = None
     grey: bool = False
     repeat: int = 1
+    memory_limit: int | None = None
     id: int = field(default_factory=lambda: next(_ids))
 
     @classmethod
@@ -67,6 +71,7 @@ class Request:
         level: str | None = None,
         grey: bool = False,
         repeat: int = 1,
+        memory_limit: int | None = None,
     ) -> Request:
         """Return a checked request.
 
@@ -90,7 +95,17 @@ class Request:
                 f"{image.width}×{image.height} pixels, so “valid” would leave nothing.",
                 "Choose a smaller mask or another border.",
             )
-        return cls(image, spec, MappingProxyType(values), border, device, level, grey, repeat)
+        return cls(
+            image,
+            spec,
+            MappingProxyType(values),
+            border,
+            device,
+            level,
+            grey,
+            repeat,
+            memory_limit,
+        )
 
     def describe(self) -> str:
         """Return the settings in words, without device and level."""
@@ -112,6 +127,8 @@ class Result:
         What the user should know, for example why Auto did not use the GPU.
     metrics : tuple of Metric
         What else was measured; only a GPU has any.
+    launch : LaunchReport, optional
+        The kernel that did the work; only a GPU has one.
     """
 
     request: Request
@@ -121,6 +138,7 @@ class Result:
     stages: tuple[Stage, ...]
     notices: tuple[str, ...] = ()
     metrics: tuple[Metric, ...] = ()
+    launch: LaunchReport | None = None
 
     @property
     def seconds(self) -> float:

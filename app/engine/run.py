@@ -57,6 +57,7 @@ def execute(
         stopwatch.stages,
         (*notices, *stopwatch.notices),
         tuple(stopwatch.metrics),
+        stopwatch.launch,
     )
     _logger.info(
         "Done in %.3f ms, %.1f megapixels/s", result.seconds * 1e3, result.megapixels_per_second

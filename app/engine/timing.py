@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from app.engine.launch import LaunchReport
+
 _logger = logging.getLogger(__name__)
 
 
@@ -62,12 +64,15 @@ class Stopwatch:
     metrics : list of Metric
     notices : list of str
         What the user should know about how the run went.
+    launch : LaunchReport, optional
+        The kernel that did the work, on a GPU.
     """
 
     def __init__(self) -> None:
         self._stages: list[Stage] = []
         self.metrics: list[Metric] = []
         self.notices: list[str] = []
+        self.launch: LaunchReport | None = None
 
     @contextmanager
     def stage(self, name: str, *, counted: bool = True) -> Iterator[None]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import functools
 import logging
+import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from app import filters
-from app.backends.cuda import executor
+from app.backends.cuda import executor, info
 from app.backends.cuda.compiler import Compiler, CubinCache, choose_compiler
 from app.backends.cuda.probe import probe
-from app.engine.backend import Availability
+from app.engine.backend import Availability, Fact, FactGroup
 from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
+from app.engine.launch import LaunchReport
 from app.engine.request import Request
 from app.engine.timing import Stopwatch
 from app.errors import DeviceUnavailable
@@ -50,8 +53,9 @@ class CudaBackend:
         self._compiler = compiler
         self.ordinal = ordinal
         self.memory_limit = memory_limit
-        self.last_launch: executor.LaunchReport | None = None
+        self.last_launch: LaunchReport | None = None
         self._device: Device | None = None
+        self._opening = threading.RLock()
 
     @functools.cached_property
     def _availability(self) -> Availability:
@@ -59,6 +63,25 @@ class CudaBackend:
 
     def availability(self) -> Availability:
         return self._availability
+
+    def facts(self) -> Iterator[FactGroup]:
+        if not self.availability().available:
+            return
+        import pycuda.driver as cuda
+
+        yield from info.device_groups(cuda, self.ordinal)
+        yield info.software_group(cuda, self._cache.compiler)
+        with self._opening:  # it must not be closed meanwhile
+            device = self._open()
+            rate = device.call(device.copy_rate)
+        yield info.measured_group(rate, info.theoretical_bandwidth(cuda, self.ordinal))
+
+    def load(self) -> tuple[Fact, ...]:
+        if not self.availability().available:
+            return ()
+        import pycuda.driver as cuda
+
+        return info.load(cuda.Device(self.ordinal).pci_bus_id())
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
         return spec.gpu_levels
@@ -104,12 +127,12 @@ class CudaBackend:
             progress("compile", 0.0)
             steps = self._steps(device, request, level)
         run = executor.Run(device, self._cache, stopwatch, token, progress, request.repeat)
-        output = executor.apply(steps, image, run, self.memory_limit)
+        output = executor.apply(steps, image, run, request.memory_limit or self.memory_limit)
         with stopwatch.stage("convert"):
             request.filter.carry_alpha(image.planes, output, request.parameters, request.border)
             result = Image.from_array(output, image.title)
         stopwatch.metrics += run.metrics
-        self.last_launch = run.report
+        stopwatch.launch = self.last_launch = run.report
         return result
 
     def _steps(self, device: Device, request: Request, level: Level) -> list[executor.Step]:
@@ -129,14 +152,16 @@ class CudaBackend:
         return steps
 
     def _open(self) -> Device:
-        if self._device is None:
-            from app.backends.cuda.device import Device
+        with self._opening:
+            if self._device is None:
+                from app.backends.cuda.device import Device
 
-            self._device = Device(self.ordinal)
-            _logger.info("opened GPU %d, %s", self.ordinal, self._device.handle.name())
-        return self._device
+                self._device = Device(self.ordinal)
+                _logger.info("opened GPU %d, %s", self.ordinal, self._device.handle.name())
+            return self._device
 
     def close(self) -> None:
-        device, self._device = self._device, None
-        if device is not None:
-            device.close()
+        with self._opening:
+            device, self._device = self._device, None
+            if device is not None:
+                device.close()

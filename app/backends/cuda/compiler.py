@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import platformdirs
 
+from app.engine.launch import Resources
 from app.errors import AppError
 
 _logger = logging.getLogger(__name__)
@@ -259,29 +260,6 @@ def _store(path: Path, cubin: Cubin) -> None:
             raise
     except OSError as error:
         _logger.warning("compiled kernels cannot be kept in %s: %s", path.parent, error)
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What ptxas reports of one kernel.
-
-    Attributes
-    ----------
-    registers : int
-        For each thread.
-    spill_bytes : int
-        Stores and loads of registers that did not fit, for each thread.
-    stack_bytes : int
-        Local memory of each thread.
-    shared_bytes, constant_bytes : int
-        Static shared memory of a block, constant bank of the module.
-    """
-
-    registers: int
-    spill_bytes: int
-    stack_bytes: int
-    shared_bytes: int
-    constant_bytes: int
 
 
 def resources(log: str, kernel: str) -> Resources | None:

@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.backends.cuda.compiler import Cubin, CubinCache, Resources, resources
+from app.backends.cuda.compiler import Cubin, CubinCache, resources
 from app.backends.cuda.device import Device
 from app.backends.cuda.sources import read_source
 from app.backends.cuda.strips import Strip, cut
 from app.backends.cuda.texture import Texture
 from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
+from app.engine.launch import LaunchReport
 from app.engine.timing import Metric, Stopwatch
 from app.errors import DeviceUnavailable, OutOfMemory
-from app.filters.launch import CudaTask, Launch
+from app.filters.launch import HARDWARE_BORDERS, CudaTask, Launch
 from app.filters.spec import FilterSpec
 
 _logger = logging.getLogger(__name__)
@@ -33,31 +34,6 @@ HOLD_SECONDS = 40e-6
 
 PILOT_OPERATIONS = 2e9
 """Work of a launch that takes well under `LAUNCH_SECONDS` on any supported card."""
-
-
-@dataclass(frozen=True)
-class LaunchReport:
-    """How the last launch of a run looked, for the kernel viewer.
-
-    Attributes
-    ----------
-    filter_id, kernel : str
-    grid, block : tuple of int
-    shared_bytes : int
-        Dynamic shared memory of a block.
-    resources : Resources or None
-        What ptxas said of the kernel.
-    occupancy : float
-        Theoretical: resident warps / most warps of a multiprocessor.
-    """
-
-    filter_id: str
-    kernel: str
-    grid: tuple[int, int]
-    block: tuple[int, int]
-    shared_bytes: int
-    resources: Resources | None
-    occupancy: float
 
 
 @dataclass(frozen=True)
@@ -191,7 +167,6 @@ def _in_strips(
 ) -> None:
     """Filter strip by strip; only the last step has a halo (greyscale comes first)."""
     device = run.device
-    steps = [_without_hardware_border(step, run) for step in steps]
     final = steps[-1]
     height = pixels.shape[0]
     strips = cut(height, output.shape[0], final.radius, final.task.border, rows)
@@ -216,16 +191,6 @@ def _in_strips(
                 device.staging.download(int(target), output[strip.first : strip.last])
     finally:
         device.free(source, target)
-
-
-def _without_hardware_border(step: Step, run: Run) -> Step:
-    """Return `step` with borders in code: the texture unit would see a strip's edges."""
-    if step.launch.defines.get("HARDWARE_BORDER", "0") == "0":
-        return step
-    launch = replace(step.launch, defines={**step.launch.defines, "HARDWARE_BORDER": "0"})
-    source = read_source(step.spec.id)
-    cubin = run.cache.get(step.spec.id, source, run.device.architecture, launch.defines)
-    return replace(step, launch=launch, cubin=cubin)
 
 
 def _steps(
@@ -271,11 +236,14 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
             raise ValueError(f"{name}: {data.nbytes} bytes for {size} bytes of constant memory")
         # On the stream, which does not wait for the synchronous copies.
         cuda.memcpy_htod_async(int(address), data, stream)
+    # A strip's edges are not the image's, and neighbours of one channel lie further apart.
+    in_hardware = (
+        launch.texture and strip is None and channels == 1 and task.border in HARDWARE_BORDERS
+    )
     owned: list[Any] = []
     try:
         arguments: list[int] = []
         if launch.texture:
-            in_hardware = launch.defines["HARDWARE_BORDER"] == "1"
             border = task.border if in_hardware else None
             texture = Texture(width * channels, source_rows, task.dtype, border)
             owned.append(texture)
@@ -289,7 +257,7 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
             owned.append(allocation)
             cuda.memcpy_htod_async(int(allocation), np.ascontiguousarray(table), stream)
             arguments.append(int(allocation))
-        function.prepare("P" * len(arguments) + "8i")
+        function.prepare("P" * len(arguments) + "9i")
         if launch.shared_bytes > 48 * 1024:
             function.set_attribute(
                 cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.shared_bytes
@@ -314,6 +282,7 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
                 stop,
                 source_row,
                 first,
+                int(in_hardware),
                 shared_size=launch.shared_bytes,
             )
             end.record(stream)
