@@ -274,6 +274,7 @@ def _npp(part: str) -> Any:
 @functools.cache
 def _context() -> _Context:
     attributes = _cupy().cuda.Device().attributes
+    capability = _cupy().cuda.Device().compute_capability
     return _Context(
         stream=_stream().ptr,
         device=_cupy().cuda.Device().id,
@@ -281,8 +282,8 @@ def _context() -> _Context:
         threads_per_multiprocessor=attributes["MaxThreadsPerMultiProcessor"],
         threads_per_block=attributes["MaxThreadsPerBlock"],
         shared_bytes_per_block=attributes["MaxSharedMemoryPerBlock"],
-        major=attributes["ComputeCapabilityMajor"],
-        minor=attributes["ComputeCapabilityMinor"],
+        major=int(capability[:-1]),
+        minor=int(capability[-1]),
         stream_flags=1,  # non-blocking
     )
 

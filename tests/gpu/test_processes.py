@@ -81,31 +81,53 @@ def test_ctrl_c_while_running(script: RunScript) -> None:
     assert ended - pressed < 2
 
 
-def test_a_lost_context_is_replaced(script: RunScript) -> None:
-    """A kernel that writes where it must not takes the context with it."""
+def test_a_lost_context_is_told_and_not_fatal(script: RunScript) -> None:
+    """A kernel that writes where it must not takes CUDA with it, but not the program."""
     done = script(
         """
+        from app.backends.cpu import CpuBackend
+
         launch = executor._launch
         good = run().image.pixels
         executor._launch = lambda step, strip, source, target, work: launch(
             step, strip, source, 0x10, work
         )
+        for _ in range(3):
+            try:
+                run()
+            except AppError as error:
+                print(error)
+            executor._launch = launch
+        cpu = CpuBackend()
+        request = Request.create(image, "mean", device=Device.CPU)
+        assert (execute(request, {"cpu": cpu}).image.pixels == good).all()
+        cpu.close()
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second, third = done.stdout.splitlines()
+    assert "illegal" in first
+    assert second == third
+    assert "stopped with an error earlier" in second
+    assert all("Restart Kernelscope" in line for line in (first, second))
+
+
+def test_another_error_leaves_the_gpu_usable(script: RunScript) -> None:
+    done = script(
+        """
+        good = run().image.pixels
+        block = executor._block
+        executor._block = lambda *rest: (4096, 1)
         try:
             run()
         except AppError as error:
             print(error)
-        executor._launch = launch
-        for _ in range(2):
-            assert (run().image.pixels == good).all()
-        print("fine")
+        executor._block = block
+        assert (run().image.pixels == good).all()
         """
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    first, last = done.stdout.splitlines()
-    assert "illegal" in first
-    assert "next run starts afresh" in first
-    assert last == "fine"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("The GPU cannot do this")
 
 
 def test_the_second_process_compiles_nothing(

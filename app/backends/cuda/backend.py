@@ -6,7 +6,7 @@ import functools
 import logging
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app import filters
 from app.backends.cuda import executor, info
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from app.backends.cuda.device import Device
 
 _logger = logging.getLogger(__name__)
+
+_RESTART = "Restart Kernelscope to use the GPU again; until then choose CPU."
+"""After an illegal access CUDA refuses every new context for the rest of the process."""
 
 
 class CudaBackend:
@@ -55,6 +58,7 @@ class CudaBackend:
         self.memory_limit = memory_limit
         self.last_launch: LaunchReport | None = None
         self._device: Device | None = None
+        self._lost = False
         self._opening = threading.RLock()
 
     @functools.cached_property
@@ -105,15 +109,22 @@ class CudaBackend:
             token.cancel()  # the device's thread goes on otherwise
             raise
         except device.cuda.Error as error:
-            # After an illegal access or a reset every call in the context fails: start anew.
-            device.lost = True
+            if not device.lost:
+                raise DeviceUnavailable(
+                    f"The GPU cannot do this: {error}.", "Choose another level, or CPU."
+                ) from error
+            self._lost = True
             self.close()
-            raise DeviceUnavailable(
-                f"The GPU stopped with an error: {error}.",
-                "The next run starts afresh. If this comes again, restart Kernelscope.",
-            ) from error
+            raise DeviceUnavailable(f"The GPU stopped with an error: {error}.", _RESTART) from error
 
-    def _run(
+    def _run(self, device: Device, *arguments: Any) -> Image:
+        try:
+            return self._filter(device, *arguments)
+        except device.cuda.Error:
+            device.look_for_loss()
+            raise
+
+    def _filter(
         self,
         device: Device,
         request: Request,
@@ -152,6 +163,8 @@ class CudaBackend:
         return steps
 
     def _open(self) -> Device:
+        if self._lost:
+            raise DeviceUnavailable("The GPU stopped with an error earlier.", _RESTART)
         with self._opening:
             if self._device is None:
                 from app.backends.cuda.device import Device

@@ -97,7 +97,6 @@ class Device:
         if self.lost:
             # PyCUDA frees nothing in a context that it knows to be gone, and says nothing.
             self._drop()
-            _reset(self.ordinal)
 
     def _drop(self) -> None:
         self.resident.forget()
@@ -109,8 +108,15 @@ class Device:
         try:
             event.synchronize()
         except self.cuda.Error:
-            self.lost = True
+            self.look_for_loss()
             raise
+
+    def look_for_loss(self) -> None:
+        """Find out, after an error, whether the context is still good for anything."""
+        try:
+            self.cuda.Context.synchronize()
+        except self.cuda.Error:
+            self.lost = True
 
     def free(self, *things: Any) -> None:
         """Free allocations and textures, unless they are lost with the context."""
@@ -175,10 +181,3 @@ class Device:
         finally:
             source.free()
             target.free()
-
-
-def _reset(ordinal: int) -> None:
-    """Destroy a primary context that is lost, also if other libraries in this process use it."""
-    from cuda.bindings import driver
-
-    driver.cuDevicePrimaryCtxReset(driver.CUdevice(ordinal))

@@ -271,7 +271,7 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
             begin.record(stream)
             function.prepared_async_call(
                 grid,
-                (*launch.block, 1),
+                (*block, 1),
                 stream,
                 *arguments,
                 width,
@@ -289,6 +289,7 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
             device.wait(end)
             return float(end.time_since(begin)) * 1e-3
 
+        block = _block(launch, function, device)
         hold = _holder(run)
         row_samples = out_width * max(channels, out_channels)
         pacer = _Pacer(launch, row_samples * launch.operations_per_sample)
@@ -350,6 +351,15 @@ def _holder(run: Run) -> Callable[[], None]:
     return lambda: function.prepared_async_call((1, 1), (1, 1, 1), device.stream, cycles)
 
 
+def _block(launch: Launch, function: Any, device: Device) -> tuple[int, int]:
+    """Return the threads of a block; fewer than planned if a striding one lacks registers."""
+    if launch.tile is not None:
+        return launch.block
+    columns, rows = launch.block
+    most = function.get_attribute(device.cuda.function_attribute.MAX_THREADS_PER_BLOCK)
+    return columns, min(rows, most // columns)
+
+
 def _grid(launch: Launch, width: int, rows: int) -> tuple[int, int]:
     if launch.tile is None:
         return 1, 1
@@ -358,7 +368,8 @@ def _grid(launch: Launch, width: int, rows: int) -> tuple[int, int]:
 
 def _report(step: Step, function: Any, grid: tuple[int, int], device: Device) -> LaunchReport:
     launch, attribute = step.launch, device.cuda.device_attribute
-    threads = launch.block[0] * launch.block[1]
+    block = _block(launch, function, device)
+    threads = block[0] * block[1]
     shared = launch.shared_bytes + function.shared_size_bytes
     per_multiprocessor = device.handle.get_attribute(attribute.MAX_THREADS_PER_MULTIPROCESSOR)
     warp = device.handle.get_attribute(attribute.WARP_SIZE)
@@ -375,7 +386,7 @@ def _report(step: Step, function: Any, grid: tuple[int, int], device: Device) ->
         step.spec.id,
         launch.kernel,
         grid,
-        launch.block,
+        block,
         launch.shared_bytes,
         resources(step.cubin.log, launch.kernel),
         blocks * threads / per_multiprocessor,
