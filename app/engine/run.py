@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from app.engine.backend import Backend
 from app.engine.control import CancelToken, Progress, no_progress
+from app.engine.costs import Costs
 from app.engine.request import Device, Request, Result
 from app.engine.timing import Stopwatch
 from app.errors import DeviceUnavailable, InvalidParameter, OutOfMemory
@@ -14,12 +15,19 @@ from app.filters.spec import Level
 
 _logger = logging.getLogger(__name__)
 
+GPU_PIXELS = 512 * 512
+"""From here on Auto expects the GPU to be faster, until it has measured both."""
+
+TRIAL_PIXELS = 1024 * 1024
+"""Up to here Auto tries both devices, one in each run, to learn what they cost."""
+
 
 def execute(
     request: Request,
     backends: Mapping[str, Backend],
     token: CancelToken | None = None,
     progress: Progress = no_progress,
+    costs: Costs | None = None,
 ) -> Result:
     """Compute `request` on the device it asks for.
 
@@ -27,6 +35,8 @@ def execute(
     ----------
     backends : mapping
         Backends by id; ``cpu`` is always there.
+    costs : Costs, optional
+        What Auto knows of earlier runs, and learns from this one.
 
     Raises
     ------
@@ -36,7 +46,27 @@ def execute(
         If `token` was set meanwhile.
     """
     token = token or CancelToken()
-    backend, notices = _choose(request, backends)
+    costs = costs or Costs()
+    backend, notices = _choose(request, backends, costs)
+    try:
+        result = _run(request, backend, notices, token, progress)
+    except (DeviceUnavailable, OutOfMemory) as error:
+        cpu = backends[Device.CPU.value]
+        if request.device is not Device.AUTO or request.level is not None or backend is cpu:
+            raise
+        notice = f"Auto turned to the CPU, because the {backend.name} failed: {error.message}"
+        return _run(request, cpu, (notice,), token, progress)
+    costs.record(result, backend.availability().summary)
+    return result
+
+
+def _run(
+    request: Request,
+    backend: Backend,
+    notices: tuple[str, ...],
+    token: CancelToken,
+    progress: Progress,
+) -> Result:
     level = _level(request, backend)
     _logger.info(
         "%s: %s, %s %s", request.image.describe(), request.describe(), backend.name, level.name
@@ -65,7 +95,9 @@ def execute(
     return result
 
 
-def _choose(request: Request, backends: Mapping[str, Backend]) -> tuple[Backend, tuple[str, ...]]:
+def _choose(
+    request: Request, backends: Mapping[str, Backend], costs: Costs
+) -> tuple[Backend, tuple[str, ...]]:
     """Return the backend for a request, and what to tell the user about the choice."""
     if request.device is not Device.AUTO:
         backend = backends.get(request.device.value)
@@ -84,7 +116,34 @@ def _choose(request: Request, backends: Mapping[str, Backend]) -> tuple[Backend,
                 level.id == request.level for level in backend.levels(request.filter)
             ):
                 return backend, ()
-    return backends[Device.CPU.value], ()
+        return backends[Device.CPU.value], ()
+    return _cheapest(request, backends, costs)
+
+
+def _cheapest(
+    request: Request, backends: Mapping[str, Backend], costs: Costs
+) -> tuple[Backend, tuple[str, ...]]:
+    """Return the backend that should take the least time, and why, if there is a choice."""
+    cpu = backends[Device.CPU.value]
+    gpu = backends.get(Device.GPU.value)
+    if gpu is None or not gpu.availability().available or not gpu.levels(request.filter):
+        return cpu, ()
+
+    def predict(backend: Backend) -> float | None:
+        level = backend.levels(request.filter)[-1].id
+        return costs.predict(request, backend.availability().summary, level)
+
+    on_gpu, on_cpu = predict(gpu), predict(cpu)
+    pixels = request.image.width * request.image.height
+    likely, other = (gpu, cpu) if pixels >= GPU_PIXELS else (cpu, gpu)
+    if on_gpu is not None and on_cpu is not None:
+        choice = gpu if on_gpu <= on_cpu else cpu
+        times = f"{1e3 * on_gpu:.3g} ms on the GPU, {1e3 * on_cpu:.3g} ms on the CPU"
+        return choice, (f"Auto chose the {choice.name}: it expects {times}.",)
+    known = on_gpu if likely is gpu else on_cpu
+    if known is not None and pixels <= TRIAL_PIXELS:
+        return other, (f"Auto chose the {other.name} this time, to measure it too.",)
+    return likely, (f"Auto chose the {likely.name}, as usual for pictures of this size.",)
 
 
 def _level(request: Request, backend: Backend) -> Level:
