@@ -63,7 +63,7 @@ class CudaBackend:
 
     @functools.cached_property
     def _availability(self) -> Availability:
-        return probe()
+        return probe(self.ordinal, self._compiler)
 
     def availability(self) -> Availability:
         return self._availability

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from app.backends.cuda.compiler import Compiler
+from app.backends.cuda.probe import release
 from app.engine.backend import Fact, FactGroup
 
 _ARCHITECTURES = (
@@ -140,7 +141,7 @@ def device_groups(cuda: Any, ordinal: int) -> Iterator[FactGroup]:
     )
 
 
-def software_group(cuda: Any, compiler: Compiler | None) -> FactGroup:
+def software_group(cuda: Any, compiler: Compiler) -> FactGroup:
     """Return the versions of what stands between Kernelscope and the device."""
     with _nvml() as nvml:
         driver = nvml.nvmlSystemGetDriverVersion() if nvml else None
@@ -150,7 +151,7 @@ def software_group(cuda: Any, compiler: Compiler | None) -> FactGroup:
         ("CUDA version of the driver", cuda_version(cuda.get_driver_version())),
         ("CUDA version of PyCUDA", ".".join(map(str, cuda.get_version()[:2]))),
         ("PyCUDA", metadata.version("pycuda")),
-        ("Compiler", compiler.version().strip().splitlines()[-1] if compiler else "none"),
+        ("Compiler", f"{compiler.name} {release(compiler)}"),
     )
 
 
@@ -206,7 +207,7 @@ def load(pci_address: str) -> tuple[Fact, ...]:
 def _nvml() -> Iterator[ModuleType | None]:
     """Give NVML, ready to be asked, or None where it is missing."""
     try:
-        import pynvml  # type: ignore[import-not-found, unused-ignore]
+        import pynvml
 
         pynvml.nvmlInit()
     except Exception:  # no module, no library, no permission: all the same here
