@@ -12,11 +12,12 @@ import io
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -42,7 +43,7 @@ from app.filters.spec import (
 if TYPE_CHECKING:
     from types import FrameType
 
-    from app.engine.backend import Backend
+    from app.engine.backend import Backend, Fact
 
 _PROGRAM = "kernelscope"
 _STATUS = (
@@ -131,6 +132,7 @@ def _window(arguments: list[str]) -> int:
 def _apply(arguments: list[str]) -> int:
     """Filter a picture file into another."""
     options = _apply_parser().parse_args(arguments)
+    from app.engine.costs import Costs, default_path
     from app.engine.request import Device, Request
     from app.engine.run import execute
     from app.files import read_image, write_image
@@ -151,15 +153,17 @@ def _apply(arguments: list[str]) -> int:
         device=Device(options.device),
         level=options.level,
         grey=options.grey,
+        repeat=options.repeat,
+        memory_limit=options.memory_limit,
     )
     status = _StatusLine(not (options.quiet or options.verbose))
 
     def progress(stage: str, fraction: float) -> None:
         status.show(f"{stage} {fraction:.0%}")
 
-    with _open_backends() as backends, _interruptible() as token:
+    with _open_backends(options.gpu) as backends, _interruptible() as token:
         try:
-            result = execute(request, backends, token, progress)
+            result = execute(request, backends, token, progress, Costs(default_path()))
         finally:
             status.clear()
     try:
@@ -239,6 +243,20 @@ def _add_options(
     common.add_argument(
         "--level", choices=list(levels), help="way of computing it (default: the fastest)"
     )
+    _add_gpu_option(common)
+    common.add_argument(
+        "--repeat",
+        metavar="N",
+        type=_positive,
+        default=1,
+        help="kernel runs on a GPU, whose median is reported (default: %(default)s)",
+    )
+    common.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        type=_size,
+        help="GPU memory for images, like 256M; larger ones go in strips (default: what is free)",
+    )
     common.add_argument(
         "--lossy",
         action="store_true",
@@ -247,6 +265,15 @@ def _add_options(
     talk = common.add_mutually_exclusive_group()
     talk.add_argument("--quiet", action="store_true", help="print nothing but errors")
     talk.add_argument("--verbose", action="store_true", help="log every stage on stderr")
+
+
+def _add_gpu_option(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--gpu",
+        metavar="N",
+        type=_number,
+        help="number of the GPU to use (default: the variable KERNELSCOPE_GPU, or 0)",
+    )
 
 
 def _option(parameter: Parameter) -> str:
@@ -384,24 +411,40 @@ def _print_catalogue(catalogue: dict[str, Any]) -> None:
 
 def _info(arguments: list[str]) -> int:
     """Show what this machine offers, and how to get a GPU going."""
-    argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog=f"{_PROGRAM} info",
         description="Shows what this machine offers, and how to get a GPU going.",
         allow_abbrev=False,
-    ).parse_args(arguments)
+    )
+    _add_gpu_option(parser)
+    options = parser.parse_args(arguments)
     from app import machine
 
     for name, value in machine.facts().items():
         print(f"{name:13}{value}")
     print("\nDevices")
-    with _open_backends() as backends:
+    with _open_backends(options.gpu) as backends:
         for backend in backends.values():
             state = backend.availability()
             prefix = "" if state.available else "not available: "
             print(f"  {backend.id:11}{prefix}{state.summary}")
             for number, step in enumerate(state.steps, 1):
                 print(f"{'':13}{number}. {step}")
+            if len(state.devices) > 1:
+                for number, device in enumerate(state.devices):
+                    print(f"{'':13}--gpu {number}: {device}")
+        for backend in backends.values():
+            for group in backend.facts():
+                _print_facts(f"{backend.name}: {group.title}", group.facts)
+            if load := backend.load():
+                _print_facts(f"{backend.name}: Now", load)
     return 0
+
+
+def _print_facts(title: str, facts: Iterable[Fact]) -> None:
+    print(f"\n{title}")
+    for fact in facts:
+        print(f"  {fact.name:38}{fact.value} {fact.unit}".rstrip(), flush=True)
 
 
 def _bench(arguments: list[str]) -> int:
@@ -506,6 +549,20 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
 # Helpers ------------------------------------------------------------------------------
 
 
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a number like 0, 1, 2")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    """Read a number of bytes: ``1000000``, ``256M``, ``1.5G``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.upper())
+    if match is None or not float(match[1]):
+        raise argparse.ArgumentTypeError(f"{text} is not a size like 256M or 2G")
+    return int(float(match[1]) * 1024 ** " KMG".index(match[2] or " "))
+
+
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
@@ -519,10 +576,10 @@ def _filter_name(spec: FilterSpec) -> str:
 
 
 @contextmanager
-def _open_backends() -> Iterator[dict[str, Backend]]:
+def _open_backends(gpu: int | None = None) -> Iterator[dict[str, Backend]]:
     from app.backends import create_backends
 
-    backends = create_backends()
+    backends = create_backends(gpu)
     try:
         yield backends
     finally:

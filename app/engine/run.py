@@ -56,8 +56,15 @@ def execute(
             raise
         notice = f"Auto turned to the CPU, because the {backend.name} failed: {error.message}"
         return _run(request, cpu, (notice,), token, progress)
-    costs.record(result, backend.availability().summary)
+    if _has_gpu(request, backends):
+        costs.record(result, backend.availability().summary)
     return result
+
+
+def _has_gpu(request: Request, backends: Mapping[str, Backend]) -> bool:
+    """Tell whether Auto has a choice."""
+    gpu = backends.get(Device.GPU.value)
+    return gpu is not None and gpu.availability().available and bool(gpu.levels(request.filter))
 
 
 def _run(
@@ -125,9 +132,9 @@ def _cheapest(
 ) -> tuple[Backend, tuple[str, ...]]:
     """Return the backend that should take the least time, and why, if there is a choice."""
     cpu = backends[Device.CPU.value]
-    gpu = backends.get(Device.GPU.value)
-    if gpu is None or not gpu.availability().available or not gpu.levels(request.filter):
+    if not _has_gpu(request, backends):
         return cpu, ()
+    gpu = backends[Device.GPU.value]
 
     def predict(backend: Backend) -> float | None:
         level = backend.levels(request.filter)[-1].id
