@@ -79,6 +79,7 @@ def script() -> RunScript:
     prelude = """
         import os, signal, sys, threading, time
         import numpy as np
+        from app.backends.cpu import CpuBackend
         from app.backends.cuda import CudaBackend, executor
         from app.backends.cuda.compiler import Nvrtc
         from app.engine.image import Image
@@ -91,7 +92,7 @@ def script() -> RunScript:
 
         def run(image=image, filter_id="mean", **options):
             request = Request.create(image, filter_id, device=Device.GPU, **options)
-            return execute(request, {"gpu": backend})
+            return execute(request, {"gpu": backend, "cpu": CpuBackend()})
     """
 
     def run_code(code: str) -> subprocess.CompletedProcess[str]:

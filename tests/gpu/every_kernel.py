@@ -8,6 +8,7 @@ import sys
 import numpy as np
 
 from app import filters
+from app.backends.cpu import CpuBackend
 from app.backends.cuda import CudaBackend
 from app.backends.cuda.compiler import Nvrtc
 from app.engine.image import DTYPES, Image
@@ -45,7 +46,7 @@ def main(wanted: list[str]) -> None:
                 device=Device.GPU,
                 level=level.id,
             )
-            execute(request, {"gpu": backend})
+            execute(request, {"gpu": backend, "cpu": CpuBackend()})
             runs += 1
     backend.close()
     print(f"{runs} runs")

@@ -9,7 +9,12 @@ import shutil
 import subprocess
 import sys
 
-TOOLS = ("memcheck", "racecheck", "initcheck")
+TOOLS = {
+    # The bindings ask the driver for functions that it does not have; that is no finding.
+    "memcheck": ("--report-api-errors", "no"),
+    "racecheck": (),
+    "initcheck": (),
+}
 FOUND = 99
 """Exit status that a tool is asked to end with when it found something."""
 
@@ -22,12 +27,12 @@ def main(wanted: list[str]) -> int:
     watched = (sys.executable, "-m", "tests.gpu.every_kernel", *wanted)
     running = {
         tool: subprocess.Popen(
-            [program, "--tool", tool, "--error-exitcode", str(FOUND), *watched],
+            [program, "--tool", tool, *more, "--error-exitcode", str(FOUND), *watched],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        for tool in TOOLS
+        for tool, more in TOOLS.items()
     }
     status = 0
     for tool, process in running.items():

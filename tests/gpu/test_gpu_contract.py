@@ -50,7 +50,7 @@ levels = pytest.mark.parametrize(
 
 def apply(gpu: CudaBackend, image: Image, filter_id: str, level: Level, **options: Any) -> Result:
     request = Request.create(image, filter_id, device=Device.GPU, level=level.id, **options)
-    return execute(request, {"gpu": gpu})
+    return execute(request, {"gpu": gpu, "cpu": CpuBackend()})
 
 
 @on_the_gpu

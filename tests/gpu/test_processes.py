@@ -85,8 +85,6 @@ def test_a_lost_context_is_told_and_not_fatal(script: RunScript) -> None:
     """A kernel that writes where it must not takes CUDA with it, but not the program."""
     done = script(
         """
-        from app.backends.cpu import CpuBackend
-
         launch = executor._launch
         good = run().image.pixels
         executor._launch = lambda step, strip, source, target, work: launch(

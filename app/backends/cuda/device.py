@@ -144,9 +144,13 @@ class Device:
         pycuda.driver.MemoryError
             If it does not fit even then.
         """
+        return self.make_room(lambda: self.cuda.mem_alloc(max(size, 1)), keep)
+
+    def make_room(self, make: Callable[[], _Value], keep: Any = None) -> _Value:
+        """Return what `make` allocates; see `allocate`."""
         while True:
             try:
-                return self.cuda.mem_alloc(max(size, 1))
+                return make()
             except self.cuda.MemoryError:
                 if not self.resident.evict(keep):
                     raise

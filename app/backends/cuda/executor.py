@@ -57,6 +57,7 @@ class Run:
     token: CancelToken
     progress: Progress
     repeat: int
+    keep: NDArray[Any] | None = None  # the image that has to stay on the card
     report: LaunchReport | None = None
     kernel_seconds: float = 0.0
     kernel_bytes: float = 0.0
@@ -143,9 +144,11 @@ def _rows_that_fit(steps: Sequence[Step], budget: int) -> int:
 def _one_piece(steps: Sequence[Step], image: Image, output: NDArray[Any], run: Run) -> None:
     """Filter the whole image, which stays on the card afterwards."""
     device, pixels = run.device, image.pixels
+    run.keep = pixels
     source = device.resident.get(pixels)
     if source is None:
-        source = device.allocate(pixels.nbytes)
+        with run.stopwatch.stage("prepare"):
+            source = device.allocate(pixels.nbytes)
         try:
             with run.stopwatch.stage("upload"):
                 device.staging.upload(pixels, int(source))
@@ -153,9 +156,10 @@ def _one_piece(steps: Sequence[Step], image: Image, output: NDArray[Any], run: R
             device.free(source)
             raise
         device.resident.put(pixels, source)
-    target = device.allocate(output.nbytes, keep=pixels)
+    with run.stopwatch.stage("prepare"):
+        target = device.allocate(output.nbytes, keep=pixels)
     try:
-        _steps(steps, None, int(source), int(target), run, pixels)
+        _steps(steps, None, int(source), int(target), run)
         with run.stopwatch.stage("download"):
             device.staging.download(int(target), output)
     finally:
@@ -174,6 +178,7 @@ def _in_strips(
         f"The image is too large for the GPU's free memory: filtered in {len(strips)} strips."
     ]
     row_bytes = pixels.nbytes // height
+    run.keep = None
     device.resident.clear()
     source = device.allocate(max(strip.source_rows for strip in strips) * row_bytes)
     target = device.allocate(rows * (output.nbytes // output.shape[0]))
@@ -186,7 +191,7 @@ def _in_strips(
                     device.staging.upload(
                         pixels[first : first + count], int(source) + row * row_bytes
                     )
-            _steps(steps, strip, int(source), int(target), run, None)
+            _steps(steps, strip, int(source), int(target), run)
             with run.stopwatch.stage("download"):
                 device.staging.download(int(target), output[strip.first : strip.last])
     finally:
@@ -199,7 +204,6 @@ def _steps(
     source: int,
     target: int,
     run: Run,
-    keep: NDArray[Any] | None,
 ) -> None:
     """Launch one step after the other; intermediate images live on the card only."""
     scratch: list[Any] = []
@@ -207,7 +211,8 @@ def _steps(
         for step in steps[:-1]:
             height, width, channels = step.task.output_shape
             rows = strip.source_rows if strip else height
-            between = run.device.allocate(rows * width * channels * step.task.dtype.itemsize, keep)
+            size = rows * width * channels * step.task.dtype.itemsize
+            between = run.device.allocate(size, run.keep)
             scratch.append(between)
             # A step before the last has no halo: it converts just the rows that are there.
             whole = replace(strip, first=0, last=rows, source_first=0) if strip else None
@@ -245,7 +250,9 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
         arguments: list[int] = []
         if launch.texture:
             border = task.border if in_hardware else None
-            texture = Texture(width * channels, source_rows, task.dtype, border)
+            texture = device.make_room(
+                lambda: Texture(width * channels, source_rows, task.dtype, border), run.keep
+            )
             owned.append(texture)
             texture.fill(source, stream)
             arguments.append(texture.handle)
@@ -253,7 +260,7 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
             arguments.append(source)
         arguments.append(target)
         for table in launch.tables:
-            allocation = device.allocate(table.nbytes)
+            allocation = device.allocate(table.nbytes, run.keep)
             owned.append(allocation)
             cuda.memcpy_htod_async(int(allocation), np.ascontiguousarray(table), stream)
             arguments.append(int(allocation))
