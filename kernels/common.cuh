@@ -35,6 +35,9 @@ typedef float Sample;
 typedef float Sum;
 #endif
 
+// How many rows of a mask to unroll: the code of large masks would be slow to compile.
+#define UNROLL_ROWS(size) ((size) <= 3 ? (size) : 1)
+
 // An image in device memory. Rows are packed; the channels of a pixel lie side by side. A launch
 // computes the output rows first <= y < last. When an image does not fit into device memory,
 // only some of its rows are there: the one at the start of the buffer is row source_row (rows
@@ -45,12 +48,13 @@ struct Geometry {
     int out_width;  // of the output, in pixels
     int first, last;
     int source_row, output_row;
+    int hardware_border;  // 1 where the texture unit itself treats the border
 };
 
-// The index inside [0, n) that stands for i, or -1 if the cell is outside and counts as zero.
-__device__ inline int border_index(int i, int n)
+// The index inside [0, n) that stands for i < 0 or i >= n, or -1 if the cell counts as zero. Not
+// inlined: few cells need it, and every read of a kernel would carry a copy.
+__device__ __noinline__ int outside_index(int i, int n)
 {
-    if (0 <= i && i < n) return i;
 #if BORDER == BORDER_NEAREST
     return i < 0 ? 0 : n - 1;
 #elif BORDER == BORDER_WRAP
@@ -68,6 +72,12 @@ __device__ inline int border_index(int i, int n)
 #else
     return -1;
 #endif
+}
+
+// The index inside [0, n) that stands for i, or -1 if the cell is outside and counts as zero.
+__device__ inline int border_index(int i, int n)
+{
+    return (unsigned)i < (unsigned)n ? i : outside_index(i, n);
 }
 
 // Whether the cell (y, x) counts: always, except outside the image under `reduce`.
@@ -129,6 +139,7 @@ __device__ inline Tile load_tile(void* memory, const Sample* source, const Geome
     const int rows = blockDim.y + 2 * radius, columns = blockDim.x + 2 * radius;
     for (int s = threadIdx.y; s < rows; s += blockDim.y)
         for (int t = threadIdx.x; t < columns; t += blockDim.x)
+#pragma unroll 1
             for (int c = 0; c < g.channels; ++c)
                 samples[(s * columns + t) * g.channels + c] =
                     fetch(source, g, top + s, left + t, c);
@@ -144,6 +155,7 @@ __device__ inline void compute_pixel(Sample* output, const Geometry& g, int radi
     const int y = g.first + blockIdx.y * blockDim.y + threadIdx.y;
     if (x >= g.out_width || y >= g.last) return;
     const int shift = valid_shift(radius);
+#pragma unroll 1
     for (int c = 0; c < g.channels; ++c)
         output[output_offset(g, y, x) + c] = value(y + shift, x + shift, c);
 }
@@ -155,6 +167,7 @@ __device__ inline void compute_striding(Sample* output, const Geometry& g, int r
     const int shift = valid_shift(radius);
     for (int y = g.first + threadIdx.y; y < g.last; y += blockDim.y)
         for (int x = threadIdx.x; x < g.out_width; x += blockDim.x)
+#pragma unroll 1
             for (int c = 0; c < g.channels; ++c)
                 output[output_offset(g, y, x) + c] = value(y + shift, x + shift, c);
 }

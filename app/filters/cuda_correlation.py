@@ -56,11 +56,10 @@ def plan_correlation(
     follows = 0 if centre_only else 1 if (divisor_parts == 1).all() else 2
     if task.border is not Border.REDUCE:
         follows = 0
-    table = np.zeros(size * size + 2, _TYPES[kind])
-    table[:-2] = weights.reshape(-1)
-    table[-2] = total
-    table[-1] = divisor.negligible if kind >= 2 else 0
     choices = [choice.value for choice in NEGATIVE.choices]
+    negligible = divisor.negligible if kind >= 2 else 0
+    tail = [total, negligible, follows, choices.index(negative)]
+    table = np.append(weights.reshape(-1), tail).astype(_TYPES[kind])
     return level_launch(
         filter_id,
         task,
@@ -70,6 +69,4 @@ def plan_correlation(
         tables=(table,),
         SIZE=size,
         WEIGHT_TYPE=kind,
-        DIVISOR=follows,
-        NEGATIVE=choices.index(negative),
     )

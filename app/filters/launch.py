@@ -25,7 +25,7 @@ from app.filters.spec import (
 )
 
 HARDWARE_BORDERS = frozenset({Border.REFLECT, Border.NEAREST, Border.CONSTANT, Border.WRAP})
-"""The borders that a texture unit can treat by itself."""
+"""The borders that a texture unit can treat by itself, in the whole of a grey image."""
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,6 @@ def level_launch(
     if level == SHARED.id:
         cells = (block[0] + 2 * radius) * (block[1] + 2 * radius)
         shared = cells * task.shape[2] * task.dtype.itemsize
-    if level == TEXTURE.id:
-        defines["HARDWARE_BORDER"] = int(task.shape[2] == 1 and task.border in HARDWARE_BORDERS)
     return Launch(
         kernel=f"{filter_id}_{level.replace('-', '_')}",
         defines=task.defines(**defines),

@@ -186,6 +186,6 @@ SPEC = FilterSpec(
     plan_cuda=plan_cuda,
     gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE),
     gpu_gaps={
-        CONSTANT.id: "The weights are part of the code: there is nothing to keep in constant memory."
+        CONSTANT.id: "The weights are part of the code: nothing is kept in constant memory."
     },
 )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+import numpy as np
 import pytest
 
 from app.backends.cuda.compiler import CompileError, Nvrtc, resources
 from app.backends.cuda.sources import read_source
 from app.filters.spec import GPU_LEVELS, FilterSpec
 from app.paths import KERNELS
-from tests.backends.specialisations import defines, gpu_filters, launches
+from tests.backends.specialisations import DTYPES, defines, gpu_filters, launches
 
 each_filter = pytest.mark.parametrize("spec", gpu_filters(), ids=lambda spec: spec.id)
 ARCHITECTURES = ("sm_75", "sm_90")
@@ -18,9 +20,12 @@ ARCHITECTURES = ("sm_75", "sm_90")
 
 @each_filter
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_compiles_at_every_specialisation(spec: FilterSpec, architecture: str) -> None:
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_compiles_at_every_specialisation(
+    spec: FilterSpec, architecture: str, dtype: np.dtype[Any]
+) -> None:
     compiler = Nvrtc()
-    for macros in defines(spec):
+    for macros in defines(spec, (dtype,)):
         cubin = compiler.compile(spec.id, read_source(spec.id), architecture, macros)
         assert cubin.code.startswith(b"\x7fELF"), macros
         assert "warning" not in cubin.log, f"{macros}\n{cubin.log}"
@@ -52,7 +57,7 @@ def test_every_level_has_its_own_kernel(spec: FilterSpec) -> None:
             assert (launch.tile is None) == (level.id == "single-block")
             if launch.tables:
                 assert level.id in ("single-block", "global")
-            if launch.constants:
+            if "constant_weights" in launch.constants:
                 assert level.id in ("constant", "shared", "texture")
 
 

@@ -1,0 +1,234 @@
+"""Mean with threshold: averages only where that changes a pixel little.
+
+With n cells, their sum S, the pixel f and the threshold T, the mean is taken where
+``|S - n f| <= T n``, the pixel elsewhere: the mean before rounding decides. T is given in
+255ths of white. ``T n`` is a float64, so every backend computes it in this order:
+``threshold * white / 255``, times n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from app.filters.borders import REDUCE, VALID, border_index, divide_round, pad_columns
+from app.filters.correlation import Divisor, Finish, finish_row, update_divisors
+from app.filters.jit import kernel
+from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.mean import add_row, window_sums
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    FloatParameter,
+    OddParameter,
+)
+
+
+@kernel
+def window_sum(source: Any, y: Any, x: Any, c: Any, radius: Any, border: Any, zero: Any) -> Any:
+    """Return the sum of a window, in the type of `zero`, and how many cells count."""
+    height, width, _ = source.shape
+    total = zero
+    count = 0
+    for s in range(-radius, radius + 1):
+        yy = border_index(y + s, height, border)
+        for t in range(-radius, radius + 1):
+            xx = border_index(x + t, width, border)
+            if yy >= 0 and xx >= 0:
+                total += source[yy, xx, c]
+                count += 1
+            elif border != REDUCE:
+                count += 1
+    return total, count
+
+
+@kernel
+def serial_integer(
+    source: Any, output: Any, radius: Any, reach: Any, border: Any, start: Any, stop: Any
+) -> None:
+    """Plain loops: for every sample, every cell of the mask. `reach` is T."""
+    shift = radius if border == VALID else 0
+    for y in range(start, stop):
+        for x in range(output.shape[1]):
+            for c in range(output.shape[2]):
+                pixel = np.int64(source[y + shift, x + shift, c])
+                total, count = window_sum(
+                    source, y + shift, x + shift, c, radius, border, np.int64(0)
+                )
+                near = abs(total - count * pixel) <= reach * count
+                output[y, x, c] = divide_round(total, count) if near else pixel
+
+
+@kernel
+def serial_float(
+    source: Any, output: Any, radius: Any, reach: Any, border: Any, start: Any, stop: Any
+) -> None:
+    """As `serial_integer`, summed in float64."""
+    shift = radius if border == VALID else 0
+    for y in range(start, stop):
+        for x in range(output.shape[1]):
+            for c in range(output.shape[2]):
+                pixel = np.float64(source[y + shift, x + shift, c])
+                total, count = window_sum(source, y + shift, x + shift, c, radius, border, 0.0)
+                near = abs(total - count * pixel) <= reach * count
+                output[y, x, c] = np.float32(total / count if near else pixel)
+
+
+@kernel
+def put_back(totals: Any, counts: Any, limits: Any, pixels: Any) -> None:
+    """Replace the sums S that are further than the limit from n f by n f (all flat).
+
+    The type of `counts`, float32 or float64, holds all sums of integers exactly, and n f of
+    float32 pixels, so that dividing by n gives the pixel back.
+    """
+    for x in range(totals.size):
+        total = counts.dtype.type(totals[x])
+        own = counts[x] * counts.dtype.type(pixels[x])
+        totals[x] = total if abs(total - own) <= limits[x] else own
+
+
+@kernel
+def update_limits(limits: Any, counts: Any, reach: Any, whole: Any) -> None:
+    """Set `limits` to T n; a `whole` limit, for integers, is exact in the type of `limits`."""
+    for x in range(limits.size):
+        limit = reach * np.float64(counts[x])
+        limits[x] = np.floor(limit) if whole else limit
+
+
+@kernel
+def parallel(
+    source: Any,
+    output: Any,
+    zero: Any,
+    divisor: Any,
+    finish: Any,
+    reach: Any,
+    border: Any,
+    start: Any,
+    stop: Any,
+) -> None:
+    """Row by row: sums as for the mean, some of them put back, then the division.
+
+    The type of the empty array `zero` is that of the sums, as in `mean_parallel`.
+    """
+    height, width, channels = source.shape
+    side = divisor.table.shape[0] - 1
+    radius = side // 2
+    margin = 0 if border == VALID else radius
+    shift = radius - margin
+    length = output.shape[1] * channels
+    sums = np.zeros(width * channels, zero.dtype)
+    columns = np.empty(length + 2 * radius * channels, zero.dtype)
+    inside = columns[margin * channels : margin * channels + sums.size]
+    spare = np.empty_like(columns)
+    totals = np.empty(length, zero.dtype)
+    counts = np.full(length, finish.high)
+    limits = np.empty_like(counts)
+    for row in range(start, stop + side - 1):
+        add_row(source, border_index(row - margin, height, border), 1, sums)
+        y = row - side + 1
+        if y < start:
+            continue
+        inside[:] = sums
+        pad_columns(columns, radius, channels, border)
+        window_sums(columns, spare, side, channels, totals)
+        update_divisors(counts, y, start, source, divisor, border)
+        if y == start or border == REDUCE:
+            update_limits(limits, counts, reach, finish.whole)
+        pixels = source[y + shift].reshape(sums.size)[shift * channels :]
+        put_back(totals, counts, limits, pixels)
+        finish_row(totals, counts, finish, output[y].reshape(length))
+        add_row(source, border_index(y - margin, height, border), -1, sums)
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    return int(parameters["size"]) // 2
+
+
+def threshold_of(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> float:
+    """Return T in the units of a sample."""
+    white = 1 if dtype.kind == "f" else np.iinfo(dtype).max
+    return float(parameters["threshold"]) * white / 255
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    source, output, border = task.source, task.output, task.border
+    size, rows = task.parameters["size"], output.shape[0]
+    is_float = source.dtype == np.float32
+    reach = threshold_of(task.parameters, source.dtype)
+    if task.level == SERIAL.id:
+        serial = serial_float if is_float else serial_integer
+        return [CpuPass(serial, (source, output, size // 2, reach, border.code), rows)]
+    zero: DTypeLike
+    work: DTypeLike
+    if is_float:
+        zero, work = np.float64, np.float64
+    elif source.dtype == np.uint16:
+        zero, work = np.int32, np.float64
+    else:
+        # 15 x 15 bytes add up to 16 bits, and 31 x 31, like n times a byte, to 24.
+        zero, work = np.uint16 if size <= 15 else np.int32, np.float32
+    finish = Finish.of(source.dtype, work)
+    divisor = Divisor.of(np.ones((size, size), np.int64))
+    arguments = (source, output, np.empty(0, zero), divisor, finish, reach, border.code)
+    return [CpuPass(parallel, arguments, rows)]
+
+
+def plan_cuda(task: CudaTask) -> Launch:
+    size = task.parameters["size"]
+    limits = threshold_of(task.parameters, task.dtype) * np.arange(size * size + 1.0)
+    if task.dtype.kind != "f":
+        limits = np.floor(limits).astype(np.int64)
+    if task.level == TUNED.id:
+        launch = plan_box("threshold_mean", task, size)
+    else:
+        operations = size * size + 4
+        launch = level_launch("threshold_mean", task, size // 2, operations, SIZE=size)
+    return replace(launch, constants={"limits": limits})
+
+
+SPEC = FilterSpec(
+    id="threshold_mean",
+    name="Mean with threshold",
+    category="Smoothing",
+    summary="Averages the square around each pixel where that changes the pixel little.",
+    source="Korčuška 2013, chapter 2",
+    parameters=(
+        OddParameter(
+            name="size",
+            label="Mask size",
+            help="Side of the square that is averaged.",
+            default=3,
+            minimum=3,
+            maximum=31,
+            slider=(3, 15),
+        ),
+        FloatParameter(
+            name="threshold",
+            label="Threshold",
+            help="A pixel stays as it is if the mean differs from it by more than this.",
+            default=20.0,
+            minimum=0.0,
+            maximum=255.0,
+            step=1.0,
+            decimals=1,
+            unit="of 255",
+        ),
+    ),
+    radius=radius,
+    plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
+    gpu_gaps={CONSTANT.id: "All weights are one: there is no mask to keep in constant memory."},
+)
