@@ -49,12 +49,14 @@ def probe(ordinal: int = 0, compiler: Compiler | None = None) -> Availability:
     status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
     if status or not count.value:
         return _no_device(status)
-    if not 0 <= ordinal < count.value:
-        return _missing(
-            f"There is no GPU number {ordinal} on this computer.",
-            f"Choose a number from 0 to {count.value - 1} with --gpu or KERNELSCOPE_GPU.",
-        )
     devices = tuple(_name(driver, number) for number in range(count.value))
+    if not 0 <= ordinal < len(devices):
+        return Availability(
+            False,
+            f"There is no GPU number {ordinal} on this computer.",
+            (f"Choose a number from 0 to {len(devices) - 1} with --gpu or KERNELSCOPE_GPU.",),
+            devices,
+        )
     return _device(driver, ordinal, devices) or _software(driver, ordinal, devices, compiler)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.paths import KERNELS
@@ -34,3 +35,22 @@ def _expand(path: Path, seen: set[str]) -> str:
             lines.append(_expand(path.with_name(match[1]), seen))
         lines.append(f'#line {number + 1} "{path.name}"')
     return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of a filter's CUDA source, for reading."""
+
+    name: str
+    text: str
+
+
+def source_files(filter_id: str) -> tuple[SourceFile, ...]:
+    """Return the filter's ``.cu`` and then its headers, each once, as they are included."""
+    names = [f"{filter_id}.cu"]
+    files = []
+    for name in names:  # grows on the way
+        text = (KERNELS / name).read_text(encoding="utf-8")
+        files.append(SourceFile(name, text))
+        names += [found for found in _INCLUDE.findall(text) if found not in names]
+    return tuple(files)
