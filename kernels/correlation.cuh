@@ -81,7 +81,8 @@ __device__ inline Sample correlate(
     const Source& source, const Weight* weights, const Geometry& g, int y, int x, int c)
 {
     Weight sum = 0, inside = 0;
-#pragma unroll UNROLL_ROWS(SIZE)
+    constexpr int unrolled = UNROLL_ROWS(SIZE);  // nvcc expands no macros in pragmas
+#pragma unroll unrolled
     for (int s = 0; s < SIZE; ++s)
         for (int t = 0; t < SIZE; ++t) {
             const int yy = y + s - RADIUS, xx = x + t - RADIUS;

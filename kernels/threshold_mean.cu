@@ -39,7 +39,8 @@ __device__ inline Sample threshold_mean(const Source& source, const Geometry& g,
     int sum = 0;
 #endif
     int count = 0;
-#pragma unroll UNROLL_ROWS(SIZE)
+    constexpr int unrolled = UNROLL_ROWS(SIZE);  // nvcc expands no macros in pragmas
+#pragma unroll unrolled
     for (int s = -RADIUS; s <= RADIUS; ++s)
         for (int t = -RADIUS; t <= RADIUS; ++t) {
             sum += fetch(source, g, y + s, x + t, c);
