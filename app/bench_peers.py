@@ -343,12 +343,7 @@ def _npp_mean(source: Any, parameters: Parameters, border: Border) -> _Made:
 
 
 def _npp_weighted_mean(source: Any, parameters: Parameters, border: Border) -> _Made:
-    side = parameters["size"]
-    if side == 3:  # its larger Gaussians have other weights
-        output = _cupy().empty_like(source)
-        name = "nppiFilterGaussBorder_8u_C1R"
-        return _npp_filter(name, source, output, _MASK_3X3, _REPLICATE), _same
-    row = _binomial(side)
+    row = _binomial(parameters["size"])  # its own Gaussians have other weights
     return _npp_correlate(source, np.outer(row, row), int(row.sum()) ** 2), _same
 
 
@@ -377,7 +372,9 @@ def _npp_mask(source: Any, parameters: Parameters, border: Border) -> _Made:
     return _npp_correlate(source, np.array(parameters["mask"]), 1), _same
 
 
-def _npp_laplace(source: Any, parameters: Parameters, border: Border) -> _Made:
+def _npp_laplace(source: Any, parameters: Parameters, border: Border) -> _Made | None:
+    if parameters["form"] == "5x5":
+        return None  # NPP 13.0.1 gives other sums: its filter for signed results fails at 5×5
     output = _cupy().empty(source.shape, np.int16)
     if parameters["form"] == "8":
         name = "nppiFilterLaplaceBorder_8u16s_C1R"

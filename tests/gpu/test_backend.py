@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import resource
+import statistics
 import time
 from typing import Any
 
@@ -86,6 +87,28 @@ def test_no_launch_is_long(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) ->
     assert max(launches) < executor.LAUNCH_SECONDS
     (kernel,) = (stage for stage in result.stages if stage.name == "kernel")
     assert kernel.seconds == pytest.approx(sum(launches))
+
+
+def test_copies_take_no_longer_than_bare_ones(gpu: CudaBackend) -> None:
+    """4096² from and to pageable memory, new pages included; interleaved, medians."""
+    pixels = noise(4096, 4096).pixels
+    card = gpu._open()
+    address = card.call(card.cuda.mem_alloc, pixels.nbytes)
+
+    def bare() -> float:
+        target = np.empty_like(pixels)
+        start = time.perf_counter()
+        card.cuda.memcpy_htod(int(address), pixels)
+        card.cuda.memcpy_dtoh(target, int(address))
+        return time.perf_counter() - start
+
+    ours, theirs = [], []
+    for _ in range(15):
+        theirs.append(card.call(bare))
+        result = run(gpu, Image.from_array(pixels))
+        ours.append(sum(s.seconds for s in result.stages if s.name in ("upload", "download")))
+    card.call(address.free)
+    assert statistics.median(ours) < 1.3 * statistics.median(theirs)
 
 
 # Memory -------------------------------------------------------------------------------
