@@ -10,7 +10,7 @@ from app.engine.control import CancelToken, Progress, no_progress
 from app.engine.costs import Costs
 from app.engine.request import Device, Request, Result
 from app.engine.timing import Stopwatch
-from app.errors import DeviceUnavailable, InvalidParameter, OutOfMemory
+from app.errors import AppError, DeviceUnavailable, InvalidParameter, OutOfMemory
 from app.filters.spec import Level
 
 _logger = logging.getLogger(__name__)
@@ -50,13 +50,13 @@ def execute(
     backend, notices = _choose(request, backends, costs)
     try:
         result = _run(request, backend, notices, token, progress)
-    except (DeviceUnavailable, OutOfMemory) as error:
+    except AppError as error:
         cpu = backends[Device.CPU.value]
         if request.device is not Device.AUTO or request.level is not None or backend is cpu:
             raise
         notice = f"Auto turned to the CPU, because the {backend.name} failed: {error.message}"
         return _run(request, cpu, (notice,), token, progress)
-    if _has_gpu(request, backends):
+    if _has_gpu(request, backends) and request.memory_limit is None:
         costs.record(result, backend.availability().summary)
     return result
 

@@ -36,15 +36,15 @@ class FactTable(QTreeWidget):
         self.addAction(copy)
         self._groups: dict[str, QTreeWidgetItem] = {}
 
-    def set_group(self, group: FactGroup) -> None:
-        """Show a group, in place of an earlier one with this title."""
+    def set_group(self, group: FactGroup, *, on_top: bool = False) -> None:
+        """Show a group, in place of an earlier one with this title, else below or on top."""
         heading = self._groups.get(group.title)
         if heading is None:
             heading = self._groups[group.title] = QTreeWidgetItem([group.title])
             font = self.font()
             font.setBold(True)
             heading.setFont(0, font)
-            self.addTopLevelItem(heading)
+            self.insertTopLevelItem(0 if on_top else self.topLevelItemCount(), heading)
             heading.setFirstColumnSpanned(True)
             heading.setExpanded(True)
         rows = [(fact.name, f"{fact.value} {fact.unit}".rstrip()) for fact in group.facts]

@@ -153,7 +153,7 @@ class GpuDialog(QDialog):
     def _on_load(self, load: tuple[Fact, ...]) -> None:
         if load:  # else there is nobody to ask, now or later
             assert self._table is not None
-            self._table.set_group(FactGroup("Now", load))
+            self._table.set_group(FactGroup("Now", load), on_top=True)
             self._timer.start(_REFRESH)
 
     def _on_failed(self, error: Exception) -> None:

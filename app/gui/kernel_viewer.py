@@ -266,12 +266,13 @@ def _planned(plan: Plan, request: Request) -> FactGroup:
 
 
 def _resources(resources: Resources) -> tuple[Fact, ...]:
+    constant = Fact("Constant bank", f"{resources.constant_bytes:,}", "bytes")
     return (
         Fact("Registers", str(resources.registers), "a thread"),
         Fact("Spilled registers", f"{resources.spill_bytes:,}", "bytes a thread"),
         Fact("Stack", f"{resources.stack_bytes:,}", "bytes a thread"),
         Fact("Static shared memory", f"{resources.shared_bytes:,}", "bytes a block"),
-        Fact("Constant bank", f"{resources.constant_bytes:,}", "bytes"),
+        *((constant,) if resources.constant_bytes else ()),  # newer assemblers do not tell
     )
 
 

@@ -369,7 +369,7 @@ def _rates(metrics: Iterable[Metric]) -> list[str]:
     effective, copy = values.get("effective rate"), values.get("copy rate")
     if effective is None:
         return []
-    share = f", {effective / copy:.0%} of a copy on the card" if copy else ""
+    share = f", {effective / copy:.0%} of copy rate" if copy else ""
     return [f"Kernel: {effective / 1e9:,.1f} GB/s{share}"]
 
 

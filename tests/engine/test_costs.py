@@ -17,7 +17,7 @@ from app.engine.image import Image
 from app.engine.request import Device, Request, Result
 from app.engine.run import execute
 from app.engine.timing import Stage, Stopwatch
-from app.errors import DeviceUnavailable, OutOfMemory
+from app.errors import AppError, DeviceUnavailable, OutOfMemory
 from app.filters.spec import CPU_LEVELS, GPU_LEVELS, FilterSpec, Level
 
 
@@ -201,7 +201,16 @@ def test_without_a_gpu_there_is_nothing_to_say(machines: dict[str, Machine]) -> 
     assert (done.device, done.notices) == ("cpu", ())
 
 
-@pytest.mark.parametrize("error", [DeviceUnavailable("It is gone."), OutOfMemory("It is full.")])
+def test_strips_that_were_asked_for_teach_nothing(machines: dict[str, Machine]) -> None:
+    costs = Costs()
+    for _ in range(2):
+        assert execute(request(800, memory_limit=1000), machines, costs=costs).device == "gpu"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [DeviceUnavailable("It is gone."), OutOfMemory("It is full."), AppError("No host compiler.")],
+)
 def test_auto_turns_to_the_cpu_and_says_so(machines: dict[str, Machine], error: Exception) -> None:
     machines["gpu"].error = error
     done = execute(request(800), machines)
