@@ -9,6 +9,7 @@ picture is used, and the row says so.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import statistics
@@ -34,7 +35,7 @@ _SEED = 20130521
 _SMALLEST = 128
 """Side of the smallest square that a slow level falls back to, in pixels."""
 
-_LONGEST = 1.0
+LONGEST = 1.0
 """Seconds that one run may take before a smaller square is used."""
 
 
@@ -137,7 +138,7 @@ def measure(
     plan = [
         (spec, case, size, level)
         for spec in specs
-        for case in _cases(spec, settings.masks)
+        for case in cases(spec, settings.masks)
         for size in settings.sizes
         for level in cpu.levels(spec)
         if level.id in settings.levels
@@ -145,11 +146,12 @@ def measure(
     for spec, case, _, _ in plan:
         spec.validate(case)
     for number, (spec, case, size, level) in enumerate(plan, 1):
-        announce(f"{number}/{len(plan)}  {_label(spec, case)}, {level.id}")
+        announce(f"{number}/{len(plan)}  {label_of(spec, case)}, {level.id}")
         yield _measure_row(spec, case, size, level, settings.repeat, backends, token)
 
 
-def _label(spec: FilterSpec, case: Mapping[str, Any]) -> str:
+def label_of(spec: FilterSpec, case: Mapping[str, Any]) -> str:
+    """Return the filter and the parameters that were chosen, for tables."""
     parts = [spec.name]
     for name, value in case.items():
         parameter = spec.parameter(name)
@@ -160,7 +162,7 @@ def _label(spec: FilterSpec, case: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _cases(spec: FilterSpec, masks: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+def cases(spec: FilterSpec, masks: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Yield the parameters to time a filter with: each variant at each mask size it takes."""
     sized: list[dict[str, Any]] = [{}]
     for parameter in spec.parameters:
@@ -179,10 +181,13 @@ def _mask(side: int) -> list[list[int]]:
     return [[int(weight) for weight in row] for row in weights]
 
 
+@functools.lru_cache(maxsize=16)
 def picture(side: int, channels: int) -> Pixels:
-    """Return seeded 8-bit noise, shape (side, side) or (side, side, channels)."""
+    """Return seeded 8-bit noise, shape (side, side) or (side, side, channels), read-only."""
     shape = (side, side, channels) if channels > 1 else (side, side)
-    return np.random.default_rng(_SEED).integers(0, 256, shape, np.uint8)
+    pixels = np.random.default_rng(_SEED).integers(0, 256, shape, np.uint8)
+    pixels.flags.writeable = False
+    return pixels
 
 
 def _measure_row(
@@ -209,15 +214,16 @@ def _measure_row(
     def run(what: Request) -> Result:
         return execute(what, backends, token)
 
-    for side in _sides(size):
+    for side in sides_up_to(size):
         what = request(side)
         result = run(what)
-        if 4 * _computing(result) > _LONGEST:
+        if 4 * _computing(result) > LONGEST:
             break
     pixels = what.image.pixels
-    difference = ""
+    differs = ""
     if matter.peer is not None:
-        difference = _difference(result.image.pixels, matter.peer(pixels, what.parameters))
+        theirs = matter.peer(pixels, what.parameters)
+        differs = difference(result.image.pixels, theirs, "OpenCV")
     seconds = []
     peer_seconds = []
     for _ in range(repeat):
@@ -227,7 +233,7 @@ def _measure_row(
             matter.peer(pixels, what.parameters)
             peer_seconds.append(time.perf_counter() - start)
     return Row(
-        label=_label(spec, case),
+        label=label_of(spec, case),
         filter=spec.id,
         parameters={
             parameter.name: parameter.format(what.parameters[parameter.name])
@@ -242,11 +248,11 @@ def _measure_row(
         asked=size,
         seconds=tuple(seconds),
         peer_seconds=tuple(peer_seconds),
-        difference=difference,
+        difference=differs,
     )
 
 
-def _sides(size: int) -> list[int]:
+def sides_up_to(size: int) -> list[int]:
     """Return the sides to try, from a small part of `size` up to all of it."""
     halvings = max(0, (size // _SMALLEST).bit_length() - 1)
     return [size >> k for k in range(halvings, -1, -1)]
@@ -257,40 +263,57 @@ def _computing(result: Result) -> float:
     return sum(stage.seconds for stage in result.stages if stage.name == "compute")
 
 
-def _difference(ours: Pixels, theirs: Pixels) -> str:
+def difference(ours: Pixels, theirs: Pixels, library: str) -> str:
     """Return in words how two results differ; empty if they are the same bytes."""
     distance = np.abs(ours.astype(np.int64) - theirs.astype(np.int64))
     if not distance.any():
         return ""
     share = np.count_nonzero(distance) / distance.size
-    return f"{share:.2%} differ from OpenCV, by up to {distance.max()}"
+    return f"{share:.2%} differ from {library}, by up to {distance.max()}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Markdown that is aligned for a terminal too.
+
+    Attributes
+    ----------
+    headings, widths : tuple
+        Of the columns; widths in characters.
+    text : tuple of int
+        Columns that are aligned to the left.
+    """
+
+    headings: tuple[str, ...]
+    widths: tuple[int, ...]
+    text: tuple[int, ...]
+
+    def head(self) -> str:
+        """Return the first two lines."""
+        rule = (
+            "-" * width if column in self.text else "-" * (width - 1) + ":"
+            for column, width in enumerate(self.widths)
+        )
+        return f"{self.line(self.headings)}\n| {' | '.join(rule)} |"
+
+    def line(self, cells: Sequence[str]) -> str:
+        """Return a line with these cells."""
+        padded = (
+            cell.ljust(width) if column in self.text else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(cells, self.widths, strict=True))
+        )
+        return f"| {' | '.join(padded)} |"
 
 
 LEGEND = (
     "Medians of the compute stage on seeded noise, compiling and warm-up excluded. × OpenCV: our "
     "time over that of OpenCV, which uses all cores; below 1 we are faster."
 )
-_HEADINGS = ("filter", "level", "size", "ms", "MP/s", "× OpenCV", "remark")
-_WIDTHS = (46, 8, 6, 9, 8, 8, 6)
-_TEXT = (0, 1, 6)
-"""Columns that are aligned to the left."""
-
-
-def table_head() -> str:
-    """Return the first two lines of the table: Markdown, and aligned for a terminal too."""
-    rule = (
-        "-" * width if column in _TEXT else "-" * (width - 1) + ":"
-        for column, width in enumerate(_WIDTHS)
-    )
-    return f"{_line(_HEADINGS)}\n| {' | '.join(rule)} |"
-
-
-def _line(cells: tuple[str, ...]) -> str:
-    padded = (
-        cell.ljust(width) if column in _TEXT else cell.rjust(width)
-        for column, (cell, width) in enumerate(zip(cells, _WIDTHS, strict=True))
-    )
-    return f"| {' | '.join(padded)} |"
+TABLE = Table(
+    ("filter", "level", "size", "ms", "MP/s", "× OpenCV", "remark"),
+    (46, 8, 6, 9, 8, 8, 6),
+    (0, 1, 6),
+)
 
 
 def format_row(row: Row) -> str:
@@ -298,7 +321,7 @@ def format_row(row: Row) -> str:
     remarks = [row.difference] if row.difference else []
     if row.width < row.asked:
         remarks.append(f"{row.asked} would be slow")
-    return _line(
+    return TABLE.line(
         (
             row.label,
             row.level,
@@ -311,7 +334,7 @@ def format_row(row: Row) -> str:
     )
 
 
-def save(path: Path, settings: Settings, facts: Mapping[str, str], rows: Sequence[Row]) -> None:
+def save(path: Path, settings: Any, facts: Mapping[str, str], rows: Sequence[Any]) -> None:
     """Write everything that was measured as JSON.
 
     Raises

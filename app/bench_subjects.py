@@ -73,12 +73,13 @@ def _laplace(pixels: Pixels, parameters: Mapping[str, Any]) -> Any:
     if parameters["form"] == "4":
         sums = cv2.Laplacian(pixels, cv2.CV_16S, ksize=1, borderType=cv2.BORDER_REFLECT)
     else:
-        weights = np.array(_LAPLACE[parameters["form"]])
+        weights = np.array(LAPLACE_MASKS[parameters["form"]])
         sums = cv2.filter2D(pixels, cv2.CV_16S, weights, borderType=cv2.BORDER_REFLECT)
     return cv2.convertScaleAbs(sums)
 
 
-_LAPLACE = {
+LAPLACE_MASKS = {
+    "4": [[0.0, 1, 0], [1, -4, 1], [0, 1, 0]],
     "8": [[1.0, 1, 1], [1, -8, 1], [1, 1, 1]],
     "5x5": [
         [0.0, 0, 1, 0, 0],

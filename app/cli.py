@@ -12,11 +12,12 @@ import io
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -28,6 +29,7 @@ from app.engine.control import CancelToken
 from app.errors import AppError, Cancelled, ImageReadError, LossyFormat
 from app.filters.spec import (
     CPU_LEVELS,
+    GPU_LEVELS,
     Border,
     ChoiceParameter,
     FilterSpec,
@@ -41,7 +43,7 @@ from app.filters.spec import (
 if TYPE_CHECKING:
     from types import FrameType
 
-    from app.engine.backend import Backend
+    from app.engine.backend import Backend, Fact
 
 _PROGRAM = "kernelscope"
 _STATUS = (
@@ -130,6 +132,7 @@ def _window(arguments: list[str]) -> int:
 def _apply(arguments: list[str]) -> int:
     """Filter a picture file into another."""
     options = _apply_parser().parse_args(arguments)
+    from app.engine.costs import Costs, default_path
     from app.engine.request import Device, Request
     from app.engine.run import execute
     from app.files import check_write, read_image, write_image
@@ -150,6 +153,8 @@ def _apply(arguments: list[str]) -> int:
         device=Device(options.device),
         level=options.level,
         grey=options.grey,
+        repeat=options.repeat,
+        memory_limit=options.memory_limit,
     )
     try:  # Before a long run rather than after it.
         check_write(options.output, request.output_shape, image.pixels.dtype, lossy=options.lossy)
@@ -160,9 +165,9 @@ def _apply(arguments: list[str]) -> int:
     def progress(stage: str, fraction: float) -> None:
         status.show(f"{stage} {fraction:.0%}")
 
-    with _open_backends() as backends, _interruptible() as token:
+    with _open_backends(options.gpu) as backends, _interruptible() as token:
         try:
-            result = execute(request, backends, token, progress)
+            result = execute(request, backends, token, progress, Costs(default_path()))
         finally:
             status.clear()
     write_image(result.image, options.output, lossy=options.lossy)
@@ -239,6 +244,20 @@ def _add_options(
     common.add_argument(
         "--level", choices=list(levels), help="way of computing it (default: the fastest)"
     )
+    _add_gpu_option(common)
+    common.add_argument(
+        "--repeat",
+        metavar="N",
+        type=_positive,
+        default=1,
+        help="kernel runs on a GPU, whose median is reported (default: %(default)s)",
+    )
+    common.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        type=_size,
+        help="GPU memory for images, like 256M; larger ones go in strips (default: what is free)",
+    )
     common.add_argument(
         "--lossy",
         action="store_true",
@@ -247,6 +266,15 @@ def _add_options(
     talk = common.add_mutually_exclusive_group()
     talk.add_argument("--quiet", action="store_true", help="print nothing but errors")
     talk.add_argument("--verbose", action="store_true", help="log every stage on stderr")
+
+
+def _add_gpu_option(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--gpu",
+        metavar="N",
+        type=_number,
+        help="number of the GPU to use (default: the variable KERNELSCOPE_GPU, or 0)",
+    )
 
 
 def _option(parameter: Parameter) -> str:
@@ -384,43 +412,65 @@ def _print_catalogue(catalogue: dict[str, Any]) -> None:
 
 def _info(arguments: list[str]) -> int:
     """Show what this machine offers, and how to get a GPU going."""
-    argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog=f"{_PROGRAM} info",
         description="Shows what this machine offers, and how to get a GPU going.",
         allow_abbrev=False,
-    ).parse_args(arguments)
+    )
+    _add_gpu_option(parser)
+    options = parser.parse_args(arguments)
     from app import machine
 
     for name, value in machine.facts().items():
         print(f"{name:13}{value}")
     print("\nDevices")
-    with _open_backends() as backends:
+    with _open_backends(options.gpu) as backends:
         for backend in backends.values():
             state = backend.availability()
             prefix = "" if state.available else "not available: "
             print(f"  {backend.id:11}{prefix}{state.summary}")
             for number, step in enumerate(state.steps, 1):
                 print(f"{'':13}{number}. {step}")
+            if len(state.devices) > 1:
+                for number, device in enumerate(state.devices):
+                    print(f"{'':13}--gpu {number}: {device}")
+        for backend in backends.values():
+            for group in backend.facts():
+                _print_facts(f"{backend.name}: {group.title}", group.facts)
+            if load := backend.load():
+                _print_facts(f"{backend.name}: Now", load)
     return 0
 
 
+def _print_facts(title: str, facts: Iterable[Fact]) -> None:
+    print(f"\n{title}")
+    for fact in facts:
+        print(f"  {fact.name:38}{fact.value} {fact.unit}".rstrip(), flush=True)
+
+
 def _bench(arguments: list[str]) -> int:
-    """Time the filters, beside OpenCV where it is installed."""
+    """Time the filters on the CPU or, with --gpu, on the GPU."""
+    cpu_levels = [level.id for level in CPU_LEVELS]
+    gpu_levels = [level.id for level in GPU_LEVELS]
     parser = argparse.ArgumentParser(
         prog=f"{_PROGRAM} bench",
-        description="Times the filters on the CPU, beside OpenCV where it is installed.",
+        description="Times the filters on the CPU, beside OpenCV where it is installed; with "
+        "--gpu, every level of the GPU beside the CPU.",
         epilog=_STATUS,
         allow_abbrev=False,
     )
     parser.add_argument("--quick", action="store_true", help="3 runs of each instead of 9")
+    parser.add_argument("--gpu", action="store_true", help="time the levels of the GPU")
+    parser.add_argument(
+        "--peers", action="store_true", help="with --gpu: time NPP and CuPy on the same pictures"
+    )
     parser.add_argument("--filters", metavar="FILTER", nargs="+", default=[], help="default: all")
     parser.add_argument(
         "--sizes",
         metavar="N",
         nargs="+",
         type=_positive,
-        default=[4096],
-        help="sides of the pictures, in pixels (default: 4096)",
+        help="sides of the pictures, in pixels (default: 4096; with --gpu 128 to 4096, 16384)",
     )
     parser.add_argument(
         "--masks",
@@ -433,39 +483,58 @@ def _bench(arguments: list[str]) -> int:
     parser.add_argument(
         "--levels",
         nargs="+",
-        choices=[level.id for level in CPU_LEVELS],
-        default=[level.id for level in CPU_LEVELS],
-        help="default: all",
+        choices=[*cpu_levels, *gpu_levels],
+        help="default: all of the device",
     )
     parser.add_argument("--repeat", metavar="N", type=_positive, help="runs of each")
     parser.add_argument("--out", metavar="FILE", type=Path, help="write every time as JSON")
     options = parser.parse_args(arguments)
-    from app import bench, machine
+    levels = gpu_levels if options.gpu else cpu_levels
+    if set(options.levels or ()) - set(levels):
+        parser.error(f"argument --levels: choose from {', '.join(levels)}")
+    if options.peers and not options.gpu:
+        parser.error("argument --peers: only with --gpu")
+    from app import bench, bench_gpu, machine
 
-    settings = bench.Settings(
-        filters=tuple(options.filters),
-        sizes=tuple(options.sizes),
-        masks=tuple(options.masks),
-        levels=tuple(options.levels),
-        repeat=options.repeat or (3 if options.quick else 9),
-    )
-    facts = machine.facts()
+    common: dict[str, Any] = {
+        "filters": tuple(options.filters),
+        "masks": tuple(options.masks),
+        "levels": tuple(options.levels or levels),
+        "repeat": options.repeat or (3 if options.quick else 9),
+    }
+    if options.gpu:
+        return _print_bench(
+            bench_gpu,
+            bench_gpu.Settings(
+                **common, sizes=tuple(options.sizes or bench_gpu.SIZES), peers=options.peers
+            ),
+            machine.facts() | machine.gpu_facts(),
+            options.out,
+        )
+    settings = bench.Settings(**common, sizes=tuple(options.sizes or (4096,)))
+    return _print_bench(bench, settings, machine.facts(), options.out)
+
+
+def _print_bench(module: Any, settings: Any, facts: Mapping[str, str], out: Path | None) -> int:
+    """Measure with one of the bench modules; print its table and write its report."""
+    from app import bench
+
     for name, value in facts.items():
         print(f"{name}: {value}")
-    print(f"\n{bench.LEGEND}\n\n{bench.table_head()}", flush=True)
-    rows: list[bench.Row] = []
+    print(f"\n{module.LEGEND}\n\n{module.TABLE.head()}", flush=True)
+    rows: list[Any] = []
 
     def save() -> None:
-        if options.out:
-            bench.save(options.out, settings, facts, rows)
+        if out:
+            bench.save(out, settings, facts, rows)
 
     save()  # Better now than after an hour if the file cannot be written.
     status = _StatusLine()
     with _open_backends() as backends, _interruptible() as token:
-        for row in bench.measure(settings, backends, token, status.show):
+        for row in module.measure(settings, backends, token, status.show):
             status.clear()
             rows.append(row)
-            print(bench.format_row(row), flush=True)
+            print(module.format_row(row), flush=True)
             save()
     return 0
 
@@ -481,6 +550,20 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
 # Helpers ------------------------------------------------------------------------------
 
 
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a number like 0, 1, 2")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    """Read a number of bytes: ``1000000``, ``256M``, ``1.5G``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.upper())
+    if match is None or not float(match[1]):
+        raise argparse.ArgumentTypeError(f"{text} is not a size like 256M or 2G")
+    return int(float(match[1]) * 1024 ** " KMG".index(match[2] or " "))
+
+
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
@@ -494,10 +577,10 @@ def _filter_name(spec: FilterSpec) -> str:
 
 
 @contextmanager
-def _open_backends() -> Iterator[dict[str, Backend]]:
+def _open_backends(gpu: int | None = None) -> Iterator[dict[str, Backend]]:
     from app.backends import create_backends
 
-    backends = create_backends()
+    backends = create_backends(gpu)
     try:
         yield backends
     finally:

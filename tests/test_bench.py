@@ -95,7 +95,7 @@ def test_without_opencv_there_is_no_ratio(
 def test_a_slow_level_gets_a_smaller_picture(
     monkeypatch: pytest.MonkeyPatch, backends: dict[str, Backend]
 ) -> None:
-    monkeypatch.setattr(bench, "_LONGEST", 1e-9)
+    monkeypatch.setattr(bench, "LONGEST", 1e-9)
     (row,) = measure(replace(SETTINGS, sizes=(512,), masks=(3,), levels=("serial",)), backends)
     assert (row.width, row.asked) == (128, 512)
     assert "512 would be slow" in bench.format_row(row)
@@ -106,7 +106,7 @@ def test_a_slow_level_gets_a_smaller_picture(
     [(4096, [128, 256, 512, 1024, 2048, 4096]), (600, [150, 300, 600]), (130, [130]), (7, [7])],
 )
 def test_sides_to_try(size: int, sides: list[int]) -> None:
-    assert bench._sides(size) == sides
+    assert bench.sides_up_to(size) == sides
 
 
 def test_statistics() -> None:

@@ -21,7 +21,7 @@ def files_under(folder: str, *suffixes: str) -> set[str]:
     return {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in suffixes and "screenshots" not in path.parts
+        if path.suffix in suffixes and not {"screenshots", "bench"} & set(path.parts)
     }
 
 

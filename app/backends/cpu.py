@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import platform
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app import filters
-from app.engine.backend import Availability
+from app.engine.backend import Availability, Fact, FactGroup
 from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
 from app.engine.request import Request
@@ -60,6 +61,20 @@ class CpuBackend:
     def availability(self) -> Availability:
         cores = f"{self._threads} core" + "s" * (self._threads > 1)
         return Availability(True, f"{cpu_name()}, {cores}")
+
+    def facts(self) -> Iterator[FactGroup]:
+        yield FactGroup(
+            "Processor",
+            (
+                Fact("Name", cpu_name()),
+                Fact("Architecture", platform.machine()),
+                Fact("Cores that this process may use", str(core_count())),
+                Fact("Threads at level parallel", str(self._threads)),
+            ),
+        )
+
+    def load(self) -> tuple[Fact, ...]:
+        return ()
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
         return spec.cpu_levels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,17 +24,38 @@ class Availability:
         One line: the device's name, or the reason it cannot be used.
     steps : tuple of str
         What the user can do about it, in order; shell commands stand between backticks.
+    devices : tuple of str
+        Names of all devices of this kind, by their number; empty where there is no choice.
     """
 
     available: bool
     summary: str
     steps: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something about a device, in words or as a number with its unit."""
+
+    name: str
+    value: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class FactGroup:
+    """Facts under a common heading."""
+
+    title: str
+    facts: tuple[Fact, ...]
 
 
 class Backend(Protocol):
     """A kind of device.
 
-    `availability` and `levels` are called on any thread, the others on the worker's.
+    `availability`, `levels`, `facts` and `load` may be called on any thread, everything else is
+    called on the worker thread.
     """
 
     id: str
@@ -41,6 +63,12 @@ class Backend(Protocol):
 
     def availability(self) -> Availability:
         """Tell whether this backend can run here; cheap after the first call."""
+
+    def facts(self) -> Iterator[FactGroup]:
+        """Yield what there is to know of the device, what takes long to find out last."""
+
+    def load(self) -> tuple[Fact, ...]:
+        """Return how busy the device is now; empty where nobody can tell."""
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
         """Return the levels of a filter that this backend offers, slowest first."""

@@ -11,7 +11,8 @@ from typing import Any
 
 from app import filters
 from app.engine.image import Image
-from app.engine.timing import Stage
+from app.engine.launch import LaunchReport
+from app.engine.timing import Metric, Stage
 from app.errors import InvalidParameter
 from app.filters.spec import Border, FilterSpec
 
@@ -39,6 +40,10 @@ class Request:
         Identifier of a level of the device, or None for the device's fastest.
     grey : bool
         Convert to greyscale first (ITU-R 601).
+    repeat : int
+        How often a GPU repeats its kernels; the median time is reported.
+    memory_limit : int, optional
+        Most bytes of GPU memory to use for images; larger ones are filtered in strips.
     id : int
         Increases with each request; later ones win.
     """
@@ -50,6 +55,8 @@ class Request:
     device: Device = Device.AUTO
     level: str | None = None
     grey: bool = False
+    repeat: int = 1
+    memory_limit: int | None = None
     id: int = field(default_factory=lambda: next(_ids))
 
     @classmethod
@@ -63,6 +70,8 @@ class Request:
         device: Device = Device.AUTO,
         level: str | None = None,
         grey: bool = False,
+        repeat: int = 1,
+        memory_limit: int | None = None,
     ) -> Request:
         """Return a checked request.
 
@@ -86,7 +95,17 @@ class Request:
                 f"{image.width}×{image.height} pixels, so “valid” would leave nothing.",
                 "Choose a smaller mask or another border.",
             )
-        return cls(image, spec, MappingProxyType(values), border, device, level, grey)
+        return cls(
+            image,
+            spec,
+            MappingProxyType(values),
+            border,
+            device,
+            level,
+            grey,
+            repeat,
+            memory_limit,
+        )
 
     @property
     def output_shape(self) -> tuple[int, int, int]:
@@ -115,6 +134,10 @@ class Result:
         In the order in which they happened.
     notices : tuple of str
         What the user should know, for example why Auto did not use the GPU.
+    metrics : tuple of Metric
+        What else was measured; only a GPU has any.
+    launch : LaunchReport, optional
+        The kernel that did the work; only a GPU has one.
     """
 
     request: Request
@@ -123,6 +146,8 @@ class Result:
     level: str
     stages: tuple[Stage, ...]
     notices: tuple[str, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    launch: LaunchReport | None = None
 
     @property
     def seconds(self) -> float:

@@ -7,12 +7,19 @@ from collections.abc import Mapping
 
 from app.engine.backend import Backend
 from app.engine.control import CancelToken, Progress, no_progress
+from app.engine.costs import Costs
 from app.engine.request import Device, Request, Result
 from app.engine.timing import Stopwatch
-from app.errors import DeviceUnavailable, InvalidParameter, OutOfMemory
+from app.errors import AppError, DeviceUnavailable, InvalidParameter, OutOfMemory
 from app.filters.spec import Level
 
 _logger = logging.getLogger(__name__)
+
+GPU_PIXELS = 512 * 512
+"""From here on Auto expects the GPU to be faster, until it has measured both."""
+
+TRIAL_PIXELS = 1024 * 1024
+"""Up to here Auto tries both devices, one in each run, to learn what they cost."""
 
 
 def execute(
@@ -20,6 +27,7 @@ def execute(
     backends: Mapping[str, Backend],
     token: CancelToken | None = None,
     progress: Progress = no_progress,
+    costs: Costs | None = None,
 ) -> Result:
     """Compute `request` on the device it asks for.
 
@@ -27,6 +35,8 @@ def execute(
     ----------
     backends : mapping
         Backends by id, the fastest kind first; ``cpu`` is always there.
+    costs : Costs, optional
+        What Auto knows of earlier runs, and learns from this one.
 
     Raises
     ------
@@ -36,7 +46,34 @@ def execute(
         If `token` was set meanwhile.
     """
     token = token or CancelToken()
-    backend, notices = _choose(request, backends)
+    costs = costs or Costs()
+    backend, notices = _choose(request, backends, costs)
+    try:
+        result = _run(request, backend, notices, token, progress)
+    except AppError as error:
+        cpu = backends[Device.CPU.value]
+        if request.device is not Device.AUTO or request.level is not None or backend is cpu:
+            raise
+        notice = f"Auto turned to the CPU, because the {backend.name} failed: {error.message}"
+        return _run(request, cpu, (notice,), token, progress)
+    if _has_gpu(request, backends) and request.memory_limit is None:
+        costs.record(result, backend.availability().summary)
+    return result
+
+
+def _has_gpu(request: Request, backends: Mapping[str, Backend]) -> bool:
+    """Tell whether Auto has a choice."""
+    gpu = backends.get(Device.GPU.value)
+    return gpu is not None and gpu.availability().available and bool(gpu.levels(request.filter))
+
+
+def _run(
+    request: Request,
+    backend: Backend,
+    notices: tuple[str, ...],
+    token: CancelToken,
+    progress: Progress,
+) -> Result:
     level = _level(request, backend)
     _logger.info(
         "%s: %s, %s %s", request.image.describe(), request.describe(), backend.name, level.name
@@ -49,14 +86,25 @@ def execute(
             f"There is not enough memory to filter {request.image.describe()}.",
             "Close other programs or use a smaller image.",
         ) from None
-    result = Result(request, image, backend.id, level.id, stopwatch.stages, notices)
+    result = Result(
+        request,
+        image,
+        backend.id,
+        level.id,
+        stopwatch.stages,
+        (*notices, *stopwatch.notices),
+        tuple(stopwatch.metrics),
+        stopwatch.launch,
+    )
     _logger.info(
         "Done in %.3f ms, %.1f megapixels/s", result.seconds * 1e3, result.megapixels_per_second
     )
     return result
 
 
-def _choose(request: Request, backends: Mapping[str, Backend]) -> tuple[Backend, tuple[str, ...]]:
+def _choose(
+    request: Request, backends: Mapping[str, Backend], costs: Costs
+) -> tuple[Backend, tuple[str, ...]]:
     """Return the backend for a request, and what to tell the user about the choice."""
     if request.device is not Device.AUTO:
         backend = backends.get(request.device.value)
@@ -69,12 +117,40 @@ def _choose(request: Request, backends: Mapping[str, Backend]) -> tuple[Backend,
                 "Choose CPU or Auto; “info” lists what a GPU needs.",
             )
         return backend, ()
+    if request.level is None:
+        return _cheapest(request, backends, costs)
     for backend in backends.values():
-        if backend.availability().available:
-            levels = [level.id for level in backend.levels(request.filter)]
-            if request.level in levels or (request.level is None and levels):
-                return backend, ()
+        if backend.availability().available and any(
+            level.id == request.level for level in backend.levels(request.filter)
+        ):
+            return backend, ()
     return backends[Device.CPU.value], ()
+
+
+def _cheapest(
+    request: Request, backends: Mapping[str, Backend], costs: Costs
+) -> tuple[Backend, tuple[str, ...]]:
+    """Return the backend that should take the least time, and why, if there is a choice."""
+    cpu = backends[Device.CPU.value]
+    if not _has_gpu(request, backends):
+        return cpu, ()
+    gpu = backends[Device.GPU.value]
+
+    def predict(backend: Backend) -> float | None:
+        level = backend.levels(request.filter)[-1].id
+        return costs.predict(request, backend.availability().summary, level)
+
+    on_gpu, on_cpu = predict(gpu), predict(cpu)
+    pixels = request.image.width * request.image.height
+    likely, other = (gpu, cpu) if pixels >= GPU_PIXELS else (cpu, gpu)
+    if on_gpu is not None and on_cpu is not None:
+        choice = gpu if on_gpu <= on_cpu else cpu
+        times = f"{1e3 * on_gpu:.3g} ms on the GPU, {1e3 * on_cpu:.3g} ms on the CPU"
+        return choice, (f"Auto chose the {choice.name}: it expects {times}.",)
+    known = on_gpu if likely is gpu else on_cpu
+    if known is not None and pixels <= TRIAL_PIXELS:
+        return other, (f"Auto chose the {other.name} this time, to measure it too.",)
+    return likely, (f"Auto chose the {likely.name}, as usual for pictures of this size.",)
 
 
 def _level(request: Request, backend: Backend) -> Level:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from app.engine.launch import LaunchReport
+
 _logger = logging.getLogger(__name__)
 
 
@@ -24,18 +26,53 @@ class Stage:
         Wall-clock time, or device time between events for ``kernel``.
     counted : bool
         False for what is reported apart and is in no total: compiling.
+    repeats : tuple of float
+        Every repetition, where there were several; `seconds` is their median.
     """
 
     name: str
     seconds: float
     counted: bool = True
+    repeats: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure other than a duration.
+
+    Attributes
+    ----------
+    name : str
+        ``effective rate`` (bytes that had to be read and written / kernel time),
+        ``arithmetic rate`` (operations / kernel time) and ``copy rate`` (what a copy on the
+        card reaches, read + written).
+    value : float
+    unit : str
+        ``B/s`` or ``op/s``.
+    """
+
+    name: str
+    value: float
+    unit: str
 
 
 class Stopwatch:
-    """Collects stages; each is also logged, which is what the debug console shows."""
+    """Collects what a run has to report: stages above all, which are also logged.
+
+    Attributes
+    ----------
+    metrics : list of Metric
+    notices : list of str
+        What the user should know about how the run went.
+    launch : LaunchReport, optional
+        The kernel that did the work, on a GPU.
+    """
 
     def __init__(self) -> None:
         self._stages: list[Stage] = []
+        self.metrics: list[Metric] = []
+        self.notices: list[str] = []
+        self.launch: LaunchReport | None = None
 
     @contextmanager
     def stage(self, name: str, *, counted: bool = True) -> Iterator[None]:
@@ -44,9 +81,11 @@ class Stopwatch:
         yield
         self.add(name, time.perf_counter() - start, counted=counted)
 
-    def add(self, name: str, seconds: float, *, counted: bool = True) -> None:
+    def add(
+        self, name: str, seconds: float, *, counted: bool = True, repeats: tuple[float, ...] = ()
+    ) -> None:
         """Record a duration that was measured elsewhere."""
-        self._stages.append(Stage(name, seconds, counted))
+        self._stages.append(Stage(name, seconds, counted, repeats))
         _logger.debug("%s: %.3f ms", name, seconds * 1e3)
 
     @property

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from app.engine.backend import Backend
 from app.engine.control import CancelToken
+from app.engine.costs import Costs
 from app.engine.request import Request, Result
 from app.engine.run import execute
 from app.errors import AppError, Cancelled
@@ -59,14 +60,22 @@ class Worker:
     ----------
     backends : mapping
         Backends by id; used and closed on the worker's thread only.
+    costs : Costs, optional
+        What Auto knows; by default it starts from nothing.
     listener : callable
         Called with each `Event` on the worker's thread; only `Stopped` for a request that
         never started comes on the thread that replaced or cancelled it. A request that was
         replaced or cancelled ends in `Stopped`: its result is dropped even if it was complete.
     """
 
-    def __init__(self, backends: Mapping[str, Backend], listener: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        backends: Mapping[str, Backend],
+        listener: Callable[[Event], None],
+        costs: Costs | None = None,
+    ) -> None:
         self._backends = backends
+        self._costs = costs or Costs()
         self._listener = listener
         self._condition = threading.Condition()
         self._pending: Request | None = None
@@ -150,6 +159,7 @@ class Worker:
                 self._backends,
                 token,
                 lambda stage, fraction: self._listener(Progressed(request, stage, fraction)),
+                self._costs,
             )
         except Cancelled:
             return Stopped(request)

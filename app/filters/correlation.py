@@ -53,6 +53,13 @@ NEGATIVE = ChoiceParameter(
 )
 
 
+def one_part(side: int) -> NDArray[np.float64]:
+    """Return the parts of the divisor 1, shape (side, side): the centre, always inside."""
+    parts = np.zeros((side, side))
+    parts[side // 2, side // 2] = 1
+    return parts
+
+
 class Divisor(NamedTuple):
     """What sums are divided by: the sum of those `parts` whose cells count.
 
@@ -76,10 +83,8 @@ class Divisor(NamedTuple):
 
     @classmethod
     def one(cls, side: int) -> Divisor:
-        """Return the divisor 1, also under ``reduce``: its part is the centre, always inside."""
-        centre = np.zeros((side, side))
-        centre[side // 2, side // 2] = 1
-        return cls.of(centre)
+        """Return the divisor 1, also under ``reduce``."""
+        return cls.of(one_part(side))
 
 
 class Finish(NamedTuple):

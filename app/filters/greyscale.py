@@ -9,7 +9,18 @@ import numpy as np
 
 from app.filters.borders import divide_round
 from app.filters.jit import kernel
-from app.filters.spec import SERIAL, CpuPass, FilterSpec, FilterTask
+from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+)
 
 
 @kernel
@@ -106,6 +117,10 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return [CpuPass(parallel, (source.reshape(height, -1), channels, output), height)]
 
 
+def plan_cuda(task: CudaTask) -> Launch:
+    return level_launch("greyscale", task, 0, operations=5)
+
+
 SPEC = FilterSpec(
     id="greyscale",
     name="Greyscale",
@@ -115,5 +130,11 @@ SPEC = FilterSpec(
     parameters=(),
     radius=radius,
     plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(GLOBAL,),
+    gpu_gaps={
+        level.id: "Each pixel is read once: there is nothing to share or to cache."
+        for level in (SINGLE_BLOCK, CONSTANT, SHARED, TEXTURE)
+    },
     output_channels=output_channels,
 )

@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.filters.correlation import NEGATIVE, Divisor, mask_array, plan_correlation
-from app.filters.spec import Choice, ChoiceParameter, CpuPass, FilterSpec, FilterTask, Mask
+from app.filters import cuda_correlation
+from app.filters.correlation import NEGATIVE, Divisor, mask_array, one_part, plan_correlation
+from app.filters.launch import CudaTask, Launch
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    Choice,
+    ChoiceParameter,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    Mask,
+)
 
 MASKS: Mapping[str, Mask] = {
     "4": ((0, 1, 0), (1, -4, 1), (0, 1, 0)),
@@ -29,6 +43,13 @@ def radius(parameters: Mapping[str, Any]) -> int:
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     weights = mask_array(MASKS[task.parameters["form"]])
     return plan_correlation(task, weights, Divisor.one(len(weights)), task.parameters["negative"])
+
+
+def plan_cuda(task: CudaTask) -> Launch:
+    weights = MASKS[task.parameters["form"]]
+    return cuda_correlation.plan_correlation(
+        "laplace", task, weights, one_part(len(weights)), task.parameters["negative"]
+    )
 
 
 SPEC = FilterSpec(
@@ -59,4 +80,6 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE),
 )

@@ -9,8 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidParameter
-from app.filters.correlation import NEGATIVE, Divisor, binomial, mask_array, plan_correlation
+from app.filters import cuda_correlation
+from app.filters.correlation import (
+    NEGATIVE,
+    Divisor,
+    binomial,
+    mask_array,
+    one_part,
+    plan_correlation,
+)
+from app.filters.launch import CudaTask, Launch
 from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
     Choice,
     ChoiceParameter,
     CpuPass,
@@ -95,12 +109,20 @@ PRESETS = (
 )
 
 
-def divisor(mask: Mask, choice: str) -> Divisor:
-    """Return the divisor for `mask`; under the border ``reduce``, of its cells inside the image."""
+def divisor_parts(mask: Mask, choice: str) -> NDArray[Any]:
+    """Return what the divisor for `mask` is the sum of, cell by cell.
+
+    Under the border ``reduce`` only the cells inside the image count.
+    """
     if choice == "one":
-        return Divisor.one(len(mask))
+        return one_part(len(mask))
     weights = mask_array(mask)
-    return Divisor.of(weights if choice == "sum" else np.ones(weights.shape))
+    return weights if choice == "sum" else np.ones(weights.shape)
+
+
+def divisor(mask: Mask, choice: str) -> Divisor:
+    """Return the divisor for `mask`."""
+    return Divisor.of(divisor_parts(mask, choice))
 
 
 def radius(parameters: Mapping[str, Any]) -> int:
@@ -119,6 +141,13 @@ def check(parameters: Mapping[str, Any]) -> None:
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     mask, choice, negative = (task.parameters[name] for name in ("mask", "divisor", "negative"))
     return plan_correlation(task, mask_array(mask), divisor(mask, choice), negative)
+
+
+def plan_cuda(task: CudaTask) -> Launch:
+    mask, choice, negative = (task.parameters[name] for name in ("mask", "divisor", "negative"))
+    return cuda_correlation.plan_correlation(
+        "mask", task, mask, divisor_parts(mask, choice), negative
+    )
 
 
 SPEC = FilterSpec(
@@ -157,5 +186,7 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE),
     check=check,
 )

@@ -18,7 +18,19 @@ from app.filters.correlation import (
     update_divisors,
 )
 from app.filters.jit import kernel
-from app.filters.spec import SERIAL, CpuPass, FilterSpec, FilterTask, OddParameter
+from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    OddParameter,
+)
 
 _LARGEST_16_BIT = 15
 """Largest mask whose 8-bit samples add up to 16 bits: 15 * 15 * 255 = 57375."""
@@ -156,6 +168,11 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return [CpuPass(mean_parallel, arguments, output.shape[0])]
 
 
+def plan_cuda(task: CudaTask) -> Launch:
+    size = int(task.parameters["size"])
+    return level_launch("mean", task, size // 2, size * size + 1, SIZE=size)
+
+
 SPEC = FilterSpec(
     id="mean",
     name="Mean",
@@ -175,4 +192,7 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE),
+    gpu_gaps={CONSTANT.id: "All weights are one: there is no mask to keep in constant memory."},
 )

@@ -12,8 +12,21 @@ import numpy as np
 
 from app.filters.borders import REDUCE, VALID, border_index, fetch_row
 from app.filters.jit import intrinsic, kernel
+from app.filters.launch import CudaTask, Launch, level_launch
 from app.filters.networks import Lane, median_program
-from app.filters.spec import SERIAL, Border, CpuPass, FilterSpec, FilterTask, OddParameter
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    Border,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    OddParameter,
+)
 
 _VECTOR = 32
 """Bytes of a vector register (AVX2)."""
@@ -309,6 +322,12 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return passes
 
 
+def plan_cuda(task: CudaTask) -> Launch:
+    size = int(task.parameters["size"])
+    operations = 8 * task.dtype.itemsize * size * size
+    return level_launch("median", task, radius(task.parameters), operations, SIZE=size)
+
+
 SPEC = FilterSpec(
     id="median",
     name="Median",
@@ -329,4 +348,7 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE),
+    gpu_gaps={CONSTANT.id: "No weights and no table: there is nothing to keep in constant memory."},
 )

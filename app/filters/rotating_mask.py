@@ -21,7 +21,19 @@ import numpy as np
 
 from app.filters.borders import REDUCE, VALID, border_index, divide_round, fetch_row
 from app.filters.jit import kernel
-from app.filters.spec import SERIAL, Border, CpuPass, FilterSpec, FilterTask
+from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    Border,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+)
 
 RADIUS = 2
 
@@ -255,6 +267,10 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return passes
 
 
+def plan_cuda(task: CudaTask) -> Launch:
+    return level_launch("rotating_mask", task, 2, operations=250)
+
+
 SPEC = FilterSpec(
     id="rotating_mask",
     name="Rotating mask",
@@ -264,4 +280,7 @@ SPEC = FilterSpec(
     parameters=(),
     radius=radius,
     plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE),
+    gpu_gaps={CONSTANT.id: "All weights are one: there is no mask to keep in constant memory."},
 )

@@ -10,7 +10,20 @@ import numpy as np
 from app.filters.borders import VALID, border_index, fetch_row
 from app.filters.correlation import Finish, settle, taps, weighted_sum
 from app.filters.jit import kernel
-from app.filters.spec import SERIAL, Choice, ChoiceParameter, CpuPass, FilterSpec, FilterTask
+from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    Choice,
+    ChoiceParameter,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+)
 
 MASKS = np.array(
     [
@@ -144,6 +157,11 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return [CpuPass(sobel_parallel, parallel, output.shape[0])]
 
 
+def plan_cuda(task: CudaTask) -> Launch:
+    form = FORMS.index(task.parameters["form"])
+    return level_launch("sobel", task, 1, operations=(15, 18, 30)[form], FORM=form)
+
+
 SPEC = FilterSpec(
     id="sobel",
     name="Sobel",
@@ -165,4 +183,7 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE),
+    gpu_gaps={CONSTANT.id: "The weights are part of the code: nothing is kept in constant memory."},
 )

@@ -19,6 +19,7 @@ from app.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from app.filters.jit import Kernel
+    from app.filters.launch import CudaTask, Launch
 
 Pixels = NDArray[Any]
 """An image's samples: uint8, uint16 or float32."""
@@ -402,6 +403,12 @@ class FilterSpec:
         Raises `InvalidParameter` for combinations of parameters that cannot work.
     output_channels : callable
         Maps the number of channels of the source to that of the result.
+    plan_cuda : callable, optional
+        Maps a `CudaTask` to the launch that computes it.
+    gpu_levels : tuple of Level
+        The levels that `plan_cuda` knows, in the order of `GPU_LEVELS`.
+    gpu_gaps : mapping
+        Why each other level does not apply to this filter, by level id.
     """
 
     id: str
@@ -416,6 +423,9 @@ class FilterSpec:
     cpu_levels: tuple[Level, ...] = CPU_LEVELS
     check: Callable[[Mapping[str, Any]], None] = _no_check
     output_channels: Callable[[int], int] = _same_channels
+    plan_cuda: Callable[[CudaTask], Launch] | None = None
+    gpu_levels: tuple[Level, ...] = ()
+    gpu_gaps: Mapping[str, str] = field(default_factory=dict)
 
     def output_shape(
         self, shape: tuple[int, ...], parameters: Mapping[str, Any], border: Border

@@ -9,6 +9,7 @@ With n cells, their sum S, the pixel f and the threshold T, the mean is taken wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,22 @@ import numpy as np
 from app.filters.borders import REDUCE, VALID, border_index, divide_round, pad_columns
 from app.filters.correlation import Divisor, Finish, finish_row, update_divisors
 from app.filters.jit import kernel
+from app.filters.launch import CudaTask, Launch, level_launch
 from app.filters.mean import add_row, copy, sum_types, window_sums
-from app.filters.spec import SERIAL, CpuPass, FilterSpec, FilterTask, FloatParameter, OddParameter
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    FloatParameter,
+    OddParameter,
+)
 
 
 @kernel
@@ -141,11 +156,17 @@ def radius(parameters: Mapping[str, Any]) -> int:
     return int(parameters["size"]) // 2
 
 
+def threshold_of(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> float:
+    """Return T in the units of a sample."""
+    white = 1 if dtype.kind == "f" else np.iinfo(dtype).max
+    return float(parameters["threshold"]) * white / 255
+
+
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     source, output, border = task.source, task.output, task.border
     size, rows = task.parameters["size"], output.shape[0]
     is_float = source.dtype == np.float32
-    reach = task.parameters["threshold"] * (1 if is_float else np.iinfo(source.dtype).max) / 255
+    reach = threshold_of(task.parameters, source.dtype)
     if task.level == SERIAL.id:
         serial = serial_float if is_float else serial_integer
         return [CpuPass(serial, (source, output, size // 2, reach, border.code), rows)]
@@ -155,6 +176,16 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     divisor = Divisor.of(np.ones((size, size), np.int64))
     arguments = (source, output, zero, divisor, finish, reach, border.code)
     return [CpuPass(parallel, arguments, rows)]
+
+
+def plan_cuda(task: CudaTask) -> Launch:
+    size = task.parameters["size"]
+    limits = threshold_of(task.parameters, task.dtype) * np.arange(size * size + 1.0)
+    if task.dtype.kind != "f":
+        limits = np.floor(limits).astype(np.int64)
+    operations = size * size + 4
+    launch = level_launch("threshold_mean", task, size // 2, operations, SIZE=size)
+    return replace(launch, constants={"limits": limits})
 
 
 SPEC = FilterSpec(
@@ -187,4 +218,10 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE),
+    gpu_gaps={
+        CONSTANT.id: "All weights are one: there is no mask to keep in constant memory.",
+        TUNED.id: "Not written yet.",
+    },
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from app.filters import cuda_correlation
 from app.filters.borders import fetch_row
 from app.filters.correlation import (
     Divisor,
@@ -20,7 +21,19 @@ from app.filters.correlation import (
     working_type,
 )
 from app.filters.jit import kernel
-from app.filters.spec import SERIAL, CpuPass, FilterSpec, FilterTask, OddParameter
+from app.filters.launch import CudaTask, Launch
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    OddParameter,
+)
 
 
 @kernel
@@ -87,6 +100,12 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return [CpuPass(weighted_mean_parallel, arguments, output.shape[0])]
 
 
+def plan_cuda(task: CudaTask) -> Launch:
+    row = binomial(task.parameters["size"])
+    weights = np.outer(row, row)
+    return cuda_correlation.plan_correlation("weighted_mean", task, weights, weights)
+
+
 SPEC = FilterSpec(
     id="weighted_mean",
     name="Weighted mean",
@@ -105,4 +124,6 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE),
 )

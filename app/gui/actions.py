@@ -60,6 +60,13 @@ class Actions:
         self.run = self._action("run", "&Run", window.run, "F5", "Apply the filter (F5, Ctrl+R)")
         self.run.setShortcuts([QKeySequence("F5"), QKeySequence("Ctrl+R")])
         self.cancel = self._action("cancel", "&Cancel", window.cancel, "Esc", "Stop the run (Esc)")
+        kernel = self._action(
+            "viewKernel",
+            "View &Kernel…",
+            window.show_kernel,
+            "Ctrl+K",
+            "The CUDA source of the filter at its level (Ctrl+K)",
+        )
         gpu = self._action("gpuInfo", "&GPU Information…", window.show_gpu)
         about = self._action("about", "&About Kernelscope", window.show_about)
 
@@ -102,6 +109,8 @@ class Actions:
 
         run_menu = self._menu("runMenu", "&Run")
         run_menu.addActions([self.run, self.cancel])
+        run_menu.addSeparator()
+        run_menu.addAction(kernel)
 
         help_menu = self._menu("helpMenu", "&Help")
         help_menu.addActions([gpu, about])

@@ -13,7 +13,9 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QApplication
 
 from app import __version__
-from app.backends import create_backends
+from app.backends import GPU_VARIABLE, create_backends
+from app.engine.backend import Backend
+from app.engine.costs import Costs, default_path
 from app.gui import theme
 from app.gui.main_window import MainWindow
 from app.gui.settings import Settings
@@ -55,6 +57,13 @@ def create_application() -> QApplication:
     return application
 
 
+def _backends(settings: Settings) -> dict[str, Backend]:
+    """Return the backends; the environment's choice of a GPU goes before the settings'."""
+    chosen = settings.text("gpu")
+    remembered = chosen.isdecimal() and not os.environ.get(GPU_VARIABLE)
+    return create_backends(int(chosen) if remembered else None)
+
+
 def run(path: Path | None = None) -> int:
     """Show the window and run the event loop until it is closed."""
     application = create_application()
@@ -62,7 +71,8 @@ def run(path: Path | None = None) -> int:
     # is busy; with the default of 5 ms that would show in the times of small pictures.
     sys.setswitchinterval(0.0005)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C in the terminal ends the program
-    window = MainWindow(create_backends(), Settings())
+    settings = Settings()
+    window = MainWindow(_backends(settings), settings, Costs(default_path()))
     catcher = BugCatcher()
     catcher.caught.connect(window.report_bug, Qt.ConnectionType.QueuedConnection)
     catcher.install()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from PySide6.QtCore import QObject, Qt, Signal
 
 from app.engine.backend import Backend
+from app.engine.costs import Costs
 from app.engine.request import Request
 from app.engine.worker import Event, Failed, Finished, Progressed, Started, Stopped, Worker
 
@@ -25,11 +26,16 @@ class WorkerBridge(QObject):
 
     _arrived = Signal(object)
 
-    def __init__(self, backends: Mapping[str, Backend], parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        backends: Mapping[str, Backend],
+        parent: QObject | None = None,
+        costs: Costs | None = None,
+    ) -> None:
         super().__init__(parent)
         self._current: Request | None = None
         self._arrived.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
-        self._worker = Worker(backends, self._arrived.emit)
+        self._worker = Worker(backends, self._arrived.emit, costs)
 
     @property
     def busy(self) -> bool:

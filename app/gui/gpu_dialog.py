@@ -3,25 +3,54 @@
 from __future__ import annotations
 
 import html
+import logging
 import re
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QDialog, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.engine.backend import Availability
+from app.engine.backend import Availability, Backend, Fact, FactGroup
+from app.gui.background import Background
 from app.gui.dialogs import SELECTABLE, add_button, close_box, headline
+from app.gui.fact_table import FactTable
+from app.gui.settings import Settings
 from app.gui.theme import fixed_font
+
+_logger = logging.getLogger(__name__)
+
+_REFRESH = 1000
+"""Milliseconds between looks at memory and load."""
 
 
 class GpuDialog(QDialog):
-    """The state of the GPU: the device, or why there is none and what to do about it."""
+    """The state of the GPU: the device, or why there is none and what to do about it.
 
-    def __init__(self, availability: Availability, parent: QWidget | None = None) -> None:
+    Parameters
+    ----------
+    backend : Backend, optional
+        Who is asked for facts and load, on threads of `background`.
+    settings : Settings, optional
+        Where the choice among several devices is kept.
+    """
+
+    def __init__(
+        self,
+        availability: Availability,
+        parent: QWidget | None = None,
+        *,
+        backend: Backend | None = None,
+        background: Background | None = None,
+        settings: Settings | None = None,
+    ) -> None:
         super().__init__(parent)
         self.setObjectName("gpuDialog")
         self.setWindowTitle("GPU information")
         self._availability = availability
+        self._backend = backend
+        self._background = background
+        self._settings = settings
+        self._table: FactTable | None = None
         self._headline = (
             "GPU filters can be used" if availability.available else "No supported device found"
         )
@@ -43,7 +72,20 @@ class GpuDialog(QDialog):
             layout.addWidget(rest)
         if availability.steps:
             layout.addWidget(self._steps())
-        layout.addStretch(1)
+        if settings is not None and len(availability.devices) > 1:
+            layout.addLayout(self._chooser(settings))
+        if availability.available and backend is not None and background is not None:
+            self._table = FactTable("facts", "Facts of the GPU")
+            layout.addWidget(self._table, 1)
+            self._state = QLabel("Asking the GPU…")
+            self._state.setObjectName("state")
+            layout.addWidget(self._state)
+            self.resize(
+                80 * self.fontMetrics().averageCharWidth(), 36 * self.fontMetrics().height()
+            )
+            self._ask(background, backend)
+        else:
+            layout.addStretch(1)
         box = close_box(self)
         add_button(box, "copyButton", "&Copy", "Copy all of this text", self.copy)
         layout.addWidget(box)
@@ -59,14 +101,80 @@ class GpuDialog(QDialog):
         label.setTextInteractionFlags(SELECTABLE)
         return label
 
+    def _chooser(self, settings: Settings) -> QHBoxLayout:
+        combo = QComboBox()
+        combo.setObjectName("deviceChooser")
+        combo.setAccessibleName("GPU to use")
+        for number, name in enumerate(self._availability.devices):
+            combo.addItem(f"{number}: {name}")
+        chosen = settings.text("gpu", "0")
+        combo.setCurrentIndex(int(chosen) if chosen.isdecimal() else 0)
+        note = QLabel("from the next start on")
+        note.setObjectName("chooserNote")
+        combo.activated.connect(lambda number: settings.set_text("gpu", str(number)))
+        caption = QLabel("&Use")
+        caption.setBuddy(combo)
+        row = QHBoxLayout()
+        row.addWidget(caption)
+        row.addWidget(combo, 1)
+        row.addWidget(note)
+        return row
+
+    def _ask(self, background: Background, backend: Backend) -> None:
+        """Fill the table group by group, and show the load until the dialog is closed."""
+        groups = backend.facts()
+
+        def ask() -> None:
+            background.start("gpu-facts", lambda: next(groups, None), show, self._on_failed)
+
+        def show(group: FactGroup | None) -> None:
+            if group is None:
+                self._state.hide()
+                return
+            assert self._table is not None
+            self._table.set_group(group)
+            ask()
+
+        ask()
+        self._timer = QTimer(self)
+        self._timer.setInterval(_REFRESH)
+        self._timer.setSingleShot(True)  # the next look begins when this one has its answer
+        self._timer.timeout.connect(
+            lambda: background.start("gpu-load", backend.load, self._on_load, self._on_failed)
+        )
+        self._timer.start(0)
+        self.finished.connect(lambda: self._stop(background))
+        self.destroyed.connect(lambda: _forget(background))
+
+    def _stop(self, background: Background) -> None:
+        self._timer.stop()
+        _forget(background)
+
+    def _on_load(self, load: tuple[Fact, ...]) -> None:
+        if load:  # else there is nobody to ask, now or later
+            assert self._table is not None
+            self._table.set_group(FactGroup("Now", load), on_top=True)
+            self._timer.start(_REFRESH)
+
+    def _on_failed(self, error: Exception) -> None:
+        _logger.error("The GPU does not answer", exc_info=error)
+        self._state.setText(f"The GPU does not answer: {error}")
+        self._state.show()
+
     def text(self) -> str:
         """Return everything the dialog says, as plain text."""
         steps = [f"{number}. {step}" for number, step in enumerate(self._availability.steps, 1)]
-        return "\n".join((self._headline, self._availability.summary, *steps))
+        facts = [self._table.text()] if self._table is not None else []
+        return "\n".join((self._headline, self._availability.summary, *steps, *facts))
 
     def copy(self) -> None:
         """Put `text` on the clipboard."""
         QGuiApplication.clipboard().setText(self.text())
+
+
+def _forget(background: Background) -> None:
+    for topic in ("gpu-facts", "gpu-load"):
+        background.forget(topic)
 
 
 def _with_commands(step: str) -> str:

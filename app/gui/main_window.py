@@ -6,12 +6,15 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QVBoxLayout, QWidget
 
 from app.engine.backend import Availability, Backend
+from app.engine.costs import Costs
 from app.engine.image import Image
+from app.engine.launch import LaunchReport
 from app.engine.request import Request, Result
 from app.errors import AppError
 from app.files import SAMPLES
@@ -23,6 +26,7 @@ from app.gui.bridge import WorkerBridge
 from app.gui.console import Console
 from app.gui.gpu_dialog import GpuDialog
 from app.gui.image_views import ImagePair
+from app.gui.kernel_viewer import KernelViewer
 from app.gui.parameter_panel import ParameterPanel
 from app.gui.pictures import Pictures
 from app.gui.rendering import render
@@ -43,12 +47,16 @@ _FIRST_SIZE = QSize(1280, 800)
 
 _FRAME = QSize(16, 48)
 """Room for the frame that the desktop draws around the window; its size is unknown before."""
+_STAND_IN = np.zeros((512, 512), np.uint8)
+"""What the kernel viewer plans a launch for while there is no picture."""
 
 
 class MainWindow(QMainWindow):
     """Input on the left, output on the right, settings beside them, timing below."""
 
-    def __init__(self, backends: Mapping[str, Backend], settings: Settings) -> None:
+    def __init__(
+        self, backends: Mapping[str, Backend], settings: Settings, costs: Costs | None = None
+    ) -> None:
         super().__init__()
         self.setObjectName("mainWindow")
         self.setWindowTitle("Kernelscope")
@@ -59,8 +67,10 @@ class MainWindow(QMainWindow):
         self._availability: dict[str, Availability] = {}
         self._input: Image | None = None
         self._result: Result | None = None
-        self._cold = False
         self._close_when_saved = False
+        self._launches: dict[str, LaunchReport] = {}
+        self._kernel_viewer: KernelViewer | None = None
+        self._cold = False
 
         self.console = Console()  # first, so that it misses nothing
         self._background = Background(self)
@@ -81,7 +91,7 @@ class MainWindow(QMainWindow):
         self.actions_ = Actions(self)
         self._run_bar = RunBar(self.actions_.run, self.actions_.cancel)
         self._lay_out()
-        self._bridge = WorkerBridge(backends, self)
+        self._bridge = WorkerBridge(backends, self, costs)
         self._connect()
         self._restore()
         self._refresh_actions()
@@ -137,7 +147,30 @@ class MainWindow(QMainWindow):
     def show_gpu(self) -> None:
         """Tell what is known of the GPU."""
         looking = Availability(False, "Still looking for a GPU.")
-        dialogs.open_dialog(GpuDialog(self._availability.get("gpu", looking), self))
+        dialogs.open_dialog(
+            GpuDialog(
+                self._availability.get("gpu", looking),
+                self,
+                backend=self._backends.get("gpu"),
+                background=self._background,
+                settings=self.settings,
+            )
+        )
+
+    def show_kernel(self) -> None:
+        """Show the CUDA source of the chosen filter and level, beside the window."""
+        image = self._input or Image.from_array(_STAND_IN, "no picture")
+        try:
+            request = Request.create(image, **self.panel.arguments())
+        except AppError as error:
+            dialogs.show_error(self, error)
+            return
+        if self._kernel_viewer is None:
+            self._kernel_viewer = KernelViewer(self._background, self._launches, self)
+        self._kernel_viewer.show_request(request)
+        self._kernel_viewer.show()
+        self._kernel_viewer.raise_()
+        self._kernel_viewer.activateWindow()
 
     def show_about(self) -> None:
         """Open the about box."""
@@ -205,6 +238,7 @@ class MainWindow(QMainWindow):
         self.images.described.connect(self._pixel.setText)
         self.images.zoomed.connect(lambda zoom: self._zoom.setText(f"{100 * zoom:.0f} %"))
         self.panel.filter_changed.connect(self.actions_.mark_filter)
+        self.panel.kernel_wanted.connect(self.show_kernel)
         self.actions_.mark_filter(self.panel.filter_id)
         self.timing.resultActivated.connect(self.show_again)
         self._bridge.submitted.connect(self._on_submitted)
@@ -274,6 +308,10 @@ class MainWindow(QMainWindow):
 
     def _on_finished(self, result: Result) -> None:
         self.timing.add_result(result)
+        if result.launch is not None:
+            self._launches[result.launch.kernel] = result.launch
+            if self._kernel_viewer is not None:
+                self._kernel_viewer.refresh()
         self._run_bar.show_idle(
             f"Done in {1e3 * result.seconds:.4g} ms, {result.megapixels_per_second:.4g} MP/s."
         )

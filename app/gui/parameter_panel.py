@@ -54,9 +54,12 @@ class ParameterPanel(QScrollArea):
     -------
     filter_changed : str
         The filter with this id was chosen.
+    kernel_wanted
+        The user asks for the CUDA source of the filter at its level.
     """
 
     filter_changed = Signal(str)
+    kernel_wanted = Signal()
 
     def __init__(
         self, backends: Mapping[str, Backend], settings: Settings, parent: QWidget | None = None
@@ -100,6 +103,7 @@ class ParameterPanel(QScrollArea):
         run_box = QGroupBox("Run on", self)
         run_box.setObjectName("runBox")
         self._options = RunOptions(backends, run_box)
+        self._options.kernel_wanted.connect(self.kernel_wanted)
         QVBoxLayout(run_box).addWidget(self._options)
 
         content = QWidget(self)

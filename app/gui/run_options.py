@@ -7,12 +7,13 @@ from typing import Any
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QStandardItemModel
-from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QToolButton, QWidget
 
 from app.engine.backend import Availability, Backend
 from app.engine.request import Device, Request
-from app.filters.spec import Border, FilterSpec
+from app.filters.spec import GPU_LEVELS, Border, FilterSpec
 from app.gui.editors import shrink
+from app.gui.gpu_options import GpuOptions
 
 _DEVICES = {
     Device.AUTO: ("Auto", "The fastest device that this computer offers."),
@@ -29,6 +30,7 @@ class RunOptions(QWidget):
     """
 
     changed = Signal()
+    kernel_wanted = Signal()
 
     def __init__(self, backends: Mapping[str, Backend], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -43,7 +45,7 @@ class RunOptions(QWidget):
         layout.setVerticalSpacing(8)
         layout.setColumnStretch(1, 1)
 
-        def add(name: str, label: str, tip: str) -> QComboBox:
+        def add(name: str, label: str, tip: str, columns: int = 2) -> QComboBox:
             combo = QComboBox(self)
             combo.setObjectName(name)
             combo.setAccessibleName(label.replace("&", ""))
@@ -53,17 +55,27 @@ class RunOptions(QWidget):
             caption.setBuddy(combo)
             row = layout.rowCount()
             layout.addWidget(caption, row, 0)
-            layout.addWidget(combo, row, 1)
+            layout.addWidget(combo, row, 1, 1, columns)
             return combo
 
         self._device = add("device", "&Device", "Where the filter runs.")
-        self._level = add("level", "&Level", "How much of the hardware the filter may use.")
+        self._level = add("level", "&Level", "How much of the hardware the filter may use.", 1)
+        kernel = QToolButton(self)
+        kernel.setObjectName("viewKernelButton")
+        kernel.setText("View…")
+        kernel.setAccessibleName("View kernel")
+        kernel.setToolTip("The CUDA source of the filter at this level (Ctrl+K)")
+        kernel.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        kernel.clicked.connect(self.kernel_wanted)
+        layout.addWidget(kernel, layout.rowCount() - 1, 2)
         self._border = add("border", "&Border", "What counts as the image outside of its edges.")
         self._grey = QCheckBox("Convert to &greyscale first", self)
         self._grey.setObjectName("grey")
         self._grey.setAccessibleName("Convert to greyscale first")
         self._grey.setToolTip("ITU-R BT.601: 0.299 R + 0.587 G + 0.114 B")
-        layout.addWidget(self._grey, layout.rowCount(), 0, 1, 2)
+        layout.addWidget(self._grey, layout.rowCount(), 0, 1, 3)
+        self._gpu_options = GpuOptions(self)
+        layout.addWidget(self._gpu_options, layout.rowCount(), 0, 1, 3)
 
         for device, (name, tip) in _DEVICES.items():
             self._add_item(self._device, name, device.value, tip)
@@ -106,11 +118,13 @@ class RunOptions(QWidget):
             "level": self._level.currentData(),
             "border": Border(self._border.currentData()),
             "grey": self._grey.isChecked(),
+            **self._gpu_options.arguments(),
         }
 
     def show_request(self, request: Request) -> None:
         """Show the options that `request` was made with, as far as they are offered here."""
         self._restore(request.device, request.level, request.border, request.grey)
+        self._gpu_options.show_request(request)
 
     def texts(self) -> dict[str, str]:
         """Return the options as texts to remember."""
@@ -119,6 +133,7 @@ class RunOptions(QWidget):
             "level": self._wanted_level or "",
             "border": self._wanted_border.value,
             "grey": "on" if self._grey.isChecked() else "off",
+            **self._gpu_options.texts(),
         }
 
     def set_texts(self, texts: Mapping[str, str]) -> None:
@@ -130,6 +145,7 @@ class RunOptions(QWidget):
             Border(border) if border in list(Border) else Border.REFLECT,
             texts.get("grey") == "on",
         )
+        self._gpu_options.set_texts(texts)
 
     def _restore(self, device: Device, level: str | None, border: Border, grey: bool) -> None:
         if device is Device.AUTO or not self._obstacle(device.value):
@@ -141,6 +157,8 @@ class RunOptions(QWidget):
 
     def _fill_levels(self) -> None:
         """Offer the levels of the chosen device; of all devices for Auto."""
+        on_gpu = self.device is not Device.CPU and not self._obstacle(Device.GPU.value)
+        self._gpu_options.setEnabled(on_gpu)
         self._level.clear()
         self._add_item(self._level, "Fastest", None, _FASTEST)
         if self._spec is None:
@@ -153,6 +171,11 @@ class RunOptions(QWidget):
                     self._add_item(self._level, name, level.id, level.help)
                     row = self._level.count() - 1
                     self._enable(self._level, row, self._obstacle(backend.id), level.help)
+        if device is not Device.CPU:
+            for level in (level for level in GPU_LEVELS if level.id in self._spec.gpu_gaps):
+                self._add_item(self._level, level.name, level.id, level.help)
+                row = self._level.count() - 1
+                self._enable(self._level, row, self._spec.gpu_gaps[level.id], level.help)
         row = self._level.findData(self._wanted_level)
         usable = row >= 0 and self._level.model().item(row).isEnabled()  # type: ignore[attr-defined]
         self._level.setCurrentIndex(row if usable else 0)

@@ -41,7 +41,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.engine.request import Result
-from app.engine.timing import Stage
+from app.engine.timing import Metric, Stage
 from app.filters.spec import CPU_LEVELS, GPU_LEVELS
 from app.gui.theme import quiet_text
 
@@ -81,6 +81,7 @@ class Run:
     device: str
     level: str
     stages: tuple[Stage, ...]
+    metrics: tuple[Metric, ...]
     seconds: float
     speed: float
     work: tuple[Any, ...]
@@ -99,6 +100,7 @@ class Run:
             device=result.device.upper(),
             level=_LEVEL_NAMES[result.level],
             stages=result.stages,
+            metrics=result.metrics,
             seconds=result.seconds,
             speed=result.megapixels_per_second,
             work=(
@@ -324,11 +326,16 @@ class TimingPanel(QWidget):
             self._total.clear()
             return
         self._title.setText(f"Run {run.number}: {run.settings}, {run.device} {run.level.lower()}")
-        self._total.setText(f"{run.seconds * 1e3:.3f} ms, {run.speed:.1f} megapixels/s")
+        total = f"{run.seconds * 1e3:.3f} ms, {run.speed:.1f} megapixels/s"
+        self._total.setText("\n".join((total, *_rates(run.metrics))))
         counted = _added_up(stage for stage in run.stages if stage.counted)
         for name, seconds in counted.items():
             share = seconds / max(run.seconds, 1e-9)
-            self._add_stage(name, seconds, f"{share:.0%}").setData(2, _SHARE, share)
+            item = self._add_stage(name, seconds, f"{share:.0%}")
+            item.setData(2, _SHARE, share)
+            same = [stage for stage in run.stages if stage.name == name]
+            if len(same) == 1 and same[0].repeats:
+                item.setToolTip(1, _spread(same[0].repeats))
         for name, seconds in _added_up(s for s in run.stages if not s.counted).items():
             item = self._add_stage(name, seconds, "not counted")
             for column in range(3):
@@ -382,6 +389,22 @@ def _added_up(stages: Iterable[Stage]) -> dict[str, float]:
     for stage in stages:
         seconds[stage.name] = seconds.get(stage.name, 0.0) + stage.seconds
     return seconds
+
+
+def _spread(repeats: tuple[float, ...]) -> str:
+    """Return the number and the range of repeated times, in words."""
+    least, most = 1e3 * min(repeats), 1e3 * max(repeats)
+    return f"Median of {len(repeats)} runs, {least:.3f} to {most:.3f} ms"
+
+
+def _rates(metrics: Iterable[Metric]) -> list[str]:
+    """Return a line on the kernel's throughput, where it was measured."""
+    values = {metric.name: metric.value for metric in metrics}
+    effective, copy = values.get("effective rate"), values.get("copy rate")
+    if effective is None:
+        return []
+    share = f", {effective / copy:.0%} of copy rate" if copy else ""
+    return [f"Kernel: {effective / 1e9:,.1f} GB/s{share}"]
 
 
 def _tree(name: str, accessible_name: str, columns: tuple[str, ...]) -> QTreeWidget:

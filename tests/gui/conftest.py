@@ -14,5 +14,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "qapp" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.qt_log_level_fail("WARNING"))
-            # A screenless platform says this about every window.
-            item.add_marker(pytest.mark.qt_log_ignore("does not support propagateSizeHints"))
+            # What a screenless platform says about every window that is shown or raised.
+            quiet = r"does not support (propagateSizeHints|raise)\(\)"
+            item.add_marker(pytest.mark.qt_log_ignore(quiet))

@@ -1,16 +1,24 @@
-"""The GPU dialog without a device: the reason, the steps, and copying them."""
+"""The GPU dialog: without a device the reason and the steps; with one its facts and load."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSettings, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QLabel
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.backends.cuda.probe import probe
-from app.engine.backend import Availability
+from app.engine.backend import Availability, Fact, FactGroup
+from app.gui import gpu_dialog as module
+from app.gui.background import Background
+from app.gui.dialogs import open_dialog
 from app.gui.gpu_dialog import GpuDialog
+from app.gui.settings import Settings
 from app.gui.theme import fixed_font
 
 MISSING = Availability(
@@ -74,6 +82,119 @@ def test_an_available_device_is_named(qtbot: QtBot) -> None:
     assert text_of(dialog, "headline") == "GPU filters can be used"
     assert text_of(dialog, "reason") == "NVIDIA H200"
     assert dialog.findChild(QLabel, "steps") is None
+
+
+# Facts of a GPU -----------------------------------------------------------------------
+
+
+class Card:
+    """A backend with facts that come when the test lets them, and a load that changes."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.looks = 0
+        self.threads: set[str] = set()
+
+    def facts(self) -> Iterator[FactGroup]:
+        self.threads.add(threading.current_thread().name)
+        yield FactGroup("Device", (Fact("Name", "Fake card"), Fact("Warp size", "32", "threads")))
+        self.go.wait(5)
+        yield FactGroup("Measured", (Fact("Copy", "2,873", "GB/s"),))
+
+    def load(self) -> tuple[Fact, ...]:
+        self.threads.add(threading.current_thread().name)
+        self.looks += 1
+        return (Fact("Free memory", str(80 - self.looks), "GiB"),)
+
+
+AVAILABLE = Availability(True, "Fake card", devices=("Fake card",))
+
+
+@pytest.fixture
+def background(qtbot: QtBot) -> Iterator[Background]:
+    background = Background()
+    yield background
+    background.close()
+
+
+def open_on(
+    qtbot: QtBot, card: Card, background: Background, state: Availability = AVAILABLE
+) -> GpuDialog:
+    dialog = GpuDialog(state, backend=card, background=background)  # type: ignore[arg-type]
+    qtbot.addWidget(dialog)
+    dialog.show()
+    return dialog
+
+
+def test_facts_come_group_by_group_without_blocking(qtbot: QtBot, background: Background) -> None:
+    card = Card()
+    dialog = open_on(qtbot, card, background)
+    qtbot.waitUntil(lambda: "Warp size\t32 threads" in dialog.text())
+    assert "Measured" not in dialog.text()
+    assert text_of(dialog, "state") == "Asking the GPU…"
+    card.go.set()
+    qtbot.waitUntil(lambda: not dialog.findChild(QLabel, "state").isVisible())
+    assert "Measured\nCopy\t2,873 GB/s" in dialog.text()
+    assert all(name.startswith("kernelscope-gpu-") for name in card.threads)
+    qtbot.mouseClick(dialog.findChild(QAbstractButton, "copyButton"), Qt.MouseButton.LeftButton)
+    assert QGuiApplication.clipboard().text() == dialog.text()
+
+
+def test_load_is_looked_at_until_the_dialog_closes(
+    qtbot: QtBot, background: Background, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_REFRESH", 10)
+    card = Card()
+    card.go.set()
+    dialog = open_on(qtbot, card, background)
+    qtbot.waitUntil(lambda: card.looks > 3)
+    assert "Free memory\t7" in dialog.text()
+    assert dialog.text().count("Free memory") == 1
+    dialog.reject()
+    qtbot.wait(30)
+    looks = card.looks
+    qtbot.wait(50)
+    assert card.looks == looks
+
+
+def test_a_card_that_does_not_answer_is_said_to_be_so(qtbot: QtBot, background: Background) -> None:
+    class Silent(Card):
+        def facts(self) -> Iterator[FactGroup]:
+            raise RuntimeError("it fell off the bus")
+            yield
+
+        def load(self) -> tuple[Fact, ...]:
+            return ()
+
+    dialog = open_on(qtbot, Silent(), background)
+    state = dialog.findChild(QLabel, "state")
+    qtbot.waitUntil(lambda: state.text() == "The GPU does not answer: it fell off the bus")
+
+
+def test_closing_while_the_card_is_asked(qtbot: QtBot, background: Background) -> None:
+    card = Card()
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    dialog = GpuDialog(AVAILABLE, parent, backend=card, background=background)  # type: ignore[arg-type]
+    open_dialog(dialog)
+    qtbot.waitUntil(lambda: "Fake card" in dialog.text())
+    dialog.reject()
+    qtbot.waitUntil(lambda: not parent.findChildren(GpuDialog))
+    card.go.set()
+    qtbot.wait(30)  # the answer comes and meets nobody
+
+
+def test_one_of_several_devices_can_be_chosen(qtbot: QtBot, tmp_path: Path) -> None:
+    settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+    settings.set_text("gpu", "1")
+    state = Availability(False, "There is no GPU number 5.", devices=("A", "B"))
+    dialog = GpuDialog(state, settings=settings)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    combo = dialog.findChild(QComboBox, "deviceChooser")
+    assert combo.currentText() == "1: B"
+    qtbot.keyClick(combo, Qt.Key.Key_Up)
+    assert settings.text("gpu") == "0"
 
 
 def test_the_real_state_can_be_shown(qtbot: QtBot) -> None:

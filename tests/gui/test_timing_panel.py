@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from app import filters
 from app.engine.image import Image
 from app.engine.request import Request, Result
-from app.engine.timing import Stage
+from app.engine.timing import Metric, Stage
 from app.gui import timing_panel
 from app.gui.timing_panel import KEPT_RESULTS, MAX_RUNS, TimingPanel
 
@@ -235,3 +235,23 @@ def test_it_fits_a_wide_and_a_narrow_place(
     panel.resize(width, 400)
     qtbot.waitUntil(lambda: panel._splitter.orientation() == orientation)
     assert panel.width() == width
+
+
+def test_a_gpu_run_shows_rates_and_repeats(qtbot: QtBot) -> None:
+    panel = TimingPanel()
+    qtbot.addWidget(panel)
+    request = Request.create(Image.from_array(np.zeros((8, 8), np.uint8)), "mean")
+    stages = (
+        Stage("compile", 1.0, counted=False),
+        Stage("upload", 1e-3),
+        Stage("kernel", 2e-3, repeats=(1e-3, 2e-3, 4e-3)),
+        Stage("download", 1e-3),
+    )
+    metrics = (Metric("effective rate", 1e12, "B/s"), Metric("copy rate", 4e12, "B/s"))
+    panel.add_result(Result(request, request.image, "gpu", "tuned", stages, (), metrics))
+    total = panel.findChild(QLabel, "timingTotal").text()
+    assert total.endswith("Kernel: 1,000.0 GB/s, 25% of copy rate")
+    tree = panel.findChild(QTreeWidget, "timingStages")
+    rows = {tree.topLevelItem(n).text(0): tree.topLevelItem(n) for n in range(4)}
+    assert [item.text(2) for item in rows.values()] == ["25%", "50%", "25%", "not counted"]
+    assert rows["Kernel"].toolTip(1) == "Median of 3 runs, 1.000 to 4.000 ms"

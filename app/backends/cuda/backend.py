@@ -3,32 +3,96 @@
 from __future__ import annotations
 
 import functools
+import logging
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
+from app import filters
+from app.backends.cuda import executor, info
+from app.backends.cuda.compiler import Compiler, CubinCache, choose_compiler
 from app.backends.cuda.probe import probe
-from app.engine.backend import Availability
+from app.engine.backend import Availability, Fact, FactGroup
 from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
+from app.engine.launch import LaunchReport
 from app.engine.request import Request
 from app.engine.timing import Stopwatch
 from app.errors import DeviceUnavailable
-from app.filters.spec import GPU_LEVELS, FilterSpec, Level
+from app.filters.launch import CudaTask
+from app.filters.spec import Border, FilterSpec, Level
+
+if TYPE_CHECKING:
+    from app.backends.cuda.device import Device
+
+_logger = logging.getLogger(__name__)
+
+_RESTART = "Restart Kernelscope to use the GPU again; until then choose CPU."
+"""After an illegal access CUDA refuses every new context for the rest of the process."""
 
 
 class CudaBackend:
-    """One NVIDIA GPU. This version finds out what is missing and runs nothing yet."""
+    """One NVIDIA GPU.
+
+    Parameters
+    ----------
+    ordinal : int
+        Number of the device.
+    memory_limit : int, optional
+        Use at most this many bytes of device memory for images.
+    compiler : Compiler, optional
+        By default nvcc where it works, else NVRTC.
+    """
 
     id = "gpu"
     name = "GPU"
 
+    def __init__(
+        self,
+        ordinal: int = 0,
+        memory_limit: int | None = None,
+        compiler: Compiler | None = None,
+    ) -> None:
+        self._compiler = compiler
+        self.ordinal = ordinal
+        self.memory_limit = memory_limit
+        self.last_launch: LaunchReport | None = None
+        self._device: Device | None = None
+        self._lost = False
+        self._opening = threading.RLock()
+
     @functools.cached_property
     def _availability(self) -> Availability:
-        return probe()
+        return probe(self.ordinal, self._compiler)
 
     def availability(self) -> Availability:
         return self._availability
 
+    def facts(self) -> Iterator[FactGroup]:
+        if not self.availability().available:
+            return
+        import pycuda.driver as cuda
+
+        yield from info.device_groups(cuda, self.ordinal)
+        yield info.software_group(cuda, self._cache.compiler)
+        with self._opening:  # it must not be closed meanwhile
+            device = self._open()
+            rate = device.call(device.copy_rate)
+        yield info.measured_group(rate, info.theoretical_bandwidth(cuda, self.ordinal))
+
+    def load(self) -> tuple[Fact, ...]:
+        if not self.availability().available:
+            return ()
+        import pycuda.driver as cuda
+
+        return info.load(cuda.Device(self.ordinal).pci_bus_id())
+
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
-        return GPU_LEVELS
+        return spec.gpu_levels
+
+    @functools.cached_property
+    def _cache(self) -> CubinCache:
+        return CubinCache(self._compiler or choose_compiler())
 
     def run(
         self,
@@ -38,7 +102,79 @@ class CudaBackend:
         token: CancelToken,
         progress: Progress,
     ) -> Image:
-        raise DeviceUnavailable(self.availability().summary)
+        device = self._open()
+        try:
+            return device.call(self._run, device, request, level, stopwatch, token, progress)
+        except KeyboardInterrupt:
+            token.cancel()  # the device's thread goes on otherwise
+            raise
+        except device.cuda.Error as error:
+            if not device.lost:
+                raise DeviceUnavailable(
+                    f"The GPU cannot do this: {error}.", "Choose another level, or CPU."
+                ) from error
+            self._lost = True
+            self.close()
+            raise DeviceUnavailable(f"The GPU stopped with an error: {error}.", _RESTART) from error
+
+    def _run(self, device: Device, *arguments: Any) -> Image:
+        try:
+            return self._filter(device, *arguments)
+        except device.cuda.Error:
+            device.look_for_loss()
+            raise
+
+    def _filter(
+        self,
+        device: Device,
+        request: Request,
+        level: Level,
+        stopwatch: Stopwatch,
+        token: CancelToken,
+        progress: Progress,
+    ) -> Image:
+        image = request.image
+        with stopwatch.stage("compile", counted=False):
+            progress("compile", 0.0)
+            steps = self._steps(device, request, level)
+        run = executor.Run(device, self._cache, stopwatch, token, progress, request.repeat)
+        output = executor.apply(steps, image, run, request.memory_limit or self.memory_limit)
+        with stopwatch.stage("convert"):
+            request.filter.carry_alpha(image.planes, output, request.parameters, request.border)
+            result = Image.from_array(output, image.title)
+        stopwatch.metrics += run.metrics
+        stopwatch.launch = self.last_launch = run.report
+        return result
+
+    def _steps(self, device: Device, request: Request, level: Level) -> list[executor.Step]:
+        shape, dtype = request.image.planes.shape, request.image.pixels.dtype
+        steps = []
+        todo = [(request.filter, request.parameters, request.border, level)]
+        if request.grey and not request.image.is_grey:
+            grey = filters.get("greyscale")
+            todo.insert(0, (grey, grey.defaults(), Border.REFLECT, grey.gpu_levels[-1]))
+        for spec, parameters, border, at in todo:
+            output_shape = spec.output_shape(shape, parameters, border)
+            task = CudaTask(
+                (shape[0], shape[1], shape[2]), output_shape, dtype, parameters, border, at.id
+            )
+            steps.append(executor.prepare(spec, task, device, self._cache))
+            shape = output_shape
+        return steps
+
+    def _open(self) -> Device:
+        if self._lost:
+            raise DeviceUnavailable("The GPU stopped with an error earlier.", _RESTART)
+        with self._opening:
+            if self._device is None:
+                from app.backends.cuda.device import Device
+
+                self._device = Device(self.ordinal)
+                _logger.info("opened GPU %d, %s", self.ordinal, self._device.handle.name())
+            return self._device
 
     def close(self) -> None:
-        """Nothing is held yet."""
+        with self._opening:
+            device, self._device = self._device, None
+            if device is not None:
+                device.close()

@@ -1,0 +1,91 @@
+"""What a kernel looks like before it runs: no GPU is needed to ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app import filters
+from app.backends.cuda.compiler import Compiler, CubinCache, Nvrtc, resources
+from app.backends.cuda.sources import read_source
+from app.engine.launch import Resources
+from app.engine.request import Request
+from app.errors import AppError
+from app.filters.launch import CudaTask, Launch
+from app.filters.spec import Level
+
+REPORTED = ("sm_75", "sm_90")
+"""The oldest generation that the kernels are made for, and a recent one: Turing and Hopper."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a filter is going to be launched.
+
+    Attributes
+    ----------
+    launch : Launch
+    grid : tuple of int
+        Blocks in x and y over the whole output.
+    """
+
+    launch: Launch
+    grid: tuple[int, int]
+
+
+def plan(request: Request, level: Level) -> Plan:
+    """Return how `request` would be launched at a GPU level of its filter."""
+    shape = request.image.planes.shape
+    if request.grey and not request.image.is_grey:
+        grey = filters.get("greyscale")
+        shape = grey.output_shape(shape, grey.defaults(), request.border)
+    height, width, channels = shape
+    output = request.filter.output_shape(shape, request.parameters, request.border)
+    task = CudaTask(
+        (height, width, channels),
+        output,
+        request.image.pixels.dtype,
+        request.parameters,
+        request.border,
+        level.id,
+    )
+    assert request.filter.plan_cuda is not None
+    launch = request.filter.plan_cuda(task)
+    if launch.tile is None:
+        return Plan(launch, (1, 1))
+    columns, rows = launch.tile
+    return Plan(launch, (-(-output[1] // columns), -(-output[0] // rows)))
+
+
+def compile_report(
+    filter_id: str, launch: Launch, compiler: Compiler | None = None
+) -> dict[str, Resources | None]:
+    """Compile a kernel and return the assembler's report for each of `REPORTED`.
+
+    Takes a second or more the first time: call it off the GUI thread.
+
+    Raises
+    ------
+    AppError
+        If NVRTC is not installed, or does not compile the kernel.
+    """
+    compiler = compiler or _nvrtc()
+    cache = CubinCache(compiler)
+    source = read_source(filter_id)
+    return {
+        architecture: resources(
+            cache.get(filter_id, source, architecture, launch.defines).log, launch.kernel
+        )
+        for architecture in REPORTED
+    }
+
+
+def _nvrtc() -> Compiler:
+    compiler = Nvrtc()
+    try:
+        compiler.version()
+    except Exception as error:  # whatever the loader of a missing library raises
+        raise AppError(
+            "The report needs NVRTC, NVIDIA's run-time compiler.",
+            "Install it, also without a GPU: pip install cuda-bindings nvidia-cuda-nvrtc",
+        ) from error
+    return compiler

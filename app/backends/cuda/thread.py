@@ -1,0 +1,61 @@
+"""A thread that outlives `threading`'s own end, so that it can clean up after itself."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+_Value = TypeVar("_Value")
+_Call = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
+
+
+class OwnerThread:
+    """One thread that calls what it is given, in order.
+
+    A `ThreadPoolExecutor` ends its threads before `atexit` runs, and a thread that ends with
+    a CUDA context on its stack aborts the process. This one is a daemon: it is still there
+    when `atexit` asks it to release the context, whatever made the program end.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, function: Callable[..., _Value], *arguments: Any) -> Future[_Value]:
+        """Run ``function(*arguments)`` on the thread, after what was submitted before."""
+        future: Future[_Value] = Future()
+        self._calls.put((future, function, arguments))
+        return future
+
+    def call(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
+        """Run ``function(*arguments)`` on the thread and return, or raise, what comes of it."""
+        future = self.submit(function, *arguments)
+        try:
+            return future.result()
+        finally:
+            del future  # an error's traceback holds this frame: without this, a cycle
+
+    def end(self) -> None:
+        """Wait for the calls so far and end the thread."""
+        self._calls.put(None)
+        self._thread.join()
+
+    def _loop(self) -> None:
+        while (call := self._calls.get()) is not None:
+            _answer(*call)
+            del call  # holds the last run's image while there is nothing to do
+
+
+def _answer(future: Future[Any], function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    try:
+        value = function(*arguments)
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(value)
+    finally:
+        del future  # see `call`

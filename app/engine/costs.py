@@ -1,0 +1,163 @@
+"""What runs cost on this machine, so that Auto can choose the cheaper device."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import statistics
+import tempfile
+import threading
+from pathlib import Path
+
+import platformdirs
+
+from app.engine.request import Request, Result
+
+_logger = logging.getLogger(__name__)
+
+KEPT_POINTS = 12
+"""Runs remembered of each kind: enough for a few sizes, few enough to forget a bad day."""
+
+REACH = 8
+"""How much larger or smaller than what was measured a picture may be to be predicted: small
+ones say little of the cost of a sample, large ones little of the overhead."""
+
+OVERHEAD_SECONDS = 1e-4
+"""What a run is taken to cost however small the picture, until two sizes were measured."""
+
+Point = tuple[int, float]
+"""(samples of the input, seconds)."""
+
+
+def default_path() -> Path:
+    """Return where the user's costs are kept."""
+    return platformdirs.user_cache_path("kernelscope", appauthor=False) / "costs.json"
+
+
+class Costs:
+    """The last runs on each device, and the line through them.
+
+    A run costs an overhead and so much a sample. Runs are of one kind if they agree in
+    device, level, filter, radius, sample type and grey conversion. What is learnt is kept in
+    a small file; one that is damaged or cannot be written costs knowledge, never a run.
+
+    Parameters
+    ----------
+    path : Path, optional
+        The file; without it nothing outlives this object.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._points: dict[str, list[Point]] | None = None
+
+    def record(self, result: Result, device: str) -> None:
+        """Learn from a run on the device of this name.
+
+        Uploading counts where it happened: the median of the last runs then says what the
+        device costs the way that it is used here.
+        """
+        request = result.request
+        with self._lock:
+            points = self._load().setdefault(_key(request, device, result.level), [])
+            points.append((request.image.pixels.size, result.seconds))
+            del points[:-KEPT_POINTS]
+            self._save()
+
+    def predict(self, request: Request, device: str, level: str) -> float | None:
+        """Return the seconds that `request` should take; None if nothing much like it was run."""
+        samples = request.image.pixels.size
+        with self._lock:
+            points = self._load().get(_key(request, device, level))
+        sizes = [size for size, _ in points or ()]
+        if not points or not min(sizes) / REACH <= samples <= max(sizes) * REACH:
+            return None
+        overhead, slope = line(points)
+        return overhead + slope * samples
+
+    def _load(self) -> dict[str, list[Point]]:
+        if self._points is None:
+            self._points = _read(self._path) if self._path else {}
+        return self._points
+
+    def _save(self) -> None:
+        if self._path is not None:
+            try:
+                _write(self._path, json.dumps(self._points))
+            except OSError as error:
+                _logger.warning("costs cannot be kept in %s: %s", self._path, error)
+
+
+def line(points: list[Point]) -> tuple[float, float]:
+    """Return (overhead, seconds per sample), neither negative, that fit `points` best.
+
+    Least squares of relative errors, so that small pictures count as much as large ones, over
+    the median of each size. A single size leaves the overhead open: `OVERHEAD_SECONDS`, or
+    half of the time if that is less.
+    """
+    sizes = {size for size, _ in points}
+    medians = [(n, statistics.median(t for size, t in points if size == n)) for n in sizes]
+    if len(medians) == 1:
+        ((size, seconds),) = medians
+        overhead = min(OVERHEAD_SECONDS, seconds / 2)
+        return overhead, (seconds - overhead) / size
+    # Minimise sum (a u + b v - 1)² with u = 1 / t, v = n / t.
+    u = [1 / max(t, 1e-9) for _, t in medians]
+    v = [n / max(t, 1e-9) for n, t in medians]
+    uu, uv, vv = (_dot(u, u), _dot(u, v), _dot(v, v))
+    determinant = uu * vv - uv * uv
+    overhead = (sum(u) * vv - sum(v) * uv) / determinant
+    slope = (sum(v) * uu - sum(u) * uv) / determinant
+    if overhead < 0:
+        return 0.0, sum(v) / vv
+    if slope < 0:
+        return sum(u) / uu, 0.0
+    return overhead, slope
+
+
+def _dot(x: list[float], y: list[float]) -> float:
+    return sum(a * b for a, b in zip(x, y, strict=True))
+
+
+def _key(request: Request, device: str, level: str) -> str:
+    converts = request.grey and not request.image.is_grey
+    parts = (
+        device,
+        level,
+        request.filter.id,
+        f"radius {request.filter.radius(request.parameters)}",
+        request.image.pixels.dtype.name,
+        *(("to grey",) if converts else ()),
+    )
+    return ", ".join(parts)
+
+
+def _read(path: Path) -> dict[str, list[Point]]:
+    """Return what `_write` stored, or nothing if it is missing or damaged."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            str(key): [(int(size), float(seconds)) for size, seconds in points if seconds > 0]
+            for key, points in content.items()
+        }
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        _logger.warning("%s is damaged and will be made again: %s", path, error)
+        return {}
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        raise

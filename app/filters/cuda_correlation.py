@@ -1,0 +1,72 @@
+"""Correlation with a square mask: what the linear filters share on the GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.filters.correlation import NEGATIVE, Divisor, mask_array
+from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.spec import Border, Mask
+
+_TYPES = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.float64))
+"""Types of weights and sums, in the order of the macro ``WEIGHT_TYPE``."""
+
+_FLOAT_GAIN = 64.0
+"""Largest gain of a mask, sum of magnitudes / divisor, whose float32 sums are near enough."""
+
+
+def weight_type(weights: NDArray[Any], divisor: float, dtype: np.dtype[Any]) -> int:
+    """Return the ``WEIGHT_TYPE`` in which sums are exact, or near enough for float masks."""
+    total = float(np.abs(weights).sum())
+    if dtype.kind != "f" and weights.dtype.kind == "i":
+        white = float(np.iinfo(dtype).max)
+        # The offset adds half of white times the divisor; rounding doubles a remainder.
+        return 0 if total * white + max(abs(divisor), 1) * white < 2**30 else 1
+    averages = bool((weights >= 0).all())
+    return 2 if averages or total <= _FLOAT_GAIN * abs(divisor) else 3
+
+
+def plan_correlation(
+    filter_id: str,
+    task: CudaTask,
+    mask: Mask | NDArray[np.int64],
+    divisor_parts: NDArray[Any],
+    negative: str = "clip",
+) -> Launch:
+    """Return the launch of a linear filter.
+
+    Parameters
+    ----------
+    mask : tuple of tuples or ndarray, shape (side, side)
+        The weights.
+    divisor_parts : ndarray, shape (side, side)
+        What the divisor is the sum of: under ``reduce`` only cells inside the image count.
+    negative : str
+        A choice of `NEGATIVE`.
+    """
+    weights = mask_array(mask) if isinstance(mask, tuple) else mask
+    size = len(weights)
+    divisor = Divisor.of(divisor_parts)
+    total = float(divisor.table[-1, -1])
+    kind = weight_type(weights, total, task.dtype)
+    centre_only = np.count_nonzero(divisor_parts) == 1
+    follows = 0 if centre_only else 1 if (divisor_parts == 1).all() else 2
+    if task.border is not Border.REDUCE:
+        follows = 0
+    choices = [choice.value for choice in NEGATIVE.choices]
+    negligible = divisor.negligible if kind >= 2 else 0
+    tail = [total, negligible, follows, choices.index(negative)]
+    table = np.append(weights.reshape(-1), tail).astype(_TYPES[kind])
+    return level_launch(
+        filter_id,
+        task,
+        size // 2,
+        operations=2 * size * size + 1,
+        constants={"constant_weights": table},
+        tables=(table,),
+        SIZE=size,
+        WEIGHT_TYPE=kind,
+    )

@@ -1,0 +1,161 @@
+"""The plan of a filter's CUDA launches, as plain data.
+
+A filter says which kernel of its ``.cu`` runs at a level, how it is specialised and how large
+its blocks are. Compiling, memory, strips, splitting and timing are the backend's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+    Border,
+    Level,
+)
+
+HARDWARE_BORDERS = frozenset({Border.REFLECT, Border.NEAREST, Border.CONSTANT, Border.WRAP})
+"""The borders that a texture unit can treat by itself, in the whole of a grey image."""
+
+
+@dataclass(frozen=True)
+class CudaTask:
+    """What a filter gets to plan its launches from.
+
+    Attributes
+    ----------
+    shape, output_shape : tuple of int
+        (height, width, channels) of the whole source and of the whole result.
+    dtype : numpy.dtype
+        uint8, uint16 or float32.
+    parameters : mapping
+        Validated values, one for each parameter of the filter.
+    border : Border
+    level : str
+        Identifier of the level to compute at.
+    """
+
+    shape: tuple[int, int, int]
+    output_shape: tuple[int, int, int]
+    dtype: np.dtype[Any]
+    parameters: Mapping[str, Any]
+    border: Border
+    level: str
+
+    def defines(self, **more: int | str) -> dict[str, str]:
+        """Return the macros that every kernel has, and `more`."""
+        return {
+            "SAMPLE_BITS": str(8 * self.dtype.itemsize),
+            "BORDER": str(self.border.code),
+            **{name: str(value) for name, value in more.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel over the whole output.
+
+    The kernel's arguments are the source (a pointer, or a texture object), the output, each
+    of `tables` (pointers), and the ``Geometry`` by value.
+
+    Attributes
+    ----------
+    kernel : str
+        Name of the function in the filter's ``.cu``.
+    defines : mapping
+        Macros: the specialisation.
+    block : tuple of int
+        Threads in x and y.
+    tile : tuple of int, optional
+        Output pixels in x and y that one block computes; by default one a thread. None
+        for a single block that strides over the output.
+    constants : mapping
+        Values for the ``__constant__`` arrays of the ``.cu``, by name.
+    tables : tuple of ndarray
+        Arrays that the kernel reads from global memory.
+    shared_bytes : int
+        Dynamic shared memory of a block.
+    texture : bool
+        The kernel reads the source through a texture object.
+    bytes_per_sample, operations_per_sample : float
+        Least traffic with device memory (read + written) and arithmetic, for the
+        roofline and for the first guess of how long a launch takes.
+    """
+
+    kernel: str
+    defines: Mapping[str, str]
+    block: tuple[int, int]
+    bytes_per_sample: float
+    operations_per_sample: float
+    tile: tuple[int, int] | None = field(default=(0, 0))
+    constants: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    tables: tuple[NDArray[Any], ...] = ()
+    shared_bytes: int = 0
+    texture: bool = False
+
+    def __post_init__(self) -> None:
+        if self.tile == (0, 0):
+            object.__setattr__(self, "tile", self.block)
+
+
+BLOCK = (32, 8)
+"""Threads of a block at the levels up to *texture*: a warp a row, eight rows."""
+
+
+def level_launch(
+    filter_id: str,
+    task: CudaTask,
+    radius: int,
+    operations: float,
+    *,
+    constants: Mapping[str, NDArray[Any]] | None = None,
+    tables: tuple[NDArray[Any], ...] = (),
+    **defines: int | str,
+) -> Launch:
+    """Return the launch of a level up to *texture*, which looks alike for every filter.
+
+    Parameters
+    ----------
+    radius : int
+        Halo of the shared-memory tile, in pixels.
+    operations : float
+        Arithmetic operations for each sample.
+    constants, tables
+        What the levels other than *global* find in constant memory, and what the others
+        find in global memory instead.
+    """
+    level = task.level
+    in_constant = level in (CONSTANT.id, SHARED.id, TEXTURE.id)
+    block = (32, 32) if level == SINGLE_BLOCK.id else BLOCK
+    shared = 0
+    if level == SHARED.id:
+        cells = (block[0] + 2 * radius) * (block[1] + 2 * radius)
+        shared = cells * task.shape[2] * task.dtype.itemsize
+    return Launch(
+        kernel=f"{filter_id}_{level.replace('-', '_')}",
+        defines=task.defines(**defines),
+        block=block,
+        tile=None if level == SINGLE_BLOCK.id else block,
+        bytes_per_sample=2.0 * task.dtype.itemsize,
+        operations_per_sample=operations,
+        constants=(constants or {}) if in_constant else {},
+        tables=() if in_constant else tables,
+        shared_bytes=shared,
+        texture=level == TEXTURE.id,
+    )
+
+
+def levels(*offered: Level) -> tuple[Level, ...]:
+    """Return `offered` in the order of teaching, slowest first."""
+    order = (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)
+    return tuple(level for level in order if level in offered)

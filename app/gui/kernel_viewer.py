@@ -1,0 +1,280 @@
+"""The CUDA source of a filter at a level, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSplitter,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.backends.cuda.inspection import Plan, compile_report, plan
+from app.backends.cuda.sources import source_files
+from app.engine.backend import Fact, FactGroup
+from app.engine.launch import LaunchReport, Resources
+from app.engine.request import Request
+from app.errors import AppError
+from app.gui.background import Background
+from app.gui.code_view import CodeView
+from app.gui.dialogs import add_button, close_box, headline
+from app.gui.fact_table import FactTable
+
+_LAST_RUN = "Last run on the GPU"
+_COMPILE = "gpu-compile-report"
+
+
+class KernelViewer(QDialog):
+    """Shows kernels; stays open beside the window, which tells it of new runs.
+
+    Parameters
+    ----------
+    background : Background
+        On whose threads kernels are compiled for their report.
+    launches : mapping
+        The last launch of each kernel, by its name; call `refresh` when there is a new one.
+    """
+
+    def __init__(
+        self,
+        background: Background,
+        launches: Mapping[str, LaunchReport],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("kernelViewer")
+        self.setWindowTitle("Kernel")
+        self.setModal(False)
+        self.setSizeGripEnabled(True)
+        self._background = background
+        self._request: Request | None = None
+        self._plan: Plan | None = None
+        self._launches = launches
+
+        self._headline = headline("")
+        self._level = QComboBox()
+        self._level.setObjectName("kernelLevel")
+        self._level.setAccessibleName("Level")
+        self._level.setToolTip("Another memory level of the same filter")
+        self._level.currentIndexChanged.connect(self._show_level)
+        caption = QLabel("&Level")
+        caption.setBuddy(self._level)
+        top = QHBoxLayout()
+        top.addWidget(self._headline, 1)
+        top.addWidget(caption)
+        top.addWidget(self._level)
+        self._help = QLabel()
+        self._help.setObjectName("levelHelp")
+        self._help.setWordWrap(True)
+
+        self._tabs = QTabWidget()
+        self._tabs.setObjectName("kernelFiles")
+        self._tabs.setDocumentMode(True)
+
+        self._facts = FactTable("kernelFacts", "Launch and resources of the kernel")
+        self._state = QLabel()
+        self._state.setObjectName("kernelState")
+        self._state.setWordWrap(True)
+        self._compile = QPushButton("Compile &report")
+        self._compile.setObjectName("compileReport")
+        self._compile.setAccessibleName("Compile report")
+        self._compile.setToolTip(
+            "Compile this kernel for Turing and Hopper and see its registers; needs no GPU"
+        )
+        self._compile.clicked.connect(self._on_compile)
+        side = QWidget()
+        column = QVBoxLayout(side)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._facts, 1)
+        column.addWidget(self._state)
+        column.addWidget(self._compile, 0, Qt.AlignmentFlag.AlignLeft)
+
+        splitter = QSplitter()
+        splitter.setObjectName("kernelSplitter")
+        splitter.setChildrenCollapsible(False)
+        splitter.addWidget(self._tabs)
+        splitter.addWidget(side)
+        splitter.setStretchFactor(0, 3)
+        splitter.setStretchFactor(1, 2)
+        box = close_box(self)
+        add_button(box, "copyButton", "&Copy source", "Copy the file in view", self.copy_source)
+        add_button(box, "copyFactsButton", "Copy &facts", "Copy the table", self._copy_facts)
+        layout = QVBoxLayout(self)
+        layout.addLayout(top)
+        layout.addWidget(self._help)
+        layout.addWidget(splitter, 1)
+        layout.addWidget(box)
+        unit = self.fontMetrics().averageCharWidth()
+        self.resize(165 * unit, 40 * self.fontMetrics().height())
+        splitter.setSizes([105 * unit, 60 * unit])
+        self.finished.connect(lambda: background.forget(_COMPILE))
+
+    def show_request(self, request: Request) -> None:
+        """Show the kernel that `request` would run on a GPU."""
+        self._request = request
+        spec = request.filter
+        self._headline.setText(spec.describe(request.parameters))
+        self.setWindowTitle(f"Kernel – {spec.name}")
+        while self._tabs.count():
+            page = self._tabs.widget(0)
+            assert page is not None
+            self._tabs.removeTab(0)
+            page.deleteLater()
+        self._level.blockSignals(True)
+        self._level.clear()
+        for level in spec.gpu_levels:
+            self._level.addItem(level.name, level.id)
+            self._level.setItemData(
+                self._level.count() - 1, level.help, Qt.ItemDataRole.ToolTipRole
+            )
+        wanted = self._level.findData(request.level)
+        self._level.setCurrentIndex(wanted if wanted >= 0 else self._level.count() - 1)
+        self._level.blockSignals(False)
+        self._plan = None
+        self._facts.clear_groups()
+        usable = bool(spec.gpu_levels)
+        for widget in (self._level, self._tabs, self._facts):
+            widget.setEnabled(usable)
+        self._compile.setEnabled(usable)
+        if not usable:
+            self._state.setText("This filter has no CUDA kernel yet; it runs on the CPU only.")
+            return
+        for file in source_files(spec.id):
+            self._tabs.addTab(CodeView(file.name, file.text), file.name)
+        self._show_level()
+
+    def refresh(self) -> None:
+        """Show the last launch of the kernel in view, if there is one by now."""
+        if self._plan is not None:
+            self._show_last_run(self._plan)
+
+    def copy_source(self) -> None:
+        """Put the file in view on the clipboard."""
+        view = self._tabs.currentWidget()
+        if isinstance(view, CodeView):
+            QGuiApplication.clipboard().setText(view.toPlainText())
+
+    def _copy_facts(self) -> None:
+        QGuiApplication.clipboard().setText(self._facts.text())
+
+    def _show_level(self) -> None:
+        request = self._request
+        assert request is not None
+        level = request.filter.gpu_levels[self._level.currentIndex()]
+        self._help.setText(level.help)
+        self._background.forget(_COMPILE)
+        self._compile.setEnabled(True)
+        self._facts.clear_groups()
+        self._plan = plan(request, level)
+        launch = self._plan.launch
+        found = None
+        for place in range(self._tabs.count()):
+            view = self._tabs.widget(place)
+            assert isinstance(view, CodeView)
+            if view.show_function(launch.kernel):
+                found = place if found is None else found
+        self._tabs.setCurrentIndex(found or 0)
+        self._facts.set_group(_planned(self._plan, request))
+        self._facts.set_group(
+            FactGroup(
+                "Specialisation",
+                tuple(Fact(name, value) for name, value in sorted(launch.defines.items())),
+            )
+        )
+        self._show_last_run(self._plan)
+
+    def _show_last_run(self, plan: Plan) -> None:
+        report = self._launches.get(plan.launch.kernel)
+        if report is None:
+            self._state.setText("Not run on a GPU yet: registers and occupancy come with a run.")
+            return
+        self._state.clear()
+        self._facts.set_group(
+            FactGroup(
+                _LAST_RUN,
+                (
+                    Fact("Grid", _by(report.grid), "blocks"),
+                    Fact("Block", _by(report.block), "threads"),
+                    Fact("Dynamic shared memory", f"{report.shared_bytes:,}", "bytes a block"),
+                    *(_resources(report.resources) if report.resources else ()),
+                    Fact("Theoretical occupancy", f"{report.occupancy:.0%}"),
+                ),
+            )
+        )
+
+    def _on_compile(self) -> None:
+        assert self._request is not None
+        assert self._plan is not None
+        self._compile.setEnabled(False)
+        self._state.setText("Compiling…")
+        self._background.start(
+            _COMPILE,
+            partial(compile_report, self._request.filter.id, self._plan.launch),
+            self._on_compiled,
+            self._on_failed,
+        )
+
+    def _on_compiled(self, report: dict[str, Resources | None]) -> None:
+        self._compile.setEnabled(True)
+        self._state.clear()
+        for architecture, resources in report.items():
+            facts = _resources(resources) if resources else (Fact("Report", "none"),)
+            self._facts.set_group(FactGroup(f"Compiled for {architecture}", facts))
+
+    def _on_failed(self, error: Exception) -> None:
+        self._compile.setEnabled(True)
+        if not isinstance(error, AppError):
+            raise error  # a bug: the window's hook reports it
+        self._state.setText(str(error))
+
+
+def _planned(plan: Plan, request: Request) -> FactGroup:
+    launch = plan.launch
+    width, height = request.image.width, request.image.height
+    tile = "strides over all" if launch.tile is None else _by(launch.tile)
+    return FactGroup(
+        f"Launch for {width}×{height}, {request.image.mode}",
+        (
+            Fact("Kernel", launch.kernel),
+            Fact("Grid", _by(plan.grid), "blocks"),
+            Fact("Block", _by(launch.block), "threads"),
+            Fact("Output of a block", tile, "" if launch.tile is None else "pixels"),
+            Fact("Dynamic shared memory", f"{launch.shared_bytes:,}", "bytes a block"),
+            *(
+                Fact(f"Constant memory, {name}", f"{values.nbytes:,}", "bytes")
+                for name, values in launch.constants.items()
+            ),
+            *(
+                Fact(f"Table {number} in global memory", f"{table.nbytes:,}", "bytes")
+                for number, table in enumerate(launch.tables, 1)
+            ),
+            Fact("Reads the image through", "a texture" if launch.texture else "global memory"),
+            Fact("Least traffic", f"{launch.bytes_per_sample:g}", "bytes a sample"),
+            Fact("Arithmetic", f"{launch.operations_per_sample:g}", "operations a sample"),
+        ),
+    )
+
+
+def _resources(resources: Resources) -> tuple[Fact, ...]:
+    constant = Fact("Constant bank", f"{resources.constant_bytes:,}", "bytes")
+    return (
+        Fact("Registers", str(resources.registers), "a thread"),
+        Fact("Spilled registers", f"{resources.spill_bytes:,}", "bytes a thread"),
+        Fact("Stack", f"{resources.stack_bytes:,}", "bytes a thread"),
+        Fact("Static shared memory", f"{resources.shared_bytes:,}", "bytes a block"),
+        *((constant,) if resources.constant_bytes else ()),  # newer assemblers do not tell
+    )
+
+
+def _by(sizes: tuple[int, int]) -> str:
+    return f"{sizes[0]:,} × {sizes[1]:,}"

@@ -1,0 +1,57 @@
+// Custom mask:
+//
+//   g(y, x) = sum over s, t of w(s, t) f(y + s, x + t) / divisor
+//
+// where the weights are the user's and nothing is flipped.
+//
+// level         what it shows                                      weights    image
+// single_block  one multiprocessor at work, the others idle        global     global
+// global        a thread a pixel, everything from global memory    global     global
+// constant      one read serves all threads of a warp              constant   global
+// shared        a block reads its tile and halo just once          constant   shared
+// texture       the texture unit fetches and treats borders        constant   texture
+//
+// Launch: blocks of 32 x 8 threads over the output, a thread a pixel (single_block: 32 x 32, once).
+// A sample takes SIZE^2 multiplications and additions and SIZE^2 cached reads; at best 1 read from
+// and 1 write to device memory.
+#include "common.cuh"
+#include "correlation.cuh"
+
+extern "C" __global__ void mask_single_block(
+    const Sample* source, Sample* output, const Weight* weights, Geometry g)
+{
+    compute_striding(output, g, RADIUS, [&](int y, int x, int c) {
+        return correlate(source, weights, g, y, x, c);
+    });
+}
+
+extern "C" __global__ void mask_global(
+    const Sample* source, Sample* output, const Weight* weights, Geometry g)
+{
+    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
+        return correlate(source, weights, g, y, x, c);
+    });
+}
+
+extern "C" __global__ void mask_constant(const Sample* source, Sample* output, Geometry g)
+{
+    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
+        return correlate(source, constant_weights, g, y, x, c);
+    });
+}
+
+extern "C" __global__ void mask_shared(const Sample* source, Sample* output, Geometry g)
+{
+    extern __shared__ __align__(16) unsigned char memory[];
+    const Tile tile = load_tile(memory, source, g, RADIUS);
+    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
+        return correlate(tile, constant_weights, g, y, x, c);
+    });
+}
+
+extern "C" __global__ void mask_texture(cudaTextureObject_t source, Sample* output, Geometry g)
+{
+    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
+        return correlate(source, constant_weights, g, y, x, c);
+    });
+}

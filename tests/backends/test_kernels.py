@@ -1,0 +1,85 @@
+"""The CUDA sources compile at every specialisation, without a GPU or a driver."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.backends.cuda.compiler import CompileError, Nvrtc, resources
+from app.backends.cuda.sources import read_source
+from app.filters.spec import GPU_LEVELS, FilterSpec
+from app.paths import KERNELS
+from tests.backends.specialisations import DTYPES, defines, gpu_filters, launches
+
+each_filter = pytest.mark.parametrize("spec", gpu_filters(), ids=lambda spec: spec.id)
+ARCHITECTURES = ("sm_75", "sm_90")
+
+
+@each_filter
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_compiles_at_every_specialisation(
+    spec: FilterSpec, architecture: str, dtype: np.dtype[Any]
+) -> None:
+    compiler = Nvrtc()
+    for macros in defines(spec, (dtype,)):
+        cubin = compiler.compile(spec.id, read_source(spec.id), architecture, macros)
+        assert cubin.code.startswith(b"\x7fELF"), macros
+        assert "warning" not in cubin.log, f"{macros}\n{cubin.log}"
+
+
+@each_filter
+def test_compiles_on_its_own(spec: FilterSpec) -> None:
+    """The defaults of all macros make a whole program of it."""
+    assert Nvrtc().compile(spec.id, read_source(spec.id), "sm_75", {}).code
+
+
+@each_filter
+def test_every_level_has_its_own_kernel(spec: FilterSpec) -> None:
+    """No two levels share a kernel, and each reads from where its name says."""
+    text = re.sub(r"\s+", " ", (KERNELS / f"{spec.id}.cu").read_text(encoding="utf-8"))
+    for _, launch in launches(spec):
+        level = next(
+            lv for lv in spec.gpu_levels if launch.kernel.endswith(lv.id.replace("-", "_"))
+        )
+        assert launch.kernel == f"{spec.id}_{level.id.replace('-', '_')}"
+        match = re.search(
+            rf"__global__ void {launch.kernel}\((.*?)\) \{{(.*?)\}}(?: extern|$)", text
+        )
+        assert match, f"{launch.kernel} is not in {spec.id}.cu"
+        signature, body = match.groups()
+        assert ("cudaTextureObject_t" in signature) == (level.id == "texture") == launch.texture
+        if level.id != "tuned":
+            assert ("__shared__" in body) == (level.id == "shared") == (launch.shared_bytes > 0)
+            assert (launch.tile is None) == (level.id == "single-block")
+            if launch.tables:
+                assert level.id in ("single-block", "global")
+            if "constant_weights" in launch.constants:
+                assert level.id in ("constant", "shared", "texture")
+
+
+@each_filter
+def test_a_level_that_is_missing_is_explained(spec: FilterSpec) -> None:
+    offered = {level.id for level in spec.gpu_levels}
+    for level in GPU_LEVELS:
+        assert (level.id in offered) != bool(spec.gpu_gaps.get(level.id)), level.id
+
+
+def test_an_error_names_the_line_of_the_source() -> None:
+    source = read_source("mean").replace("Sum row = 0;", "Somme row = 0;")
+    line = (KERNELS / "mean.cu").read_text(encoding="utf-8").splitlines()
+    number = next(n for n, text in enumerate(line, 1) if "Sum row = 0;" in text)
+    with pytest.raises(CompileError, match=rf"mean\.cu\({number}\).*Somme"):
+        Nvrtc().compile("mean", source, "sm_90", {})
+
+
+def test_the_resource_report_is_read() -> None:
+    log = Nvrtc().compile("mean", read_source("mean"), "sm_90", {}).log
+    report = resources(log, "mean_shared")
+    assert report is not None
+    assert 10 < report.registers < 128
+    assert report.spill_bytes == 0
+    assert resources(log, "mean_nothing") is None

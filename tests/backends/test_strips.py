@@ -1,0 +1,38 @@
+"""Strips hold exactly the rows that their output needs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from app.backends.cuda.strips import cut
+from app.filters.spec import Border
+from tests.oracle import PAD_MODES
+
+
+@pytest.mark.parametrize("border", Border)
+@pytest.mark.parametrize("radius", [0, 1, 4])
+@pytest.mark.parametrize("rows", [1, 3, 7, 100])
+@pytest.mark.parametrize("height", [1, 2, 9, 23])
+def test_every_needed_row_is_there(border: Border, radius: int, rows: int, height: int) -> None:
+    out_height = height - 2 * radius if border is Border.VALID else height
+    if out_height < 1:
+        pytest.skip("valid leaves nothing")
+    padded = np.arange(height)
+    if border is not Border.VALID:
+        constant = {"constant_values": -1} if PAD_MODES[border] == "constant" else {}
+        padded = np.pad(padded, radius, mode=PAD_MODES[border], **constant)  # type: ignore[call-overload]
+    covered = []
+    for strip in cut(height, out_height, radius, border, rows):
+        there: list[int] = []
+        for at, first, count in strip.source_pieces(height):
+            assert at == len(there)
+            there += range(first, first + count)
+        assert len(there) == strip.source_rows
+        assert all(0 <= row < height for row in there)
+        needed = set(padded[strip.first : strip.last + 2 * radius].tolist()) - {-1}
+        assert needed <= set(there)
+        # The kernel finds row y at (y - source_first) mod height.
+        assert all((row - strip.source_first) % height == at for at, row in enumerate(there))
+        covered += range(strip.first, strip.last)
+    assert covered == list(range(out_height))

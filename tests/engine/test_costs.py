@@ -1,0 +1,222 @@
+"""Auto by measured cost: what is learnt, what is kept, what is chosen and said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.engine.backend import Availability, Fact, FactGroup
+from app.engine.control import CancelToken, Progress
+from app.engine.costs import KEPT_POINTS, Costs, line
+from app.engine.image import Image
+from app.engine.request import Device, Request, Result
+from app.engine.run import execute
+from app.engine.timing import Stage, Stopwatch
+from app.errors import AppError, DeviceUnavailable, OutOfMemory
+from app.filters.spec import CPU_LEVELS, GPU_LEVELS, FilterSpec, Level
+
+
+class Machine:
+    """A device that takes `overhead` + `slope` × samples seconds, or says so."""
+
+    def __init__(self, id: str, overhead: float, slope: float) -> None:
+        self.id, self.name = id, id.upper()
+        self.overhead, self.slope = overhead, slope
+        self.state = Availability(True, f"fake {self.name}")
+        self.error: Exception | None = None
+
+    def availability(self) -> Availability:
+        return self.state
+
+    def facts(self) -> Iterator[FactGroup]:
+        yield from ()
+
+    def load(self) -> tuple[Fact, ...]:
+        return ()
+
+    def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
+        return CPU_LEVELS if self.id == "cpu" else GPU_LEVELS
+
+    def run(
+        self,
+        request: Request,
+        level: Level,
+        stopwatch: Stopwatch,
+        token: CancelToken,
+        progress: Progress,
+    ) -> Image:
+        if self.error:
+            raise self.error
+        stopwatch.add("compute", self.overhead + self.slope * request.image.pixels.size)
+        return request.image
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def machines() -> dict[str, Machine]:
+    """Return a GPU that is faster from 10 000 samples on."""
+    return {"gpu": Machine("gpu", 1.01e-3, 1e-9), "cpu": Machine("cpu", 1e-5, 1.01e-7)}
+
+
+def request(side: int, filter_id: str = "mean", **options: Any) -> Request:
+    return Request.create(Image.from_array(np.zeros((side, side), np.uint8)), filter_id, **options)
+
+
+def result(request: Request, seconds: float, level: str = "tuned") -> Result:
+    return Result(request, request.image, "gpu", level, (Stage("kernel", seconds),))
+
+
+# The line -----------------------------------------------------------------------------
+
+
+def test_overhead_and_slope_come_back_from_exact_times() -> None:
+    points = [(n, 2e-4 + 3e-9 * n) for n in (100, 10_000, 1_000_000)]
+    assert line(points) == pytest.approx((2e-4, 3e-9))
+
+
+def test_a_wild_time_among_several_does_not_count() -> None:
+    points = [(n, 2e-4 + 3e-9 * n) for n in (100, 1_000_000) for _ in range(3)]
+    assert line([*points, (100, 5.0)]) == pytest.approx((2e-4, 3e-9))
+
+
+@pytest.mark.parametrize(
+    "points",
+    [[(1000, 1e-3), (10_000, 0.1)], [(1000, 0.1), (10_000, 1e-3)], [(1000, 1e-5)]],
+    ids=["steeper than proportional", "falling", "one size"],
+)
+def test_nothing_is_negative(points: list[tuple[int, float]]) -> None:
+    overhead, slope = line(points)
+    assert overhead >= 0
+    assert slope >= 0
+    assert overhead + slope > 0
+
+
+def test_one_size_is_met_exactly() -> None:
+    overhead, slope = line([(1000, 0.25)])
+    assert overhead + 1000 * slope == pytest.approx(0.25)
+
+
+# Memory -------------------------------------------------------------------------------
+
+
+def test_what_matters_makes_another_kind(tmp_path: Path) -> None:
+    costs = Costs()
+    first = request(64, parameters={"size": 3})
+    costs.record(result(first, 0.5), "card")
+    assert costs.predict(first, "card", "tuned") == pytest.approx(0.5)
+    assert costs.predict(request(64, border="wrap"), "card", "tuned") == pytest.approx(0.5)
+    wide = Image.from_array(np.zeros((64, 64), np.uint16))
+    others = (
+        (first, "other card", "tuned"),
+        (first, "card", "global"),
+        (request(64, parameters={"size": 5}), "card", "tuned"),
+        (request(64, "median", parameters={"size": 3}), "card", "tuned"),
+        (Request.create(wide, "mean", {"size": 3}), "card", "tuned"),
+    )
+    assert [costs.predict(*other) for other in others] == [None] * len(others)
+
+
+def test_costs_outlive_the_program_and_old_ones_go(tmp_path: Path) -> None:
+    path = tmp_path / "cache" / "costs.json"
+    costs = Costs(path)
+    for _ in range(3 * KEPT_POINTS):
+        costs.record(result(request(64), 0.5), "card")
+    for _ in range(KEPT_POINTS):
+        costs.record(result(request(64), 0.25), "card")
+    assert Costs(path).predict(request(64), "card", "tuned") == pytest.approx(0.25)
+    assert [len(points) for points in json.loads(path.read_text()).values()] == [KEPT_POINTS]
+    assert [file.name for file in path.parent.iterdir()] == ["costs.json"]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"a": 3}', b'{"a": [[1]]}', b"\xff\xfe"])
+def test_a_damaged_file_is_started_anew(
+    tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "costs.json"
+    path.write_bytes(content)
+    costs = Costs(path)
+    assert costs.predict(request(8), "card", "tuned") is None
+    assert "damaged" in caplog.text
+    costs.record(result(request(8), 0.5), "card")
+    assert Costs(path).predict(request(8), "card", "tuned") == pytest.approx(0.5)
+
+
+def test_a_place_that_cannot_be_written_costs_no_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    costs = Costs(tmp_path / "file" / "costs.json")
+    costs.record(result(request(8), 0.5), "card")
+    assert "cannot be kept" in caplog.text
+    assert costs.predict(request(8), "card", "tuned") == pytest.approx(0.5)
+
+
+# The choice ---------------------------------------------------------------------------
+
+
+def test_without_knowledge_large_pictures_go_to_the_gpu(machines: dict[str, Machine]) -> None:
+    assert execute(request(512), machines).device == "gpu"
+    small = execute(request(511), machines)
+    assert small.device == "cpu"
+    assert small.notices == ("Auto chose the CPU, as usual for pictures of this size.",)
+
+
+def test_both_are_tried_and_then_the_cheaper_is_taken(machines: dict[str, Machine]) -> None:
+    costs = Costs()
+    chosen = [execute(request(64), machines, costs=costs) for _ in range(3)]
+    assert [run.device for run in chosen] == ["cpu", "gpu", "cpu"]
+    assert "to measure it too" in chosen[1].notices[0]
+    assert "expects 1.01 ms on the GPU, 0.424 ms on the CPU" in chosen[2].notices[0]
+    far = [execute(request(200), machines, costs=costs) for _ in range(3)]
+    assert [run.device for run in far] == ["cpu", "gpu", "gpu"]
+    assert "expects" in far[2].notices[0]
+
+
+def test_the_slow_device_is_not_tried_on_a_large_picture(machines: dict[str, Machine]) -> None:
+    costs = Costs()
+    chosen = [execute(request(1100), machines, costs=costs).device for _ in range(3)]
+    assert chosen == ["gpu"] * 3
+
+
+def test_the_crossing_is_found_within_a_few_runs(machines: dict[str, Machine]) -> None:
+    costs = Costs()
+    for side in (16, 800):
+        for device in Device.CPU, Device.GPU:
+            execute(request(side, device=device), machines, costs=costs)
+    sides = range(20, 300, 20)
+    chosen = [execute(request(side), machines, costs=costs).device for side in sides]
+    assert chosen == ["gpu" if side > 100 else "cpu" for side in sides]
+
+
+def test_without_a_gpu_there_is_nothing_to_say(machines: dict[str, Machine]) -> None:
+    machines["gpu"].state = Availability(False, "none")
+    done = execute(request(800), machines)
+    assert (done.device, done.notices) == ("cpu", ())
+
+
+def test_strips_that_were_asked_for_teach_nothing(machines: dict[str, Machine]) -> None:
+    costs = Costs()
+    for _ in range(2):
+        assert execute(request(800, memory_limit=1000), machines, costs=costs).device == "gpu"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [DeviceUnavailable("It is gone."), OutOfMemory("It is full."), AppError("No host compiler.")],
+)
+def test_auto_turns_to_the_cpu_and_says_so(machines: dict[str, Machine], error: Exception) -> None:
+    machines["gpu"].error = error
+    done = execute(request(800), machines)
+    assert done.device == "cpu"
+    assert done.notices == (f"Auto turned to the CPU, because the GPU failed: {error}",)
+    with pytest.raises(type(error)):
+        execute(request(800, device=Device.GPU), machines)
+    with pytest.raises(type(error)):
+        execute(request(800, level="tuned"), machines)

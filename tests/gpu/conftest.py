@@ -1,0 +1,109 @@
+"""One GPU for a whole test run; a fresh one where a test breaks it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from app.backends.cuda import CudaBackend
+from app.backends.cuda.compiler import CubinCache, Nvrtc
+from app.backends.cuda.sources import read_source
+from tests.backends.specialisations import defines, gpu_filters
+
+ROOT = Path(__file__).parents[2]
+SCRIPT_SECONDS = 60
+
+
+@pytest.fixture(autouse=True)
+def no_leaked_threads() -> None:
+    """Take the place of the check of all tests: the shared GPU's threads outlive this one."""
+
+
+@pytest.fixture(scope="session")
+def shared_gpu() -> Iterator[CudaBackend]:
+    backend = CudaBackend(compiler=Nvrtc())
+    yield backend
+    backend.close()
+
+
+@pytest.fixture(scope="session")
+def compiled(shared_gpu: CudaBackend, request: pytest.FixtureRequest) -> None:
+    """Put the cubins of all tests that were chosen into the cache, on all cores."""
+    card = shared_gpu._open()
+    chosen = (getattr(item, "callspec", None) for item in request.session.items)
+    wanted = {call.params.get("filter_id") for call in chosen if call is not None}
+    jobs = [
+        (spec.id, card.architecture, macros)
+        for spec in gpu_filters()
+        if spec.id in wanted
+        for macros in defines(spec)
+    ]
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        for _ in pool.map(_compile, *zip(*jobs, strict=True), chunksize=4):
+            pass
+
+
+def _compile(filter_id: str, architecture: str, macros: dict[str, str]) -> None:
+    CubinCache(Nvrtc()).get(filter_id, read_source(filter_id), architecture, macros)
+
+
+@pytest.fixture
+def gpu(shared_gpu: CudaBackend) -> Iterator[CudaBackend]:
+    """The GPU with its memory limit put back afterwards."""
+    yield shared_gpu
+    shared_gpu.memory_limit = None
+
+
+@pytest.fixture
+def fresh_gpu() -> Iterator[CudaBackend]:
+    backend = CudaBackend(compiler=Nvrtc())
+    yield backend
+    backend.close()
+
+
+class RunScript(Protocol):
+    def __call__(self, code: str) -> subprocess.CompletedProcess[str]: ...
+
+
+@pytest.fixture
+def script() -> RunScript:
+    """Run Python code in a process of its own, after the imports that every script needs."""
+    prelude = """
+        import os, signal, sys, threading, time
+        import numpy as np
+        from app.backends.cpu import CpuBackend
+        from app.backends.cuda import CudaBackend, executor
+        from app.backends.cuda.compiler import Nvrtc
+        from app.engine.image import Image
+        from app.engine.request import Device, Request
+        from app.engine.run import execute
+        from app.errors import AppError
+
+        backend = CudaBackend(compiler=Nvrtc())
+        image = Image.from_array(np.arange(64 * 64, dtype=np.uint8).reshape(64, 64))
+
+        def run(image=image, filter_id="mean", **options):
+            request = Request.create(image, filter_id, device=Device.GPU, **options)
+            return execute(request, {"gpu": backend, "cpu": CpuBackend()})
+    """
+
+    def run_code(code: str) -> subprocess.CompletedProcess[str]:
+        text = textwrap.dedent(prelude) + textwrap.dedent(code)
+        return subprocess.run(
+            [sys.executable, "-W", "error", "-c", text],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=SCRIPT_SECONDS,
+            check=False,
+        )
+
+    return run_code

@@ -1,0 +1,295 @@
+"""The backend around the kernels: memory, time, cancelling, failures."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.backends.cpu import CpuBackend
+from app.backends.cuda import CudaBackend, executor
+from app.backends.cuda.compiler import CompileError, CubinCache, Nvcc, Nvrtc
+from app.backends.cuda.device import Device as Card
+from app.engine.control import CancelToken
+from app.engine.image import Image
+from app.engine.request import Device, Request, Result
+from app.engine.run import execute
+from app.errors import Cancelled, DeviceUnavailable, OutOfMemory
+
+pytestmark = pytest.mark.gpu
+
+
+def noise(*shape: int, seed: int = 0) -> Image:
+    return Image.from_array(np.random.default_rng(seed).integers(0, 256, shape, np.uint8))
+
+
+def run(gpu: CudaBackend, image: Image, filter_id: str = "mean", **options: Any) -> Result:
+    request = Request.create(image, filter_id, device=Device.GPU, **options)
+    return execute(request, {"gpu": gpu, "cpu": CpuBackend()})
+
+
+def stage_names(result: Result) -> list[str]:
+    return [stage.name for stage in result.stages]
+
+
+def free_memory(gpu: CudaBackend) -> int:
+    card = gpu._open()
+    return card.call(card.free_memory)
+
+
+# What a run reports -------------------------------------------------------------------
+
+
+def test_stages_and_metrics(gpu: CudaBackend) -> None:
+    result = run(gpu, noise(2048, 2048), repeat=5)
+    assert stage_names(result) == [
+        "compile",
+        "prepare",
+        "upload",
+        "prepare",
+        "kernel",
+        "download",
+        "convert",
+    ]
+    assert [stage.name for stage in result.stages if not stage.counted] == ["compile"]
+    (kernel,) = (stage for stage in result.stages if stage.name == "kernel")
+    assert len(kernel.repeats) == 5
+    assert kernel.seconds == sorted(kernel.repeats)[2]
+    metrics = {metric.name: metric for metric in result.metrics}
+    assert metrics["effective rate"].value == pytest.approx(2 * 2048**2 / kernel.seconds)
+    assert metrics["effective rate"].unit == "B/s"
+    assert 10e9 < metrics["copy rate"].value < 20e12
+
+
+def test_events_enclose_the_kernel_alone(gpu: CudaBackend) -> None:
+    """A few pixels take the card microseconds; the host needs more to launch anything."""
+    result = run(gpu, noise(16, 16), level="global", repeat=21)
+    assert sum(stage.seconds for stage in result.stages if stage.name == "kernel") < 8e-6
+
+
+def test_no_launch_is_long(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    launches: list[float] = []
+    learn = executor._Pacer.learn
+
+    def note(self: executor._Pacer, rows: int, seconds: float) -> None:
+        launches.append(seconds)
+        learn(self, rows, seconds)
+
+    monkeypatch.setattr(executor._Pacer, "learn", note)
+    result = run(gpu, noise(2048, 2048), "median", parameters={"size": 9}, level="single-block")
+    assert len(launches) > 3
+    assert max(launches) < executor.LAUNCH_SECONDS
+    (kernel,) = (stage for stage in result.stages if stage.name == "kernel")
+    assert kernel.seconds == pytest.approx(sum(launches))
+
+
+def test_copies_take_no_longer_than_bare_ones(gpu: CudaBackend) -> None:
+    """4096² from and to pageable memory, new pages included; interleaved, medians."""
+    pixels = noise(4096, 4096).pixels
+    card = gpu._open()
+    address = card.call(card.cuda.mem_alloc, pixels.nbytes)
+
+    def bare() -> float:
+        target = np.empty_like(pixels)
+        start = time.perf_counter()
+        card.cuda.memcpy_htod(int(address), pixels)
+        card.cuda.memcpy_dtoh(target, int(address))
+        return time.perf_counter() - start
+
+    ours, theirs = [], []
+    for _ in range(15):
+        theirs.append(card.call(bare))
+        result = run(gpu, Image.from_array(pixels))
+        ours.append(sum(s.seconds for s in result.stages if s.name in ("upload", "download")))
+    card.call(address.free)
+    assert statistics.median(ours) < 1.3 * statistics.median(theirs)
+
+
+# Memory -------------------------------------------------------------------------------
+
+
+def test_the_image_stays_on_the_card(gpu: CudaBackend) -> None:
+    image = noise(300, 200)
+    assert "upload" in stage_names(run(gpu, image))
+    assert "upload" not in stage_names(run(gpu, image, "sobel"))
+    assert "upload" not in stage_names(run(gpu, image.renamed("other name")))
+    assert "upload" in stage_names(run(gpu, noise(300, 200)))
+
+
+def test_the_image_goes_with_its_owner(gpu: CudaBackend) -> None:
+    run(gpu, noise(8, 8))
+    before = free_memory(gpu)
+    image = noise(8192, 8192)
+    run(gpu, image)
+    assert free_memory(gpu) <= before - image.pixels.nbytes + (4 << 20)
+    del image
+    gc.collect()
+    run(gpu, noise(8, 8))
+    assert free_memory(gpu) >= before
+
+
+def test_two_hundred_images_leave_nothing_behind(gpu: CudaBackend) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        pytest.skip("other processes use the card's memory meanwhile")
+
+    def cycle(number: int) -> None:
+        image = noise(1024 + number % 3, 1024, 3, seed=number)
+        for filter_id in ("mean", "median", "sobel"):
+            for level in ("global", "shared", "texture"):
+                run(gpu, image, filter_id, level=level)
+
+    for number in range(5):
+        cycle(number)
+    gc.collect()
+    device = free_memory(gpu)
+    host = _resident_bytes()
+    for number in range(200):
+        cycle(number)
+    gc.collect()
+    assert free_memory(gpu) >= device - (2 << 20)
+    assert _resident_bytes() - host < 32 << 20
+
+
+def _resident_bytes() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_failed_allocation_leads_to_strips(
+    gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    image = noise(400, 300)
+    wanted = run(gpu, image).image.pixels
+    allocate, failed = Card.allocate, 0
+
+    def scarce(self: Card, size: int, keep: Any = None) -> Any:
+        nonlocal failed
+        if size > 50_000 and failed < times:
+            failed += 1
+            raise self.cuda.MemoryError("injected")
+        return allocate(self, size, keep)
+
+    monkeypatch.setattr(Card, "allocate", scarce)
+    result = run(gpu, noise(400, 300))
+    assert failed
+    assert "strips" in result.notices[0]
+    np.testing.assert_array_equal(result.image.pixels, wanted)
+
+
+def test_without_memory_it_says_so_and_works_again(
+    gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(gpu, noise(40, 30))
+    before = free_memory(gpu)
+    with monkeypatch.context() as patch:
+
+        def nothing(self: Card, size: int, keep: Any = None) -> Any:
+            raise self.cuda.MemoryError("injected")
+
+        patch.setattr(Card, "allocate", nothing)
+        with pytest.raises(OutOfMemory, match="too little free memory"):
+            run(gpu, noise(400, 300))
+    assert free_memory(gpu) >= before
+    run(gpu, noise(400, 300))
+
+
+def test_a_limit_below_one_row(gpu: CudaBackend) -> None:
+    gpu.memory_limit = 1000
+    with pytest.raises(OutOfMemory, match="too little free memory"):
+        run(gpu, noise(400, 3000))
+
+
+def test_a_full_card_gives_up_other_images_first(gpu: CudaBackend) -> None:
+    """Images that stayed on the card do not count as taken."""
+    kept = [noise(8192, 8192, seed=seed) for seed in range(2)]
+    for image in kept:
+        run(gpu, image)
+    card = gpu._open()
+    hogs = []  # the first takes page tables too, which come out of what is left
+    for left in (512 << 20, 96 << 20):
+        hogs.append(card.call(card.cuda.mem_alloc, free_memory(gpu) - left))
+    try:
+        result = run(gpu, noise(8192, 8192, seed=2))
+        assert not result.notices
+    finally:
+        for hog in hogs:
+            card.call(hog.free)
+
+
+# Cancelling, failures -----------------------------------------------------------------
+
+
+def test_cancel_between_launches(gpu: CudaBackend) -> None:
+    token = CancelToken()
+    moments: list[float] = []
+
+    def progress(stage: str, fraction: float) -> None:
+        if stage == "kernel" and not moments:
+            moments.append(time.perf_counter())
+            token.cancel()
+
+    request = Request.create(
+        noise(4096, 4096), "median", {"size": 9}, device=Device.GPU, level="single-block"
+    )
+    with pytest.raises(Cancelled):
+        execute(request, {"gpu": gpu, "cpu": CpuBackend()}, token, progress)
+    assert time.perf_counter() - moments[0] < 0.5
+    run(gpu, noise(40, 30))
+
+
+def test_a_compile_error_shows_the_log(
+    fresh_gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = executor.read_source
+    with monkeypatch.context() as patch:
+        patch.setattr(executor, "read_source", lambda name: read(name).replace("Sum s", "Summe s"))
+        with pytest.raises(CompileError, match=r"mean\.cu\(\d+\).*Summe") as caught:
+            run(fresh_gpu, noise(8, 8))
+        assert "Summe s" in caught.value.log
+    run(fresh_gpu, noise(8, 8))
+
+
+def test_a_choice_of_the_gpu_never_falls_back(
+    fresh_gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Card, ordinal: int) -> None:
+        raise DeviceUnavailable("The GPU is on fire.")
+
+    monkeypatch.setattr(Card, "__init__", broken)
+    cpu = CpuBackend()
+    request = Request.create(noise(8, 8), "mean", device=Device.GPU)
+    try:
+        with pytest.raises(DeviceUnavailable, match="on fire"):
+            execute(request, {"gpu": fresh_gpu, "cpu": cpu})
+    finally:
+        cpu.close()
+
+
+def test_a_device_that_is_not_there() -> None:
+    backend = CudaBackend(ordinal=99, compiler=Nvrtc())
+    with pytest.raises(DeviceUnavailable, match="99"):
+        run(backend, noise(8, 8))
+    backend.close()
+
+
+def test_nvcc_and_nvrtc_compute_the_same(
+    gpu: CudaBackend, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvcc = Nvcc.find()
+    if nvcc is None:
+        pytest.skip("there is no nvcc")
+    other = CudaBackend()
+    monkeypatch.setattr(CudaBackend, "_cache", CubinCache(nvcc, tmp_path))
+    try:
+        there = run(other, noise(300, 200), "median").image.pixels
+    finally:
+        other.close()
+    monkeypatch.undo()
+    np.testing.assert_array_equal(there, run(gpu, noise(300, 200), "median").image.pixels)

@@ -1,0 +1,392 @@
+"""Reading kernels: the files, the highlighting, the launch, the compiler's report."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtGui import QColor, QGuiApplication, QPalette, QTextDocument
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QTabWidget
+from pytestqt.qtbot import QtBot
+
+from app import filters
+from app.backends.cuda import inspection
+from app.backends.cuda.inspection import plan
+from app.backends.cuda.sources import source_files
+from app.engine.backend import Availability, Fact, FactGroup
+from app.engine.control import CancelToken, Progress
+from app.engine.image import Image
+from app.engine.launch import LaunchReport, Resources
+from app.engine.request import Request
+from app.engine.timing import Stopwatch
+from app.errors import AppError
+from app.filters.spec import GPU_LEVELS, FilterSpec, Level
+from app.gui import kernel_viewer as module
+from app.gui.background import Background
+from app.gui.code_view import CodeView, CudaHighlighter
+from app.gui.fact_table import FactTable
+from app.gui.gpu_options import GpuOptions
+from app.gui.kernel_viewer import KernelViewer
+from app.gui.main_window import MainWindow
+from app.gui.settings import Settings
+from app.paths import KERNELS
+
+RESOURCES = Resources(40, 8, 16, 1024, 372)
+KERNEL_FILTERS = [spec for spec in filters.discover().values() if spec.gpu_levels]
+
+
+def request(filter_id: str = "mean", level: str | None = "shared", **options: Any) -> Request:
+    image = Image.from_array(np.zeros((100, 70, 3), np.uint8))
+    return Request.create(image, filter_id, level=level, **options)
+
+
+def report(kernel: str) -> LaunchReport:
+    return LaunchReport("mean", kernel, (3, 13), (32, 8), 5120, RESOURCES, 0.75)
+
+
+@pytest.fixture
+def background(qtbot: QtBot) -> Iterator[Background]:
+    background = Background()
+    yield background
+    background.close()
+
+
+@pytest.fixture
+def launches() -> dict[str, LaunchReport]:
+    return {}
+
+
+@pytest.fixture
+def viewer(qtbot: QtBot, background: Background, launches: dict[str, LaunchReport]) -> KernelViewer:
+    viewer = KernelViewer(background, launches)
+    qtbot.addWidget(viewer)
+    viewer.show_request(request())
+    viewer.show()
+    return viewer
+
+
+def table(viewer: KernelViewer) -> str:
+    return viewer.findChild(FactTable, "kernelFacts").text()
+
+
+def current(viewer: KernelViewer) -> CodeView:
+    view = viewer.findChild(QTabWidget, "kernelFiles").currentWidget()
+    assert isinstance(view, CodeView)
+    return view
+
+
+def click(qtbot: QtBot, viewer: KernelViewer, name: str) -> None:
+    qtbot.mouseClick(viewer.findChild(QAbstractButton, name), Qt.MouseButton.LeftButton)
+
+
+# What is shown ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", KERNEL_FILTERS, ids=lambda spec: spec.id)
+def test_every_kernel_is_found_in_its_source(
+    qtbot: QtBot, background: Background, spec: FilterSpec
+) -> None:
+    viewer = KernelViewer(background, {})
+    qtbot.addWidget(viewer)
+    for level in spec.gpu_levels:
+        viewer.show_request(request(spec.id, level.id))
+        view = current(viewer)
+        start, stop = view.marked_lines
+        assert stop > start + 2, level.id
+        kernel = plan(request(spec.id, level.id), level).launch.kernel
+        marked = view.toPlainText().split("\n")[start:stop]
+        assert any(f"{kernel}(" in line for line in marked)
+        assert marked[-1].startswith("}")
+
+
+def test_the_files_are_the_source_and_its_headers(viewer: KernelViewer) -> None:
+    tabs = viewer.findChild(QTabWidget, "kernelFiles")
+    names = [tabs.tabText(place) for place in range(tabs.count())]
+    assert names[0] == "mean.cu"
+    assert {"common.cuh", "texture.cuh"} <= set(names)
+    assert len(set(names)) == len(names)
+    for file in source_files("mean"):
+        assert file.text == (KERNELS / file.name).read_text(encoding="utf-8")
+    assert current(viewer).toPlainText() == source_files("mean")[0].text
+
+
+def test_the_level_can_be_changed_in_place(qtbot: QtBot, viewer: KernelViewer) -> None:
+    assert "Kernel\tmean_shared\n" in table(viewer)
+    combo = viewer.findChild(QComboBox, "kernelLevel")
+    combo.setCurrentIndex(combo.findData("texture"))
+    assert "Kernel\tmean_texture\n" in table(viewer)
+    assert "Reads the image through\ta texture" in table(viewer)
+    start, _ = current(viewer).marked_lines
+    assert current(viewer).textCursor().blockNumber() == start
+
+
+@pytest.mark.parametrize("level", [None, "parallel"])
+def test_a_choice_that_is_no_gpu_level_shows_the_fastest(
+    viewer: KernelViewer, level: str | None
+) -> None:
+    viewer.show_request(request(level=level))
+    fastest = filters.get("mean").gpu_levels[-1]
+    assert viewer.findChild(QComboBox, "kernelLevel").currentData() == fastest.id
+
+
+def test_the_planned_launch_is_shown_before_any_run(viewer: KernelViewer) -> None:
+    text = table(viewer)
+    assert "Launch for 70×100, RGB, 8 bit" in text
+    assert "Grid\t3 × 13 blocks" in text
+    assert "Block\t32 × 8 threads" in text
+    assert "SAMPLE_BITS\t8" in text
+    assert "Not run on a GPU yet" in viewer.findChild(QLabel, "kernelState").text()
+
+
+def test_grey_conversion_comes_before_the_kernel() -> None:
+    level = next(level for level in GPU_LEVELS if level.id == "shared")
+    grey = plan(request(grey=True), level).launch.shared_bytes
+    assert plan(request(), level).launch.shared_bytes == 3 * grey
+
+
+def test_a_run_shows_up(viewer: KernelViewer, launches: dict[str, LaunchReport]) -> None:
+    launches["mean_global"] = report("mean_global")
+    viewer.refresh()
+    assert "Last run" not in table(viewer)
+    launches["mean_shared"] = report("mean_shared")
+    viewer.refresh()
+    text = table(viewer)
+    assert "Last run on the GPU" in text
+    assert "Registers\t40 a thread" in text
+    assert "Spilled registers\t8 bytes a thread" in text
+    assert "Theoretical occupancy\t75%" in text
+    assert viewer.findChild(QLabel, "kernelState").text() == ""
+
+
+def test_a_filter_without_a_kernel_says_so(viewer: KernelViewer) -> None:
+    wanted = request()
+    viewer.show_request(replace(wanted, filter=replace(wanted.filter, gpu_levels=())))
+    assert "no CUDA kernel" in viewer.findChild(QLabel, "kernelState").text()
+
+
+# The compiler's report ----------------------------------------------------------------
+
+
+def test_compile_report(
+    qtbot: QtBot, viewer: KernelViewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = threading.Event()
+
+    def compiled(filter_id: str, launch: object) -> dict[str, Resources | None]:
+        assert threading.current_thread() is not threading.main_thread()
+        go.wait(5)
+        return {"sm_75": RESOURCES, "sm_90": None}
+
+    monkeypatch.setattr(module, "compile_report", compiled)
+    click(qtbot, viewer, "compileReport")
+    assert not viewer.findChild(QAbstractButton, "compileReport").isEnabled()
+    go.set()
+    qtbot.waitUntil(lambda: "Compiled for sm_75\nRegisters\t40" in table(viewer))
+    assert viewer.findChild(QAbstractButton, "compileReport").isEnabled()
+
+
+def test_a_missing_compiler_is_explained(
+    qtbot: QtBot, viewer: KernelViewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(self: object) -> str:
+        raise RuntimeError("libnvrtc.so.13 not found")
+
+    monkeypatch.setattr(inspection.Nvrtc, "version", version)
+    click(qtbot, viewer, "compileReport")
+    state = viewer.findChild(QLabel, "kernelState")
+    qtbot.waitUntil(lambda: "needs NVRTC" in state.text())
+    assert "pip install" in state.text()
+
+
+def test_nvrtc_reports_registers() -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    level = next(level for level in GPU_LEVELS if level.id == "global")
+    launch = plan(request("greyscale", "global"), level).launch
+    try:
+        found = inspection.compile_report("greyscale", launch)
+    except AppError as error:
+        pytest.skip(str(error))
+    assert list(found) == ["sm_75", "sm_90"]
+    for resources in found.values():
+        assert resources is not None
+        assert 4 <= resources.registers <= 255
+
+
+# Copying ------------------------------------------------------------------------------
+
+
+def test_copy(qtbot: QtBot, viewer: KernelViewer) -> None:
+    click(qtbot, viewer, "copyButton")
+    assert QGuiApplication.clipboard().text() == current(viewer).toPlainText()
+    click(qtbot, viewer, "copyFactsButton")
+    assert QGuiApplication.clipboard().text() == table(viewer)
+
+
+def test_ctrl_c_copies_the_selected_rows(qtbot: QtBot) -> None:
+    facts = FactTable("facts", "Facts")
+    qtbot.addWidget(facts)
+    facts.show()
+    facts.set_group(FactGroup("A", (Fact("one", "1", "ms"), Fact("two", "2"))))
+    facts.set_group(FactGroup("B", (Fact("three", "3"),)))
+    facts.set_group(FactGroup("A", (Fact("one", "11", "ms"),)))
+    assert facts.text() == "A\none\t11 ms\nB\nthree\t3"
+    facts.setCurrentItem(facts.topLevelItem(1).child(0))
+    qtbot.keyClick(facts, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text() == "three\t3"
+
+
+# Highlighting -------------------------------------------------------------------------
+
+
+def kinds(text: str, palette: QPalette | None = None) -> list[list[tuple[str, str]]]:
+    """Return (text, colour) of each highlighted stretch, line by line."""
+    document = QTextDocument(text)
+    highlighter = CudaHighlighter(document, palette or QPalette())
+    colours = {
+        style.foreground().color().name(): kind for kind, style in highlighter._formats.items()
+    }
+    found = []
+    block = document.begin()
+    while block.isValid():
+        found.append(
+            [
+                (
+                    block.text()[part.start : part.start + part.length],
+                    colours[part.format.foreground().color().name()],
+                )
+                for part in block.layout().formats()
+            ]
+        )
+        block = block.next()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("  int i = 0; // int", [("int", "type"), ("0", "number"), ("// int", "comment")]),
+        ("#include <x.h>", [("#include", "preprocessor")]),
+        ('s = "// no \\" int";', [('"// no \\" int"', "string")]),
+        ("__global__ void f(float)", [("__global__", "cuda"), ("void", "type"), ("float", "type")]),
+        ("__shared__ x[0x1Fu];", [("__shared__", "cuda"), ("0x1Fu", "number")]),
+        ("return a / b * 1.5e-3f;", [("return", "keyword"), ("1.5e-3f", "number")]),
+        ("integer int3x x2", []),
+        ("a /* b */ int", [("/* b */", "comment"), ("int", "type")]),
+    ],
+)
+def test_tokens(qtbot: QtBot, text: str, expected: list[tuple[str, str]]) -> None:
+    assert kinds(text) == [expected]
+
+
+def test_a_comment_over_several_lines(qtbot: QtBot) -> None:
+    assert kinds("x /* int\n int \n int */ int") == [
+        [("/* int", "comment")],
+        [(" int ", "comment")],
+        [(" int */", "comment"), ("int", "type")],
+    ]
+
+
+def luminance(colour: QColor) -> float:
+    parts = (colour.redF(), colour.greenF(), colour.blueF())
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+
+@pytest.mark.parametrize(("base", "text"), [("#ffffff", "#000000"), ("#1e1e1e", "#ffffff")])
+def test_colours_are_readable_on_light_and_dark(qtbot: QtBot, base: str, text: str) -> None:
+    palette = QPalette()
+    palette.setColor(QPalette.ColorRole.Base, QColor(base))
+    palette.setColor(QPalette.ColorRole.Text, QColor(text))
+    highlighter = CudaHighlighter(QTextDocument(), palette)
+    ground = luminance(QColor(base))
+    for kind, style in highlighter._formats.items():
+        light, dark = sorted((luminance(style.foreground().color()), ground), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, kind
+
+
+# The window ---------------------------------------------------------------------------
+
+
+class FakeGpu:
+    """Runs nothing, and says that it launched a kernel."""
+
+    id, name = "gpu", "GPU"
+
+    def availability(self) -> Availability:
+        return Availability(True, "fake card")
+
+    def facts(self) -> Iterator[FactGroup]:
+        yield FactGroup("Device", (Fact("Name", "fake card"),))
+
+    def load(self) -> tuple[Fact, ...]:
+        return ()
+
+    def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
+        return spec.gpu_levels
+
+    def run(
+        self,
+        request: Request,
+        level: Level,
+        stopwatch: Stopwatch,
+        token: CancelToken,
+        progress: Progress,
+    ) -> Image:
+        stopwatch.launch = report(plan(request, level).launch.kernel)
+        return request.image
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def window(qtbot: QtBot, tmp_path: Any) -> Iterator[MainWindow]:
+    settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+    gpu = FakeGpu()
+    window = MainWindow({"gpu": gpu, "cpu": gpu}, settings)
+    qtbot.addWidget(window)
+    window.show()
+    qtbot.waitExposed(window)
+    window.find_gpu()
+    qtbot.waitUntil(lambda: bool(window._availability))
+    yield window
+    window.close()
+
+
+def test_ctrl_k_and_the_button_open_the_viewer_also_without_a_picture(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    window.panel.set_filter("mean")
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    qtbot.keyClick(window, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
+    viewer = window.findChild(KernelViewer)
+    assert viewer.isVisible()
+    assert not viewer.isModal()
+    viewer.close()
+    window.panel.set_filter("median")
+    button = window.findChild(QAbstractButton, "viewKernelButton")
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert window.findChildren(KernelViewer) == [viewer]
+    assert viewer.isVisible()
+    assert viewer.windowTitle() == "Kernel – Median"
+
+
+def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
+    window.panel.set_filter("mean")
+    window.show_kernel()
+    viewer = window.findChild(KernelViewer)
+    window._show(Image.from_array(np.zeros((20, 30), np.uint8)))
+    device = window.findChild(QComboBox, "device")
+    device.setCurrentIndex(device.findData("gpu"))
+    window.findChild(GpuOptions, "gpuOptions").set_texts({"repeat": "3", "memoryLimit": "64"})
+    with qtbot.waitSignal(window._bridge.finished) as done:
+        window.run()
+    (result,) = done.args
+    assert (result.request.repeat, result.request.memory_limit) == (3, 64 << 20)
+    assert "Theoretical occupancy\t75%" in table(viewer)

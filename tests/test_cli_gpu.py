@@ -1,0 +1,65 @@
+"""The options of the command line that are about the GPU, on any machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app import backends, cli
+from app.backends.cuda import CudaBackend
+from app.cli import main
+from app.engine.backend import Backend
+from app.engine.request import Request, Result
+from app.files import SAMPLES
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1000000", 1_000_000), ("256M", 256 << 20), ("1.5g", 3 << 29)]
+)
+def test_sizes(text: str, size: int) -> None:
+    assert cli._size(text) == size
+
+
+@pytest.mark.parametrize("option", ["--memory-limit=12Q", "--memory-limit=0", "--gpu=-1"])
+def test_a_wrong_gpu_option_is_wrong_usage(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["apply", "mean", "in.png", "out.png", option])
+    assert stop.value.code == 2
+    assert option.partition("=")[2] in capsys.readouterr().err
+
+
+def test_the_gpu_options_reach_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests: list[Request] = []
+    numbers: list[int] = []
+    real = backends.create_backends
+
+    def create(gpu: int | None = None) -> dict[str, Backend]:
+        created = real(gpu)
+        assert isinstance(created["gpu"], CudaBackend)
+        numbers.append(created["gpu"].ordinal)
+        return created
+
+    def run(request: Request, *_: object) -> Result:
+        requests.append(request)
+        return Result(request, request.image, "cpu", "serial", ())
+
+    monkeypatch.setattr(backends, "create_backends", create)
+    monkeypatch.setattr("app.engine.run.execute", run)
+    source, target = str(SAMPLES[0].path), str(tmp_path / "out.png")
+    options = ["--repeat", "7", "--memory-limit", "2M", "--gpu", "3"]
+    assert main(["apply", "mean", source, target, *options]) == 0
+    assert (requests[0].repeat, requests[0].memory_limit) == (7, 2 << 20)
+    assert numbers[-1] == 3
+    monkeypatch.setenv("KERNELSCOPE_GPU", "2")
+    assert main(["apply", "mean", source, target]) == 0
+    assert (requests[1].repeat, requests[1].memory_limit, numbers[-1]) == (1, None, 2)
+    monkeypatch.setenv("KERNELSCOPE_GPU", "first")
+    assert main(["info"]) == 1
+
+
+def test_info_prints_the_facts_of_the_devices(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info"]) == 0
+    assert "\nCPU: Processor\n  Name  " in capsys.readouterr().out
