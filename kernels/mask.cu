@@ -16,6 +16,7 @@
 // and 1 write to device memory.
 #include "common.cuh"
 #include "correlation.cuh"
+#include "tuned_correlation.cuh"
 
 extern "C" __global__ void mask_single_block(
     const Sample* source, Sample* output, const Weight* weights, Geometry g)
@@ -54,4 +55,9 @@ extern "C" __global__ void mask_texture(cudaTextureObject_t source, Sample* outp
     compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
         return correlate(source, constant_weights, g, y, x, c);
     });
+}
+
+extern "C" __global__ void mask_tuned(const Sample* source, Sample* output, Geometry g)
+{
+    correlate_tuned(source, output, g, false);
 }

@@ -16,6 +16,7 @@
 // and 1 write to device memory.
 #include "common.cuh"
 #include "correlation.cuh"
+#include "tuned_correlation.cuh"
 
 extern "C" __global__ void weighted_mean_single_block(
     const Sample* source, Sample* output, const Weight* weights, Geometry g)
@@ -55,4 +56,9 @@ extern "C" __global__ void weighted_mean_texture(
     compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
         return correlate(source, constant_weights, g, y, x, c);
     });
+}
+
+extern "C" __global__ void weighted_mean_tuned(const Sample* source, Sample* output, Geometry g)
+{
+    correlate_tuned(source, output, g, true);
 }

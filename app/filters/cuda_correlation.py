@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.filters.correlation import NEGATIVE, Divisor, mask_array
+from app.filters.cuda_rows import rows_launch
 from app.filters.launch import CudaTask, Launch, level_launch
-from app.filters.spec import Border, Mask
+from app.filters.spec import TUNED, Border, Mask
 
 _TYPES = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.float64))
 """Types of weights and sums, in the order of the macro ``WEIGHT_TYPE``."""
@@ -27,6 +28,17 @@ def weight_type(weights: NDArray[Any], divisor: float, dtype: np.dtype[Any]) -> 
         return 0 if total * white + max(abs(divisor), 1) * white < 2**30 else 1
     averages = bool((weights >= 0).all())
     return 2 if averages or total <= _FLOAT_GAIN * abs(divisor) else 3
+
+
+def _exact_in_floats(total: float, divisor: float, task: CudaTask) -> bool:
+    """Tell whether float32 holds all sums, and quotients round as the exact ones do.
+
+    A quotient that is no tie is 1 / (2 divisor) away from one: that must be more than the
+    rounding of a float up to white. A power of two divides exactly.
+    """
+    white = float(np.iinfo(task.dtype).max)
+    power_of_two = task.border is not Border.REDUCE and np.frexp(divisor)[0] == 0.5
+    return total * white < 2**24 and (power_of_two or max(total, abs(divisor)) * white < 2**23)
 
 
 def plan_correlation(
@@ -59,6 +71,14 @@ def plan_correlation(
     choices = [choice.value for choice in NEGATIVE.choices]
     negligible = divisor.negligible if kind >= 2 else 0
     tail = [total, negligible, follows, choices.index(negative)]
+    if task.level == TUNED.id:
+        if kind == 0 and _exact_in_floats(float(np.abs(weights).sum()), total, task):
+            kind = 2
+        table = np.append(weights.reshape(-1), tail).astype(_TYPES[kind])
+        constants = {"constant_weights": table}
+        return rows_launch(
+            filter_id, task, 2 * size * size + 1, constants, SIZE=size, WEIGHT_TYPE=kind
+        )
     table = np.append(weights.reshape(-1), tail).astype(_TYPES[kind])
     return level_launch(
         filter_id,
