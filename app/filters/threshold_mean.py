@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 
 from app.filters.borders import REDUCE, VALID, border_index, divide_round, pad_columns
 from app.filters.correlation import Divisor, Finish, finish_row, update_divisors
+from app.filters.cuda_box import plan_box
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch, level_launch
 from app.filters.mean import add_row, window_sums
@@ -27,6 +28,7 @@ from app.filters.spec import (
     SHARED,
     SINGLE_BLOCK,
     TEXTURE,
+    TUNED,
     CpuPass,
     FilterSpec,
     FilterTask,
