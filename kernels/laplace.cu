@@ -10,6 +10,7 @@
 // constant      one read serves all threads of a warp              constant   global
 // shared        a block reads its tile and halo just once          constant   shared
 // texture       the texture unit fetches and treats borders        constant   texture
+// tuned         see tuned_correlation.cuh                          constant   global
 //
 // Launch: blocks of 32 x 8 threads over the output, a thread a pixel (single_block: 32 x 32, once).
 // A sample takes SIZE^2 multiplications and additions and SIZE^2 cached reads; at best 1 read from
@@ -59,5 +60,5 @@ extern "C" __global__ void laplace_texture(cudaTextureObject_t source, Sample* o
 
 extern "C" __global__ void laplace_tuned(const Sample* source, Sample* output, Geometry g)
 {
-    correlate_tuned(source, output, g, false);
+    correlate_tuned(source, output, g);
 }

@@ -159,17 +159,20 @@ __device__ inline void rotating_mask_down(
 {
     typedef Cells<RADIUS, GREY> Around;
     typedef Cells<RADIUS - 1, GREY> Windows;  // those whose middle lies in a row
-    const bool whole = whole_quads(g.out_width * g.channels);
-    const int shift = valid_shift(RADIUS);
+    const int out_samples = g.out_width * g.channels;
+    const bool whole = whole_quads(out_samples);
+    Sample* target = output + output_offset(g, part.top, 0) + k;
+    Descent source_rows(source, g, part.top + valid_shift(RADIUS) - RADIUS, k);
     Stored rows[3][Around::COUNT] = {};
     Evenness best[3][QUAD] = {};  // of the windows around each result in the last three rows of windows
-    for (int y = part.top + shift - 2; y < part.bottom + shift + 2; ++y) {
+    for (int y = part.top - 2 * RADIUS; y < part.bottom; ++y) {
 #pragma unroll
         for (int i = 0; i < Around::COUNT; ++i) {
             rows[0][i] = rows[1][i];
             rows[1][i] = rows[2][i];
         }
-        Around::load(source, g, y, k, rows[2]);
+        Around::load(source_rows, g, rows[2]);
+        source_rows.go_down();
         Evenness windows[Windows::COUNT];
 #pragma unroll
         for (int t = 0; t < 3; ++t)
@@ -198,8 +201,9 @@ __device__ inline void rotating_mask_down(
             most.take_better(best[2][v]);
             results[v] = most.mean();
         }
-        const int done = y - shift - 2;
-        if (done >= part.top) store(output + output_offset(g, done, 0) + k, results, whole);
+        if (y < part.top) continue;
+        store(target, results, whole);
+        target += out_samples;
     }
 }
 

@@ -98,31 +98,28 @@ extern "C" __global__ void sobel_texture(cudaTextureObject_t source, Sample* out
     });
 }
 
+template <bool GREY>
+using Around = Cells<RADIUS, GREY>;
+
 // Three source rows around QUAD results.
 template <bool GREY>
 struct Window {
-    typedef Cells<RADIUS, GREY> Around;
-    float rows[3][Around::COUNT] = {};
+    float rows[3][Around<GREY>::COUNT] = {};
 
     __device__ inline void move_down()
     {
 #pragma unroll
-        for (int i = 0; i < Around::COUNT; ++i) {
+        for (int i = 0; i < Around<GREY>::COUNT; ++i) {
             rows[0][i] = rows[1][i];
             rows[1][i] = rows[2][i];
         }
     }
 
-    __device__ inline void load_last(const Sample* source, const Geometry& g, int y, int k)
-    {
-        Around::load(source, g, y, k, rows[2]);
-    }
-
-    __device__ inline float cell(int s, int t, int v) const { return rows[s][Around::at(t, v)]; }
+    __device__ inline float cell(int s, int t, int v) const { return rows[s][Around<GREY>::at(t, v)]; }
 
     __device__ inline Sample result(int v) const
     {
-        return sample_of(strength<float>(
+        return sample_of_positive(strength<float>(
             cell(0, 0, v), cell(0, 1, v), cell(0, 2, v), cell(1, 0, v), cell(1, 2, v),
             cell(2, 0, v), cell(2, 1, v), cell(2, 2, v)));
     }
@@ -133,20 +130,24 @@ template <bool GREY>
 __device__ inline void sobel_down(
     const Sample* source, Sample* output, const Geometry& g, const Part& part, int k)
 {
-    const bool whole = whole_quads(g.out_width * g.channels);
-    const int shift = valid_shift(RADIUS);
+    const int out_samples = g.out_width * g.channels;
+    const bool whole = whole_quads(out_samples);
+    Sample* target = output + output_offset(g, part.top, 0) + k;
+    Descent source_rows(source, g, part.top + valid_shift(RADIUS) - RADIUS, k);
     Window<GREY> window;
-    window.load_last(source, g, part.top + shift - 1, k);
-    window.move_down();
-    window.load_last(source, g, part.top + shift, k);
+    Around<GREY>::load(source_rows, g, window.rows[1]);
+    source_rows.go_down();
+    Around<GREY>::load(source_rows, g, window.rows[2]);
 #pragma unroll 3
     for (int y = part.top; y < part.bottom; ++y) {
+        source_rows.go_down();
         window.move_down();
-        window.load_last(source, g, y + shift + 1, k);
+        Around<GREY>::load(source_rows, g, window.rows[2]);
         Sample results[QUAD];
 #pragma unroll
         for (int v = 0; v < QUAD; ++v) results[v] = window.result(v);
-        store(output + output_offset(g, y, 0) + k, results, whole);
+        store(target, results, whole);
+        target += out_samples;
     }
 }
 
@@ -154,7 +155,7 @@ extern "C" __global__ void sobel_tuned(const Sample* source, Sample* output, Geo
 {
     const Part tile = tile_of_block(g), part = inner_part(tile, g, RADIUS);
     const int k = tile.left + threadIdx.x * QUAD;
-    if (part.left <= k && k < part.right) {
+    if (part.left <= k && k < part.right && part.top < part.bottom) {
         if (g.channels == 1 && whole_quads(g.width))
             sobel_down<true>(source, output, g, part, k);
         else

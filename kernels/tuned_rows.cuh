@@ -107,15 +107,14 @@ __device__ inline float number_of<float>(const Quad& quad, int i)
 }
 #endif
 
-// The nearest sample to a number, ties to even.
-__device__ inline Sample sample_of(float value)
+// The nearest sample to a number that is not negative, ties to even.
+__device__ inline Sample sample_of_positive(float value)
 {
 #if SAMPLE_BITS == 32
     return fminf(value, 3.402823466e38f);
 #else
     // As above, and the addition rounds.
-    const float clamped = fminf(fmaxf(value, 0.0f), (float)SAMPLE_MAX);
-    return (Sample)__float_as_uint(clamped + 8388608.0f);
+    return (Sample)__float_as_uint(fminf(value, (float)SAMPLE_MAX) + 8388608.0f);
 #endif
 }
 
@@ -137,6 +136,30 @@ __device__ inline void store(Sample* target, const Sample (&samples)[QUAD], bool
         for (int v = 0; v < QUAD; ++v) target[v] = samples[v];
 }
 
+// A position in the source that goes down row by row.
+struct Descent {
+    const Sample* at;
+    int y;
+    int row;
+    size_t image;
+    int wrap;
+
+    __device__ inline Descent(const Sample* source, const Geometry& g, int y, int k)
+        : at(source + source_offset(g, y) + k),
+          y(y),
+          row(g.width * g.channels),
+          image((size_t)g.height * g.width * g.channels),
+          wrap(g.source_row)
+    {
+    }
+
+    __device__ inline void go_down()
+    {
+        at += row;
+        if (++y == wrap) at -= image;  // see source_offset
+    }
+};
+
 // Grey rows of whole quads: the samples from REACH before a quad of results to REACH behind it.
 template <int REACH>
 struct Row {
@@ -146,10 +169,9 @@ struct Row {
     static constexpr int COUNT = (SKIP + 2 * REACH + QUAD + QUAD - 1) / QUAD;
     Quad quads[COUNT];
 
-    // Read source row y for the results from sample k on.
-    __device__ inline void load(const Sample* source, const Geometry& g, int y, int k)
+    __device__ inline void load(const Descent& source)
     {
-        const Quad* from = (const Quad*)(source + source_offset(g, y) + k - BEFORE);
+        const Quad* from = (const Quad*)(source.at - BEFORE);
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) quads[i] = __ldg(from + i);
     }
@@ -174,15 +196,14 @@ struct Cells {
 
     template <typename Number>
     static __device__ inline void load(
-        const Sample* source, const Geometry& g, int y, int k, Number (&numbers)[COUNT])
+        const Descent& source, const Geometry& g, Number (&numbers)[COUNT])
     {
         if constexpr (GREY) {
             Row<REACH> row;
-            row.load(source, g, y, k);
+            row.load(source);
             row.unpack(numbers);
         } else {
-            const Sample* first =
-                source + source_offset(g, y) + k + (valid_shift(REACH) - REACH) * g.channels;
+            const Sample* first = source.at + (valid_shift(REACH) - REACH) * g.channels;
 #pragma unroll
             for (int t = 0; t <= 2 * REACH; ++t)
 #pragma unroll

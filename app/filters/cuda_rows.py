@@ -29,7 +29,7 @@ def rows_launch(
     height, width, channels = task.output_shape
     rows = height * width * channels // _SAMPLES_A_ROW
     rows = min(max(rows, _LEAST_ROWS), _MOST_ROWS)
-    launch = level_launch(filter_id, task, 0, operations, **defines)
+    launch = level_launch(filter_id, task, 0, operations, constants=None, tables=(), **defines)
     return replace(
         launch,
         block=(THREADS, 1),
