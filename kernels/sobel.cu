@@ -9,55 +9,58 @@
 // global        a thread a pixel, everything from global memory    global
 // shared        a block reads its tile and halo just once          shared
 // texture       the texture unit fetches and treats borders        texture
+// tuned         four samples a thread, down the rows, in floats    global
 //
 // Launch: blocks of 32 x 8 threads over the output, a thread a pixel (single_block: 32 x 32, once).
 // A sample takes 8 cached reads and about 15 operations (FORM 2: 30); at best 1 read from and 1 write
 // to device memory. The weights are part of the code: there is no mask to keep anywhere.
 #include "common.cuh"
 #include "texture.cuh"
+#include "tuned_rows.cuh"
 
 #ifndef FORM
 #define FORM 0
 #endif
 #define RADIUS 1
 
-#if SAMPLE_BITS == 32
-#define MAGNITUDE(v) fabsf(v)
-#else
-#define MAGNITUDE(v) abs(v)
-#endif
+__device__ inline int magnitude(int v) { return abs(v); }
+__device__ inline float magnitude(float v) { return fabsf(v); }
 
-__device__ inline Sum larger(Sum a, Sum b) { return a > b ? a : b; }
+// The filter for the cells around a pixel, not yet saturated, in whole numbers or floats.
+//
+//   a b d
+//   e   h
+//   i j k
+template <typename Number>
+__device__ inline Number strength(
+    Number a, Number b, Number d, Number e, Number h, Number i, Number j, Number k)
+{
+    const Number gx = (d + 2 * h + k) - (a + 2 * e + i);
+    const Number gy = (i + 2 * j + k) - (a + 2 * b + d);
+#if FORM == 0
+    return magnitude(gx) + magnitude(gy);
+#elif FORM == 1 && SAMPLE_BITS == 16
+    // Doubles hold these squares exactly, and a root of a whole number is never a tie.
+    return (Number)rint(sqrt((double)gx * gx + (double)gy * gy));
+#elif FORM == 1
+    const float root = sqrtf((float)gx * gx + (float)gy * gy);  // exact squares, as above
+    return (Number)(SAMPLE_BITS == 32 ? root : rintf(root));
+#else
+    const Number rising = magnitude((b + 2 * d + h) - (e + 2 * i + j));
+    const Number falling = magnitude((h + 2 * k + j) - (b + 2 * a + e));
+    return max(max(magnitude(gx), magnitude(gy)), max(rising, falling));
+#endif
+}
 
 // The filter at (y, x) of channel c; Source is a pointer, a texture or a tile.
 template <typename Source>
 __device__ inline Sample sobel(const Source& source, const Geometry& g, int y, int x, int c)
 {
-    //   a b d
-    //   e   h
-    //   i j k
-    const Sum a = fetch(source, g, y - 1, x - 1, c), b = fetch(source, g, y - 1, x, c);
-    const Sum d = fetch(source, g, y - 1, x + 1, c), e = fetch(source, g, y, x - 1, c);
-    const Sum h = fetch(source, g, y, x + 1, c), i = fetch(source, g, y + 1, x - 1, c);
-    const Sum j = fetch(source, g, y + 1, x, c), k = fetch(source, g, y + 1, x + 1, c);
-    const Sum gx = (d + 2 * h + k) - (a + 2 * e + i);
-    const Sum gy = (i + 2 * j + k) - (a + 2 * b + d);
-#if FORM == 0
-    const Sum value = MAGNITUDE(gx) + MAGNITUDE(gy);
-#elif FORM == 1
-#if SAMPLE_BITS == 32
-    const Sum value = sqrtf(gx * gx + gy * gy);
-#else
-    // Doubles hold these squares exactly, and a root of a whole number is never a tie.
-    const double squares = (double)gx * gx + (double)gy * gy;
-    const Sum value = (Sum)rint(sqrt(squares));
-#endif
-#else
-    const Sum rising = (b + 2 * d + h) - (e + 2 * i + j);
-    const Sum falling = (h + 2 * k + j) - (b + 2 * a + e);
-    const Sum value = larger(
-        larger(MAGNITUDE(gx), MAGNITUDE(gy)), larger(MAGNITUDE(rising), MAGNITUDE(falling)));
-#endif
+    const Sum value = strength<Sum>(
+        fetch(source, g, y - 1, x - 1, c), fetch(source, g, y - 1, x, c),
+        fetch(source, g, y - 1, x + 1, c), fetch(source, g, y, x - 1, c),
+        fetch(source, g, y, x + 1, c), fetch(source, g, y + 1, x - 1, c),
+        fetch(source, g, y + 1, x, c), fetch(source, g, y + 1, x + 1, c));
 #if SAMPLE_BITS == 32
     return fminf(value, 3.402823466e38f);
 #else
@@ -91,6 +94,74 @@ extern "C" __global__ void sobel_shared(const Sample* source, Sample* output, Ge
 extern "C" __global__ void sobel_texture(cudaTextureObject_t source, Sample* output, Geometry g)
 {
     compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
+        return sobel(source, g, y, x, c);
+    });
+}
+
+template <bool GREY>
+using Around = Cells<RADIUS, GREY>;
+
+// Three source rows around QUAD results.
+template <bool GREY>
+struct Window {
+    float rows[3][Around<GREY>::COUNT] = {};
+
+    __device__ inline void move_down()
+    {
+#pragma unroll
+        for (int i = 0; i < Around<GREY>::COUNT; ++i) {
+            rows[0][i] = rows[1][i];
+            rows[1][i] = rows[2][i];
+        }
+    }
+
+    __device__ inline float cell(int s, int t, int v) const { return rows[s][Around<GREY>::at(t, v)]; }
+
+    __device__ inline Sample result(int v) const
+    {
+        return sample_of_positive(strength<float>(
+            cell(0, 0, v), cell(0, 1, v), cell(0, 2, v), cell(1, 0, v), cell(1, 2, v),
+            cell(2, 0, v), cell(2, 1, v), cell(2, 2, v)));
+    }
+};
+
+// Compute the rows of `part` for the samples from k on.
+template <bool GREY>
+__device__ inline void sobel_down(
+    const Sample* source, Sample* output, const Geometry& g, const Part& part, int k)
+{
+    const int out_samples = g.out_width * g.channels;
+    const bool whole = whole_quads(out_samples);
+    Sample* target = output + output_offset(g, part.top, 0) + k;
+    Descent source_rows(source, g, part.top + valid_shift(RADIUS) - RADIUS, k);
+    Window<GREY> window;
+    Around<GREY>::load(source_rows, g, window.rows[1]);
+    source_rows.go_down();
+    Around<GREY>::load(source_rows, g, window.rows[2]);
+#pragma unroll 3
+    for (int y = part.top; y < part.bottom; ++y) {
+        source_rows.go_down();
+        window.move_down();
+        Around<GREY>::load(source_rows, g, window.rows[2]);
+        Sample results[QUAD];
+#pragma unroll
+        for (int v = 0; v < QUAD; ++v) results[v] = window.result(v);
+        store(target, results, whole);
+        target += out_samples;
+    }
+}
+
+extern "C" __global__ void sobel_tuned(const Sample* source, Sample* output, Geometry g)
+{
+    const Part tile = tile_of_block(g), part = inner_part(tile, g, RADIUS);
+    const int k = tile.left + threadIdx.x * QUAD;
+    if (part.left <= k && k < part.right && part.top < part.bottom) {
+        if (g.channels == 1 && whole_quads(g.width))
+            sobel_down<true>(source, output, g, part, k);
+        else
+            sobel_down<false>(source, output, g, part, k);
+    }
+    compute_around(output, g, RADIUS, tile, part, [&](int y, int x, int c) {
         return sobel(source, g, y, x, c);
     });
 }

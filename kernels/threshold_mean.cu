@@ -94,7 +94,8 @@ struct ThresholdMean {
 #if SAMPLE_BITS == 32
         return fabs(sum - (double)CELLS * pixel) <= limits[CELLS] ? mean_of(sum) : pixel;
 #else
-        return abs((int)sum - (CELLS * pixel + ZERO)) <= (int)limits[CELLS] ? mean_of(sum) : pixel;
+        const int difference = (int)(sum - ZERO) - CELLS * pixel;
+        return abs(difference) <= (int)limits[CELLS] ? mean_of(sum) : pixel;
 #endif
     }
 
@@ -103,7 +104,8 @@ struct ThresholdMean {
 #if SAMPLE_BITS == 32
         return fabs(sum - (double)count * pixel) <= limits[count] ? mean_of(sum, count) : pixel;
 #else
-        return abs((int)sum - (count * pixel + ZERO)) <= (int)limits[count] ? mean_of(sum, count) : pixel;
+        const int difference = (int)(sum - ZERO) - count * pixel;
+        return abs(difference) <= (int)limits[count] ? mean_of(sum, count) : pixel;
 #endif
     }
 };

@@ -10,12 +10,15 @@
 // constant      one read serves all threads of a warp              constant   global
 // shared        a block reads its tile and halo just once          constant   shared
 // texture       the texture unit fetches and treats borders        constant   texture
+// tuned         see tuned_correlation.cuh                          constant   global
 //
 // Launch: blocks of 32 x 8 threads over the output, a thread a pixel (single_block: 32 x 32, once).
 // A sample takes SIZE^2 multiplications and additions and SIZE^2 cached reads; at best 1 read from
 // and 1 write to device memory.
+#define SEPARABLE 1
 #include "common.cuh"
 #include "correlation.cuh"
+#include "tuned_correlation.cuh"
 
 extern "C" __global__ void weighted_mean_single_block(
     const Sample* source, Sample* output, const Weight* weights, Geometry g)
@@ -55,4 +58,9 @@ extern "C" __global__ void weighted_mean_texture(
     compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
         return correlate(source, constant_weights, g, y, x, c);
     });
+}
+
+extern "C" __global__ void weighted_mean_tuned(const Sample* source, Sample* output, Geometry g)
+{
+    correlate_tuned(source, output, g);
 }

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.filters.correlation import NEGATIVE, Divisor, mask_array
+from app.filters.cuda_rows import QUAD, rows_launch
 from app.filters.launch import CudaTask, Launch, level_launch
-from app.filters.spec import Border, Mask
+from app.filters.spec import TUNED, Border, Mask
 
 _TYPES = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.float64))
 """Types of weights and sums, in the order of the macro ``WEIGHT_TYPE``."""
@@ -27,6 +28,44 @@ def weight_type(weights: NDArray[Any], divisor: float, dtype: np.dtype[Any]) -> 
         return 0 if total * white + max(abs(divisor), 1) * white < 2**30 else 1
     averages = bool((weights >= 0).all())
     return 2 if averages or total <= _FLOAT_GAIN * abs(divisor) else 3
+
+
+def _exact_in_floats(total: float, divisor: float, task: CudaTask) -> bool:
+    """Tell whether float32 holds all sums, and quotients round as the exact ones do.
+
+    A quotient that is no tie is 1 / (2 divisor) away from one: that must be more than the
+    rounding of a float up to white. A power of two divides exactly.
+    """
+    white = float(np.iinfo(task.dtype).max)
+    power_of_two = task.border is not Border.REDUCE and np.frexp(divisor)[0] == 0.5
+    return total * white < 2**24 and (power_of_two or max(total, abs(divisor)) * white < 2**23)
+
+
+def _fits_dot_products(weights: NDArray[Any], task: CudaTask) -> bool:
+    """Tell whether weights and samples are bytes in grey rows of whole words."""
+    return (
+        task.dtype == np.uint8
+        and task.shape[2] == 1
+        and task.shape[1] % QUAD == 0
+        and bool((np.abs(weights) < 128).all())
+        and int(np.abs(weights).sum()) * 255 < 2**22
+    )
+
+
+def _shifted_words(weights: NDArray[Any], border: Border) -> NDArray[np.int8]:
+    """Return the rows of a mask as words of bytes, shifted for each of four results.
+
+    Returns
+    -------
+    ndarray of int8, shape (4, side, bytes of the image's words around four results)
+    """
+    size = len(weights)
+    skip = 0 if border is Border.VALID else -(size // 2) % QUAD
+    length = -(-(skip + size - 1 + QUAD) // QUAD) * QUAD
+    words = np.zeros((QUAD, size, length), np.int8)
+    for shift in range(QUAD):
+        words[shift, :, skip + shift : skip + shift + size] = weights
+    return words
 
 
 def plan_correlation(
@@ -59,6 +98,25 @@ def plan_correlation(
     choices = [choice.value for choice in NEGATIVE.choices]
     negligible = divisor.negligible if kind >= 2 else 0
     tail = [total, negligible, follows, choices.index(negative)]
+    if task.level == TUNED.id:
+        constants: dict[str, NDArray[Any]] = {}
+        more: dict[str, int] = {}
+        if kind == 0 and _exact_in_floats(float(np.abs(weights).sum()), total, task):
+            if filter_id != "weighted_mean" and _fits_dot_products(weights, task):
+                constants["constant_words"] = _shifted_words(weights, task.border)
+                more["DOT"] = 1
+            else:
+                kind = 2
+        constants["constant_weights"] = np.append(weights.reshape(-1), tail).astype(_TYPES[kind])
+        return rows_launch(
+            filter_id,
+            task,
+            2 * size * size + 1,
+            constants,
+            SIZE=size,
+            WEIGHT_TYPE=kind,
+            **more,
+        )
     table = np.append(weights.reshape(-1), tail).astype(_TYPES[kind])
     return level_launch(
         filter_id,

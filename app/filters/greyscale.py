@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from app.filters.borders import divide_round
+from app.filters.cuda_rows import QUAD
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch, level_launch
 from app.filters.spec import (
@@ -17,6 +19,7 @@ from app.filters.spec import (
     SHARED,
     SINGLE_BLOCK,
     TEXTURE,
+    TUNED,
     CpuPass,
     FilterSpec,
     FilterTask,
@@ -118,7 +121,10 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
 
 
 def plan_cuda(task: CudaTask) -> Launch:
-    return level_launch("greyscale", task, 0, operations=5)
+    launch = level_launch("greyscale", task, 0, operations=5)
+    if task.level != TUNED.id:
+        return launch
+    return replace(launch, tile=(QUAD * launch.block[0], launch.block[1]))
 
 
 SPEC = FilterSpec(
@@ -131,7 +137,7 @@ SPEC = FilterSpec(
     radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
-    gpu_levels=(GLOBAL,),
+    gpu_levels=(GLOBAL, TUNED),
     gpu_gaps={
         level.id: "Each pixel is read once: there is nothing to share or to cache."
         for level in (SINGLE_BLOCK, CONSTANT, SHARED, TEXTURE)

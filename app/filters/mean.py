@@ -17,6 +17,7 @@ from app.filters.correlation import (
     plan_correlation,
     update_divisors,
 )
+from app.filters.cuda_box import plan_box
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch, level_launch
 from app.filters.spec import (
@@ -26,6 +27,7 @@ from app.filters.spec import (
     SHARED,
     SINGLE_BLOCK,
     TEXTURE,
+    TUNED,
     CpuPass,
     FilterSpec,
     FilterTask,
@@ -170,6 +172,8 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
 
 def plan_cuda(task: CudaTask) -> Launch:
     size = int(task.parameters["size"])
+    if task.level == TUNED.id:
+        return plan_box("mean", task, size)
     return level_launch("mean", task, size // 2, size * size + 1, SIZE=size)
 
 
@@ -193,6 +197,6 @@ SPEC = FilterSpec(
     radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
-    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE),
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
     gpu_gaps={CONSTANT.id: "All weights are one: there is no mask to keep in constant memory."},
 )

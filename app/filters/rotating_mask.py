@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from app.filters.borders import REDUCE, VALID, border_index, divide_round, fetch_row
+from app.filters.cuda_rows import rows_launch
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch, level_launch
 from app.filters.spec import (
@@ -29,6 +30,7 @@ from app.filters.spec import (
     SHARED,
     SINGLE_BLOCK,
     TEXTURE,
+    TUNED,
     Border,
     CpuPass,
     FilterSpec,
@@ -268,6 +270,8 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
 
 
 def plan_cuda(task: CudaTask) -> Launch:
+    if task.level == TUNED.id:
+        return rows_launch("rotating_mask", task, operations=50)
     return level_launch("rotating_mask", task, 2, operations=250)
 
 
@@ -281,6 +285,6 @@ SPEC = FilterSpec(
     radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
-    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE),
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
     gpu_gaps={CONSTANT.id: "All weights are one: there is no mask to keep in constant memory."},
 )

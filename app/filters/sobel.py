@@ -9,6 +9,7 @@ import numpy as np
 
 from app.filters.borders import VALID, border_index, fetch_row
 from app.filters.correlation import Finish, settle, taps, weighted_sum
+from app.filters.cuda_rows import rows_launch
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch, level_launch
 from app.filters.spec import (
@@ -18,6 +19,7 @@ from app.filters.spec import (
     SHARED,
     SINGLE_BLOCK,
     TEXTURE,
+    TUNED,
     Choice,
     ChoiceParameter,
     CpuPass,
@@ -159,7 +161,10 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
 
 def plan_cuda(task: CudaTask) -> Launch:
     form = FORMS.index(task.parameters["form"])
-    return level_launch("sobel", task, 1, operations=(15, 18, 30)[form], FORM=form)
+    operations = (15, 18, 30)[form]
+    if task.level == TUNED.id:
+        return rows_launch("sobel", task, operations, FORM=form)
+    return level_launch("sobel", task, 1, operations, FORM=form)
 
 
 SPEC = FilterSpec(
@@ -184,6 +189,6 @@ SPEC = FilterSpec(
     radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
-    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE),
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
     gpu_gaps={CONSTANT.id: "The weights are part of the code: nothing is kept in constant memory."},
 )

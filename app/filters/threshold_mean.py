@@ -16,6 +16,7 @@ import numpy as np
 
 from app.filters.borders import REDUCE, VALID, border_index, divide_round, pad_columns
 from app.filters.correlation import Divisor, Finish, finish_row, update_divisors
+from app.filters.cuda_box import plan_box
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch, level_launch
 from app.filters.mean import add_row, copy, sum_types, window_sums

@@ -29,6 +29,7 @@ from app.filters.spec import (
     SHARED,
     SINGLE_BLOCK,
     TEXTURE,
+    TUNED,
     CpuPass,
     FilterSpec,
     FilterTask,
@@ -125,5 +126,5 @@ SPEC = FilterSpec(
     radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
-    gpu_levels=(SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE),
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED),
 )

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.errors import InvalidParameter
+from app.filters.cuda_box import tile_columns
 from app.filters.mean import SPEC
 from app.filters.spec import Border
 from tests.filters import apply
@@ -72,3 +73,13 @@ def test_negative_floats_stay_negative() -> None:
 def test_refuses_sizes_that_are_no_mask(size: int) -> None:
     with pytest.raises(InvalidParameter):
         SPEC.validate({"size": size})
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@pytest.mark.parametrize("border", [Border.REFLECT, Border.VALID])
+def test_every_size_leaves_a_tile(channels: int, border: Border) -> None:
+    """A block of level *tuned* reads 1024 columns, most of which should yield results."""
+    for size in range(3, 101, 2):
+        tile = tile_columns(size, channels, border)
+        assert tile * channels % 32 == 0
+        assert 512 < tile * channels <= 1024 - 2 * (size // 2) * channels

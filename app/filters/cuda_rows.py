@@ -1,0 +1,38 @@
+"""Launches of kernels that walk down rows, four samples a thread: ``kernels/tuned_rows.cuh``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from app.filters.launch import CudaTask, Launch, level_launch
+
+THREADS = 128
+QUAD = 4
+_LEAST_ROWS, _MOST_ROWS = 8, 64
+_SAMPLES_A_ROW = 2**21
+"""Output samples for each row that a block goes down: large images keep the card busy anyway,
+and the more rows a block takes, the fewer it reads twice."""
+
+
+def rows_launch(
+    filter_id: str,
+    task: CudaTask,
+    operations: float,
+    constants: Mapping[str, NDArray[Any]] | None = None,
+    **defines: int | str,
+) -> Launch:
+    """Return the launch of level *tuned* over quads of samples; see `level_launch`."""
+    height, width, channels = task.output_shape
+    rows = height * width * channels // _SAMPLES_A_ROW
+    rows = min(max(rows, _LEAST_ROWS), _MOST_ROWS)
+    launch = level_launch(filter_id, task, 0, operations, constants=None, tables=(), **defines)
+    return replace(
+        launch,
+        block=(THREADS, 1),
+        tile=(THREADS * QUAD // task.shape[2], rows),
+        constants=constants or {},
+    )
