@@ -184,8 +184,11 @@ def plan_cuda(task: CudaTask) -> Launch:
     limits = threshold_of(task.parameters, task.dtype) * np.arange(size * size + 1.0)
     if task.dtype.kind != "f":
         limits = np.floor(limits).astype(np.int64)
-    operations = size * size + 4
-    launch = level_launch("threshold_mean", task, size // 2, operations, SIZE=size)
+    if task.level == TUNED.id:
+        launch = plan_box("threshold_mean", task, size)
+    else:
+        operations = size * size + 4
+        launch = level_launch("threshold_mean", task, size // 2, operations, SIZE=size)
     return replace(launch, constants={"limits": limits})
 
 
@@ -220,9 +223,8 @@ SPEC = FilterSpec(
     radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
-    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE),
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
     gpu_gaps={
         CONSTANT.id: "All weights are one: there is no mask to keep in constant memory.",
-        TUNED.id: "Not written yet.",
     },
 )

@@ -40,5 +40,24 @@ def defines(spec: FilterSpec, dtypes: Sequence[np.dtype[Any]] = DTYPES) -> list[
     return [dict(items) for items in sorted(distinct)]
 
 
+def representatives(
+    spec: FilterSpec, dtypes: Sequence[np.dtype[Any]] = DTYPES
+) -> list[dict[str, str]]:
+    """Return every set of macros but for the border, and every border with one of them.
+
+    The border decides about a few lines that do not depend on the other macros.
+    """
+    usual = str(spec.borders[0].code)
+    first: dict[str, set[str]] = {}
+    chosen = []
+    for macros in defines(spec, dtypes):
+        others = {name: value for name, value in macros.items() if name != "BORDER"}
+        names = first.setdefault(" ".join(others), set())
+        if macros["BORDER"] == usual or macros["BORDER"] not in names:
+            names.add(macros["BORDER"])
+            chosen.append(macros)
+    return chosen
+
+
 def gpu_filters() -> list[FilterSpec]:
     return [spec for spec in filters.discover().values() if spec.plan_cuda is not None]
