@@ -28,7 +28,8 @@ def machine(gpu: bool, gpu_levels=GPU_LEVELS) -> dict[str, FakeBackend]:
 
 @pytest.mark.parametrize("gpu", [False, True])
 def test_auto_takes_the_gpu_if_there_is_one(gpu: bool) -> None:
-    result = execute(request(device=Device.AUTO), machine(gpu))
+    image = Image.from_array(np.zeros((512, 512), np.uint8))
+    result = execute(Request.create(image, "mean", device=Device.AUTO), machine(gpu))
     assert (result.device, result.level) == (("gpu", "tuned") if gpu else ("cpu", "parallel"))
 
 
