@@ -142,7 +142,8 @@ __device__ inline void sobel_down(
     Around<GREY>::load(source_rows, g, window.rows[1]);
     source_rows.go_down();
     Around<GREY>::load(source_rows, g, window.rows[2]);
-#pragma unroll 3
+    constexpr int unrolled = GREY ? 3 : 1;  // as many rows as the window has: nothing is moved
+#pragma unroll unrolled
     for (int y = part.top; y < part.bottom; ++y) {
         source_rows.go_down();
         window.move_down();

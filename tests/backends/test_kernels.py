@@ -1,18 +1,21 @@
-"""The CUDA sources compile at every specialisation, without a GPU or a driver."""
+"""The CUDA sources compile with every choice of macros, without a GPU or a driver."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
-import numpy as np
 import pytest
 
 from app.backends.cuda.compiler import CompileError, Nvrtc, resources
 from app.backends.cuda.sources import read_source
 from app.filters.spec import GPU_LEVELS, FilterSpec
 from app.paths import KERNELS
-from tests.backends.specialisations import DTYPES, defines, gpu_filters, launches
+from tests.backends.specialisations import (
+    covering,
+    defines,
+    gpu_filters,
+    launches,
+)
 
 each_filter = pytest.mark.parametrize("spec", gpu_filters(), ids=lambda spec: spec.id)
 ARCHITECTURES = ("sm_75", "sm_90")
@@ -20,12 +23,9 @@ ARCHITECTURES = ("sm_75", "sm_90")
 
 @each_filter
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_compiles_at_every_specialisation(
-    spec: FilterSpec, architecture: str, dtype: np.dtype[Any]
-) -> None:
+def test_compiles_at_every_choice_of_macros(spec: FilterSpec, architecture: str) -> None:
     compiler = Nvrtc()
-    for macros in defines(spec, (dtype,)):
+    for macros in covering(defines(spec), start=3 * ARCHITECTURES.index(architecture)):
         cubin = compiler.compile(spec.id, read_source(spec.id), architecture, macros)
         assert cubin.code.startswith(b"\x7fELF"), macros
         assert "warning" not in cubin.log, f"{macros}\n{cubin.log}"
