@@ -20,6 +20,7 @@ from app.filters.spec import (
     SHARED,
     SINGLE_BLOCK,
     TEXTURE,
+    TUNED,
     Border,
     CpuPass,
     FilterSpec,
@@ -32,6 +33,10 @@ _LEVEL_1 = 24_576
 
 _BLOCK = 128
 """Samples are computed in multiples of this, which leaves the vector loops no remainder."""
+
+
+_NETWORK_OPERATIONS = {3: 17, 5: 60, 7: 140, 9: 240}
+"""Minima and maxima for each sample at level *tuned*; larger masks are searched bit by bit."""
 
 
 @kernel
@@ -210,7 +215,23 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
 
 def plan_cuda(task: CudaTask) -> Launch:
     size = int(task.parameters["size"])
-    operations = 8 * task.dtype.itemsize * size * size
+    bits = 8 * task.dtype.itemsize
+    if task.level == TUNED.id:
+        block, tile = (32, 8), (32, 32)
+        network = _NETWORK_OPERATIONS.get(size)
+        if network is not None:
+            # Samples of 8 or 16 bits are compared two at a time, one far below the other.
+            rows = (16 if size == 3 else 8) * (1 if bits == 32 else 2)
+            block, tile = (32, 4), (128, rows)
+        return Launch(
+            kernel="median_tuned",
+            defines=task.defines(SIZE=size, TUNED=1),
+            block=block,
+            tile=tile,
+            bytes_per_sample=2.0 * task.dtype.itemsize,
+            operations_per_sample=network or 6 * size * bits,
+        )
+    operations = bits * size * size
     return level_launch("median", task, radius(task.parameters), operations, SIZE=size)
 
 
@@ -234,6 +255,9 @@ SPEC = FilterSpec(
     radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
-    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE),
-    gpu_gaps={CONSTANT.id: "No weights and no table: there is nothing to keep in constant memory."},
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
+    gpu_gaps={
+        CONSTANT.id: "There are no weights, and a table of comparisons for sorting the largest "
+        "mask would take 75 KiB: constant memory has 64."
+    },
 )
