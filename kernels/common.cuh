@@ -136,7 +136,10 @@ __device__ inline Tile load_tile(void* memory, const Sample* source, const Geome
     Sample* samples = (Sample*)memory;
     const int top = g.first + blockIdx.y * blockDim.y + valid_shift(radius) - radius;
     const int left = blockIdx.x * blockDim.x + valid_shift(radius) - radius;
-    const int rows = blockDim.y + 2 * radius, columns = blockDim.x + 2 * radius;
+    const int columns = blockDim.x + 2 * radius;
+    // A strip ends with the last row that is needed, which the last blocks would read beyond.
+    const int rows =
+        min((int)blockDim.y + 2 * radius, g.last + valid_shift(radius) + radius - top);
     for (int s = threadIdx.y; s < rows; s += blockDim.y)
         for (int t = threadIdx.x; t < columns; t += blockDim.x)
 #pragma unroll 1

@@ -44,7 +44,8 @@ template <int CHANNELS>
 __device__ inline void convert(const Sample* pixels, Sample* target)
 {
     constexpr int OUT = CHANNELS > 2 ? CHANNELS - 2 : CHANNELS;
-    Sample in[QUAD * CHANNELS], out[OUT][QUAD];
+    Sample in[QUAD * CHANNELS];
+    Result out[OUT][QUAD];
 #pragma unroll
     for (int q = 0; q < CHANNELS; ++q) {
         const Quad quad = __ldg((const Quad*)pixels + q);

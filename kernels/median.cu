@@ -105,17 +105,21 @@ extern "C" __global__ void median_texture(cudaTextureObject_t source, Sample* ou
 // Adams 2021), and two samples in each instruction where they have 8 or 16 bits.
 //
 // Launch: blocks of 32 x 4 threads, a thread for 4 x 2 values (SIZE 3: 4 x 4). A value of 8 or 16 bits
-// holds two samples, the second one from the lower half of the block's tile. A thread sorts the SIZE - 1
-// rows that two rows of windows share, column by column, merges the columns that all its windows share,
-// then halves the windows and merges in what each half shares, until a single window is left that lacks
-// one row. What can no longer be the median is dropped on the way.
+// holds two samples, the second one from the lower half of the block's tile; GPUs that compare one sample
+// at a time compute one half after the other.
+//
+// A thread sorts the SIZE - 1 rows that two rows of windows share, column by column, merges the columns
+// that all its windows share, then halves the windows and merges in what each half shares, until a single
+// window is left that lacks one row. What can no longer be the median is dropped on the way.
 // Minima and maxima for a value: 17, 60, 140 and 240 for SIZE 3, 5, 7 and 9. Inside the image a thread
 // reads what it needs four samples at a time, without shared memory: neighbours find it in level 1.
+// At best a sample is read from and written to device memory once.
 #include "networks.cuh"
 
 #define STEPS (SIZE == 3 ? 2 : 1)  // patches that a thread computes, one below the other
 #define COLUMNS 128                // of values in a block
 #define ROWS (8 * STEPS)
+#define PARTS ((SAMPLE_BITS == 32 ? 1 : 2) / LANES)  // of a block's tile, one after the other
 #define ALIGNMENT (BORDER == BORDER_VALID ? 0 : 4 - RADIUS)  // from a quad to the first cell
 #define CELLS (SIZE * SIZE)
 #define RANK (CELLS / 2)
@@ -202,12 +206,14 @@ struct alignas(4 * sizeof(Sample)) Quad {
 
 __device__ inline Value join(const Quad& a, const Quad& b, int i)
 {
-#if SAMPLE_BITS == 8
-    return __byte_perm(a.words[0], b.words[0], 0x4400 + 0x1111 * i);
-#elif SAMPLE_BITS == 16
-    return __byte_perm(a.words[i / 2], b.words[i / 2], i % 2 ? 0x7632 : 0x5410);
-#else
+#if SAMPLE_BITS == 32
     return __uint_as_float(a.words[i]);
+#elif LANES == 1
+    return a.words[i * SAMPLE_BITS / 32] >> i * SAMPLE_BITS % 32 & SAMPLE_MAX;
+#elif SAMPLE_BITS == 8
+    return __byte_perm(a.words[0], b.words[0], 0x4400 + 0x1111 * i);
+#else
+    return __byte_perm(a.words[i / 2], b.words[i / 2], i % 2 ? 0x7632 : 0x5410);
 #endif
 }
 
@@ -326,37 +332,45 @@ __device__ inline bool is_cut(const Geometry& g, int y, int x)
     return y < RADIUS || y >= g.height - RADIUS || x < RADIUS || x >= g.width - RADIUS;
 }
 
-extern "C" __launch_bounds__(128) __global__ void median_tuned(
-    const Sample* source, Sample* output, Geometry g)
+// Compute channel c of the block's pixels from (top, left) on; every thread has to call this.
+__device__ inline void compute_part(
+    const Sample* source, Sample* output, const Geometry& g, int top, int left, int c)
 {
-    const int left = blockIdx.x * COLUMNS, top = g.first + blockIdx.y * (ROWS * LANES);
     const int x = left + 4 * threadIdx.x, y = top + 2 * STEPS * threadIdx.y;
     const int shift = valid_shift(RADIUS) - RADIUS;  // from a pixel to the first cell of its window
     const int bottom = g.last - 1 + shift + 2 * RADIUS;
     const int start = left + shift - ALIGNMENT, end = top + shift + ROWS * LANES + SIZE - 2;
-    const bool fast = g.channels == 1 && g.width % 4 == 0 && start >= 0
-        && start + COLUMNS + 8 <= g.width && top + shift >= 0 && end < g.height && end <= bottom;
-#pragma unroll 1
-    for (int c = 0; c < g.channels; ++c) {
-        Value cells[2 * STEPS + SIZE - 1][SIZE + 3];
-        if (fast)
-            read_cells(cells, source, g, y + shift, x + shift);
-        else
-            read_cells_slowly(cells, source, g, top + shift, left + shift, bottom, c);
-        Value medians[2 * STEPS][4];
+    Value cells[2 * STEPS + SIZE - 1][SIZE + 3];
+    if (g.channels == 1 && g.width % 4 == 0 && start >= 0 && start + COLUMNS + 8 <= g.width
+        && top + shift >= 0 && end < g.height && end <= bottom)
+        read_cells(cells, source, g, y + shift, x + shift);
+    else
+        read_cells_slowly(cells, source, g, top + shift, left + shift, bottom, c);
+    Value medians[2 * STEPS][4];
 #pragma unroll
-        for (int step = 0; step < STEPS; ++step) find_medians(cells + 2 * step, medians + 2 * step);
-        write_medians(medians, output, g, y, x, c);
+    for (int step = 0; step < STEPS; ++step) find_medians(cells + 2 * step, medians + 2 * step);
+    write_medians(medians, output, g, y, x, c);
 #if BORDER == BORDER_REDUCE
-        // The network is for whole windows: search in the others.
+    // The network is for whole windows: search in the others.
 #pragma unroll 1
-        for (int i = 0; i < 8 * STEPS * LANES; ++i) {
-            const int v = y + i / 4 % (2 * STEPS) + i / (8 * STEPS) * ROWS, u = x + i % 4;
-            if (v < g.last && u < g.out_width && is_cut(g, v, u))
-                output[output_offset(g, v, u) + c] = median(source, g, v, u, c);
-        }
-#endif
+    for (int i = 0; i < 8 * STEPS * LANES; ++i) {
+        const int v = y + i / 4 % (2 * STEPS) + i / (8 * STEPS) * ROWS, u = x + i % 4;
+        if (v < g.last && u < g.out_width && is_cut(g, v, u))
+            output[output_offset(g, v, u) + c] = median(source, g, v, u, c);
     }
+#endif
+}
+
+// Blocks that a multiprocessor should hold: as many as the registers allow, but for a few bytes.
+#define RESIDENT (SIZE == 3 ? (SAMPLE_BITS == 8 ? 8 : 6) : SIZE == 9 ? 3 : 4)
+
+extern "C" __launch_bounds__(128, RESIDENT) __global__ void median_tuned(
+    const Sample* source, Sample* output, Geometry g)
+{
+    const int left = blockIdx.x * COLUMNS, top = g.first + blockIdx.y * (ROWS * LANES * PARTS);
+#pragma unroll 1
+    for (int i = 0; i < PARTS * g.channels; ++i)
+        compute_part(source, output, g, top + i % PARTS * ROWS, left, i / PARTS);
 }
 #else
 // tuned, large masks: one bit of a whole row of the window in each instruction.

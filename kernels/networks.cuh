@@ -6,13 +6,16 @@
 #define KERNELSCOPE_NETWORKS
 #include "common.cuh"
 
-// Samples that one instruction compares: two of 16 bits, or one float. No GPU has minima of bytes: a
-// byte becomes both halves of 16 bits, which keeps the order.
-#if SAMPLE_BITS == 32
+// Samples that one instruction compares: two of 16 bits from Hopper on, else one. No GPU has minima of
+// bytes: there a byte becomes both halves of 16 bits, which keeps the order.
+#if SAMPLE_BITS < 32 && __CUDA_ARCH__ >= 900
+#define LANES 2
+#else
 #define LANES 1
+#endif
+#if SAMPLE_BITS == 32
 typedef float Value;
 #else
-#define LANES 2
 typedef unsigned Value;
 #endif
 
@@ -21,7 +24,7 @@ __device__ inline Value minimum(Value a, Value b)
 #if LANES == 2
     return __vminu2(a, b);
 #else
-    return fminf(a, b);
+    return min(a, b);
 #endif
 }
 
@@ -30,19 +33,19 @@ __device__ inline Value maximum(Value a, Value b)
 #if LANES == 2
     return __vmaxu2(a, b);
 #else
-    return fmaxf(a, b);
+    return max(a, b);
 #endif
 }
 
-// A value whose lanes are a and b; of floats, just a.
+// A value whose lanes are a and b, or which is just a.
 __device__ inline Value join(Sample a, Sample b)
 {
-#if SAMPLE_BITS == 8
-    return __byte_perm(a, b, 0x4400);
-#elif SAMPLE_BITS == 16
-    return a | (unsigned)b << 16;
-#else
+#if LANES == 1
     return a;
+#elif SAMPLE_BITS == 8
+    return __byte_perm(a, b, 0x4400);
+#else
+    return a | (unsigned)b << 16;
 #endif
 }
 
@@ -51,7 +54,7 @@ __device__ inline Sample lane(Value value, int number)
 #if LANES == 2
     return (Sample)(value >> 16 * number);
 #else
-    return value;
+    return (Sample)value;
 #endif
 }
 

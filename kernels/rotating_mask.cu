@@ -118,7 +118,7 @@ struct Evenness {
         key = __byte_perm(mean, variance, 0x6540);
     }
     __device__ inline void take_better(const Evenness& other) { key = min(key, other.key); }
-    __device__ inline Sample mean() const { return (Sample)key; }
+    __device__ inline Result mean() const { return (Result)key; }
 };
 #elif SAMPLE_BITS == 16
 typedef unsigned long long Cell;
@@ -131,7 +131,7 @@ struct Evenness {
         key = (9 * squares - sum * sum) << 16 | ((unsigned)sum + 4) / 9;
     }
     __device__ inline void take_better(const Evenness& other) { key = min(key, other.key); }
-    __device__ inline Sample mean() const { return (Sample)key; }
+    __device__ inline Result mean() const { return (Result)key; }
 };
 #else
 typedef double Cell;
@@ -148,7 +148,7 @@ struct Evenness {
     {
         if (other.variance < variance || (other.variance == variance && other.sum < sum)) *this = other;
     }
-    __device__ inline Sample mean() const { return (float)(sum / 9.0); }
+    __device__ inline Result mean() const { return (float)(sum / 9.0); }
 };
 #endif
 
@@ -188,7 +188,7 @@ __device__ inline void rotating_mask_down(
                 }
                 windows[Windows::at(t, v)].measure(sum, squares);
             }
-        Sample results[QUAD];
+        Result results[QUAD];
 #pragma unroll
         for (int v = 0; v < QUAD; ++v) {
             best[0][v] = best[1][v];

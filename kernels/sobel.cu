@@ -42,9 +42,13 @@ __device__ inline Number strength(
 #elif FORM == 1 && SAMPLE_BITS == 16
     // Doubles hold these squares exactly, and a root of a whole number is never a tie.
     return (Number)rint(sqrt((double)gx * gx + (double)gy * gy));
+#elif FORM == 1 && SAMPLE_BITS == 8
+    // Floats hold these, and up to white the roots are further from ties than this instruction errs.
+    float root;
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"((float)gx * gx + (float)gy * gy));
+    return (Number)rintf(root);
 #elif FORM == 1
-    const float root = sqrtf((float)gx * gx + (float)gy * gy);  // exact squares, as above
-    return (Number)(SAMPLE_BITS == 32 ? root : rintf(root));
+    return sqrtf(gx * gx + gy * gy);
 #else
     const Number rising = magnitude((b + 2 * d + h) - (e + 2 * i + j));
     const Number falling = magnitude((h + 2 * k + j) - (b + 2 * a + e));
@@ -117,9 +121,9 @@ struct Window {
 
     __device__ inline float cell(int s, int t, int v) const { return rows[s][Around<GREY>::at(t, v)]; }
 
-    __device__ inline Sample result(int v) const
+    __device__ inline Result result(int v) const
     {
-        return sample_of_positive(strength<float>(
+        return nearest(strength<float>(
             cell(0, 0, v), cell(0, 1, v), cell(0, 2, v), cell(1, 0, v), cell(1, 2, v),
             cell(2, 0, v), cell(2, 1, v), cell(2, 2, v)));
     }
@@ -138,12 +142,13 @@ __device__ inline void sobel_down(
     Around<GREY>::load(source_rows, g, window.rows[1]);
     source_rows.go_down();
     Around<GREY>::load(source_rows, g, window.rows[2]);
-#pragma unroll 3
+    constexpr int unrolled = GREY ? 3 : 1;  // as many rows as the window has: nothing is moved
+#pragma unroll unrolled
     for (int y = part.top; y < part.bottom; ++y) {
         source_rows.go_down();
         window.move_down();
         Around<GREY>::load(source_rows, g, window.rows[2]);
-        Sample results[QUAD];
+        Result results[QUAD];
 #pragma unroll
         for (int v = 0; v < QUAD; ++v) results[v] = window.result(v);
         store(target, results, whole);

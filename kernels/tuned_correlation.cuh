@@ -159,7 +159,7 @@ struct Finish {
 #endif
     }
 
-    __device__ inline void operator()(const Weight (&sums)[QUAD], Sample (&results)[QUAD]) const
+    __device__ inline void operator()(const Weight (&sums)[QUAD], Result (&results)[QUAD]) const
     {
 #if FLOAT_FINISH
         float values[QUAD];
@@ -177,7 +177,7 @@ struct Finish {
 #pragma unroll
         for (int v = 0; v < QUAD; ++v) {
             const float value = values[v] + offset;
-            results[v] = sample_of_positive(fmaxf(value, value * fold));
+            results[v] = nearest(fmaxf(value, value * fold));
         }
 #else
 #pragma unroll
@@ -206,7 +206,7 @@ __device__ inline void correlate_tuned(const Sample* source, Sample* output, con
         const bool whole = whole_quads(out_samples);
         Sample* target = output + output_offset(g, part.top, 0) + k;
         Sums sums;
-        Sample results[QUAD];
+        Result results[QUAD];
         Descent source_rows(source, g, part.top + valid_shift(RADIUS) - RADIUS, k);
         // The results of the first SIZE - 1 source rows are not complete.
         const int count = part.bottom - part.top + SIZE - 1;

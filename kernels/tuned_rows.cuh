@@ -107,33 +107,41 @@ __device__ inline float number_of<float>(const Quad& quad, int i)
 }
 #endif
 
+// A sample to write: its bits are the lowest, others do not matter.
+#if SAMPLE_BITS == 32
+typedef float Result;
+#else
+typedef unsigned Result;
+#endif
+
 // The nearest sample to a number that is not negative, ties to even.
-__device__ inline Sample sample_of_positive(float value)
+__device__ inline Result nearest(float value)
 {
 #if SAMPLE_BITS == 32
     return fminf(value, 3.402823466e38f);
 #else
     // As above, and the addition rounds.
-    return (Sample)__float_as_uint(fminf(value, (float)SAMPLE_MAX) + 8388608.0f);
+    return __float_as_uint(fminf(value, (float)SAMPLE_MAX) + 8388608.0f);
 #endif
 }
 
 // Write QUAD samples, at once if the output's rows are `whole` quads.
-__device__ inline void store(Sample* target, const Sample (&samples)[QUAD], bool whole)
+__device__ inline void store(Sample* target, const Result (&results)[QUAD], bool whole)
 {
     if (whole) {
 #if SAMPLE_BITS == 8
-        const unsigned low = __byte_perm(samples[0], samples[1], 0x0040);
-        const unsigned high = __byte_perm(samples[2], samples[3], 0x0040);
+        const unsigned low = __byte_perm(results[0], results[1], 0x0040);
+        const unsigned high = __byte_perm(results[2], results[3], 0x0040);
         *(Quad*)target = __byte_perm(low, high, 0x5410);
 #elif SAMPLE_BITS == 16
         *(Quad*)target = make_uint2(
-            samples[0] | (unsigned)samples[1] << 16, samples[2] | (unsigned)samples[3] << 16);
+            __byte_perm(results[0], results[1], 0x5410),
+            __byte_perm(results[2], results[3], 0x5410));
 #else
-        *(Quad*)target = make_float4(samples[0], samples[1], samples[2], samples[3]);
+        *(Quad*)target = make_float4(results[0], results[1], results[2], results[3]);
 #endif
     } else
-        for (int v = 0; v < QUAD; ++v) target[v] = samples[v];
+        for (int v = 0; v < QUAD; ++v) target[v] = (Sample)results[v];
 }
 
 // A position in the source that goes down row by row.

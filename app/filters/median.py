@@ -333,7 +333,7 @@ def plan_cuda(task: CudaTask) -> Launch:
         block, tile = (32, 8), (32, 32)
         network = _NETWORK_OPERATIONS.get(size)
         if network is not None:
-            # Two samples of 8 or 16 bits are compared at a time, one far below the other.
+            # Samples of 8 or 16 bits are compared two at a time, one far below the other.
             rows = (16 if size == 3 else 8) * (1 if bits == 32 else 2)
             block, tile = (32, 4), (128, rows)
         return Launch(
@@ -370,5 +370,8 @@ SPEC = FilterSpec(
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
     gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
-    gpu_gaps={CONSTANT.id: "No weights and no table: there is nothing to keep in constant memory."},
+    gpu_gaps={
+        CONSTANT.id: "There are no weights, and a table of comparisons for sorting the largest "
+        "mask would take 75 KiB: constant memory has 64."
+    },
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,15 +15,13 @@ from tests.test_contract import parameters_of, test_module
 DTYPES = tuple(map(np.dtype, (np.uint8, np.uint16, np.float32)))
 
 
-def launches(
-    spec: FilterSpec, dtypes: Sequence[np.dtype[Any]] = DTYPES
-) -> Iterator[tuple[str, Launch]]:
+def launches(spec: FilterSpec) -> Iterator[tuple[str, Launch]]:
     """Yield (label, launch) for the filter's test cases at every level, type and border."""
     assert spec.plan_cuda is not None
     module = test_module(spec.id)
     assert module is not None
     for case, level, dtype, border, channels in itertools.product(
-        range(len(module.CASES)), spec.gpu_levels, dtypes, spec.borders, (1, 3)
+        range(len(module.CASES)), spec.gpu_levels, DTYPES, spec.borders, (1, 3)
     ):
         parameters = parameters_of(spec.id, case)
         shape = (128, 128, channels)
@@ -34,28 +31,28 @@ def launches(
         yield f"{parameters} {level.id} {dtype} {border}", spec.plan_cuda(task)
 
 
-def defines(spec: FilterSpec, dtypes: Sequence[np.dtype[Any]] = DTYPES) -> list[dict[str, str]]:
+def defines(spec: FilterSpec) -> list[dict[str, str]]:
     """Return the distinct sets of macros with which the filter's source is compiled."""
-    distinct = {tuple(sorted(launch.defines.items())) for _, launch in launches(spec, dtypes)}
+    distinct = {tuple(sorted(launch.defines.items())) for _, launch in launches(spec)}
     return [dict(items) for items in sorted(distinct)]
 
 
-def representatives(
-    spec: FilterSpec, dtypes: Sequence[np.dtype[Any]] = DTYPES
-) -> list[dict[str, str]]:
-    """Return every set of macros but for the border, and every border with one of them.
+def covering(sets: Sequence[dict[str, str]], start: int = 0) -> list[dict[str, str]]:
+    """Return some of `sets`: every choice of all macros but the border, and every border.
 
-    The border decides about a few lines that do not depend on the other macros.
+    All pairs of the two take minutes and are left to the tests on a GPU. The choices come
+    with one border after the other, the first of them with border number `start`.
     """
-    usual = str(spec.borders[0].code)
-    first: dict[str, set[str]] = {}
-    chosen = []
-    for macros in defines(spec, dtypes):
-        others = {name: value for name, value in macros.items() if name != "BORDER"}
-        names = first.setdefault(" ".join(others), set())
-        if macros["BORDER"] == usual or macros["BORDER"] not in names:
-            names.add(macros["BORDER"])
+    choices: dict[frozenset[tuple[str, str]], list[dict[str, str]]] = {}
+    for macros in sets:
+        choice = frozenset(item for item in macros.items() if item[0] != "BORDER")
+        choices.setdefault(choice, []).append(macros)
+    chosen = [same[(start + n) % len(same)] for n, same in enumerate(choices.values())]
+    borders = {macros["BORDER"] for macros in chosen}
+    for macros in sets:
+        if macros["BORDER"] not in borders:
             chosen.append(macros)
+            borders.add(macros["BORDER"])
     return chosen
 
 

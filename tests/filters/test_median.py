@@ -10,12 +10,15 @@ import pytest
 from numpy.typing import NDArray
 
 from app.backends.cpu import CpuBackend
+from app.backends.cuda import CudaBackend
+from app.backends.cuda.compiler import Nvrtc
 from app.engine.control import CancelToken, no_progress
 from app.engine.image import Image
-from app.engine.request import Request
+from app.engine.request import Device, Request
+from app.engine.run import execute
 from app.engine.timing import Stopwatch
 from app.filters.networks import Lane, Program, median_program
-from app.filters.spec import CPU_LEVELS, PARALLEL, SERIAL, Border
+from app.filters.spec import CPU_LEVELS, PARALLEL, SERIAL, TUNED, Border
 from tests.oracle import windows
 
 CASES: list[dict[str, Any]] = [{"size": size} for size in (3, 5, 9, 11)]
@@ -158,3 +161,35 @@ def test_specks_vanish_and_edges_stay(backend: CpuBackend) -> None:
     noisy[5::7, 3::5] = 255
     for level in (SERIAL.id, PARALLEL.id):
         np.testing.assert_array_equal(median(backend, noisy, 3, level=level), clean)
+
+
+@pytest.fixture
+def gpu() -> Iterator[CudaBackend]:
+    backend = CudaBackend(compiler=Nvrtc())
+    yield backend
+    backend.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+@pytest.mark.parametrize("border", [Border.REFLECT, Border.VALID, Border.WRAP, Border.REDUCE])
+def test_tuned_in_blocks_inside_the_image(
+    dtype: type, border: Border, gpu: CudaBackend, backend: CpuBackend
+) -> None:
+    """Blocks away from the border read four samples at a time, where rows allow it."""
+    random = np.random.default_rng(5)
+    for size, width in ((3, 412), (3, 413), (5, 412), (7, 412), (9, 412), (11, 97), (31, 97)):
+        pixels = random.integers(0, 60000, (101, width, 1)).astype(dtype)
+        wanted = median(backend, pixels, size, border)
+        for limit in (None, 2 * pixels[:60].nbytes + 128 * size * pixels.itemsize):
+            gpu.memory_limit = limit
+            request = Request.create(
+                Image.from_array(pixels),
+                "median",
+                {"size": size},
+                border=border,
+                device=Device.GPU,
+                level=TUNED.id,
+            )
+            actual = execute(request, {"gpu": gpu}).image.planes
+            np.testing.assert_array_equal(actual, wanted, f"size {size}, width {width}, {limit}")
