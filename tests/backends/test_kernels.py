@@ -47,7 +47,9 @@ def test_every_level_has_its_own_kernel(spec: FilterSpec) -> None:
         )
         assert launch.kernel == f"{spec.id}_{level.id.replace('-', '_')}"
         match = re.search(
-            rf"__global__ void {launch.kernel}\((.*?)\) \{{(.*?)\}}(?: extern| #| ?$)", text
+            rf"__global__ void (?:__launch_bounds__\(.*?\) )?{launch.kernel}"
+            r"\((.*?)\) \{(.*?)\}(?: extern| #| ?$)",
+            text,
         )
         assert match, f"{launch.kernel} is not in {spec.id}.cu"
         signature, body = match.groups()
