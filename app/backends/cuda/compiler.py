@@ -67,7 +67,7 @@ class Compiler(Protocol):
 
 
 class Nvrtc:
-    """NVIDIA's run-time compiler through cuda-core: needs no host compiler."""
+    """NVIDIA's run-time compiler through cuda-bindings: needs no host compiler."""
 
     name = "NVRTC"
 
