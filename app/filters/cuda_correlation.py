@@ -74,6 +74,8 @@ def plan_correlation(
     mask: Mask | NDArray[np.int64],
     divisor_parts: NDArray[Any],
     negative: str = "clip",
+    *,
+    dot_products: bool = True,
 ) -> Launch:
     """Return the launch of a linear filter.
 
@@ -85,6 +87,8 @@ def plan_correlation(
         What the divisor is the sum of: under ``reduce`` only cells inside the image count.
     negative : str
         A choice of `NEGATIVE`.
+    dot_products : bool
+        Whether the filter's tuned kernel can multiply bytes four at a time (macro ``DOT``).
     """
     weights = mask_array(mask) if isinstance(mask, tuple) else mask
     size = len(weights)
@@ -98,33 +102,19 @@ def plan_correlation(
     choices = [choice.value for choice in NEGATIVE.choices]
     negligible = divisor.negligible if kind >= 2 else 0
     tail = [total, negligible, follows, choices.index(negative)]
-    if task.level == TUNED.id:
-        constants: dict[str, NDArray[Any]] = {}
-        more: dict[str, int] = {}
-        if kind == 0 and _exact_in_floats(float(np.abs(weights).sum()), total, task):
-            if filter_id != "weighted_mean" and _fits_dot_products(weights, task):
-                constants["constant_words"] = _shifted_words(weights, task.border)
-                more["DOT"] = 1
-            else:
-                kind = 2
-        constants["constant_weights"] = np.append(weights.reshape(-1), tail).astype(_TYPES[kind])
-        return rows_launch(
-            filter_id,
-            task,
-            2 * size * size + 1,
-            constants,
-            SIZE=size,
-            WEIGHT_TYPE=kind,
-            **more,
-        )
+    tuned = task.level == TUNED.id
+    words: dict[str, NDArray[Any]] = {}
+    if tuned and kind == 0 and _exact_in_floats(float(np.abs(weights).sum()), total, task):
+        if dot_products and _fits_dot_products(weights, task):
+            words["constant_words"] = _shifted_words(weights, task.border)
+        else:
+            kind = 2
     table = np.append(weights.reshape(-1), tail).astype(_TYPES[kind])
+    constants = {**words, "constant_weights": table}
+    operations = 2 * size * size + 1
+    defines = {"SIZE": size, "WEIGHT_TYPE": kind, **({"DOT": 1} if words else {})}
+    if tuned:
+        return rows_launch(filter_id, task, operations, constants, **defines)
     return level_launch(
-        filter_id,
-        task,
-        size // 2,
-        operations=2 * size * size + 1,
-        constants={"constant_weights": table},
-        tables=(table,),
-        SIZE=size,
-        WEIGHT_TYPE=kind,
+        filter_id, task, size // 2, operations, constants=constants, tables=(table,), **defines
     )

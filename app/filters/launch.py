@@ -13,19 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.filters.spec import (
-    CONSTANT,
-    GLOBAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-    Border,
-    Level,
-)
+from app.filters.spec import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, Border
 
 HARDWARE_BORDERS = frozenset({Border.REFLECT, Border.NEAREST, Border.CONSTANT, Border.WRAP})
 """The borders that a texture unit can treat by itself, in the whole of a grey image."""
+
+NO_MASK = "All weights are one: there is no mask to keep in constant memory."
+"""Why averages do not offer the level *constant*."""
 
 
 @dataclass(frozen=True)
@@ -153,9 +147,3 @@ def level_launch(
         shared_bytes=shared,
         texture=level == TEXTURE.id,
     )
-
-
-def levels(*offered: Level) -> tuple[Level, ...]:
-    """Return `offered` in the order of teaching, slowest first."""
-    order = (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)
-    return tuple(level for level in order if level in offered)

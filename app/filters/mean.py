@@ -19,7 +19,7 @@ from app.filters.correlation import (
 )
 from app.filters.cuda_box import plan_box
 from app.filters.jit import kernel
-from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.launch import NO_MASK, CudaTask, Launch, level_launch
 from app.filters.spec import (
     CONSTANT,
     GLOBAL,
@@ -198,5 +198,5 @@ SPEC = FilterSpec(
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
     gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
-    gpu_gaps={CONSTANT.id: "All weights are one: there is no mask to keep in constant memory."},
+    gpu_gaps={CONSTANT.id: NO_MASK},
 )

@@ -22,7 +22,7 @@ import numpy as np
 from app.filters.borders import REDUCE, VALID, border_index, divide_round, fetch_row
 from app.filters.cuda_rows import rows_launch
 from app.filters.jit import kernel
-from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.launch import NO_MASK, CudaTask, Launch, level_launch
 from app.filters.spec import (
     CONSTANT,
     GLOBAL,
@@ -286,5 +286,5 @@ SPEC = FilterSpec(
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
     gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
-    gpu_gaps={CONSTANT.id: "All weights are one: there is no mask to keep in constant memory."},
+    gpu_gaps={CONSTANT.id: NO_MASK},
 )

@@ -18,7 +18,7 @@ from app.filters.borders import REDUCE, VALID, border_index, divide_round, pad_c
 from app.filters.correlation import Divisor, Finish, finish_row, update_divisors
 from app.filters.cuda_box import plan_box
 from app.filters.jit import kernel
-from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.launch import NO_MASK, CudaTask, Launch, level_launch
 from app.filters.mean import add_row, copy, sum_types, window_sums
 from app.filters.spec import (
     CONSTANT,
@@ -225,6 +225,6 @@ SPEC = FilterSpec(
     plan_cuda=plan_cuda,
     gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
     gpu_gaps={
-        CONSTANT.id: "All weights are one: there is no mask to keep in constant memory.",
+        CONSTANT.id: NO_MASK,
     },
 )

@@ -104,7 +104,9 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
 def plan_cuda(task: CudaTask) -> Launch:
     row = binomial(task.parameters["size"])
     weights = np.outer(row, row)
-    return cuda_correlation.plan_correlation("weighted_mean", task, weights, weights)
+    return cuda_correlation.plan_correlation(
+        "weighted_mean", task, weights, weights, dot_products=False
+    )
 
 
 SPEC = FilterSpec(

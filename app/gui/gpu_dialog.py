@@ -47,7 +47,6 @@ class GpuDialog(QDialog):
         self.setObjectName("gpuDialog")
         self.setWindowTitle("GPU information")
         self._availability = availability
-        self._backend = backend
         self._background = background
         self._settings = settings
         self._table: FactTable | None = None

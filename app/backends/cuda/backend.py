@@ -15,7 +15,6 @@ from app.backends.cuda.probe import probe
 from app.engine.backend import Availability, Fact, FactGroup
 from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
-from app.engine.launch import LaunchReport
 from app.engine.request import Request
 from app.engine.timing import Stopwatch
 from app.errors import DeviceUnavailable
@@ -56,7 +55,6 @@ class CudaBackend:
         self._compiler = compiler
         self.ordinal = ordinal
         self.memory_limit = memory_limit
-        self.last_launch: LaunchReport | None = None
         self._device: Device | None = None
         self._lost = False
         self._opening = threading.RLock()
@@ -143,7 +141,7 @@ class CudaBackend:
             request.filter.carry_alpha(image.planes, output, request.parameters, request.border)
             result = Image.from_array(output, image.title)
         stopwatch.metrics += run.metrics
-        stopwatch.launch = self.last_launch = run.report
+        stopwatch.launch = run.report
         return result
 
     def _steps(self, device: Device, request: Request, level: Level) -> list[executor.Step]:
