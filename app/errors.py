@@ -34,6 +34,10 @@ class InvalidImage(AppError):
     """Pixels that no filter can work on: wrong type, wrong shape, not finite."""
 
 
+class Incomparable(AppError):
+    """Two pictures of different size, type or channels, of which one should judge the other."""
+
+
 class ImageReadError(AppError):
     """A file that cannot be opened as an image."""
 

@@ -1,0 +1,194 @@
+"""Figures of how far a picture is from its reference.
+
+The definitions and their defaults are those of scikit-image: mean_squared_error,
+peak_signal_noise_ratio and structural_similarity (Wang et al., "Image quality assessment: from
+error visibility to structural similarity", 2004) with its uniform 7x7 window.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.filters.jit import kernel
+from app.judging import comparable
+
+WINDOW = 7
+"""Side of the square in which SSIM compares; smaller pictures have none."""
+
+CELLS = WINDOW * WINDOW
+K1, K2 = 0.01, 0.03
+"""The constants of SSIM: what keeps its quotient steady in dark and in flat places."""
+
+BAND_SAMPLES = 1 << 20
+"""Samples between two looks at whether to go on: some ten milliseconds."""
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How far a picture is from its reference.
+
+    Attributes
+    ----------
+    mse, mae : float
+        Mean squared and mean absolute difference, in levels squared and levels of the type.
+    psnr : float
+        Peak signal-to-noise ratio in decibels; infinite for equal pictures.
+    ssim : float or None
+        Structural similarity, at most 1; None for pictures under 7 pixels a side.
+    """
+
+    mse: float
+    mae: float
+    psnr: float
+    ssim: float | None
+
+    def figures(self) -> tuple[tuple[str, str], ...]:
+        """Return (name, value in words) of each figure, for tables and lines of text."""
+        ssim = f"{self.ssim:.4f}" if self.ssim is not None else f"none below {WINDOW}×{WINDOW}"
+        return (
+            ("PSNR", f"{self.psnr:.2f} dB" if math.isfinite(self.psnr) else "∞ dB (equal)"),
+            ("SSIM", ssim),
+            ("MSE", f"{self.mse:.4g}"),
+            ("MAE", f"{self.mae:.4g}"),
+        )
+
+    def describe(self) -> str:
+        """Return ``PSNR 31.29 dB, SSIM 0.8912, MSE 48.31, MAE 5.123``."""
+        return ", ".join(f"{name} {value}" for name, value in self.figures())
+
+
+def judge(
+    picture: NDArray[Any],
+    reference: NDArray[Any],
+    check: Callable[[], None] = lambda: None,
+    mse: float | None = None,
+) -> Quality:
+    """Compare `picture` with `reference`, over all channels.
+
+    Parameters
+    ----------
+    picture, reference : ndarray, shape (height, width, channels)
+        Colours only (see `colours`); uint8, uint16 or float32. White is 255, 65535 or 1.
+    check : callable
+        Called every few milliseconds; what it raises ends the comparison (`CancelToken.check`).
+    mse : float, optional
+        The mean squared difference, where somebody knows it already.
+
+    Raises
+    ------
+    Incomparable
+        If types or shapes differ.
+    """
+    first, second, white = comparable(picture, reference)
+    exact = np.zeros(2, np.float64 if first.dtype.kind == "f" else np.int64)
+    for start, stop in _bands(first):
+        check()
+        add_errors(first[start:stop].reshape(-1), second[start:stop].reshape(-1), exact)
+    absolute, squared = (float(total) / first.size for total in exact)
+    if mse is None:
+        mse = squared
+    psnr = 10 * math.log10(white * white / mse) if mse > 0 else math.inf
+    return Quality(mse, absolute, psnr, _similarity(first, second, white, check))
+
+
+def _bands(array: NDArray[Any], overlap: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) of bands of rows, each reaching `overlap` rows into the next."""
+    height = array.shape[0] - overlap
+    rows = max(1, BAND_SAMPLES // (array.shape[1] * array.shape[2]))
+    for start in range(0, height, rows):
+        yield start, min(start + rows, height) + overlap
+
+
+def _similarity(
+    first: NDArray[Any], second: NDArray[Any], white: float, check: Callable[[], None]
+) -> float | None:
+    """Return the mean of SSIM over all places where the window fits, or None without one."""
+    height, width, channels = first.shape
+    rows, columns = height - WINDOW + 1, width - WINDOW + 1
+    if rows < 1 or columns < 1:
+        return None
+    # With sums in place of means both fractions are widened by these.
+    c1 = (K1 * white) ** 2 * CELLS * CELLS
+    c2 = (K2 * white) ** 2 * CELLS * (CELLS - 1)
+    totals = np.zeros(columns * channels)
+    for start, stop in _bands(first, WINDOW - 1):
+        check()
+        add_similarities(first[start:stop], second[start:stop], c1, c2, totals)
+    return float(totals.sum() / (rows * totals.size))
+
+
+@kernel
+def add_errors(first: Any, second: Any, totals: Any) -> None:
+    """Add to `totals`, of int64 or float64, the sums of |first - second| and its square."""
+    absolute = squared = totals.dtype.type(0)
+    for i in range(first.size):
+        error = totals.dtype.type(first[i]) - totals.dtype.type(second[i])
+        absolute += abs(error)
+        squared += error * error
+    totals[0] += absolute
+    totals[1] += squared
+
+
+@kernel
+def update_columns(first: Any, second: Any, sign: Any, columns: Any) -> None:
+    """Add a row, times `sign`, to the four sums of every column."""
+    sums, other_sums, squares, products = columns
+    for i in range(sums.size):
+        a, b = np.float64(first[i]), np.float64(second[i])
+        sums[i] += sign * a
+        other_sums[i] += sign * b
+        squares[i] += sign * (a * a + b * b)
+        products[i] += sign * (a * b)
+
+
+@kernel
+def add_windows(columns: Any, step: Any, totals: Any) -> None:
+    """Set ``totals[i]`` to the sum of seven columns from `i` on, `step` apart."""
+    b, c, d = columns[step:], columns[2 * step :], columns[3 * step :]
+    e, f, g = columns[4 * step :], columns[5 * step :], columns[6 * step :]
+    for i in range(totals.size):
+        totals[i] = columns[i] + b[i] + c[i] + d[i] + e[i] + f[i] + g[i]
+
+
+@kernel
+def add_row_similarities(windows: Any, c1: Any, c2: Any, totals: Any) -> None:
+    """Add SSIM at every place of a row to `totals`.
+
+    With n cells, sums Σa, Σb and the sample covariance (nΣab - ΣaΣb) / n(n - 1), the four
+    factors of the definition are multiplied by n² and n(n - 1); their quotient stays.
+    """
+    sums, other_sums, squares, products = windows
+    for i in range(totals.size):
+        cross = sums[i] * other_sums[i]
+        square = sums[i] * sums[i] + other_sums[i] * other_sums[i]
+        covariance = CELLS * products[i] - cross
+        variance = CELLS * squares[i] - square
+        above = (2 * cross + c1) * (2 * covariance + c2)
+        totals[i] += above / ((square + c1) * (variance + c2))
+
+
+@kernel
+def add_similarities(first: Any, second: Any, c1: Any, c2: Any, totals: Any) -> None:
+    """Add SSIM of all windows inside a band to the totals of its columns.
+
+    The sums go down the columns and start anew with each band: those of integers are exact
+    in float64, and those of floats have no time to drift.
+    """
+    height, width, channels = first.shape
+    columns = np.zeros((4, width * channels))
+    windows = np.empty((4, totals.size))
+    for y in range(height):
+        update_columns(first[y].reshape(-1), second[y].reshape(-1), 1.0, columns)
+        top = y - WINDOW + 1
+        if top < 0:
+            continue
+        for quantity in range(4):
+            add_windows(columns[quantity], channels, windows[quantity])
+        add_row_similarities(windows, c1, c2, totals)
+        update_columns(first[top].reshape(-1), second[top].reshape(-1), -1.0, columns)

@@ -1,0 +1,157 @@
+"""Figures of quality: scikit-image's, to rounding, for every type and shape."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as stn
+from skimage.metrics import mean_squared_error, peak_signal_noise_ratio, structural_similarity
+
+from app.errors import Cancelled, Incomparable
+from app.judging import WHITES, colours, metrics
+from app.judging.metrics import Quality, judge
+
+each_type = pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+
+
+def pair(dtype: str, *shape: int, noise: float = 0.05, seed: int = 0) -> list[np.ndarray]:
+    """Return a random picture with flat parts, and the same with noise."""
+    rng = np.random.default_rng(seed)
+    clean = np.clip(1.4 * rng.random(shape) - 0.2, 0, 1)
+    noisy = np.clip(clean + rng.normal(0, noise, shape), 0, 1)
+    return [(WHITES[dtype] * picture).astype(dtype) for picture in (noisy, clean)]
+
+
+def expected(picture: np.ndarray, reference: np.ndarray) -> Quality:
+    """Return what scikit-image says, in float64: it computes SSIM of float32 in float32."""
+    white = WHITES[picture.dtype.name]
+    first, second = picture.astype(np.float64), reference.astype(np.float64)
+    ssim = None
+    if min(picture.shape[:2]) >= 7:
+        ssim = structural_similarity(first, second, channel_axis=-1, data_range=white)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the PSNR of equal pictures
+        psnr = peak_signal_noise_ratio(first, second, data_range=white)
+    return Quality(
+        mean_squared_error(first, second), float(np.abs(first - second).mean()), psnr, ssim
+    )
+
+
+def assert_close(found: Quality, wanted: Quality) -> None:
+    assert found.mse == pytest.approx(wanted.mse, rel=1e-12, abs=0)
+    assert found.mae == pytest.approx(wanted.mae, rel=1e-12, abs=0)
+    assert found.psnr == pytest.approx(wanted.psnr, rel=1e-12)
+    assert (found.ssim is None) == (wanted.ssim is None)
+    if wanted.ssim is not None:
+        assert found.ssim == pytest.approx(wanted.ssim, abs=1e-10)
+
+
+@each_type
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (6, 40, 1), (40, 6, 3), (7, 7, 1), (8, 7, 3), (33, 70, 1), (70, 33, 3)]
+)
+def test_equals_scikit_image(dtype: str, shape: tuple[int, ...]) -> None:
+    picture, reference = pair(dtype, *shape)
+    assert_close(judge(picture, reference), expected(picture, reference))
+
+
+@each_type
+@pytest.mark.parametrize("band", [1, 500, 3001])
+def test_bands_make_no_difference(dtype: str, band: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    picture, reference = pair(dtype, 40, 30, 3)
+    whole = judge(picture, reference)
+    monkeypatch.setattr(metrics, "BAND_SAMPLES", band)
+    assert_close(judge(picture, reference), whole)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), dtype=st.sampled_from(["uint8", "uint16"]))
+def test_integers_of_any_kind_equal_scikit_image(data: st.DataObject, dtype: str) -> None:
+    shape = data.draw(st.tuples(*2 * [st.integers(1, 12)], st.sampled_from([1, 3])))
+    picture, reference = (data.draw(stn.arrays(dtype, shape)) for _ in range(2))
+    assert_close(judge(picture, reference), expected(picture, reference))
+
+
+def test_floats_may_leave_black_and_white() -> None:
+    picture, reference = (8 * array - 3 for array in pair("float32", 30, 40, 1))
+    assert_close(judge(picture, reference), expected(picture, reference))
+
+
+@each_type
+def test_black_against_white(dtype: str) -> None:
+    """The largest sums that there are, and flat windows."""
+    white = np.full((600, 500, 3), WHITES[dtype], dtype)
+    found = judge(white, np.zeros_like(white))
+    assert (found.mse, found.mae) == (WHITES[dtype] ** 2, WHITES[dtype])
+    assert found.psnr == 0
+    assert found.ssim == pytest.approx(0.0001 / 1.0001)
+
+
+def test_errors_of_integers_are_exact_where_floats_are_not() -> None:
+    reference = np.zeros((3000, 2000, 1), np.uint16)
+    picture = np.full_like(reference, 65535)
+    picture[0, 0] = 65534
+    assert judge(picture, reference).mse == (65535**2 * 5_999_999 + 65534**2) / 6_000_000
+
+
+@each_type
+def test_equal_pictures(dtype: str) -> None:
+    picture, _ = pair(dtype, 20, 30, 3)
+    found = judge(picture, picture.copy())
+    assert found == Quality(0, 0, math.inf, pytest.approx(1))
+    assert found.describe() == "PSNR ∞ dB (equal), SSIM 1.0000, MSE 0, MAE 0"
+
+
+def test_figures_in_words() -> None:
+    small = Quality(48.3072, 5.12345, 31.2904, None)
+    assert small.figures()[1] == ("SSIM", "none below 7×7")
+    assert small.describe() == "PSNR 31.29 dB, SSIM none below 7×7, MSE 48.31, MAE 5.123"
+
+
+def test_a_known_mse_is_taken_over() -> None:
+    picture, reference = pair("uint8", 20, 30, 1)
+    found = judge(picture, reference, mse=65.025)
+    assert (found.mse, found.psnr) == (65.025, pytest.approx(30))
+    assert found.ssim == judge(picture, reference).ssim
+
+
+@pytest.mark.parametrize("calls", range(4))
+def test_stops_when_asked(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between bands of both halves of the work: there are two bands in each."""
+    monkeypatch.setattr(metrics, "BAND_SAMPLES", 13 * 20)
+    left = iter(range(calls))
+
+    def check() -> None:
+        if next(left, None) is None:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        judge(*pair("uint8", 26, 20, 1), check)
+    assert next(left, None) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "message", "hint"),
+    [
+        ((8, 9, 3), "uint16", "type uint8 and uint16", "Convert"),
+        ((8, 9, 1), "uint8", "grey picture and one in colour", "greyscale"),
+        ((7, 9, 3), "uint8", "Pictures of 9×8 and 9×7 pixels", "same size"),
+    ],
+)
+def test_refuses_what_does_not_compare(shape, dtype, message, hint) -> None:
+    with pytest.raises(Incomparable, match=message) as caught:
+        judge(np.zeros((8, 9, 3), np.uint8), np.zeros(shape, dtype))
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(("channels", "left"), [(1, 1), (2, 1), (3, 3), (4, 3)])
+def test_alpha_does_not_count(channels: int, left: int) -> None:
+    picture, reference = pair("uint8", 20, 30, channels)
+    assert colours(picture).shape == (20, 30, left)
+    found = judge(colours(picture), colours(reference))
+    assert_close(found, expected(picture[:, :, :left], reference[:, :, :left]))
