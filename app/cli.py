@@ -298,7 +298,9 @@ def allowed(parameter: Parameter) -> str:
     match parameter:
         case OddParameter():
             return f"odd, {parameter.minimum} to {parameter.maximum}{unit}"
-        case IntParameter() | FloatParameter():
+        case IntParameter():
+            return f"{parameter.minimum} to {parameter.maximum}{unit}"
+        case FloatParameter():
             return f"{parameter.minimum:g} to {parameter.maximum:g}{unit}"
         case MaskParameter(minimum=least, maximum=most):
             return f"{least}×{least} to {most}×{most}"
@@ -399,7 +401,7 @@ def _print_catalogue(catalogue: dict[str, Any]) -> None:
         if len(entry["borders"]) < len(catalogue["borders"]):
             print(f"    borders: {', '.join(entry['borders'])}")
         for device, levels in entry["levels"].items():
-            print(f"    levels on {device}: {', '.join(levels)}")
+            print(f"    levels on {device}: {', '.join(levels) or 'none'}")
     for title in ("borders", "levels"):
         print(f"\n{title.capitalize()}")
         for name, text in catalogue[title].items():

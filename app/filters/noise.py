@@ -1,0 +1,82 @@
+"""What the noise filters share: where their random numbers come from, and their settings.
+
+Row y draws from the Mersenne Twister ``numpy.random.RandomState(seeds[y])``, which Numba
+implements too, with ``seeds = numpy.random.SeedSequence(seed).generate_state(height)``: the
+result does not depend on bands and threads, and seeds next to each other have nothing in
+common. A row draws pixel by pixel and channel by channel; alpha draws nothing, so that it
+does not change what the colours get.
+
+Amounts of noise are fractions of white, which is 255, 65535 or, for float32, 1. Integer
+results are rounded and saturated as usual; float32 results are not clipped to [0, 1].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from app.filters.correlation import Finish
+from app.filters.jit import Kernel
+from app.filters.spec import (
+    GPU_LEVELS,
+    Border,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    IntParameter,
+)
+
+SEED = IntParameter(
+    name="seed",
+    label="Seed",
+    help="The same seed gives the same noise, another one gives other noise.",
+    default=0,
+    minimum=0,
+    maximum=2**31 - 1,
+    slider=(0, 99),
+)
+
+CPU_ONLY = "Noise is drawn on the CPU only, so that a seed gives the same noise everywhere."
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    return 0
+
+
+def white_of(task: FilterTask) -> float:
+    """Return the value of white in the samples of `task`."""
+    dtype = task.source.dtype
+    return 1.0 if dtype.kind == "f" else float(np.iinfo(dtype).max)
+
+
+def plan_noise(task: FilterTask, kernel: Kernel, *amounts: float) -> Sequence[CpuPass]:
+    """Plan ``kernel(source, output, colours, seeds, finish, *amounts, start, stop)``.
+
+    Serial and parallel are the same kernel: drawing the numbers takes nearly all the time,
+    and the two have to draw the same ones.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Gives the first `colours` channels of row y noise that is drawn after
+        ``np.random.seed(seeds[y])``.
+    """
+    source = task.source
+    height, _, channels = source.shape
+    colours = channels - (channels in (2, 4))
+    seeds = np.random.SeedSequence(task.parameters["seed"]).generate_state(height)
+    finish = Finish.of(source.dtype, np.float64)
+    return [CpuPass(kernel, (source, task.output, colours, seeds, finish, *amounts), height)]
+
+
+NoiseSpec = partial(
+    FilterSpec,
+    category="Noise",
+    radius=radius,
+    borders=(Border.REFLECT,),  # no pixel looks at another: all borders are the same
+    gpu_gaps={level.id: CPU_ONLY for level in GPU_LEVELS},
+)
+"""A `FilterSpec` with what is the same for every noise filter."""
