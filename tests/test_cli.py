@@ -279,6 +279,9 @@ def test_list_for_people(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"  {spec.id.replace('_', '-')}: {spec.summary}" in text
     for border in Border:
         assert border.help in text
+    noise = text.split("  gaussian-noise: ")[1].split("\n  greyscale: ")[0]
+    assert "levels on gpu: none" in noise
+    assert "0 to 2147483647; default: 0" in noise
 
 
 def test_info_tells_how_to_get_a_gpu_going(capsys: pytest.CaptureFixture[str]) -> None:

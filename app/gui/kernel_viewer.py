@@ -147,7 +147,7 @@ class KernelViewer(QDialog):
             widget.setEnabled(usable)
         self._compile.setEnabled(usable)
         if not usable:
-            self._state.setText("This filter has no CUDA kernel yet; it runs on the CPU only.")
+            self._state.setText("This filter has no CUDA kernel: it runs on the CPU only.")
             return
         for file in source_files(spec.id):
             self._tabs.addTab(CodeView(file.name, file.text), file.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QToolButton, QWidget
 
@@ -38,6 +38,7 @@ class RunOptions(QWidget):
         self._backends = backends
         self._availability: dict[str, Availability] = {}
         self._spec: FilterSpec | None = None
+        self._wanted_device = Device.AUTO
         self._wanted_level: str | None = None
         self._wanted_border = Border.REFLECT
         layout = QGridLayout(self)
@@ -88,23 +89,16 @@ class RunOptions(QWidget):
     def set_availability(self, availability: Mapping[str, Availability]) -> None:
         """Offer the devices that can be used; one that is not named is still looked for."""
         self._availability = dict(availability)
-        for row in range(self._device.count()):
-            device = Device(self._device.itemData(row))
-            if device is not Device.AUTO:
-                reason = self._obstacle(device.value)
-                self._enable(self._device, row, reason, _DEVICES[device][1])
-        if self._obstacle(Device.GPU.value) and self.device is Device.GPU:
-            self._device.setCurrentIndex(self._device.findData(Device.AUTO))
-        self._fill_levels()
+        self._offer_devices()
 
     def set_filter(self, spec: FilterSpec) -> None:
-        """Offer the levels and borders of `spec`; earlier choices come back where they fit."""
+        """Offer what `spec` has; earlier choices come back where they fit."""
         self._spec = spec
         self._border.clear()
         for border in spec.borders:
             self._add_item(self._border, border.value.capitalize(), border.value, border.help)
         self._border.setCurrentIndex(max(0, self._border.findData(self._wanted_border)))
-        self._fill_levels()
+        self._offer_devices()
 
     @property
     def device(self) -> Device:
@@ -129,7 +123,7 @@ class RunOptions(QWidget):
     def texts(self) -> dict[str, str]:
         """Return the options as texts to remember."""
         return {
-            "device": self.device.value,
+            "device": self._wanted_device.value,
             "level": self._wanted_level or "",
             "border": self._wanted_border.value,
             "grey": "on" if self._grey.isChecked() else "off",
@@ -148,12 +142,20 @@ class RunOptions(QWidget):
         self._gpu_options.set_texts(texts)
 
     def _restore(self, device: Device, level: str | None, border: Border, grey: bool) -> None:
-        if device is Device.AUTO or not self._obstacle(device.value):
-            self._device.setCurrentIndex(self._device.findData(device))
-        self._wanted_level, self._wanted_border = level, border
+        self._wanted_device, self._wanted_level, self._wanted_border = device, level, border
         self._border.setCurrentIndex(max(0, self._border.findData(border)))
-        self._fill_levels()
+        self._offer_devices()
         self._grey.setChecked(grey)
+
+    def _offer_devices(self) -> None:
+        """Enable the devices that can run the filter; Auto stands in for one that cannot."""
+        for row in range(self._device.count()):
+            device = Device(self._device.itemData(row))
+            self._enable(self._device, row, self._obstacle(device.value), _DEVICES[device][1])
+        device = Device.AUTO if self._obstacle(self._wanted_device) else self._wanted_device
+        with QSignalBlocker(self._device):
+            self._device.setCurrentIndex(self._device.findData(device))
+        self._fill_levels()
 
     def _fill_levels(self) -> None:
         """Offer the levels of the chosen device; of all devices for Auto."""
@@ -180,16 +182,20 @@ class RunOptions(QWidget):
         usable = row >= 0 and self._level.model().item(row).isEnabled()  # type: ignore[attr-defined]
         self._level.setCurrentIndex(row if usable else 0)
 
-    def _obstacle(self, backend_id: str) -> str:
-        """Return why a backend cannot be used; empty if it can."""
-        if backend_id == Device.CPU:
+    def _obstacle(self, device: str) -> str:
+        """Return why a device cannot run the filter; empty if it can."""
+        if device in (Device.AUTO, Device.CPU):
             return ""
-        state = self._availability.get(backend_id)
+        backend = self._backends.get(device)
+        if backend is not None and self._spec is not None and not backend.levels(self._spec):
+            return f"{self._spec.name} runs on the CPU only."
+        state = self._availability.get(device)
         if state is None:
             return "Looking for a GPU…"
         return "" if state.available else state.summary
 
     def _on_device(self) -> None:
+        self._wanted_device = self.device
         self._fill_levels()
         self.changed.emit()
 

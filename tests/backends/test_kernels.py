@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from app import filters
 from app.backends.cuda.compiler import CompileError, Nvrtc, resources
 from app.backends.cuda.sources import read_source
 from app.filters.spec import GPU_LEVELS, FilterSpec
@@ -63,7 +64,13 @@ def test_every_level_has_its_own_kernel(spec: FilterSpec) -> None:
                 assert level.id in ("constant", "shared", "texture")
 
 
-@each_filter
+@pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)
+def test_a_filter_has_levels_a_plan_and_a_source_or_none_of_them(spec: FilterSpec) -> None:
+    has_source = (KERNELS / f"{spec.id}.cu").exists()
+    assert bool(spec.gpu_levels) == (spec.plan_cuda is not None) == has_source
+
+
+@pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)
 def test_a_level_that_is_missing_is_explained(spec: FilterSpec) -> None:
     offered = {level.id for level in spec.gpu_levels}
     for level in GPU_LEVELS:

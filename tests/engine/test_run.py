@@ -51,6 +51,13 @@ def test_an_explicit_gpu_never_falls_back() -> None:
         execute(request(device=Device.GPU), {"cpu": backends["cpu"]})
 
 
+@pytest.mark.parametrize("level", [None, "tuned"])
+def test_a_device_that_lacks_the_filter_is_refused(level: str | None) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        execute(request(device=Device.GPU, level=level), machine(True, ()))
+    assert str(caught.value) == "Mean does not run on the GPU. Choose CPU or Auto."
+
+
 @pytest.mark.parametrize("device", [Device.AUTO, Device.CPU])
 def test_an_unknown_level_is_refused(device: Device) -> None:
     with pytest.raises(InvalidParameter) as caught:

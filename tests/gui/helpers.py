@@ -11,7 +11,7 @@ from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
 from app.engine.request import Request
 from app.engine.timing import Stopwatch
-from app.filters.spec import CPU_LEVELS, GPU_LEVELS, FilterSpec, Level
+from app.filters.spec import CPU_LEVELS, FilterSpec, Level
 
 NO_GPU = Availability(False, "No NVIDIA driver was found.", ("Install it.",))
 
@@ -81,4 +81,4 @@ class FakeGpu(FakeCpu):
         return self.state
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
-        return GPU_LEVELS
+        return spec.gpu_levels

@@ -595,6 +595,26 @@ def test_available_gpu_can_be_chosen(qtbot: QtBot, open_window: Opener) -> None:
     assert window.panel.arguments()["level"] is None
 
 
+def test_gpu_comes_back_after_a_filter_of_the_cpu(qtbot: QtBot, open_window: Opener) -> None:
+    window = open_window(Availability(True, "a card"))
+    window.find_gpu()
+    device = child(window, QComboBox, "device")
+    row = device.findText("GPU")
+    qtbot.waitUntil(lambda: device.model().item(row).isEnabled())
+    device.setCurrentText("GPU")
+    window.panel.set_filter("gaussian_noise")
+    assert window.panel.arguments()["device"] is Device.AUTO
+    assert not device.model().item(row).isEnabled()
+    tip = device.itemData(row, Qt.ItemDataRole.ToolTipRole)
+    assert tip == "Gaussian noise runs on the CPU only."
+    level = child(window, QComboBox, "level")
+    enabled = [level.itemText(n) for n in range(level.count()) if level.model().item(n).isEnabled()]
+    assert enabled == ["Fastest", "CPU: Serial", "CPU: Parallel"]
+    assert "seed" in level.itemData(level.count() - 1, Qt.ItemDataRole.ToolTipRole)
+    window.panel.set_filter("median")
+    assert window.panel.arguments()["device"] is Device.GPU
+
+
 def test_each_filter_keeps_its_values_also_after_a_restart(
     qtbot: QtBot, open_window: Opener
 ) -> None:
