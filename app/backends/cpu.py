@@ -96,6 +96,9 @@ class CpuBackend:
         with stopwatch.stage("convert"):
             return Image.from_array(pixels, request.image.title)
 
+    def mean_squared_error(self, first: Image, second: Image) -> float | None:
+        return None
+
     def _filter(
         self,
         spec: FilterSpec,

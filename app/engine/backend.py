@@ -91,5 +91,12 @@ class Backend(Protocol):
             For everything the user can mend.
         """
 
+    def mean_squared_error(self, first: Image, second: Image) -> float | None:
+        """Return the mean squared difference of two images, where it is to be had at once.
+
+        None if the device does not hold both of them, if they have alpha, or if they differ
+        in size or mode.
+        """
+
     def close(self) -> None:
         """Release threads and device memory; called once."""

@@ -15,6 +15,7 @@ from app.engine.launch import LaunchReport
 from app.engine.timing import Metric, Stage
 from app.errors import InvalidParameter
 from app.filters.spec import Border, FilterSpec
+from app.judging.metrics import Quality
 
 _ids = itertools.count(1)
 
@@ -44,6 +45,8 @@ class Request:
         How often a GPU repeats its kernels; the median time is reported.
     memory_limit : int, optional
         Most bytes of GPU memory to use for images; larger ones are filtered in strips.
+    reference : Image, optional
+        The picture that the result should be like; both it and the input are judged by that.
     id : int
         Increases with each request; later ones win.
     """
@@ -57,6 +60,7 @@ class Request:
     grey: bool = False
     repeat: int = 1
     memory_limit: int | None = None
+    reference: Image | None = None
     id: int = field(default_factory=lambda: next(_ids))
 
     @classmethod
@@ -72,6 +76,7 @@ class Request:
         grey: bool = False,
         repeat: int = 1,
         memory_limit: int | None = None,
+        reference: Image | None = None,
     ) -> Request:
         """Return a checked request.
 
@@ -105,6 +110,7 @@ class Request:
             grey,
             repeat,
             memory_limit,
+            reference,
         )
 
     @property
@@ -120,6 +126,22 @@ class Request:
         """Return the settings in words, without device and level."""
         text = self.filter.describe(self.parameters) + f", {self.border} border"
         return text + ", in grey" if self.grey else text
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a filter did to a picture, in the light of a reference.
+
+    Attributes
+    ----------
+    before : Quality or None
+        Of the input; None where that does not compare: it may be what was turned to grey.
+    after : Quality
+        Of the result.
+    """
+
+    before: Quality | None
+    after: Quality
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +160,8 @@ class Result:
         What else was measured; only a GPU has any.
     launch : LaunchReport, optional
         The kernel that did the work; only a GPU has one.
+    quality : Judgement, optional
+        None without a reference, or where a notice says why the result does not compare.
     """
 
     request: Request
@@ -148,6 +172,7 @@ class Result:
     notices: tuple[str, ...] = ()
     metrics: tuple[Metric, ...] = ()
     launch: LaunchReport | None = None
+    quality: Judgement | None = None
 
     @property
     def seconds(self) -> float:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Mapping
 
 from app.engine.backend import Backend
 from app.engine.control import CancelToken, Progress, no_progress
 from app.engine.costs import Costs
-from app.engine.request import Device, Request, Result
+from app.engine.image import Image
+from app.engine.request import Device, Judgement, Request, Result
 from app.engine.timing import Stopwatch
-from app.errors import AppError, DeviceUnavailable, InvalidParameter, OutOfMemory
+from app.errors import (
+    AppError,
+    DeviceUnavailable,
+    Incomparable,
+    InvalidParameter,
+    OutOfMemory,
+)
 from app.filters.spec import Level
+from app.judging import colours
+from app.judging.metrics import Quality, judge
 
 _logger = logging.getLogger(__name__)
 
@@ -81,6 +91,7 @@ def _run(
     stopwatch = Stopwatch()
     try:
         image = backend.run(request, level, stopwatch, token, progress)
+        quality = _judge(request, image, backend, stopwatch, token, progress)
     except MemoryError:
         raise OutOfMemory(
             f"There is not enough memory to filter {request.image.describe()}.",
@@ -95,11 +106,45 @@ def _run(
         (*notices, *stopwatch.notices),
         tuple(stopwatch.metrics),
         stopwatch.launch,
+        quality,
     )
     _logger.info(
         "Done in %.3f ms, %.1f megapixels/s", result.seconds * 1e3, result.megapixels_per_second
     )
     return result
+
+
+def _judge(
+    request: Request,
+    result: Image,
+    backend: Backend,
+    stopwatch: Stopwatch,
+    token: CancelToken,
+    progress: Progress,
+) -> Judgement | None:
+    """Compare input and result with the reference, if there is one that they compare with."""
+    reference = request.reference
+    if reference is None:
+        return None
+
+    def of(image: Image) -> Quality:
+        return judge(
+            colours(image.planes),
+            colours(reference.planes),
+            token.check,
+            backend.mean_squared_error(image, reference),
+        )
+
+    progress("judge", 0.0)
+    with stopwatch.stage("judge", counted=False):
+        try:
+            after = of(result)
+        except Incomparable as error:
+            stopwatch.notices.append(f"The result cannot be judged: {error}")
+            return None
+        with contextlib.suppress(Incomparable):
+            return Judgement(of(request.image), after)
+        return Judgement(None, after)
 
 
 def _choose(

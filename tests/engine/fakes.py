@@ -26,6 +26,7 @@ class FakeBackend:
         body: Body = lambda request, token, progress: None,
         available: bool = True,
         levels: tuple[Level, ...] = CPU_LEVELS,
+        mse: float | None = None,
     ) -> None:
         self.id = id
         self.name = id.upper()
@@ -33,6 +34,7 @@ class FakeBackend:
         self.closed = 0
         self._availability = Availability(available, f"fake {self.name}")
         self._levels = levels
+        self._mse = mse
 
     def availability(self) -> Availability:
         return self._availability
@@ -51,6 +53,9 @@ class FakeBackend:
         with stopwatch.stage("compute"):
             self.body(request, token, progress)
         return request.image
+
+    def mean_squared_error(self, first: Image, second: Image) -> float | None:
+        return self._mse
 
     def close(self) -> None:
         self.closed += 1

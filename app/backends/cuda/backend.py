@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from app import filters
-from app.backends.cuda import executor, info
+from app.backends.cuda import executor, info, reduction
 from app.backends.cuda.compiler import Compiler, CubinCache, choose_compiler
 from app.backends.cuda.probe import probe
 from app.engine.backend import Availability, Fact, FactGroup
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from app.backends.cuda.device import Device
 
 _logger = logging.getLogger(__name__)
+_Value = TypeVar("_Value")
 
 _RESTART = "Restart Kernelscope to use the GPU again; until then choose CPU."
 """After an illegal access CUDA refuses every new context for the rest of the process."""
@@ -100,12 +101,24 @@ class CudaBackend:
         token: CancelToken,
         progress: Progress,
     ) -> Image:
-        device = self._open()
         try:
-            return device.call(self._run, device, request, level, stopwatch, token, progress)
+            return self._call(self._filter, request, level, stopwatch, token, progress)
         except KeyboardInterrupt:
             token.cancel()  # the device's thread goes on otherwise
             raise
+
+    def mean_squared_error(self, first: Image, second: Image) -> float | None:
+        alike = first.pixels.shape == second.pixels.shape and first.mode == second.mode
+        if self._device is None or not alike or first.has_alpha:
+            return None
+        return self._call(reduction.mean_squared_error, self._cache, first.pixels, second.pixels)
+
+    def _call(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
+        """Return ``function(device, *arguments)``, called on the device's thread."""
+        device = self._open()
+        try:
+            value: _Value = device.call(self._watch, function, device, *arguments)
+            return value
         except device.cuda.Error as error:
             if not device.lost:
                 raise DeviceUnavailable(
@@ -115,9 +128,9 @@ class CudaBackend:
             self.close()
             raise DeviceUnavailable(f"The GPU stopped with an error: {error}.", _RESTART) from error
 
-    def _run(self, device: Device, *arguments: Any) -> Image:
+    def _watch(self, function: Callable[..., _Value], device: Device, *arguments: Any) -> _Value:
         try:
-            return self._filter(device, *arguments)
+            return function(device, *arguments)
         except device.cuda.Error:
             device.look_for_loss()
             raise
@@ -140,6 +153,8 @@ class CudaBackend:
         with stopwatch.stage("convert"):
             request.filter.carry_alpha(image.planes, output, request.parameters, request.border)
             result = Image.from_array(output, image.title)
+            # The card's alpha is not what was carried over.
+            device.resident.rename(output, None if result.has_alpha else result.pixels)
         stopwatch.metrics += run.metrics
         stopwatch.launch = run.report
         return result

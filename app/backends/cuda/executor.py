@@ -142,7 +142,7 @@ def _rows_that_fit(steps: Sequence[Step], budget: int) -> int:
 
 
 def _one_piece(steps: Sequence[Step], image: Image, output: NDArray[Any], run: Run) -> None:
-    """Filter the whole image, which stays on the card afterwards."""
+    """Filter the whole image; it and the result stay on the card afterwards."""
     device, pixels = run.device, image.pixels
     run.keep = pixels
     source = device.resident.get(pixels)
@@ -162,8 +162,10 @@ def _one_piece(steps: Sequence[Step], image: Image, output: NDArray[Any], run: R
         _steps(steps, None, int(source), int(target), run)
         with run.stopwatch.stage("download"):
             device.staging.download(int(target), output)
-    finally:
+    except BaseException:
         device.free(target)
+        raise
+    device.resident.put(output, target)
 
 
 def _in_strips(

@@ -51,6 +51,16 @@ class Resident:
         self._drop_dead()
         self._entries[id(pixels)] = (weakref.ref(pixels), allocation, pixels.nbytes)
 
+    def rename(self, old: NDArray[Any], new: NDArray[Any] | None) -> None:
+        """Let the copy of `old`, if it is there, be that of `new`; free it without one."""
+        entry = self._entries.pop(id(old), None)
+        if entry is None:
+            return
+        if new is None:
+            entry[1].free()
+        else:
+            self.put(new, entry[1])
+
     def evict(self, keep: NDArray[Any] | None = None) -> bool:
         """Free the image that was used longest ago, other than `keep`; tell if there was one."""
         for key, (reference, allocation, _) in self._entries.items():

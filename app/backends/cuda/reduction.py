@@ -1,0 +1,58 @@
+"""Sums over images that are on the card."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.backends.cuda.compiler import CubinCache
+from app.backends.cuda.device import Device
+from app.backends.cuda.sources import read_source
+
+THREADS = 256
+MOST_BLOCKS = 2048
+"""Enough to fill any card; each leaves a sum for the host to add up."""
+
+
+def mean_squared_error(
+    device: Device, cache: CubinCache, first: NDArray[Any], second: NDArray[Any]
+) -> float | None:
+    """Return the mean squared difference of two arrays of the same shape and type.
+
+    None unless both are on the card already, and there is room for a few kilobytes more.
+    """
+    one, other = (device.resident.get(pixels) for pixels in (first, second))
+    if one is None or other is None:
+        return None
+    cuda, samples = device.cuda, first.size
+    cubin = cache.get(
+        "squared_error",
+        read_source("squared_error"),
+        device.architecture,
+        {"SAMPLE_BITS": str(8 * first.itemsize), "THREADS": str(THREADS)},
+    )
+    _, function = device.function(cubin, "squared_error")
+    blocks = min(MOST_BLOCKS, -(-samples // THREADS))
+    sums = np.empty(blocks, np.float64 if first.dtype.kind == "f" else np.uint64)
+    try:
+        # Not `Device.allocate`, which might let go of the very images.
+        target = cuda.mem_alloc(sums.nbytes)
+    except cuda.MemoryError:
+        return None
+    try:
+        function.prepare("PPPI")
+        function.prepared_async_call(
+            (blocks, 1),
+            (THREADS, 1, 1),
+            device.stream,
+            int(one),
+            int(other),
+            int(target),
+            samples,
+        )
+        device.staging.download(int(target), sums)
+    finally:
+        device.free(target)
+    return float(sums.sum()) / samples

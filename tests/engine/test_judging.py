@@ -1,0 +1,126 @@
+"""Judging a run: what compares with the reference, what does not, who computes what."""
+
+from __future__ import annotations
+
+import queue
+import threading
+
+import numpy as np
+import pytest
+
+from app.backends.cpu import CpuBackend
+from app.engine import run
+from app.engine.control import CancelToken
+from app.engine.image import Image
+from app.engine.request import Request
+from app.engine.run import execute
+from app.engine.worker import Event, Finished, Stopped, Worker
+from app.errors import Cancelled
+from app.filters.spec import Border
+from app.judging import colours
+from app.judging.metrics import judge
+from tests.engine.fakes import FakeBackend
+
+
+def noisy(*shape: int, dtype: str = "uint8", seed: int = 0) -> Image:
+    values = np.random.default_rng(seed).integers(0, 256, shape).astype(dtype)
+    return Image.from_array(values)
+
+
+def flat(*shape: int, dtype: str = "uint8") -> Image:
+    return Image.from_array(np.full(shape, 128, dtype))
+
+
+def test_input_and_result_are_judged() -> None:
+    image, reference = noisy(30, 20, 4), flat(30, 20, 3)
+    request = Request.create(image, "mean", {"size": 5}, reference=reference)
+    result = execute(request, {"cpu": CpuBackend(threads=1)})
+    assert result.quality is not None
+    for found, picture in (
+        (result.quality.before, image),
+        (result.quality.after, result.image),
+    ):
+        assert found == judge(colours(picture.planes), reference.planes)
+    assert result.quality.before is not None
+    assert result.quality.after.psnr > result.quality.before.psnr + 10
+    assert [stage.counted for stage in result.stages if stage.name == "judge"] == [False]
+
+
+def test_nothing_is_judged_without_a_reference() -> None:
+    result = execute(Request.create(flat(9, 9), "mean"), {"cpu": FakeBackend()})
+    assert result.quality is None
+    assert "judge" not in [stage.name for stage in result.stages]
+
+
+@pytest.mark.parametrize(
+    ("options", "reference", "message"),
+    [
+        ({"border": Border.VALID}, flat(30, 20, 3), "Pictures of 18×28 and 20×30 pixels"),
+        ({"grey": True}, flat(30, 20, 3), "A grey picture and one in colour"),
+        ({}, flat(30, 20, 3, dtype="uint16"), "type uint8 and uint16"),
+    ],
+)
+def test_a_result_that_does_not_compare_is_explained(options, reference, message) -> None:
+    request = Request.create(noisy(30, 20, 3), "mean", reference=reference, **options)
+    result = execute(request, {"cpu": CpuBackend(threads=1)})
+    assert result.quality is None
+    (notice,) = result.notices
+    assert notice.startswith("The result cannot be judged: ")
+    assert message in notice
+
+
+def test_a_grey_result_is_judged_where_its_input_is_not() -> None:
+    request = Request.create(noisy(30, 20, 3), "mean", grey=True, reference=flat(30, 20))
+    result = execute(request, {"cpu": CpuBackend(threads=1)})
+    assert result.quality is not None
+    assert result.quality.before is None
+    assert result.quality.after.ssim is not None
+    assert not result.notices
+
+
+def test_the_squared_error_of_the_device_is_taken() -> None:
+    request = Request.create(noisy(30, 20), "mean", reference=flat(30, 20))
+    result = execute(request, {"cpu": FakeBackend(mse=65.025)})
+    assert result.quality is not None
+    assert result.quality.after.mse == 65.025
+    assert result.quality.after.psnr == pytest.approx(30)
+
+
+def test_cancel_stops_judging() -> None:
+    token = CancelToken()
+
+    def progress(stage: str, fraction: float) -> None:
+        if stage == "judge":
+            token.cancel()
+
+    request = Request.create(noisy(30, 20), "mean", reference=flat(30, 20))
+    with pytest.raises(Cancelled):
+        execute(request, {"cpu": FakeBackend()}, token, progress)
+
+
+def test_a_later_request_stops_judging(monkeypatch: pytest.MonkeyPatch) -> None:
+    judging, replaced = threading.Event(), threading.Event()
+
+    def wait_first(*arguments):
+        judging.set()
+        assert replaced.wait(10)
+        return judge(*arguments)
+
+    monkeypatch.setattr(run, "judge", wait_first)
+    events: queue.Queue[Event] = queue.Queue()
+    worker = Worker({"cpu": FakeBackend()}, events.put)
+    first, second = (
+        Request.create(noisy(30, 20), "mean", reference=reference)
+        for reference in (flat(30, 20), None)
+    )
+    worker.submit(first)
+    assert judging.wait(10)
+    worker.submit(second)
+    replaced.set()
+    ends = []
+    while len(ends) < 2:
+        event = events.get(timeout=10)
+        if isinstance(event, Stopped | Finished):
+            ends.append((type(event), event.request))
+    worker.close()
+    assert ends == [(Stopped, first), (Finished, second)]
