@@ -8,8 +8,7 @@ error visibility to structural similarity", 2004) with its uniform 7x7 window.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from app.filters.jit import kernel
 from app.judging import comparable
+from app.judging.bands import total
 
 WINDOW = 7
 """Side of the square in which SSIM compares; smaller pictures have none."""
@@ -25,9 +25,6 @@ WINDOW = 7
 CELLS = WINDOW * WINDOW
 K1, K2 = 0.01, 0.03
 """The constants of SSIM: what keeps its quotient steady in dark and in flat places."""
-
-BAND_SAMPLES = 1 << 19
-"""Samples of a band: what a thread does before it looks at whether to go on."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ def judge(
         add_errors(first[start:stop].reshape(-1), second[start:stop].reshape(-1), totals)
         return totals
 
-    absolute, squared = (float(total) / first.size for total in _total(errors, first, 0, check))
+    absolute, squared = (float(error) / first.size for error in total(errors, first, check=check))
     if mse is None:
         mse = squared
     psnr = 10 * math.log10(white * white / mse) if mse > 0 else math.inf
@@ -119,36 +116,8 @@ def _similarity(
         add_similarities(first[start:stop], second[start:stop], c1, c2, totals)
         return totals
 
-    totals = _total(similarities, first, WINDOW - 1, check)
+    totals = total(similarities, first, WINDOW - 1, check)
     return float(totals.sum() / math.prod(places))
-
-
-def _total(
-    work: Callable[[int, int], NDArray[Any]],
-    array: NDArray[Any],
-    overlap: int,
-    check: Callable[[], None],
-) -> NDArray[Any]:
-    """Return the sum of ``work(start, stop)`` over bands of rows of `array`.
-
-    Each band reaches `overlap` rows into the next. The threads take them as they can, but they
-    are added up in order, so that floats give the same bits again.
-    """
-
-    def checked(band: tuple[int, int]) -> NDArray[Any]:
-        check()
-        return work(*band)
-
-    with ThreadPoolExecutor() as pool:
-        total: NDArray[Any] = sum(pool.map(checked, _bands(array, overlap)))  # type: ignore[assignment]
-    return total
-
-
-def _bands(array: NDArray[Any], overlap: int) -> Iterator[tuple[int, int]]:
-    height = array.shape[0] - overlap
-    rows = max(1, BAND_SAMPLES // (array.shape[1] * array.shape[2]))
-    for start in range(0, height, rows):
-        yield start, min(start + rows, height) + overlap
 
 
 @kernel

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from app.filters.jit import kernel
 from app.judging import WHITES, comparable, read_only
+from app.judging.bands import total
 
 ZERO = 128
 """The grey that stands for no difference."""
@@ -62,8 +63,16 @@ def suggest_gain(picture: NDArray[Any], other: NDArray[Any]) -> int:
         As for `difference`.
     """
     first, second, white = comparable(picture, other)
-    counts = np.zeros(STEPS, np.int64)
-    count_differences(first.reshape(-1), second.reshape(-1), (STEPS - 1) / white, counts)
+    scale = (STEPS - 1) / white
+
+    def sizes(start: int, stop: int) -> NDArray[Any]:
+        counts = np.zeros(STEPS, np.int64)
+        count_differences(
+            first[start:stop].reshape(-1), second[start:stop].reshape(-1), scale, counts
+        )
+        return counts
+
+    counts = total(sizes, first)
     size = int(np.searchsorted(counts.cumsum(), GAIN_SHARE * first.size))
     if size == 0:
         size = int(counts.nonzero()[0][-1])
@@ -94,18 +103,27 @@ def histogram(
     """
     array = read_only(pixels)
     channels = array.shape[2]
-    if array.dtype.kind == "f":
-        low, high = min(0.0, float(array.min())), max(1.0, float(array.max()))
-        edges = np.linspace(low, high, bins + 1)
+    whole_numbers = array.dtype.kind == "u"
+    low, high = 0.0, WHITES[array.dtype.name]
+    if whole_numbers:
+        high += 1
+    else:
+        low, high = min(low, float(array.min())), max(high, float(array.max()))
+    edges = np.linspace(low, high, bins + 1)
+    values = np.arange(int(high)) if whole_numbers else np.empty(0)
+    bin_of = np.searchsorted(edges, values, side="right") - 1
+
+    def floats(start: int, stop: int) -> NDArray[Any]:
         counts = np.zeros((channels, bins), np.int64)
-        count_floats(array.reshape(-1), edges, counts)
-        return counts, edges
-    values = int(WHITES[array.dtype.name]) + 1
-    each = np.zeros((channels, values), np.int64)
-    count_values(array.reshape(-1), each)
-    edges = np.linspace(0, values, bins + 1)
-    first_bins = np.searchsorted(edges, np.arange(values), side="right") - 1
-    return np.stack([np.bincount(first_bins, row, bins).astype(np.int64) for row in each]), edges
+        count_floats(array[start:stop].reshape(-1), edges, counts)
+        return counts
+
+    def integers(start: int, stop: int) -> NDArray[Any]:
+        each = np.zeros((channels, values.size), np.int64)
+        count_values(array[start:stop].reshape(-1), each)
+        return np.stack([np.bincount(bin_of, row, bins).astype(np.int64) for row in each])
+
+    return total(integers if whole_numbers else floats, array), edges
 
 
 @kernel

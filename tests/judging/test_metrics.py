@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as stn
 from skimage.metrics import mean_squared_error, peak_signal_noise_ratio, structural_similarity
 
 from app.errors import Cancelled, Incomparable
-from app.judging import WHITES, colours, metrics
+from app.judging import WHITES, bands, colours
 from app.judging.metrics import Quality, judge
 
 each_type = pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
@@ -65,7 +65,7 @@ def test_equals_scikit_image(dtype: str, shape: tuple[int, ...]) -> None:
 def test_bands_make_no_difference(dtype: str, band: int, monkeypatch: pytest.MonkeyPatch) -> None:
     picture, reference = pair(dtype, 40, 30, 3)
     whole = judge(picture, reference)
-    monkeypatch.setattr(metrics, "BAND_SAMPLES", band)
+    monkeypatch.setattr(bands, "BAND_SAMPLES", band)
     assert_close(judge(picture, reference), whole)
 
 
@@ -123,7 +123,7 @@ def test_a_known_mse_is_taken_over() -> None:
 @pytest.mark.parametrize("calls", range(4))
 def test_stops_when_asked(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between bands of both halves of the work: there are two bands in each."""
-    monkeypatch.setattr(metrics, "BAND_SAMPLES", 13 * 20)
+    monkeypatch.setattr(bands, "BAND_SAMPLES", 13 * 20)
     left = iter(range(calls))
 
     def check() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
 from app.errors import Incomparable
-from app.judging import WHITES
+from app.judging import WHITES, bands
 from app.judging.pictures import difference, histogram, suggest_gain
 from tests.judging.test_metrics import each_type, pair
 
@@ -70,6 +70,15 @@ def test_histogram_equals_that_of_numpy(dtype: str, bins: int, channels: int) ->
         wanted, wanted_edges = np.histogram(picture[:, :, channel], bins, range=(0, top))
         np.testing.assert_array_equal(counts[channel], wanted)
         np.testing.assert_array_equal(edges, wanted_edges)
+
+
+@each_type
+def test_bands_make_no_difference(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    picture, reference = pair(dtype, 40, 30, 3)
+    counts, gain = histogram(picture)[0], suggest_gain(picture, reference)
+    monkeypatch.setattr(bands, "BAND_SAMPLES", 500)
+    np.testing.assert_array_equal(histogram(picture)[0], counts)
+    assert suggest_gain(picture, reference) == gain
 
 
 @settings(max_examples=60, deadline=None)

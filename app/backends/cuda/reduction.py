@@ -12,8 +12,6 @@ from app.backends.cuda.device import Device
 from app.backends.cuda.sources import read_source
 
 THREADS = 256
-MOST_BLOCKS = 2048
-"""Enough to fill any card; each leaves a sum for the host to add up."""
 
 
 def mean_squared_error(
@@ -34,7 +32,11 @@ def mean_squared_error(
         {"SAMPLE_BITS": str(8 * first.itemsize), "THREADS": str(THREADS)},
     )
     _, function = device.function(cubin, "squared_error")
-    blocks = min(MOST_BLOCKS, -(-samples // THREADS))
+    # What the card runs at a time; each block leaves a sum for the host to add up.
+    attribute, handle = cuda.device_attribute, device.handle
+    resident_blocks = handle.get_attribute(attribute.MAX_THREADS_PER_MULTIPROCESSOR) // THREADS
+    most = handle.get_attribute(attribute.MULTIPROCESSOR_COUNT) * resident_blocks
+    blocks = min(most, -(-samples // THREADS))
     sums = np.empty(blocks, np.float64 if first.dtype.kind == "f" else np.uint64)
     try:
         # Not `Device.allocate`, which might let go of the very images.
