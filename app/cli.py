@@ -29,7 +29,6 @@ from app.engine.control import CancelToken
 from app.errors import AppError, Cancelled, ImageReadError, LossyFormat
 from app.filters.spec import (
     CPU_LEVELS,
-    GPU_LEVELS,
     Border,
     ChoiceParameter,
     FilterSpec,
@@ -453,7 +452,7 @@ def _print_facts(title: str, facts: Iterable[Fact]) -> None:
 def _bench(arguments: list[str]) -> int:
     """Time the filters on the CPU or, with --gpu, on the GPU."""
     cpu_levels = [level.id for level in CPU_LEVELS]
-    gpu_levels = [level.id for level in GPU_LEVELS]
+    gpu_levels = list(filters.gpu_levels())
     parser = argparse.ArgumentParser(
         prog=f"{_PROGRAM} bench",
         description="Times the filters on the CPU, beside OpenCV where it is installed; with "

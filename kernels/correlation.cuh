@@ -22,7 +22,7 @@
 #define NEGLIGIBLE (DIVISOR + 1)
 // What the divisor is under `reduce`: 0 as it stands, 1 the cells that count, 2 their weights.
 #define FOLLOWS (DIVISOR + 2)
-// What becomes of negative values: 0 clip, 1 absolute, 2 offset by mid-range.
+// What becomes of negative values: 0 clip, 1 absolute, 2 offset by mid-range, 3 nothing.
 #define NEGATIVE (DIVISOR + 3)
 #define TABLE (DIVISOR + 4)
 #define RADIUS (SIZE / 2)
@@ -62,7 +62,7 @@ __device__ __noinline__ Sample finish(Weight sum, Weight divisor, int negative)
     Weight value = sum / divisor;
     if (negative == 2)
         value += MIDDLE;
-    else if (value < 0)
+    else if (value < 0 && negative != 3)
         value = negative == 1 ? -value : 0;
     value = value < LOWEST ? (Weight)LOWEST : value > HIGHEST ? (Weight)HIGHEST : value;
     return (Sample)(SAMPLE_BITS == 32 ? value : rint(value));

@@ -13,7 +13,7 @@ from app.errors import InvalidParameter
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from app.filters.spec import FilterSpec
+    from app.filters.spec import FilterSpec, Level
 
 
 @functools.cache
@@ -37,3 +37,11 @@ def get(filter_id: str) -> FilterSpec:
         names = ", ".join(name.replace("_", "-") for name in sorted(discover()))
         raise InvalidParameter(f"There is no filter “{filter_id}”.", f"Use one of {names}.")
     return spec
+
+
+def gpu_levels() -> dict[str, Level]:
+    """Return every level that any filter has on a GPU, by its id."""
+    from app.filters.spec import GPU_LEVELS
+
+    own = (level for spec in discover().values() for level in spec.gpu_levels)
+    return {level.id: level for level in (*GPU_LEVELS, *own)}

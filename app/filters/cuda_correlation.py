@@ -19,7 +19,7 @@ _FLOAT_GAIN = 64.0
 """Largest gain of a mask, sum of magnitudes / divisor, whose float32 sums are near enough."""
 
 
-def weight_type(weights: NDArray[Any], divisor: float, dtype: np.dtype[Any]) -> int:
+def weight_type(weights: NDArray[Any], divisor: float, dtype: np.dtype[Any], border: Border) -> int:
     """Return the ``WEIGHT_TYPE`` in which sums are exact, or near enough for float masks."""
     total = float(np.abs(weights).sum())
     if dtype.kind != "f" and weights.dtype.kind == "i":
@@ -27,7 +27,9 @@ def weight_type(weights: NDArray[Any], divisor: float, dtype: np.dtype[Any]) -> 
         # The offset adds half of white times the divisor; rounding doubles a remainder.
         return 0 if total * white + max(abs(divisor), 1) * white < 2**30 else 1
     averages = bool((weights >= 0).all())
-    return 2 if averages or total <= _FLOAT_GAIN * abs(divisor) else 3
+    # Under `reduce` a divisor of weights of both signs can come close to zero.
+    small = border is not Border.REDUCE and total <= _FLOAT_GAIN * abs(divisor)
+    return 2 if averages or small else 3
 
 
 def _exact_in_floats(total: float, divisor: float, task: CudaTask) -> bool:
@@ -73,9 +75,10 @@ def plan_correlation(
     task: CudaTask,
     mask: Mask | NDArray[np.int64],
     divisor_parts: NDArray[Any],
-    negative: str = "clip",
+    negative: str = "keep",
     *,
     dot_products: bool = True,
+    **defines: int | str,
 ) -> Launch:
     """Return the launch of a linear filter.
 
@@ -86,20 +89,24 @@ def plan_correlation(
     divisor_parts : ndarray, shape (side, side)
         What the divisor is the sum of: under ``reduce`` only cells inside the image count.
     negative : str
-        A choice of `NEGATIVE`.
+        A choice of `NEGATIVE`, or ``keep`` for filters that leave the sign of floats alone.
     dot_products : bool
         Whether the filter's tuned kernel can multiply bytes four at a time (macro ``DOT``).
+    defines
+        More macros for the kernel.
     """
     weights = mask_array(mask) if isinstance(mask, tuple) else mask
     size = len(weights)
     divisor = Divisor.of(divisor_parts)
     total = float(divisor.table[-1, -1])
-    kind = weight_type(weights, total, task.dtype)
+    kind = weight_type(weights, total, task.dtype, task.border)
     centre_only = np.count_nonzero(divisor_parts) == 1
     follows = 0 if centre_only else 1 if (divisor_parts == 1).all() else 2
     if task.border is not Border.REDUCE:
         follows = 0
-    choices = [choice.value for choice in NEGATIVE.choices]
+    if negative == "keep" and task.dtype.kind != "f":
+        negative = "clip"  # which saturation does anyway, and kernels know a short way
+    choices = [*(choice.value for choice in NEGATIVE.choices), "keep"]
     negligible = divisor.negligible if kind >= 2 else 0
     tail = [total, negligible, follows, choices.index(negative)]
     tuned = task.level == TUNED.id
@@ -112,7 +119,7 @@ def plan_correlation(
     table = np.append(weights.reshape(-1), tail).astype(_TYPES[kind])
     constants = {**words, "constant_weights": table}
     operations = 2 * size * size + 1
-    defines = {"SIZE": size, "WEIGHT_TYPE": kind, **({"DOT": 1} if words else {})}
+    defines |= {"SIZE": size, "WEIGHT_TYPE": kind, **({"DOT": 1} if words else {})}
     if tuned:
         return rows_launch(filter_id, task, operations, constants, **defines)
     return level_launch(

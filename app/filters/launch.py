@@ -60,7 +60,8 @@ class Launch:
     """One kernel over the whole output.
 
     The kernel's arguments are the source (a pointer, or a texture object), the output, each
-    of `tables` (pointers), and the ``Geometry`` by value.
+    of `tables` and of `scratch` (pointers), the ``Geometry`` by value, and, where there are
+    `steps`, the first one and the one after the last (ints).
 
     Attributes
     ----------
@@ -81,6 +82,14 @@ class Launch:
         Dynamic shared memory of a block.
     texture : bool
         The kernel reads the source through a texture object.
+    scratch : tuple of str
+        Which of the plan's scratch buffers the kernel gets.
+    steps : int
+        Length of an outer loop that may be spread over several launches, because it takes long:
+        each continues what the last one left in scratch. Step 0 of a pixel comes first.
+        0 if the kernel has no such loop.
+    steps_at_once : int, optional
+        Most steps of a launch, where the level is about that.
     bytes_per_sample, operations_per_sample : float
         Least traffic with device memory (read + written) and arithmetic, for the
         roofline and for the first guess of how long a launch takes.
@@ -96,10 +105,34 @@ class Launch:
     tables: tuple[NDArray[Any], ...] = ()
     shared_bytes: int = 0
     texture: bool = False
+    scratch: tuple[str, ...] = ()
+    steps: int = 0
+    steps_at_once: int | None = None
 
     def __post_init__(self) -> None:
         if self.tile == (0, 0):
             object.__setattr__(self, "tile", self.block)
+
+
+@dataclass(frozen=True)
+class CudaPlan:
+    """Kernels that compute a filter one after the other.
+
+    Attributes
+    ----------
+    launches : tuple of Launch
+    scratch : mapping of str to int
+        Buffers on the card by which they hand on intermediate results: bytes for each pixel
+        of the output. A strip has buffers for its own rows, uninitialised.
+    """
+
+    launches: tuple[Launch, ...]
+    scratch: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, plan: Launch | CudaPlan) -> CudaPlan:
+        """Return what a filter planned; most need a single launch."""
+        return plan if isinstance(plan, CudaPlan) else cls((plan,))
 
 
 BLOCK = (32, 8)

@@ -19,7 +19,7 @@ from app.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from app.filters.jit import Kernel
-    from app.filters.launch import CudaTask, Launch
+    from app.filters.launch import CudaPlan, CudaTask, Launch
 
 Pixels = NDArray[Any]
 """An image's samples: uint8, uint16 or float32."""
@@ -85,6 +85,7 @@ SHARED = Level(
 TEXTURE = Level("texture", "Texture", "The image is read through a texture object.")
 TUNED = Level("tuned", "Tuned", "Whatever makes this filter fastest on the card.")
 GPU_LEVELS = (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)
+"""Those that are compared for every filter; a filter may have levels of its own besides."""
 
 
 _LONGEST_MASK_TEXT = 40
@@ -372,6 +373,11 @@ def _no_check(parameters: Mapping[str, Any]) -> None:
     """Accept every combination of parameters that are valid on their own."""
 
 
+def _is_local(parameters: Mapping[str, Any]) -> bool:
+    """Depend on the neighbourhood only."""
+    return False
+
+
 def _same_channels(channels: int) -> int:
     """Give the result as many channels as the source."""
     return channels
@@ -404,11 +410,13 @@ class FilterSpec:
     output_channels : callable
         Maps the number of channels of the source to that of the result.
     plan_cuda : callable, optional
-        Maps a `CudaTask` to the launch that computes it.
+        Maps a `CudaTask` to the launch or the launches that compute it.
     gpu_levels : tuple of Level
-        The levels that `plan_cuda` knows, in the order of `GPU_LEVELS`.
+        The levels that `plan_cuda` knows, slowest first; `GPU_LEVELS` and the filter's own.
     gpu_gaps : mapping
-        Why each other level does not apply to this filter, by level id.
+        Why each other level of `GPU_LEVELS` does not apply to this filter, by level id.
+    whole : callable
+        Tells whether each result may depend on the whole image, whatever the radius.
     """
 
     id: str
@@ -423,9 +431,10 @@ class FilterSpec:
     cpu_levels: tuple[Level, ...] = CPU_LEVELS
     check: Callable[[Mapping[str, Any]], None] = _no_check
     output_channels: Callable[[int], int] = _same_channels
-    plan_cuda: Callable[[CudaTask], Launch] | None = None
+    plan_cuda: Callable[[CudaTask], Launch | CudaPlan] | None = None
     gpu_levels: tuple[Level, ...] = ()
     gpu_gaps: Mapping[str, str] = field(default_factory=dict)
+    whole: Callable[[Mapping[str, Any]], bool] = _is_local
 
     def output_shape(
         self, shape: tuple[int, ...], parameters: Mapping[str, Any], border: Border

@@ -40,9 +40,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app import filters
 from app.engine.request import Result
 from app.engine.timing import Metric, Stage
-from app.filters.spec import CPU_LEVELS, GPU_LEVELS
+from app.filters.spec import CPU_LEVELS
 from app.gui.theme import quiet_text
 
 MAX_RUNS = 100
@@ -64,7 +65,7 @@ _SPEED_UP_HELP = (
     "kind of image. The first of them is the baseline until you choose another."
 )
 
-_LEVEL_NAMES = {level.id: level.name for level in (*CPU_LEVELS, *GPU_LEVELS)}
+_LEVEL_NAMES = {level.id: level.name for level in (*CPU_LEVELS, *filters.gpu_levels().values())}
 
 _SHARE = Qt.ItemDataRole.UserRole
 """Role under which a cell keeps the fraction that its bar shows."""

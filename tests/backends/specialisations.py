@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from app import filters
-from app.filters.launch import CudaTask, Launch
+from app.filters.launch import CudaPlan, CudaTask, Launch
 from app.filters.spec import FilterSpec
 from tests.test_contract import parameters_of, test_module
 
@@ -28,7 +28,8 @@ def launches(spec: FilterSpec) -> Iterator[tuple[str, Launch]]:
         task = CudaTask(
             shape, spec.output_shape(shape, parameters, border), dtype, parameters, border, level.id
         )
-        yield f"{parameters} {level.id} {dtype} {border}", spec.plan_cuda(task)
+        for launch in CudaPlan.of(spec.plan_cuda(task)).launches:
+            yield f"{parameters} {level.id} {dtype} {border}", launch
 
 
 def defines(spec: FilterSpec) -> list[dict[str, str]]:

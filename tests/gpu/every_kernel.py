@@ -14,11 +14,14 @@ from app.backends.cuda.compiler import Nvrtc
 from app.engine.image import DTYPES, Image
 from app.engine.request import Device, Request
 from app.engine.run import execute
-from app.filters.spec import Border
+from app.filters.spec import TUNED, Border
 from tests.test_contract import make, parameters_of, test_module
 
 SHAPE = (37, 141)
 """More than a block of any level both ways, and a multiple of nothing."""
+
+ROOMY = (100, 640)
+"""Has whole tiles of the tuned kernels away from the edges: their shorter ways are taken there."""
 
 BORDERS = (Border.REFLECT, Border.REDUCE, Border.VALID)
 """One that textures treat, one that counts cells, one with a smaller result."""
@@ -30,14 +33,16 @@ def main(wanted: list[str]) -> None:
     for filter_id in wanted or filters.discover():
         spec = filters.get(filter_id)
         cases = getattr(test_module(spec.id), "CASES", ())
-        for case, dtype, border, level in itertools.product(
-            range(len(cases)), DTYPES, BORDERS, spec.gpu_levels
+        for case, dtype, border, level, shape in itertools.product(
+            range(len(cases)), DTYPES, BORDERS, spec.gpu_levels, (SHAPE, ROOMY)
         ):
+            if shape == ROOMY and level is not TUNED:
+                continue
             parameters = parameters_of(spec.id, case)
             if border not in spec.borders:
                 continue
-            channels = (1, 3, 4)[runs % 3]
-            pixels = np.ascontiguousarray(make(dtype, "random", SHAPE)[:, :, :channels])
+            channels = (1, 1, 3, 4)[runs % 4]
+            pixels = np.ascontiguousarray(make(dtype, "random", shape)[:, :, :channels])
             request = Request.create(
                 Image.from_array(pixels),
                 spec.id,

@@ -77,9 +77,9 @@ def test_no_launch_is_long(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) ->
     launches: list[float] = []
     learn = executor._Pacer.learn
 
-    def note(self: executor._Pacer, rows: int, seconds: float) -> None:
+    def note(self: executor._Pacer, units: int, seconds: float) -> None:
         launches.append(seconds)
-        learn(self, rows, seconds)
+        learn(self, units, seconds)
 
     monkeypatch.setattr(executor._Pacer, "learn", note)
     result = run(gpu, noise(2048, 2048), "median", parameters={"size": 9}, level="single-block")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from app.engine.image import Image
 from app.engine.launch import LaunchReport
 from app.engine.timing import Metric, Stopwatch
 from app.errors import DeviceUnavailable, OutOfMemory
-from app.filters.launch import HARDWARE_BORDERS, CudaTask, Launch
+from app.filters.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
 from app.filters.spec import FilterSpec
 
 _logger = logging.getLogger(__name__)
@@ -38,13 +38,22 @@ PILOT_OPERATIONS = 2e9
 
 @dataclass(frozen=True)
 class Step:
-    """A filter to apply to the image on the card, ready to be launched."""
+    """A filter to apply to the image on the card, ready to be launched.
+
+    Attributes
+    ----------
+    radius : int
+        Rows that it needs above and below; all of them if `whole`.
+    cubins : tuple of Cubin
+        One for each launch of the plan.
+    """
 
     spec: FilterSpec
     task: CudaTask
     radius: int
-    launch: Launch
-    cubin: Cubin
+    whole: bool
+    plan: CudaPlan
+    cubins: tuple[Cubin, ...]
 
 
 @dataclass
@@ -78,20 +87,25 @@ class Run:
 
 
 def prepare(spec: FilterSpec, task: CudaTask, device: Device, cache: CubinCache) -> Step:
-    """Plan the launch of a filter and compile it, or load it from the cache."""
+    """Plan the launches of a filter and compile them, or load them from the cache."""
     assert spec.plan_cuda is not None
-    launch = spec.plan_cuda(task)
+    plan = CudaPlan.of(spec.plan_cuda(task))
     limit = device.handle.get_attribute(
         device.cuda.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
     )
-    if launch.shared_bytes > limit:
+    shared = max(launch.shared_bytes for launch in plan.launches)
+    if shared > limit:
         raise DeviceUnavailable(
-            f"{spec.name} at level {task.level} needs {launch.shared_bytes // 1024} KiB of shared "
+            f"{spec.name} at level {task.level} needs {shared // 1024} KiB of shared "
             f"memory a block; this GPU has {limit // 1024} KiB.",
             "Choose a smaller mask or another level.",
         )
-    cubin = cache.get(spec.id, read_source(spec.id), device.architecture, launch.defines)
-    return Step(spec, task, spec.radius(task.parameters), launch, cubin)
+    source = read_source(spec.id)
+    cubins = tuple(
+        cache.get(spec.id, source, device.architecture, launch.defines) for launch in plan.launches
+    )
+    radius, whole = spec.radius(task.parameters), spec.whole(task.parameters)
+    return Step(spec, task, radius, whole, plan, cubins)
 
 
 def apply(steps: Sequence[Step], image: Image, run: Run, limit: int | None) -> NDArray[Any]:
@@ -128,17 +142,22 @@ def apply(steps: Sequence[Step], image: Image, run: Run, limit: int | None) -> N
 
 def _rows_that_fit(steps: Sequence[Step], budget: int) -> int:
     """Return how many output rows can be processed at a time within `budget` bytes."""
-    row_bytes = 0
+    source_row = output_row = 0
     for step in steps:
         _, width, channels = step.task.shape
         _, out_width, out_channels = step.task.output_shape
-        source = width * channels * (2 if step.launch.texture else 1)
-        row_bytes += (source + out_width * out_channels) * step.task.dtype.itemsize
+        copies = 2 if any(launch.texture for launch in step.plan.launches) else 1
+        source_row += copies * width * channels * step.task.dtype.itemsize
+        output_row += out_width * out_channels * step.task.dtype.itemsize
+        output_row += out_width * sum(step.plan.scratch.values())
+    final = steps[-1]
+    height, out_height = final.task.shape[0], final.task.output_shape[0]
+    if final.whole:
+        return max(0, min(out_height, (budget - height * source_row) // output_row))
     halo = 2 * sum(step.radius for step in steps)
-    out_height = steps[-1].task.output_shape[0]
-    if (out_height + halo) * row_bytes <= budget:
+    if (out_height + halo) * (source_row + output_row) <= budget:
         return out_height
-    return max(0, budget // row_bytes - halo)
+    return max(0, budget // (source_row + output_row) - halo)
 
 
 def _one_piece(steps: Sequence[Step], image: Image, output: NDArray[Any], run: Run) -> None:
@@ -175,7 +194,7 @@ def _in_strips(
     device = run.device
     final = steps[-1]
     height = pixels.shape[0]
-    strips = cut(height, output.shape[0], final.radius, final.task.border, rows)
+    strips = cut(height, output.shape[0], final.radius, final.task.border, rows, whole=final.whole)
     run.stopwatch.notices = [
         f"The image is too large for the GPU's free memory: filtered in {len(strips)} strips."
     ]
@@ -227,126 +246,218 @@ def _steps(
 
 def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run) -> None:
     """Launch one step over its output rows, in pieces that end in time."""
-    device, launch, task = run.device, step.launch, step.task
-    cuda, stream = device.cuda, device.stream
-    height, width, channels = task.shape
+    device, task = run.device, step.task
+    height, _, channels = task.shape
     out_height, out_width, out_channels = task.output_shape
-    first, last = (strip.first, strip.last) if strip else (0, out_height)
-    source_row = strip.source_first if strip else 0
-    source_rows = strip.source_rows if strip else height
-
-    module, function = device.function(step.cubin, launch.kernel)
-    for name, values in launch.constants.items():
-        address, size = module.get_global(name)
-        data = np.ascontiguousarray(values)
-        if data.nbytes > size:
-            raise ValueError(f"{name}: {data.nbytes} bytes for {size} bytes of constant memory")
-        # On the stream, which does not wait for the synchronous copies.
-        cuda.memcpy_htod_async(int(address), data, stream)
-    # A strip's edges are not the image's, and neighbours of one channel lie further apart.
-    in_hardware = (
-        launch.texture and strip is None and channels == 1 and task.border in HARDWARE_BORDERS
+    place = _Place(
+        source,
+        target,
+        first=strip.first if strip else 0,
+        last=strip.last if strip else out_height,
+        source_row=strip.source_first if strip else 0,
+        source_rows=strip.source_rows if strip else height,
+        # A strip's edges are not the image's, and neighbours of one channel lie further apart.
+        hardware_border=strip is None and channels == 1 and task.border in HARDWARE_BORDERS,
     )
+    rows = place.last - place.first
+    row_samples = out_width * max(channels, out_channels)
     owned: list[Any] = []
     try:
-        arguments: list[int] = []
+        scratch = {}
+        for name, size in step.plan.scratch.items():
+            owned.append(device.allocate(rows * out_width * size, run.keep))
+            scratch[name] = int(owned[-1])
+        kernels = [
+            _Kernel(step, launch, cubin, place, scratch, run, owned)
+            for launch, cubin in zip(step.plan.launches, step.cubins, strict=True)
+        ]
+        work = [launch.operations_per_sample for launch in step.plan.launches]
+        taken = [[0.0] * run.repeat for _ in kernels]
+        for repeat in range(run.repeat):
+            for number, kernel in enumerate(kernels):
+                done, share = sum(work[:number]) / sum(work), work[number] / sum(work)
+                for seconds, fraction in kernel.run(row_samples):
+                    taken[number][repeat] += seconds
+                    run.progress("kernel", done + share * fraction)
+        totals = tuple(map(sum, zip(*taken, strict=True)))
+        seconds = statistics.median(totals)
+        run.stopwatch.add("kernel", seconds, repeats=totals if run.repeat > 1 else ())
+        run.kernel_seconds += seconds
+        for launch in step.plan.launches:
+            run.kernel_bytes += launch.bytes_per_sample * rows * row_samples
+            run.kernel_operations += launch.operations_per_sample * rows * row_samples
+        longest = max(range(len(kernels)), key=lambda number: sum(taken[number]))
+        run.report = kernels[longest].report()
+    finally:
+        if not device.lost:
+            device.wait(device.stream)
+        device.free(*owned)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the rows of source and output are on the card, and which they are."""
+
+    source: int
+    target: int
+    first: int
+    last: int
+    source_row: int
+    source_rows: int
+    hardware_border: bool
+
+
+class _Kernel:
+    """One launch of a plan, ready to go: its arguments lie on the card.
+
+    What it allocates there goes to `owned`, for the caller to free.
+    """
+
+    def __init__(
+        self,
+        step: Step,
+        launch: Launch,
+        cubin: Cubin,
+        place: _Place,
+        scratch: Mapping[str, int],
+        run: Run,
+        owned: list[Any],
+    ) -> None:
+        self._step, self._launch, self._cubin = step, launch, cubin
+        self._place, self._run = place, run
+        device, cuda, stream = run.device, run.device.cuda, run.device.stream
+        module, self._function = device.function(cubin, launch.kernel)
+        for name, values in launch.constants.items():
+            address, size = module.get_global(name)
+            data = np.ascontiguousarray(values)
+            if data.nbytes > size:
+                raise ValueError(f"{name}: {data.nbytes} bytes for {size} bytes of constant memory")
+            # On the stream, which does not wait for the synchronous copies.
+            cuda.memcpy_htod_async(int(address), data, stream)
+        _, width, channels = step.task.shape
+        self._hardware_border = launch.texture and place.hardware_border
+        first = place.source
         if launch.texture:
-            border = task.border if in_hardware else None
+            border = step.task.border if self._hardware_border else None
             texture = device.make_room(
-                lambda: Texture(width * channels, source_rows, task.dtype, border), run.keep
+                lambda: Texture(width * channels, place.source_rows, step.task.dtype, border),
+                run.keep,
             )
             owned.append(texture)
-            texture.fill(source, stream)
-            arguments.append(texture.handle)
-        else:
-            arguments.append(source)
-        arguments.append(target)
+            texture.fill(place.source, stream)
+            first = texture.handle
+        self._arguments = [first, place.target]
         for table in launch.tables:
             allocation = device.allocate(table.nbytes, run.keep)
             owned.append(allocation)
             cuda.memcpy_htod_async(int(allocation), np.ascontiguousarray(table), stream)
-            arguments.append(int(allocation))
-        function.prepare("P" * len(arguments) + "9i")
+            self._arguments.append(int(allocation))
+        self._arguments += [scratch[name] for name in launch.scratch]
+        self._function.prepare("P" * len(self._arguments) + "9i" + ("2i" if launch.steps else ""))
         if launch.shared_bytes > 48 * 1024:
-            function.set_attribute(
+            self._function.set_attribute(
                 cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.shared_bytes
             )
+        self._block = _block(launch, self._function, device)
+        self._hold = _holder(run)
 
-        def go(start: int, stop: int) -> float:
-            """Launch over rows, wait, and return the seconds between the events."""
-            grid = _grid(launch, out_width, stop - start)
-            begin, end = cuda.Event(), cuda.Event()
-            hold()
-            begin.record(stream)
-            function.prepared_async_call(
-                grid,
-                (*block, 1),
-                stream,
-                *arguments,
-                width,
-                height,
-                channels,
-                out_width,
-                start,
-                stop,
-                source_row,
-                first,
-                int(in_hardware),
-                shared_size=launch.shared_bytes,
-            )
-            end.record(stream)
-            device.wait(end)
-            return float(end.time_since(begin)) * 1e-3
-
-        block = _block(launch, function, device)
-        hold = _holder(run)
-        row_samples = out_width * max(channels, out_channels)
+    def run(self, row_samples: int) -> Iterator[tuple[float, float]]:
+        """Launch over all rows and steps; yield the seconds of each piece and the part done."""
+        launch, place = self._launch, self._place
         pacer = _Pacer(launch, row_samples * launch.operations_per_sample)
-        times = []
-        for _ in range(run.repeat):
-            seconds = 0.0
-            for start, stop in pacer.pieces(first, last):
-                run.token.check()
-                taken = go(start, stop)
-                pacer.learn(stop - start, taken)
-                seconds += taken
-                run.progress("kernel", (stop - first) / (last - first))
-            times.append(seconds)
-        seconds = statistics.median(times)
-        run.stopwatch.add("kernel", seconds, repeats=tuple(times) if run.repeat > 1 else ())
-        samples = (last - first) * row_samples
-        run.kernel_seconds += seconds
-        run.kernel_bytes += launch.bytes_per_sample * samples
-        run.kernel_operations += launch.operations_per_sample * samples
-        run.report = _report(step, function, _grid(launch, out_width, last - first), device)
-    finally:
-        if not device.lost:
-            device.wait(stream)
-        device.free(*owned)
+        done, units = 0, (place.last - place.first) * max(launch.steps, 1)
+        for piece in pacer.pieces(place.first, place.last):
+            self._run.token.check()
+            seconds = self._go(piece)
+            pacer.learn(piece.units, seconds)
+            done += piece.units
+            yield seconds, done / units
+
+    def _go(self, piece: _Piece) -> float:
+        """Launch over a piece, wait, and return the seconds between the events."""
+        device, place, launch = self._run.device, self._place, self._launch
+        cuda, stream = device.cuda, device.stream
+        height, width, channels = self._step.task.shape
+        out_width = self._step.task.output_shape[1]
+        begin, end = cuda.Event(), cuda.Event()
+        self._hold()
+        begin.record(stream)
+        self._function.prepared_async_call(
+            _grid(launch, out_width, piece.stop - piece.start),
+            (*self._block, 1),
+            stream,
+            *self._arguments,
+            width,
+            height,
+            channels,
+            out_width,
+            piece.start,
+            piece.stop,
+            place.source_row,
+            place.first,
+            int(self._hardware_border),
+            *((piece.first_step, piece.last_step) if launch.steps else ()),
+            shared_size=launch.shared_bytes,
+        )
+        end.record(stream)
+        device.wait(end)
+        return float(end.time_since(begin)) * 1e-3
+
+    def report(self) -> LaunchReport:
+        """Return how the kernel was launched, and what the compiler made of it."""
+        place, width = self._place, self._step.task.output_shape[1]
+        grid = _grid(self._launch, width, place.last - place.first)
+        return _report(
+            self._step, self._launch, self._cubin, self._function, grid, self._run.device
+        )
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Output rows ``start <= y < stop``, and steps of the kernel's outer loop, of a launch."""
+
+    start: int
+    stop: int
+    first_step: int
+    last_step: int
+
+    @property
+    def units(self) -> int:
+        return (self.stop - self.start) * (self.last_step - self.first_step)
 
 
 class _Pacer:
     """Cuts a launch into pieces of about half of `LAUNCH_SECONDS`.
 
-    The first piece is small enough for any card; its time decides about the others.
+    The first piece is small enough for any card; its time decides about the others. Its unit
+    is a step of one row. A piece has more than one step only if it has all rows, so that it
+    has as many blocks as can be.
     """
 
     def __init__(self, launch: Launch, operations_per_row: float) -> None:
         self._tile = launch.tile[1] if launch.tile else 1
-        rows = PILOT_OPERATIONS / max(operations_per_row, 1)
-        self._rows = rows if launch.tile else rows / 64  # one block uses a fraction of the card
+        self._steps = max(launch.steps, 1)
+        self._at_once = launch.steps_at_once or self._steps
+        units = PILOT_OPERATIONS / max(operations_per_row / self._steps, 1)
+        self._units = units if launch.tile else units / 64  # one block uses a fraction of the card
 
-    def pieces(self, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """Yield (start, stop) of the output rows of each launch."""
-        while first < last:
-            whole_tiles = int(self._rows) // self._tile * self._tile
-            stop = min(first + max(whole_tiles, self._tile), last)
-            yield first, stop
-            first = stop
+    def pieces(self, first: int, last: int) -> Iterator[_Piece]:
+        """Yield the launches that together cover rows `first` to `last` and all steps."""
+        step = 0
+        while step < self._steps:
+            count = int(self._units) // (last - first)
+            after = step + max(1, min(count, self._at_once, self._steps - step))
+            start = first
+            while start < last:
+                whole_tiles = int(self._units) // (after - step) // self._tile * self._tile
+                stop = min(start + max(whole_tiles, self._tile), last)
+                yield _Piece(start, stop, step, after)
+                start = stop
+            step = after
 
-    def learn(self, rows: int, seconds: float) -> None:
-        """Note how long a launch over so many rows took."""
-        self._rows = rows * LAUNCH_SECONDS / 2 / max(seconds, 1e-6)
+    def learn(self, units: int, seconds: float) -> None:
+        """Note how long a launch of so many units took."""
+        self._units = units * LAUNCH_SECONDS / 2 / max(seconds, 1e-6)
 
 
 def _holder(run: Run) -> Callable[[], None]:
@@ -375,8 +486,10 @@ def _grid(launch: Launch, width: int, rows: int) -> tuple[int, int]:
     return -(-width // launch.tile[0]), -(-rows // launch.tile[1])
 
 
-def _report(step: Step, function: Any, grid: tuple[int, int], device: Device) -> LaunchReport:
-    launch, attribute = step.launch, device.cuda.device_attribute
+def _report(
+    step: Step, launch: Launch, cubin: Cubin, function: Any, grid: tuple[int, int], device: Device
+) -> LaunchReport:
+    attribute = device.cuda.device_attribute
     block = _block(launch, function, device)
     threads = block[0] * block[1]
     shared = launch.shared_bytes + function.shared_size_bytes
@@ -397,6 +510,6 @@ def _report(step: Step, function: Any, grid: tuple[int, int], device: Device) ->
         grid,
         block,
         launch.shared_bytes,
-        resources(step.cubin.log, launch.kernel),
+        resources(cubin.log, launch.kernel),
         blocks * threads / per_multiprocessor,
     )

@@ -10,7 +10,7 @@ from app.backends.cuda.sources import read_source
 from app.engine.launch import Resources
 from app.engine.request import Request
 from app.errors import AppError
-from app.filters.launch import CudaTask, Launch
+from app.filters.launch import CudaPlan, CudaTask, Launch
 from app.filters.spec import Level
 
 REPORTED = ("sm_75", "sm_90")
@@ -24,6 +24,7 @@ class Plan:
     Attributes
     ----------
     launch : Launch
+        Of several the one that does most of the work.
     grid : tuple of int
         Blocks in x and y over the whole output.
     """
@@ -49,7 +50,8 @@ def plan(request: Request, level: Level) -> Plan:
         level.id,
     )
     assert request.filter.plan_cuda is not None
-    launch = request.filter.plan_cuda(task)
+    launches = CudaPlan.of(request.filter.plan_cuda(task)).launches
+    launch = max(launches, key=lambda launch: launch.operations_per_sample)
     if launch.tile is None:
         return Plan(launch, (1, 1))
     columns, rows = launch.tile

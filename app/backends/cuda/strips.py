@@ -35,7 +35,9 @@ class Strip:
             yield before, 0, self.source_rows - before
 
 
-def cut(height: int, out_height: int, radius: int, border: Border, rows: int) -> list[Strip]:
+def cut(
+    height: int, out_height: int, radius: int, border: Border, rows: int, *, whole: bool = False
+) -> list[Strip]:
     """Return strips of at most `rows` output rows that together make the whole output.
 
     Parameters
@@ -44,14 +46,18 @@ def cut(height: int, out_height: int, radius: int, border: Border, rows: int) ->
         Rows of the source and of the output.
     radius : int
         Rows that a filter needs above and below.
+    whole : bool
+        Whether each strip needs all of the source.
     """
     shift = radius if border is Border.VALID else 0
     strips = []
     for first in range(0, out_height, rows):
         last = min(first + rows, out_height)
         top, bottom = first + shift - radius, last + shift + radius
-        if bottom - top >= height or (
-            border is not Border.WRAP and (top <= 0 and bottom >= height)
+        if (
+            whole
+            or bottom - top >= height
+            or (border is not Border.WRAP and (top <= 0 and bottom >= height))
         ):
             strips.append(Strip(first, last, 0, height))
         elif border is Border.WRAP:
