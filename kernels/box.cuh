@@ -14,6 +14,7 @@
 #ifndef KERNELSCOPE_BOX
 #define KERNELSCOPE_BOX
 #include "common.cuh"
+#include "pair.cuh"
 
 #ifndef SIZE
 #define SIZE 3
@@ -59,20 +60,22 @@ __device__ inline Quad make_quad(Sample a, Sample b, Sample c, Sample d)
 }
 __device__ inline float to_float(Total sum) { return __int_as_float(sum) - 8388608.0f; }
 
+// Four columns in 16 bits each; no column exceeds 99 * 255. They lie in the order 0, 2, 1, 3, as masks of
+// 16 bits leave them, and the even ones are what remains of the whole words without the odd ones.
 struct ColumnSums {
-    unsigned low = 0, high = 0;  // two columns in 16 bits each; no column exceeds 99 * 255
+    unsigned words = 0, odd = 0;
 
     __device__ inline void add(Quad q)
     {
-        low += __byte_perm(q, 0, 0x4140);
-        high += __byte_perm(q, 0, 0x4342);
+        words += q;
+        odd += __byte_perm(q, 0, 0x4341);
     }
     __device__ inline void subtract(Quad q)
     {
-        low -= __byte_perm(q, 0, 0x4140);
-        high -= __byte_perm(q, 0, 0x4342);
+        words -= q;
+        odd -= __byte_perm(q, 0, 0x4341);
     }
-    __device__ inline void store(Column* to) const { *(uint2*)to = make_uint2(low, high); }
+    __device__ inline void store(Column* to) const { *(uint2*)to = make_uint2(words - (odd << 8), odd); }
 };
 #else
 #if SAMPLE_BITS == 16
@@ -133,22 +136,37 @@ struct ColumnSums {
 struct Run {
     unsigned words[RUN * SAMPLE_BITS / 32];
 
+    // Sample k and, for k even, the one behind it.
 #if SAMPLE_BITS == 32
     typedef float Result;
-    __device__ inline void put(int k, Result value) { words[k] = __float_as_uint(value); }
+    __device__ inline void put(int k, Result a, Result b)
+    {
+        words[k] = __float_as_uint(a);
+        words[k + 1] = __float_as_uint(b);
+    }
     __device__ inline Sample get(int k) const { return __uint_as_float(words[k]); }
 #else
     typedef unsigned Result;
-    __device__ inline void put(int k, Result value)  // those of a word in order
+    __device__ inline void put(int k, Result a, Result b)
     {
-        constexpr unsigned insert[2][4] = {{0x7654, 0x3240, 0x3410, 0x4210}, {0x7654, 0x5410}};
-        constexpr int count = 32 / SAMPLE_BITS;
-        unsigned& word = words[k / count];
-        word = __byte_perm(word, value, insert[SAMPLE_BITS == 16][k % count]);
+        const unsigned pair = __byte_perm(a, b, 0x5410);
+#if SAMPLE_BITS == 16
+        words[k / 2] = pair;
+#else
+        words[k / 4] = k % 4 == 0 ? pair : __byte_perm(words[k / 4], pair, 0x6420);
+#endif
     }
     __device__ inline Sample get(int k) const
     {
         return (Sample)(words[k * SAMPLE_BITS / 32] >> k * SAMPLE_BITS % 32);
+    }
+#endif
+#if SAMPLE_BITS == 8
+    // Whole numbers when they are rounded, in units of 2^-24.
+    __device__ inline void put(int k, float a, float b)
+    {
+        const unsigned pair = to_pair(make_float2(a, b)).bits;
+        words[k / 4] = k % 4 == 0 ? pair : __byte_perm(words[k / 4], pair, 0x6420);
     }
 #endif
 };
@@ -167,7 +185,8 @@ __device__ inline void load(Run& run, const Sample* from, int count)
         }
     } else {
 #pragma unroll
-        for (int k = 0; k < RUN; ++k) run.put(k, k < count ? from[k] : 0);
+        for (int k = 0; k < RUN; k += 2)
+            run.put(k, Run::Result(k < count ? from[k] : 0), Run::Result(k + 1 < count ? from[k + 1] : 0));
     }
 }
 
@@ -192,7 +211,8 @@ struct Columns {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
 #if SAMPLE_BITS == 8
-            const int low = weight(first + 2 * i), high = weight(first + 2 * i + 1);
+            const int column = first + i / 2 * 4 + i % 2;  // see ColumnSums
+            const int low = weight(column), high = weight(column + 2);
             if (low || high) sum = __dp2a_lo((int)words[i], (low & 255) | (high & 255) << 8, sum);
 #else
 #if SAMPLE_BITS == 16
@@ -344,17 +364,24 @@ __device__ inline void slide(
             });
     asm volatile("" ::: "memory");  // rather read columns again than keep them in registers
 #pragma unroll
-    for (int k = 0; k < RUN; ++k) {
-        Total& sum = sums[k % CHANNELS];
-        if (k >= CHANNELS) {
-            columns.add_one(sum, HALO + k + REACH, 1);
-            columns.add_one(sum, HALO + k - REACH - CHANNELS, -1);
+    for (int pair = 0; pair < RUN; pair += 2) {
+        Total around[2];
+#pragma unroll
+        for (int k = pair; k < pair + 2; ++k) {
+            Total& sum = sums[k % CHANNELS];
+            if (k >= CHANNELS) {
+                columns.add_one(sum, HALO + k + REACH, 1);
+                columns.add_one(sum, HALO + k - REACH - CHANNELS, -1);
+            }
+            around[k - pair] = sum;
         }
+        const Sample a = pixels.get(pair), b = pixels.get(pair + 1);
         if (whole)
-            results.put(k, finish(sum, pixels.get(k)));
+            results.put(pair, finish(around[0], a), finish(around[1], b));
 #if BORDER == BORDER_REDUCE
         else
-            results.put(k, finish(sum, pixels.get(k), down * cells_inside((x + k) / CHANNELS, g.width)));
+            results.put(pair, finish(around[0], a, down * cells_inside((x + pair) / CHANNELS, g.width)),
+                        finish(around[1], b, down * cells_inside((x + pair + 1) / CHANNELS, g.width)));
 #endif
     }
 }
@@ -372,6 +399,18 @@ __device__ inline Run::Result mean_of(Total sum)
     return (Sample)(sum * (1.0 / CELLS));
 #endif
 }
+
+#if SAMPLE_BITS == 8
+// The same in units of 2^-24, for `Run::put` to round. A sum in a float's low bits goes without being
+// taken out: factor and product of the fused step are exact, and its rounding is the only one.
+__device__ inline float quotient_of(Total sum)
+{
+    constexpr float factor = 1.0f / CELLS / 16777216;
+    return fmaf(__int_as_float(sum), factor, -8388608 * factor);
+}
+#else
+__device__ inline Run::Result quotient_of(Total sum) { return mean_of(sum); }
+#endif
 
 // ... or over `count` of them.
 __device__ inline Run::Result mean_of(Total sum, int count)
@@ -401,14 +440,15 @@ __device__ inline void box_filter(const Sample* source, Sample* output, const Ge
     ColumnSums sums;
     // The first square but its last row.
     const int first = top + shift - SIZE / 2;
-#pragma unroll 1
-    for (int done = 0; done < SIZE - 1; done += BATCH) {
-        const int y = first + done;
+    const auto add = [&](int y, int rows) {
         const Batch batch = loader.plain(y, y + BATCH) ? loader.read(y, true) : loader.gather(y);
 #pragma unroll
-        for (int i = 0; i < BATCH; ++i)
-            if (done + i < SIZE - 1) sums.add(batch.rows[i]);
-    }
+        for (int i = 0; i < rows; ++i) sums.add(batch.rows[i]);
+    };
+    constexpr int rest = (SIZE - 1) % BATCH;
+#pragma unroll 1
+    for (int done = rest; done < SIZE - 1; done += BATCH) add(first + done, BATCH);
+    if (rest > 0) add(first, rest);
     Column* const column = memory + place(4 * threadIdx.x);
     Change change;
     if (PREFETCH) change.load(loader, top + shift);
@@ -441,8 +481,10 @@ __device__ inline void box_filter(const Sample* source, Sample* output, const Ge
             }
             __syncwarp();
             Sample* to = output + output_offset(g, y + warp, 0) + left;
+            // An int: of a size_t ptxas 13.0.88 loses the upper half, a register that `gather` overwrites.
+            const int vectors = samples * (int)sizeof(Sample) / 16;
             if (g.out_width * CHANNELS * sizeof(Sample) % 16 == 0) {
-                for (int i = lane; i * 16 < samples * sizeof(Sample); i += 32)
+                for (int i = lane; i < vectors; i += 32)
                     __stcs((uint4*)to + i, ((const uint4*)results)[i]);
             } else {
                 for (int i = lane; i < samples; i += 32) to[i] = results[i];

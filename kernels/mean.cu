@@ -77,7 +77,7 @@ extern "C" __global__ void mean_texture(cudaTextureObject_t source, Sample* outp
 }
 
 struct Mean {
-    __device__ inline Run::Result operator()(Total sum, Sample) const { return mean_of(sum); }
+    __device__ inline auto operator()(Total sum, Sample) const { return quotient_of(sum); }
     __device__ inline Run::Result operator()(Total sum, Sample, int count) const
     {
         return mean_of(sum, count);

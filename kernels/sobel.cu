@@ -9,13 +9,14 @@
 // global        a thread a pixel, everything from global memory    global
 // shared        a block reads its tile and halo just once          shared
 // texture       the texture unit fetches and treats borders        texture
-// tuned         four samples a thread, down the rows, in floats    global
+// tuned         see tuned_rows.cuh; grey bytes: packed.cuh         global
 //
 // Launch: blocks of 32 x 8 threads over the output, a thread a pixel (single_block: 32 x 32, once).
 // A sample takes 8 cached reads and about 15 operations (FORM 2: 30); at best 1 read from and 1 write
 // to device memory. The weights are part of the code: there is no mask to keep anywhere.
 #include "common.cuh"
 #include "texture.cuh"
+#include "packed.cuh"
 #include "tuned_rows.cuh"
 
 #ifndef FORM
@@ -25,6 +26,15 @@
 
 __device__ inline int magnitude(int v) { return abs(v); }
 __device__ inline float magnitude(float v) { return fabsf(v); }
+
+// Of a sum of squares, in any unit. Floats hold these sums of bytes, and up to white the roots are further
+// from ties than this instruction errs.
+__device__ inline float root(float sum)
+{
+    float result;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(sum));
+    return result;
+}
 
 // The filter for the cells around a pixel, not yet saturated, in whole numbers or floats.
 //
@@ -43,10 +53,7 @@ __device__ inline Number strength(
     // Doubles hold these squares exactly, and a root of a whole number is never a tie.
     return (Number)rint(sqrt((double)gx * gx + (double)gy * gy));
 #elif FORM == 1 && SAMPLE_BITS == 8
-    // Floats hold these, and up to white the roots are further from ties than this instruction errs.
-    float root;
-    asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"((float)gx * gx + (float)gy * gy));
-    return (Number)rintf(root);
+    return (Number)rintf(root((float)gx * gx + (float)gy * gy));
 #elif FORM == 1
     return sqrtf(gx * gx + gy * gy);
 #else
@@ -156,14 +163,66 @@ __device__ inline void sobel_down(
     }
 }
 
+#if SAMPLE_BITS == 8
+// Three source rows around QUAD results of grey bytes, in pairs.
+struct PairWindow {
+    static constexpr int ROWS = 3;
+
+    // What the masks take from a row, for even and odd results: the outer cells, their difference, and
+    // the sum of all three, the middle one twice.
+    struct Line {
+        Pair left, right, across, along;
+    };
+    Line lines[ROWS][2];
+
+    __device__ inline void add(const Pairs<RADIUS>& row)
+    {
+#pragma unroll
+        for (int v = 0; v < 2; ++v) {
+            lines[0][v] = lines[1][v];
+            lines[1][v] = lines[2][v];
+            const Pair left = row[v], right = row[v + 2];
+            lines[2][v] = {left, right, right - left, scaled(Factor::TWO, row[v + 1], left + right)};
+        }
+    }
+
+    // What result v leaves of white, or 0 where it is above.
+    __device__ inline Pair left(int v) const
+    {
+        const Line &above = lines[0][v], &middle = lines[1][v], &below = lines[2][v];
+        const Pair gx = scaled(Factor::TWO, middle.across, above.across + below.across);
+        const Pair gy = below.along - above.along;
+#if FORM == 0
+        return less(WHITE - magnitude(gx), magnitude(gy));
+#elif FORM == 1
+        const float2 x = to_floats(gx), y = to_floats(gy);
+        return less(WHITE, to_pair(make_float2(
+            root(x.x * x.x + y.x * y.x), root(x.y * x.y + y.y * y.y))));
+#else
+        // The diagonal masks are half of these sums and, once more, the corners that they rise between.
+        const Pair rising = scaled(Factor::HALF, gx - gy, above.right - below.left);
+        const Pair falling = scaled(Factor::HALF, gx + gy, below.right - above.left);
+        return less(WHITE, max(
+            max(magnitude(gx), magnitude(gy)), max(magnitude(rising), magnitude(falling))));
+#endif
+    }
+
+    __device__ inline Quad result() const { return quad_of(left(0), left(1)); }
+};
+#endif
+
 extern "C" __global__ void sobel_tuned(const Sample* source, Sample* output, Geometry g)
 {
     const Part tile = tile_of_block(g), part = inner_part(tile, g, RADIUS);
     const int k = tile.left + threadIdx.x * QUAD;
     if (part.left <= k && k < part.right && part.top < part.bottom) {
-        if (g.channels == 1 && whole_quads(g.width))
+        if (g.channels == 1 && whole_quads(g.width)) {
+#if SAMPLE_BITS == 8
+            descend(PairWindow(), source, output, g, part, k);
+#else
             sobel_down<true>(source, output, g, part, k);
-        else
+#endif
+        } else
             sobel_down<false>(source, output, g, part, k);
     }
     compute_around(output, g, RADIUS, tile, part, [&](int y, int x, int c) {

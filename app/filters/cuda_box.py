@@ -24,7 +24,7 @@ def _tile_rows(size: int) -> int:
     Low tiles keep the rows that tiles share in the cache and all multiprocessors busy to
     the end; but above each tile, size - 1 rows have to be added up once more.
     """
-    return 32 if size <= 31 else 64
+    return 32 if size <= 31 else 56
 
 
 def tile_columns(size: int, channels: int, border: Border) -> int:

@@ -47,9 +47,11 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
 
 
 def plan_cuda(task: CudaTask) -> Launch:
-    weights = MASKS[task.parameters["form"]]
+    form, negative = task.parameters["form"], task.parameters["negative"]
+    weights = MASKS[form]
+    defines = {"FORM": int(form[0])} if task.level == TUNED.id else {}
     return cuda_correlation.plan_correlation(
-        "laplace", task, weights, one_part(len(weights)), task.parameters["negative"]
+        "laplace", task, weights, one_part(len(weights)), negative, dot_products=False, **defines
     )
 
 
