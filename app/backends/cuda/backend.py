@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -131,8 +132,11 @@ class CudaBackend:
     def _watch(self, function: Callable[..., _Value], device: Device, *arguments: Any) -> _Value:
         try:
             return function(device, *arguments)
-        except device.cuda.Error:
-            device.look_for_loss()
+        except BaseException as error:
+            # Events and memory have to go on this thread; the error takes its frames elsewhere.
+            traceback.clear_frames(error.__traceback__)
+            if isinstance(error, device.cuda.Error):
+                device.look_for_loss()
             raise
 
     def _filter(
