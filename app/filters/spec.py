@@ -185,13 +185,21 @@ class OddParameter(IntParameter):
 
 @dataclass(frozen=True, kw_only=True)
 class FloatParameter(Parameter):
-    """A finite real number in ``[minimum, maximum]``; the slider covers ``slider``."""
+    """A finite real number in ``[minimum, maximum]``; the slider covers ``slider``.
+
+    Attributes
+    ----------
+    estimate : callable, optional
+        Maps a picture, shape (height, width, channels) without alpha, and the values of the
+        filter's other parameters to a valid value that suits them.
+    """
 
     minimum: float
     maximum: float
     slider: tuple[float, float] | None = None
     step: float = 0.1
     decimals: int = 3
+    estimate: Callable[[Pixels, Mapping[str, Any]], float] | None = None
 
     def validate(self, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | np.number):
