@@ -123,10 +123,16 @@ struct Window {
 extern "C" __global__ void laplace_tuned(const Sample* source, Sample* output, Geometry g)
 {
 #if SAMPLE_BITS == 8
-    correlate_tuned(source, output, g, [&](const Part& part, int k) {
-        descend(Window(), source, output, g, part, k);
-    });
-#else
-    correlate_tuned(source, output, g);
+    if (g.channels == 1 && whole_quads(g.width)) {
+        const Part tile = tile_of_block(g), part = inner_part(tile, g, RADIUS);
+        const int k = tile.left + threadIdx.x * QUAD;
+        if (part.left <= k && k < part.right && part.top < part.bottom)
+            descend(Window(), source, output, g, part, k);
+        compute_around(output, g, RADIUS, tile, part, [&](int y, int x, int c) {
+            return correlate(source, constant_weights, g, y, x, c);
+        });
+        return;
+    }
 #endif
+    correlate_tuned(source, output, g);
 }

@@ -76,7 +76,11 @@ __device__ inline void descend(
 #pragma unroll unrolled
     for (int y = part.top; y < part.bottom; ++y) {
         window.add(next());
-        store(target, window.result(), whole);
+        const Quad results = window.result();
+        if (whole)
+            *(Quad*)target = results;
+        else
+            for (int v = 0; v < QUAD; ++v) target[v] = number_of<Sample>(results, v);
         target += g.out_width;
     }
 }

@@ -196,65 +196,51 @@ struct Finish {
     }
 };
 
-// Compute the rows of `part` for the samples from k on: SIZE - 1 source rows before the first results are
-// complete, `grey` in whole quads or not.
-template <bool GREY>
-__device__ inline void correlate_down(
-    const Sample* source, Sample* output, const Geometry& g, const Part& part, int k)
-{
-    const Finish finished;
-    const int out_samples = g.out_width * g.channels;
-    const bool whole = whole_quads(out_samples);
-    Sample* target = output + output_offset(g, part.top, 0) + k;
-    Sums sums;
-    Result results[QUAD];
-    Descent source_rows(source, g, part.top + valid_shift(RADIUS) - RADIUS, k);
-    const int count = part.bottom - part.top + SIZE - 1;
-    const int offset = (valid_shift(RADIUS) - RADIUS) * g.channels;
-    Row<RADIUS> row;
-    if constexpr (GREY) row.load(source_rows);
-#pragma unroll 1
-    for (int i = 0; i < count; ++i) {
-        if constexpr (GREY) {
-            const Row<RADIUS> here = row;
-            if (i + 1 < count) {
-                source_rows.go_down();
-                row.load(source_rows);  // ahead: it takes long
-            }
-            sums.add(here);
-        } else {
-            sums.add(source_rows.at + offset, g.channels);
-            source_rows.go_down();
-        }
-        if (i < SIZE - 1) continue;
-        finished(sums.values[0], results);
-        store(target, results, whole);
-        target += out_samples;
-    }
-}
-
-// `grey_down(part, k)` computes grey images of whole quads.
-template <typename GreyDown>
-__device__ inline void correlate_tuned(
-    const Sample* source, Sample* output, const Geometry& g, GreyDown grey_down)
+__device__ inline void correlate_tuned(const Sample* source, Sample* output, const Geometry& g)
 {
     const Part tile = tile_of_block(g), part = inner_part(tile, g, RADIUS);
     const int k = tile.left + threadIdx.x * QUAD;
     if (part.left <= k && k < part.right && part.top < part.bottom) {
-        if (g.channels == 1 && whole_quads(g.width))
-            grey_down(part, k);
-        else
-            correlate_down<false>(source, output, g, part, k);
+        const Finish finished;
+        const int out_samples = g.out_width * g.channels;
+        const bool whole = whole_quads(out_samples);
+        Sample* target = output + output_offset(g, part.top, 0) + k;
+        Sums sums;
+        Result results[QUAD];
+        Descent source_rows(source, g, part.top + valid_shift(RADIUS) - RADIUS, k);
+        // The results of the first SIZE - 1 source rows are not complete.
+        const int count = part.bottom - part.top + SIZE - 1;
+        if (g.channels == 1 && whole_quads(g.width)) {
+            Row<RADIUS> row;
+            row.load(source_rows);
+#pragma unroll 1
+            for (int i = 0; i < count; ++i) {
+                const Row<RADIUS> here = row;
+                if (i + 1 < count) {
+                    source_rows.go_down();
+                    row.load(source_rows);  // ahead: it takes long
+                }
+                sums.add(here);
+                if (i < SIZE - 1) continue;
+                finished(sums.values[0], results);
+                store(target, results, whole);
+                target += out_samples;
+            }
+        } else {
+            const int offset = (valid_shift(RADIUS) - RADIUS) * g.channels;
+#pragma unroll 1
+            for (int i = 0; i < count; ++i) {
+                sums.add(source_rows.at + offset, g.channels);
+                source_rows.go_down();
+                if (i < SIZE - 1) continue;
+                finished(sums.values[0], results);
+                store(target, results, whole);
+                target += out_samples;
+            }
+        }
     }
     compute_around(output, g, RADIUS, tile, part, [&](int y, int x, int c) {
         return correlate(source, constant_weights, g, y, x, c);
-    });
-}
-
-__device__ inline void correlate_tuned(const Sample* source, Sample* output, const Geometry& g)
-{
-    correlate_tuned(source, output, g, [&](const Part& part, int k) {
-        correlate_down<true>(source, output, g, part, k);
     });
 }
 

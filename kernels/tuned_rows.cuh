@@ -125,32 +125,23 @@ __device__ inline Result nearest(float value)
 #endif
 }
 
-__device__ inline Quad quad_of(const Result (&results)[QUAD])
-{
-#if SAMPLE_BITS == 8
-    const unsigned low = __byte_perm(results[0], results[1], 0x0040);
-    const unsigned high = __byte_perm(results[2], results[3], 0x0040);
-    return __byte_perm(low, high, 0x5410);
-#elif SAMPLE_BITS == 16
-    return make_uint2(
-        __byte_perm(results[0], results[1], 0x5410), __byte_perm(results[2], results[3], 0x5410));
-#else
-    return make_float4(results[0], results[1], results[2], results[3]);
-#endif
-}
-
 // Write QUAD samples, at once if the output's rows are `whole` quads.
-__device__ inline void store(Sample* target, const Quad& quad, bool whole)
-{
-    if (whole)
-        *(Quad*)target = quad;
-    else
-        for (int v = 0; v < QUAD; ++v) target[v] = number_of<Sample>(quad, v);
-}
-
 __device__ inline void store(Sample* target, const Result (&results)[QUAD], bool whole)
 {
-    store(target, quad_of(results), whole);
+    if (whole) {
+#if SAMPLE_BITS == 8
+        const unsigned low = __byte_perm(results[0], results[1], 0x0040);
+        const unsigned high = __byte_perm(results[2], results[3], 0x0040);
+        *(Quad*)target = __byte_perm(low, high, 0x5410);
+#elif SAMPLE_BITS == 16
+        *(Quad*)target = make_uint2(
+            __byte_perm(results[0], results[1], 0x5410),
+            __byte_perm(results[2], results[3], 0x5410));
+#else
+        *(Quad*)target = make_float4(results[0], results[1], results[2], results[3]);
+#endif
+    } else
+        for (int v = 0; v < QUAD; ++v) target[v] = (Sample)results[v];
 }
 
 // A position in the source that goes down row by row.
