@@ -10,23 +10,30 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import logging
 import os
-import re
-import shutil
-import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import app
 from app import filters
-from app.engine.control import CancelToken
-from app.errors import AppError, Cancelled, ImageReadError, LossyFormat
+from app.cli_apply import apply
+from app.cli_common import (
+    PROGRAM,
+    STATUS,
+    StatusLine,
+    add_gpu_option,
+    allowed,
+    filter_name,
+    interruptible,
+    open_backends,
+    option_of,
+    positive,
+)
+from app.errors import AppError, Cancelled, ImageReadError
 from app.filters.spec import (
     CPU_LEVELS,
     Border,
@@ -35,20 +42,11 @@ from app.filters.spec import (
     FloatParameter,
     IntParameter,
     MaskParameter,
-    OddParameter,
     Parameter,
 )
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from app.engine.backend import Backend, Fact
-
-_PROGRAM = "kernelscope"
-_STATUS = (
-    "Exit status: 0 when done; 1 for what you can mend (a file, a value out of range, no GPU); "
-    "2 for wrong usage; 130 after Ctrl+C."
-)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -93,10 +91,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _window(arguments: list[str]) -> int:
     commands = "\n".join(f"  {name:8}{command.__doc__}" for name, command in _COMMANDS.items())
     parser = argparse.ArgumentParser(
-        prog=_PROGRAM,
-        usage=f"{_PROGRAM} [IMAGE]\n       {_PROGRAM} COMMAND [--help] ...",
+        prog=PROGRAM,
+        usage=f"{PROGRAM} [IMAGE]\n       {PROGRAM} COMMAND [--help] ...",
         description="Opens the window, on IMAGE if one is given.",
-        epilog=f"commands:\n{commands}\n\nA file named like a command is ./NAME.\n\n{_STATUS}",
+        epilog=f"commands:\n{commands}\n\nA file named like a command is ./NAME.\n\n{STATUS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -111,7 +109,7 @@ def _window(arguments: list[str]) -> int:
     if sys.platform == "linux" and not any(os.environ.get(name) for name in screen):
         raise AppError(
             "There is no screen to open the window on.",
-            f"Log in on one, or use the command line: {_PROGRAM} --help.",
+            f"Log in on one, or use the command line: {PROGRAM} --help.",
         )
     try:
         from app.gui import run
@@ -125,210 +123,17 @@ def _window(arguments: list[str]) -> int:
         ) from None
 
 
-# apply --------------------------------------------------------------------------------
-
-
-def _apply(arguments: list[str]) -> int:
-    """Filter a picture file into another."""
-    options = _apply_parser().parse_args(arguments)
-    from app.engine.costs import Costs, default_path
-    from app.engine.request import Device, Request
-    from app.engine.run import execute
-    from app.files import check_write, read_image, write_image
-
-    if options.verbose:
-        _log_to_stderr()
-    spec: FilterSpec = options.spec
-    image = read_image(options.input)
-    request = Request.create(
-        image,
-        spec.id,
-        {
-            parameter.name: getattr(options, _PREFIX + parameter.name)
-            for parameter in spec.parameters
-            if hasattr(options, _PREFIX + parameter.name)
-        },
-        border=Border(options.border),
-        device=Device(options.device),
-        level=options.level,
-        grey=options.grey,
-        repeat=options.repeat,
-        memory_limit=options.memory_limit,
-    )
-    try:  # Before a long run rather than after it.
-        check_write(options.output, request.output_shape, image.pixels.dtype, lossy=options.lossy)
-    except LossyFormat as error:
-        raise LossyFormat(error.message, f"{error.hint} Or add --lossy.".lstrip()) from None
-    status = _StatusLine(not (options.quiet or options.verbose))
-
-    def progress(stage: str, fraction: float) -> None:
-        status.show(f"{stage} {fraction:.0%}")
-
-    with _open_backends(options.gpu) as backends, _interruptible() as token:
-        try:
-            result = execute(request, backends, token, progress, Costs(default_path()))
-        finally:
-            status.clear()
-    write_image(result.image, options.output, lossy=options.lossy)
-    if not options.quiet:
-        for notice in (*image.notices, *result.notices):
-            print(f"note: {notice}", file=sys.stderr)
-        print(
-            f"{options.output}: {result.describe()}; {image.width}×{image.height} pixels in "
-            f"{result.seconds * 1e3:.1f} ms, {result.megapixels_per_second:.1f} megapixels/s"
-        )
-    return 0
-
-
-_PREFIX = "parameter_"
-"""Keeps a filter's parameters apart from the options that every filter has."""
-
-
-def _apply_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"{_PROGRAM} apply",
-        description="Filters INPUT into OUTPUT. “apply FILTER --help” lists a filter's options.",
-        epilog=_STATUS,
-        allow_abbrev=False,
-    )
-    choices = parser.add_subparsers(metavar="FILTER", required=True)
-    with _open_backends() as backends:
-        for spec in filters.discover().values():
-            name = _filter_name(spec)
-            subparser = choices.add_parser(
-                name,
-                aliases=[spec.id] if spec.id != name else [],
-                help=_escape(spec.summary),
-                description=_escape(f"{spec.name}. {spec.summary} Source: {spec.source}."),
-                epilog=_STATUS,
-                allow_abbrev=False,
-            )
-            subparser.set_defaults(spec=spec)
-            _add_options(subparser, spec, backends)
-    return parser
-
-
-def _add_options(
-    parser: argparse.ArgumentParser, spec: FilterSpec, backends: Mapping[str, Backend]
-) -> None:
-    parser.add_argument("input", metavar="INPUT", type=Path, help="picture to filter")
-    parser.add_argument(
-        "output", metavar="OUTPUT", type=Path, help="file to write; its suffix is its format"
-    )
-    own = parser.add_argument_group("parameters of this filter")
-    for parameter in spec.parameters:
-        own.add_argument(
-            _option(parameter),
-            dest=_PREFIX + parameter.name,
-            metavar=_metavar(parameter),
-            type=parameter.parse,
-            default=argparse.SUPPRESS,
-            help=_escape(_parameter_help(parameter)),
-        )
-    levels = {level.id: None for backend in backends.values() for level in backend.levels(spec)}
-    common = parser.add_argument_group("how to run it")
-    common.add_argument(
-        "--border",
-        choices=[str(border) for border in spec.borders],
-        default=str(spec.borders[0]),
-        help="treatment of cells outside the image (default: %(default)s)",
-    )
-    common.add_argument("--grey", action="store_true", help="convert to greyscale first")
-    common.add_argument(
-        "--device",
-        choices=["auto", "cpu", "gpu"],
-        default="auto",
-        help="where to compute it (default: %(default)s)",
-    )
-    common.add_argument(
-        "--level", choices=list(levels), help="way of computing it (default: the fastest)"
-    )
-    _add_gpu_option(common)
-    common.add_argument(
-        "--repeat",
-        metavar="N",
-        type=_positive,
-        default=1,
-        help="kernel runs on a GPU, whose median is reported (default: %(default)s)",
-    )
-    common.add_argument(
-        "--memory-limit",
-        metavar="SIZE",
-        type=_size,
-        help="GPU memory for images, like 256M; larger ones go in strips (default: what is free)",
-    )
-    common.add_argument(
-        "--lossy",
-        action="store_true",
-        help="write even if the format of OUTPUT loses bit depth, alpha or colour",
-    )
-    talk = common.add_mutually_exclusive_group()
-    talk.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    talk.add_argument("--verbose", action="store_true", help="log every stage on stderr")
-
-
-def _add_gpu_option(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument(
-        "--gpu",
-        metavar="N",
-        type=_number,
-        help="number of the GPU to use (default: the variable KERNELSCOPE_GPU, or 0)",
-    )
-
-
-def _option(parameter: Parameter) -> str:
-    return "--" + parameter.name.replace("_", "-")
-
-
-def _metavar(parameter: Parameter) -> str:
-    match parameter:
-        case IntParameter():
-            return "N"
-        case FloatParameter():
-            return "X"
-        case MaskParameter():
-            return "ROWS"
-    return "VALUE"
-
-
-def allowed(parameter: Parameter) -> str:
-    """Return the values that a parameter takes, in words."""
-    unit = f" {parameter.unit}" if parameter.unit else ""
-    match parameter:
-        case OddParameter():
-            return f"odd, {parameter.minimum} to {parameter.maximum}{unit}"
-        case IntParameter():
-            return f"{parameter.minimum} to {parameter.maximum}{unit}"
-        case FloatParameter():
-            return f"{parameter.minimum:g} to {parameter.maximum:g}{unit}"
-        case MaskParameter(minimum=least, maximum=most):
-            return f"{least}×{least} to {most}×{most}"
-        case ChoiceParameter():
-            return ", ".join(choice.value for choice in parameter.choices)
-    return "on, off"
-
-
-def _parameter_help(parameter: Parameter) -> str:
-    default = parameter.format(parameter.default)
-    return f"{parameter.help} ({allowed(parameter)}; default: {default})"
-
-
-def _escape(text: str) -> str:
-    """Protect text from the formatting that `argparse` applies to help."""
-    return text.replace("%", "%%")
-
-
 # list, info, bench --------------------------------------------------------------------
 
 
 def _list(arguments: list[str]) -> int:
     """List filters, their parameters, borders, levels and devices."""
     parser = argparse.ArgumentParser(
-        prog=f"{_PROGRAM} list", description="Lists what there is to run.", allow_abbrev=False
+        prog=f"{PROGRAM} list", description="Lists what there is to run.", allow_abbrev=False
     )
     parser.add_argument("--json", action="store_true", help="for programs")
     options = parser.parse_args(arguments)
-    with _open_backends() as backends:
+    with open_backends() as backends:
         catalogue = _catalogue(backends)
     if options.json:
         print(json.dumps(catalogue, indent=2))
@@ -359,7 +164,7 @@ def _catalogue(backends: Mapping[str, Backend]) -> dict[str, Any]:
 
 def _filter_entry(spec: FilterSpec, backends: Mapping[str, Backend]) -> dict[str, Any]:
     return {
-        "id": _filter_name(spec),
+        "id": filter_name(spec),
         "name": spec.name,
         "category": spec.category,
         "summary": spec.summary,
@@ -375,7 +180,7 @@ def _filter_entry(spec: FilterSpec, backends: Mapping[str, Backend]) -> dict[str
 
 def _parameter_entry(parameter: Parameter) -> dict[str, Any]:
     entry: dict[str, Any] = {
-        "option": _option(parameter),
+        "option": option_of(parameter),
         "label": parameter.label,
         "help": parameter.help,
         "unit": parameter.unit,
@@ -414,18 +219,18 @@ def _print_catalogue(catalogue: dict[str, Any]) -> None:
 def _info(arguments: list[str]) -> int:
     """Show what this machine offers, and how to get a GPU going."""
     parser = argparse.ArgumentParser(
-        prog=f"{_PROGRAM} info",
+        prog=f"{PROGRAM} info",
         description="Shows what this machine offers, and how to get a GPU going.",
         allow_abbrev=False,
     )
-    _add_gpu_option(parser)
+    add_gpu_option(parser)
     options = parser.parse_args(arguments)
     from app import machine
 
     for name, value in machine.facts().items():
         print(f"{name:13}{value}")
     print("\nDevices")
-    with _open_backends(options.gpu) as backends:
+    with open_backends(options.gpu) as backends:
         for backend in backends.values():
             state = backend.availability()
             prefix = "" if state.available else "not available: "
@@ -454,10 +259,10 @@ def _bench(arguments: list[str]) -> int:
     cpu_levels = [level.id for level in CPU_LEVELS]
     gpu_levels = list(filters.gpu_levels())
     parser = argparse.ArgumentParser(
-        prog=f"{_PROGRAM} bench",
+        prog=f"{PROGRAM} bench",
         description="Times the filters on the CPU, beside OpenCV where it is installed; with "
         "--gpu, every level of the GPU beside the CPU.",
-        epilog=_STATUS,
+        epilog=STATUS,
         allow_abbrev=False,
     )
     parser.add_argument("--quick", action="store_true", help="3 runs of each instead of 9")
@@ -470,14 +275,14 @@ def _bench(arguments: list[str]) -> int:
         "--sizes",
         metavar="N",
         nargs="+",
-        type=_positive,
+        type=positive,
         help="sides of the pictures, in pixels (default: 4096; with --gpu 128 to 4096, 16384)",
     )
     parser.add_argument(
         "--masks",
         metavar="N",
         nargs="+",
-        type=_positive,
+        type=positive,
         default=[3, 5, 7, 9],
         help="mask sizes, for filters that have one (default: 3 5 7 9)",
     )
@@ -487,7 +292,7 @@ def _bench(arguments: list[str]) -> int:
         choices=[*cpu_levels, *gpu_levels],
         help="default: all of the device",
     )
-    parser.add_argument("--repeat", metavar="N", type=_positive, help="runs of each")
+    parser.add_argument("--repeat", metavar="N", type=positive, help="runs of each")
     parser.add_argument("--out", metavar="FILE", type=Path, help="write every time as JSON")
     options = parser.parse_args(arguments)
     levels = gpu_levels if options.gpu else cpu_levels
@@ -530,8 +335,8 @@ def _print_bench(module: Any, settings: Any, facts: Mapping[str, str], out: Path
             bench.save(out, settings, facts, rows)
 
     save()  # Better now than after an hour if the file cannot be written.
-    status = _StatusLine()
-    with _open_backends() as backends, _interruptible() as token:
+    status = StatusLine()
+    with open_backends() as backends, interruptible() as token:
         for row in module.measure(settings, backends, token, status.show):
             status.clear()
             rows.append(row)
@@ -541,87 +346,8 @@ def _print_bench(module: Any, settings: Any, facts: Mapping[str, str], out: Path
 
 
 _COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    "apply": _apply,
+    "apply": apply,
     "list": _list,
     "info": _info,
     "bench": _bench,
 }
-
-
-# Helpers ------------------------------------------------------------------------------
-
-
-def _number(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is not a number like 0, 1, 2")
-    return int(text)
-
-
-def _size(text: str) -> int:
-    """Read a number of bytes: ``1000000``, ``256M``, ``1.5G``."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.upper())
-    if match is None or not float(match[1]):
-        raise argparse.ArgumentTypeError(f"{text} is not a size like 256M or 2G")
-    return int(float(match[1]) * 1024 ** " KMG".index(match[2] or " "))
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
-    return number
-
-
-def _filter_name(spec: FilterSpec) -> str:
-    """Return a filter's id as it is written on a command line."""
-    return spec.id.replace("_", "-")
-
-
-@contextmanager
-def _open_backends(gpu: int | None = None) -> Iterator[dict[str, Backend]]:
-    from app.backends import create_backends
-
-    backends = create_backends(gpu)
-    try:
-        yield backends
-    finally:
-        for backend in backends.values():
-            backend.close()
-
-
-@contextmanager
-def _interruptible() -> Iterator[CancelToken]:
-    """Give a token that Ctrl+C sets, so that helper threads stop together with this one."""
-    token = CancelToken()
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        token.cancel()
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield token
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
-class _StatusLine:
-    """One line of stderr that is kept up to date; nothing where stderr is no terminal."""
-
-    def __init__(self, shown: bool = True) -> None:
-        self._shown = shown and sys.stderr.isatty()
-
-    def show(self, text: str) -> None:
-        if self._shown:
-            width = shutil.get_terminal_size().columns - 1
-            print(f"\r{text[:width]:{width}}", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        self.show("")
-        if self._shown:
-            print("\r", end="", file=sys.stderr, flush=True)
-
-
-def _log_to_stderr() -> None:
-    logging.basicConfig(format="%(relativeCreated)8.0f ms  %(levelname)-7s %(message)s")
-    logging.getLogger("app").setLevel(logging.DEBUG)

@@ -30,6 +30,10 @@ class InvalidParameter(AppError):
     """A filter parameter outside what the filter allows."""
 
 
+class InvalidRecipe(AppError):
+    """A recipe that cannot be read, or with a step that cannot be."""
+
+
 class InvalidImage(AppError):
     """Pixels that no filter can work on: wrong type, wrong shape, not finite."""
 

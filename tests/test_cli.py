@@ -19,6 +19,7 @@ from PIL import Image as PillowImage
 import app
 from app import cli, filters
 from app.cli import main
+from app.cli_common import open_backends
 from app.filters.spec import GPU_LEVELS, Border, FilterSpec, MaskParameter, OddParameter
 from tests.oracle import to_dtype, windows
 
@@ -194,7 +195,7 @@ def test_a_bad_output_is_refused_before_computing(
     def compute(*_: object) -> None:
         pytest.fail("the filter ran")
 
-    monkeypatch.setattr("app.engine.run.execute", compute)
+    monkeypatch.setattr("app.engine.chain.execute", compute)
     source = tmp_path / "in.png"
     PillowImage.fromarray(noise(8, 8, 4)).save(source)
     assert apply("mean", source, tmp_path / name) == 1
@@ -223,7 +224,7 @@ def test_verbose_logs_the_stages(grey: Path, tmp_path: Path) -> None:
 def test_gpu_that_cannot_be_used_is_explained(
     grey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with cli._open_backends() as backends:
+    with open_backends() as backends:
         state = backends["gpu"].availability()
     if state.available:
         pytest.skip("this machine has a GPU")
@@ -289,7 +290,7 @@ def test_info_tells_how_to_get_a_gpu_going(capsys: pytest.CaptureFixture[str]) -
     text = capsys.readouterr().out
     assert f"Python       CPython {sys.version.split()[0]}" in text
     assert f"numpy {np.__version__}" in text
-    with cli._open_backends() as backends:
+    with open_backends() as backends:
         state = backends["gpu"].availability()
     assert state.summary in text
     for number, step in enumerate(state.steps, 1):

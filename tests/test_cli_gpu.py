@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app import backends, cli
+from app import backends
 from app.backends.cuda import CudaBackend
 from app.cli import main
+from app.cli_common import byte_size
 from app.engine.backend import Backend
 from app.engine.request import Request, Result
 from app.files import SAMPLES
@@ -18,7 +19,7 @@ from app.files import SAMPLES
     ("text", "size"), [("1000000", 1_000_000), ("256M", 256 << 20), ("1.5g", 3 << 29)]
 )
 def test_sizes(text: str, size: int) -> None:
-    assert cli._size(text) == size
+    assert byte_size(text) == size
 
 
 @pytest.mark.parametrize("option", ["--memory-limit=12Q", "--memory-limit=0", "--gpu=-1"])
@@ -47,7 +48,7 @@ def test_the_gpu_options_reach_the_request(tmp_path: Path, monkeypatch: pytest.M
         return Result(request, request.image, "cpu", "serial", ())
 
     monkeypatch.setattr(backends, "create_backends", create)
-    monkeypatch.setattr("app.engine.run.execute", run)
+    monkeypatch.setattr("app.engine.chain.execute", run)
     source, target = str(SAMPLES[0].path), str(tmp_path / "out.png")
     options = ["--repeat", "7", "--memory-limit", "2M", "--gpu", "3"]
     assert main(["apply", "mean", source, target, *options]) == 0

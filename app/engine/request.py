@@ -28,6 +28,13 @@ class Device(StrEnum):
     GPU = "gpu"
 
 
+def check_border(spec: FilterSpec, border: str) -> None:
+    """Raise `InvalidParameter` for a border that the filter does not offer."""
+    if border not in spec.borders:
+        offered = ", ".join(spec.borders)
+        raise InvalidParameter(f"{spec.name} has no border “{border}”.", f"Use one of {offered}.")
+
+
 @dataclass(frozen=True, eq=False)
 class Request:
     """A filter, an image and everything that decides the result.
@@ -88,11 +95,7 @@ class Request:
         """
         spec = filters.get(filter_id)
         values = spec.validate(parameters or {})
-        if border not in spec.borders:
-            offered = ", ".join(spec.borders)
-            raise InvalidParameter(
-                f"{spec.name} has no border “{border}”.", f"Use one of {offered}."
-            )
+        check_border(spec, border)
         side = 2 * spec.radius(values) + 1
         if border is Border.VALID and side > min(image.width, image.height):
             raise InvalidParameter(

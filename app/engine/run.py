@@ -152,16 +152,7 @@ def _choose(
 ) -> tuple[Backend, tuple[str, ...]]:
     """Return the backend for a request, and what to tell the user about the choice."""
     if request.device is not Device.AUTO:
-        backend = backends.get(request.device.value)
-        if backend is None:
-            raise DeviceUnavailable(f"This program has no {request.device.upper()} backend.")
-        state = backend.availability()
-        if not state.available:
-            raise DeviceUnavailable(
-                f"The {backend.name} cannot be used: {state.summary}",
-                "Choose CPU or Auto; “info” lists what a GPU needs.",
-            )
-        return backend, ()
+        return usable(request.device, backends), ()
     if request.level is None:
         return _cheapest(request, backends, costs)
     for backend in backends.values():
@@ -170,6 +161,20 @@ def _choose(
         ):
             return backend, ()
     return backends[Device.CPU.value], ()
+
+
+def usable(device: Device, backends: Mapping[str, Backend]) -> Backend:
+    """Return the backend of an explicit choice, or raise `DeviceUnavailable`."""
+    backend = backends.get(device.value)
+    if backend is None:
+        raise DeviceUnavailable(f"This program has no {device.upper()} backend.")
+    state = backend.availability()
+    if not state.available:
+        raise DeviceUnavailable(
+            f"The {backend.name} cannot be used: {state.summary}",
+            "Choose CPU or Auto; “info” lists what a GPU needs.",
+        )
+    return backend
 
 
 def _cheapest(

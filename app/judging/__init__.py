@@ -40,6 +40,12 @@ def comparable(
     Incomparable
         If their types or shapes differ.
     """
+    check_comparable(picture, other)
+    return read_only(picture), read_only(other), WHITES[picture.dtype.name]
+
+
+def check_comparable(picture: NDArray[Any], other: NDArray[Any]) -> None:
+    """Raise `Incomparable` if `comparable` would; no pixel is looked at."""
     if picture.dtype != other.dtype:
         raise Incomparable(
             f"Pictures of type {picture.dtype} and {other.dtype} cannot be compared.",
@@ -56,7 +62,6 @@ def comparable(
             f"Pictures of {sizes} pixels cannot be compared.",
             "Compare pictures of the same size; every border but “valid” keeps it.",
         )
-    return read_only(picture), read_only(other), WHITES[picture.dtype.name]
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

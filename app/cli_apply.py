@@ -1,0 +1,501 @@
+"""The command ``apply``: one filter, several in a row, or a recipe, on a picture file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from app import filters
+from app.cli_common import (
+    PROGRAM,
+    STATUS,
+    StatusLine,
+    add_gpu_option,
+    allowed,
+    byte_size,
+    filter_name,
+    interruptible,
+    log_to_stderr,
+    open_backends,
+    option_of,
+    positive,
+)
+from app.engine.recipe import ESTIMATE, Recipe, Step, has_estimate
+from app.errors import AppError, Incomparable, LossyFormat
+from app.filters.spec import (
+    Border,
+    FilterSpec,
+    FloatParameter,
+    IntParameter,
+    MaskParameter,
+    Parameter,
+)
+
+if TYPE_CHECKING:
+    from app.engine.image import Image
+    from app.engine.request import Result
+
+SEPARATOR = ":"
+"""Stands between the steps of a chain."""
+
+INPUT = "input"
+"""In place of the file of a reference: INPUT itself."""
+
+_DEFAULTS: dict[str, Any] = {
+    "device": "auto",
+    "level": None,
+    "gpu": None,
+    "repeat": 1,
+    "memory_limit": None,
+    "reference": None,
+    "difference": None,
+    "residual": None,
+    "save_recipe": None,
+    "lossy": False,
+    "quiet": False,
+    "verbose": False,
+}
+"""The options that hold for all steps, each of which may be given once, with any step."""
+
+_PREFIX = "parameter_"
+"""Keeps a filter's parameters apart from the options that every filter has."""
+
+_CHAINS = """\
+Several filters, each on the result of the one before, stand behind each other with
+a lone “:” between them. INPUT and OUTPUT stand once, with any of them; so do all
+options but a filter's parameters, --border and --grey, and they hold for every
+step. For example:
+
+  kernelscope apply gaussian-noise in.png out.png : median --size 5 --reference input
+"""
+
+
+def apply(arguments: list[str]) -> int:
+    """Filter a picture file into another, in one step or several."""
+    options = _parse(arguments)
+    from app.engine.chain import execute_recipe
+    from app.engine.costs import Costs, default_path
+    from app.engine.request import Device
+    from app.files import read_image, read_recipe, write_image, write_recipe
+
+    if options.verbose:
+        log_to_stderr()
+    recipe = options.steps or read_recipe(options.recipe)
+    image = read_image(options.input)
+    reference = _read_reference(options.reference, image)
+    _check_outputs(options, recipe, image, reference)
+    status = StatusLine(not (options.quiet or options.verbose))
+    say = _Speaker(options.quiet)
+    say.notices(image.notices)
+
+    def progress(stage: str, fraction: float) -> None:
+        status.show(f"{stage} {fraction:.0%}")
+
+    with open_backends(options.gpu) as backends, interruptible() as token:
+        results = execute_recipe(
+            recipe,
+            image,
+            backends,
+            token,
+            progress,
+            Costs(default_path()),
+            device=Device(options.device),
+            level=options.level,
+            reference=reference,
+            repeat=options.repeat,
+            memory_limit=options.memory_limit,
+        )
+        try:
+            for number, result in enumerate(results, 1):
+                status.clear()
+                if number < len(recipe.steps):
+                    say.result(f"step {number}", result)
+        finally:
+            status.clear()
+    write_image(result.image, options.output, lossy=options.lossy)
+    say.result(str(options.output), result)
+    for picture in _pictures(options, result):
+        write_image(picture.image, picture.path, lossy=options.lossy)
+        say.line(picture.describe())
+    if options.save_recipe:
+        write_recipe(recipe, options.save_recipe)
+    return 0
+
+
+# What is computed besides the result --------------------------------------------------
+
+
+def _read_reference(name: str | None, image: Image) -> Image | None:
+    from app.files import read_image
+
+    if name is None:
+        return None
+    return image if name == INPUT else read_image(name)
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """A picture of a difference, where to write it, and what is to be said of it."""
+
+    path: Path
+    image: Image
+    of: str
+    gain: int
+
+    def describe(self) -> str:
+        return f"{self.path}: {self.of}, ×{self.gain} around grey 128"
+
+
+def _pictures(options: argparse.Namespace, result: Result) -> Iterator[_Difference]:
+    """Yield the pictures of differences that the options ask for."""
+    from app.engine.chain import to_grey
+    from app.engine.image import Image
+    from app.judging import colours
+    from app.judging.pictures import difference, suggest_gain
+
+    before = result.request.image
+    for path, other, of in (
+        (options.residual, before, f"output - input of {result.request.filter.name}"),
+        (options.difference, result.request.reference, "output - reference"),
+    ):
+        if path is None or other is None:
+            continue
+        if result.image.is_grey:
+            other = to_grey(other)
+        pair = colours(result.image.planes), colours(other.planes)
+        gain = suggest_gain(*pair)
+        yield _Difference(path, Image.from_array(difference(*pair, gain)), of, gain)
+
+
+def _check_outputs(
+    options: argparse.Namespace, recipe: Recipe, image: Image, reference: Image | None
+) -> None:
+    """Refuse before a long run what would be refused after it."""
+    from app.engine.chain import shapes
+    from app.files import check_write
+    from app.files.atomic import check_target
+    from app.judging import check_comparable, colours
+
+    dtype = image.pixels.dtype
+    before, after = [image.planes.shape, *shapes(recipe, image)][-2:]
+    try:
+        check_write(options.output, after, dtype, lossy=options.lossy)
+    except LossyFormat as error:
+        raise LossyFormat(error.message, f"{error.hint} Or add --lossy.".lstrip()) from None
+    compared = [(options.residual, before, dtype)]
+    if reference:
+        compared.append((options.difference, reference.planes.shape, reference.pixels.dtype))
+    for path, shape, other_dtype in compared:
+        if path is None:
+            continue
+        if after[2] <= 2:  # It is turned to grey as the result was.
+            shape = (*shape[:2], 1)
+        made = colours(np.broadcast_to(dtype.type(), after))
+        try:
+            check_comparable(made, colours(np.broadcast_to(other_dtype.type(), shape)))
+        except Incomparable as error:
+            raise Incomparable(f"{path}: {error.message}", error.hint) from None
+        check_write(path, made.shape, np.dtype(np.uint8), lossy=options.lossy)
+    if options.save_recipe:
+        check_target(options.save_recipe)
+
+
+class _Speaker:
+    """Says what came of it: results on stdout, notices on stderr; nothing if quiet."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def line(self, text: str) -> None:
+        if not self._quiet:
+            print(text, flush=True)
+
+    def notices(self, notices: Iterable[str]) -> None:
+        if not self._quiet:
+            for notice in notices:
+                print(f"note: {notice}", file=sys.stderr)
+
+    def result(self, name: str, result: Result) -> None:
+        image = result.request.image
+        self.notices(result.notices)
+        self.line(
+            f"{name}: {result.describe()}; {image.width}×{image.height} pixels in "
+            f"{result.seconds * 1e3:.1f} ms, {result.megapixels_per_second:.1f} megapixels/s"
+        )
+        if result.quality:
+            if result.quality.before:
+                self.line(f"  before: {result.quality.before.describe()}")
+            self.line(f"  after:  {result.quality.after.describe()}")
+
+
+# Arguments ----------------------------------------------------------------------------
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    """Return every option; `steps` is None where `recipe` names a file instead."""
+    segments = _split(arguments)
+    parser = _apply_parser()
+    specs = [_filter(segment) for segment in segments]
+    if specs[0] is None:
+        return _parse_recipe(parser, segments)
+    levels = _levels(spec for spec in specs if spec)
+    options = argparse.Namespace(recipe=None, **_DEFAULTS)
+    given: set[str] = set()
+    files: list[Path] = []
+    steps: list[Step] = []
+    for number, (spec, segment) in enumerate(zip(specs, segments, strict=True), 1):
+        if spec is None:
+            parser.error(f"step {number}: {_unknown(segment)}")
+        try:
+            found = _filter_parser(spec, levels).parse_intermixed_args(segment[1:])
+            steps.append(_step(spec, found))
+        except AppError as error:
+            if len(segments) == 1:
+                raise
+            raise type(error)(f"Step {number}, {spec.name}: {error.message}", error.hint) from None
+        files += found.files
+        for name in _DEFAULTS.keys() & vars(found):
+            if name in given:
+                parser.error(f"argument --{name.replace('_', '-')}: give it once, for all steps")
+            given.add(name)
+            setattr(options, name, getattr(found, name))
+    options.steps = Recipe(tuple(steps))
+    return _checked(parser, options, files)
+
+
+def _parse_recipe(
+    parser: argparse.ArgumentParser, segments: Sequence[Sequence[str]]
+) -> argparse.Namespace:
+    """Return the options where there is no filter to begin with."""
+    known, _ = parser.parse_known_args(segments[0])
+    if known.recipe is None:
+        parser.error(_unknown(segments[0]))
+    if len(segments) > 1:
+        parser.error(f"argument --recipe: no steps can follow it after “{SEPARATOR}”")
+    found = parser.parse_intermixed_args(segments[0])
+    options = argparse.Namespace(**_DEFAULTS | vars(found), steps=None)
+    return _checked(parser, options, found.files)
+
+
+def _checked(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, files: Sequence[Path]
+) -> argparse.Namespace:
+    """Add input and output to `options`, or refuse what does not go together."""
+    if len(files) != 2:
+        names = ", ".join(map(str, files)) or "none"
+        parser.error(f"INPUT and OUTPUT are needed, two files; there are: {names}")
+    if options.difference and not options.reference:
+        parser.error("argument --difference: only with --reference")
+    if options.quiet and options.verbose:
+        parser.error("argument --quiet: not allowed with argument --verbose")
+    options.input, options.output = files
+    return options
+
+
+def _split(arguments: Iterable[str]) -> list[list[str]]:
+    """Return the arguments of each step."""
+    segments: list[list[str]] = [[]]
+    for argument in arguments:
+        if argument == SEPARATOR:
+            segments.append([])
+        else:
+            segments[-1].append(argument)
+    return segments
+
+
+def _filter(segment: Sequence[str]) -> FilterSpec | None:
+    """Return the filter that a step begins with."""
+    name = segment[0] if segment else ""
+    return filters.discover().get(name.replace("-", "_"))
+
+
+def _unknown(segment: Sequence[str]) -> str:
+    names = ", ".join(map(filter_name, filters.discover().values()))
+    problem = f"there is no filter “{segment[0]}”" if segment else "the filter is missing"
+    return f"argument FILTER: {problem}; choose from {names}"
+
+
+def _levels(specs: Iterable[FilterSpec]) -> list[str]:
+    """Return the levels that any of the filters has on any device."""
+    with open_backends() as backends:
+        found = {
+            level.id: None
+            for spec in specs
+            for backend in backends.values()
+            for level in backend.levels(spec)
+        }
+    return list(found)
+
+
+def _step(spec: FilterSpec, found: argparse.Namespace) -> Step:
+    names = [parameter.name for parameter in spec.parameters]
+    given = {name: getattr(found, _PREFIX + name) for name in names if _PREFIX + name in found}
+    return Step.create(spec.id, given, border=Border(found.border), grey=found.grey)
+
+
+def _apply_parser() -> argparse.ArgumentParser:
+    """Return the parser of what has no filter: recipes and the general help."""
+    specs = list(filters.discover().values())
+    names = "\n".join(f"  {filter_name(spec):24}{spec.summary}" for spec in specs)
+    parser = argparse.ArgumentParser(
+        prog=f"{PROGRAM} apply",
+        usage=f"{PROGRAM} apply FILTER INPUT OUTPUT [options] [{SEPARATOR} FILTER [options]] ...\n"
+        f"       {PROGRAM} apply --recipe FILE INPUT OUTPUT [options]",
+        description="Filters INPUT into OUTPUT. “apply FILTER --help” lists a filter's options.\n\n"
+        + _CHAINS,
+        epilog=f"filters:\n{names}\n\n{STATUS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    _add_files(parser)
+    parser.add_argument(
+        "--recipe",
+        metavar="FILE",
+        type=Path,
+        default=None,
+        help="do what --save-recipe, or the window, wrote to FILE",
+    )
+    _add_run_options(parser, _levels(specs))
+    return parser
+
+
+def _filter_parser(spec: FilterSpec, levels: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of one step."""
+    parser = argparse.ArgumentParser(
+        prog=f"{PROGRAM} apply {filter_name(spec)}",
+        description=_escape(f"{spec.name}. {spec.summary} Source: {spec.source}."),
+        epilog=f"“{PROGRAM} apply --help” says how to put several filters behind each other. "
+        + STATUS,
+        allow_abbrev=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    _add_files(parser)
+    own = parser.add_argument_group("parameters of this filter")
+    for parameter in spec.parameters:
+        own.add_argument(
+            option_of(parameter),
+            dest=_PREFIX + parameter.name,
+            metavar=_metavar(parameter),
+            type=_reader(parameter),
+            help=_escape(_parameter_help(parameter)),
+        )
+    own.add_argument(
+        "--border",
+        choices=[str(border) for border in spec.borders],
+        default=str(spec.borders[0]),
+        help="treatment of cells outside the image (default: %(default)s)",
+    )
+    own.add_argument(
+        "--grey", action="store_true", default=False, help="convert to greyscale first"
+    )
+    run = _add_run_options(parser, levels)
+    run.add_argument(
+        "--save-recipe",
+        metavar="FILE",
+        type=Path,
+        help="write the steps to FILE as JSON, for --recipe and the window",
+    )
+    return parser
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files",
+        metavar="INPUT OUTPUT",
+        nargs="*",
+        type=Path,
+        default=[],
+        help="picture to filter, and file to write, whose suffix is its format",
+    )
+
+
+def _add_run_options(
+    parser: argparse.ArgumentParser, levels: Sequence[str]
+) -> argparse._ArgumentGroup:
+    """Add what may be given once, whatever the number of steps."""
+    group = parser.add_argument_group("all steps")
+    group.add_argument(
+        "--device",
+        choices=["auto", "cpu", "gpu"],
+        help=f"where to compute (default: {_DEFAULTS['device']}); of several steps, those that "
+        "cannot run there run where they can",
+    )
+    group.add_argument(
+        "--level",
+        choices=levels,
+        help="way of computing (default: the fastest); of several steps, for those that have it",
+    )
+    add_gpu_option(group)
+    group.add_argument(
+        "--repeat",
+        metavar="N",
+        type=positive,
+        help=f"kernel runs on a GPU, whose median is reported (default: {_DEFAULTS['repeat']})",
+    )
+    group.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        type=byte_size,
+        help="GPU memory for images, like 256M; larger ones go in strips (default: what is free)",
+    )
+    group.add_argument(
+        "--reference",
+        metavar="FILE",
+        help="judge each step by this picture: PSNR, SSIM, MSE and MAE before and after; "
+        f"“{INPUT}” is INPUT itself; turned to grey where a result is",
+    )
+    group.add_argument(
+        "--difference",
+        metavar="FILE",
+        type=Path,
+        help="write OUTPUT - reference to FILE, amplified, as a picture around mid-grey",
+    )
+    group.add_argument(
+        "--residual",
+        metavar="FILE",
+        type=Path,
+        help="write what the last step changed, its output - its input, in the same way",
+    )
+    group.add_argument(
+        "--lossy",
+        action="store_true",
+        help="write even if the format of OUTPUT loses bit depth, alpha or colour",
+    )
+    group.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    group.add_argument("--verbose", action="store_true", help="log every stage on stderr")
+    return group
+
+
+def _reader(parameter: Parameter) -> Any:
+    """Return what reads a parameter's value from the command line."""
+    if not has_estimate(parameter):
+        return parameter.parse
+    return lambda text: text if text == ESTIMATE else parameter.parse(text)
+
+
+def _metavar(parameter: Parameter) -> str:
+    match parameter:
+        case IntParameter():
+            return "N"
+        case FloatParameter():
+            return "X"
+        case MaskParameter():
+            return "ROWS"
+    return "VALUE"
+
+
+def _parameter_help(parameter: Parameter) -> str:
+    default = parameter.format(parameter.default)
+    return f"{parameter.help} ({allowed(parameter)}; default: {default})"
+
+
+def _escape(text: str) -> str:
+    """Protect text from the formatting that `argparse` applies to help."""
+    return text.replace("%", "%%")

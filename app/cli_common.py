@@ -1,0 +1,149 @@
+"""What the commands of the command line share."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from app.engine.control import CancelToken
+from app.engine.recipe import ESTIMATE, has_estimate
+from app.filters.spec import (
+    ChoiceParameter,
+    FilterSpec,
+    FloatParameter,
+    IntParameter,
+    MaskParameter,
+    OddParameter,
+    Parameter,
+)
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from app.engine.backend import Backend
+
+PROGRAM = "kernelscope"
+STATUS = (
+    "Exit status: 0 when done; 1 for what you can mend (a file, a value out of range, no GPU); "
+    "2 for wrong usage; 130 after Ctrl+C."
+)
+
+
+def add_gpu_option(parser: argparse._ActionsContainer) -> None:
+    """Let the user choose among several GPUs."""
+    parser.add_argument(
+        "--gpu",
+        metavar="N",
+        type=whole_number,
+        help="number of the GPU to use (default: the variable KERNELSCOPE_GPU, or 0)",
+    )
+
+
+def option_of(parameter: Parameter) -> str:
+    """Return how a parameter is written on the command line."""
+    return "--" + parameter.name.replace("_", "-")
+
+
+def allowed(parameter: Parameter) -> str:
+    """Return the values that a parameter takes, in words."""
+    unit = f" {parameter.unit}" if parameter.unit else ""
+    match parameter:
+        case OddParameter():
+            return f"odd, {parameter.minimum} to {parameter.maximum}{unit}"
+        case IntParameter():
+            return f"{parameter.minimum} to {parameter.maximum}{unit}"
+        case FloatParameter():
+            word = f", or {ESTIMATE}" if has_estimate(parameter) else ""
+            return f"{parameter.minimum:g} to {parameter.maximum:g}{unit}{word}"
+        case MaskParameter(minimum=least, maximum=most):
+            return f"{least}×{least} to {most}×{most}"
+        case ChoiceParameter():
+            return ", ".join(choice.value for choice in parameter.choices)
+    return "on, off"
+
+
+def whole_number(text: str) -> int:
+    """Read a number like 0, 1, 2."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a number like 0, 1, 2")
+    return int(text)
+
+
+def byte_size(text: str) -> int:
+    """Read a number of bytes: ``1000000``, ``256M``, ``1.5G``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.upper())
+    if match is None or not float(match[1]):
+        raise argparse.ArgumentTypeError(f"{text} is not a size like 256M or 2G")
+    return int(float(match[1]) * 1024 ** " KMG".index(match[2] or " "))
+
+
+def positive(text: str) -> int:
+    """Read a number like 1, 2, 3."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number
+
+
+def filter_name(spec: FilterSpec) -> str:
+    """Return a filter's id as it is written on a command line."""
+    return spec.id.replace("_", "-")
+
+
+@contextmanager
+def open_backends(gpu: int | None = None) -> Iterator[dict[str, Backend]]:
+    """Give the backends by id, and close them."""
+    from app.backends import create_backends
+
+    backends = create_backends(gpu)
+    try:
+        yield backends
+    finally:
+        for backend in backends.values():
+            backend.close()
+
+
+@contextmanager
+def interruptible() -> Iterator[CancelToken]:
+    """Give a token that Ctrl+C sets, so that helper threads stop together with this one."""
+    token = CancelToken()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        token.cancel()
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield token
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+class StatusLine:
+    """One line of stderr that is kept up to date; nothing where stderr is no terminal."""
+
+    def __init__(self, shown: bool = True) -> None:
+        self._shown = shown and sys.stderr.isatty()
+
+    def show(self, text: str) -> None:
+        if self._shown:
+            width = shutil.get_terminal_size().columns - 1
+            print(f"\r{text[:width]:{width}}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        self.show("")
+        if self._shown:
+            print("\r", end="", file=sys.stderr, flush=True)
+
+
+def log_to_stderr() -> None:
+    """Show what the program logs."""
+    logging.basicConfig(format="%(relativeCreated)8.0f ms  %(levelname)-7s %(message)s")
+    logging.getLogger("app").setLevel(logging.DEBUG)

@@ -1,0 +1,268 @@
+"""Recipes: several filters with their settings, one after the other, and their form as text.
+
+A recipe says *what* to do, so that it gives the same picture wherever it runs; device, level
+and the like say *how*, belong to the run (`app.engine.chain`), and are not part of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from app import filters
+from app.engine.image import Image
+from app.engine.request import Request, check_border
+from app.errors import AppError, InvalidParameter, InvalidRecipe
+from app.filters.spec import Border, FilterSpec, FloatParameter, MaskParameter, Parameter
+
+ESTIMATE = "estimate"
+"""In place of a number: take it from the picture, once that is there."""
+
+FORMAT = "kernelscope recipe"
+VERSION = 1
+
+
+def has_estimate(parameter: Parameter) -> bool:
+    """Tell whether `ESTIMATE` may stand for the value of `parameter`."""
+    return isinstance(parameter, FloatParameter) and parameter.estimate is not None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A filter and all of its settings. Use `Step.create`, which validates.
+
+    Attributes
+    ----------
+    filter : FilterSpec
+    parameters : mapping
+        A value for each parameter of the filter; some may be `ESTIMATE`.
+    border : Border
+    grey : bool
+        Convert to greyscale first (ITU-R 601).
+    """
+
+    filter: FilterSpec
+    parameters: Mapping[str, Any]
+    border: Border
+    grey: bool = False
+
+    @classmethod
+    def create(
+        cls,
+        filter_id: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        border: Border | None = None,
+        grey: bool = False,
+    ) -> Step:
+        """Return a checked step; the border is the filter's first one if none is given.
+
+        Raises
+        ------
+        InvalidParameter
+            As `Request.create`.
+        """
+        spec = filters.get(filter_id)
+        values = dict(parameters or {})
+        estimates = {
+            name: ESTIMATE
+            for name, value in values.items()
+            if isinstance(value, str) and value == ESTIMATE and has_estimate(spec.parameter(name))
+        }
+        numbers = {name: value for name, value in values.items() if name not in estimates}
+        border = spec.borders[0] if border is None else border
+        check_border(spec, border)
+        return cls(spec, MappingProxyType(spec.validate(numbers) | estimates), border, grey)
+
+    @property
+    def estimates(self) -> tuple[str, ...]:
+        """The parameters that are to be estimated."""
+        return tuple(name for name, value in self.parameters.items() if value == ESTIMATE)
+
+    def request(
+        self, image: Image, estimates: Mapping[str, float] | None = None, **options: Any
+    ) -> Request:
+        """Return the request for this step on `image`.
+
+        Parameters
+        ----------
+        estimates : mapping, optional
+            What was estimated; the defaults stand for what is not in here.
+        **options
+            As for `Request.create`.
+        """
+        values = {n: value for n, value in self.parameters.items() if n not in self.estimates}
+        return Request.create(
+            image,
+            self.filter.id,
+            {**values, **(estimates or {})},
+            border=self.border,
+            grey=self.grey,
+            **options,
+        )
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Steps, each of which works on what the last one made.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        At least one.
+    """
+
+    steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        if not self.steps:
+            raise InvalidRecipe("The recipe has no steps.", "It needs at least one filter.")
+
+    def to_json(self) -> str:
+        """Return the recipe as text that people can read and change."""
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "steps": [
+                {
+                    "filter": step.filter.id.replace("_", "-"),
+                    "parameters": {
+                        name: _plain(step.filter.parameter(name), value)
+                        for name, value in step.parameters.items()
+                    },
+                    "border": str(step.border),
+                    "grey": step.grey,
+                }
+                for step in self.steps
+            ],
+        }
+        return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, name: str = "recipe") -> Recipe:
+        """Return the recipe that `text` holds.
+
+        Parameters, border and grey have their defaults where they are left out.
+
+        Parameters
+        ----------
+        name : str
+            What messages call the text.
+
+        Raises
+        ------
+        InvalidRecipe
+            If it is no recipe, of another version, or has a step that cannot be; the message
+            names the step and the field.
+        """
+        try:
+            content = json.loads(text, object_pairs_hook=_unique)
+        except json.JSONDecodeError as error:
+            raise InvalidRecipe(
+                f"{name}: this is no JSON: line {error.lineno}, column {error.colno}: {error.msg}."
+            ) from None
+        except (ValueError, RecursionError) as error:
+            raise InvalidRecipe(f"{name}: this is no recipe ({error}).") from None
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise InvalidRecipe(
+                f"{name}: this is no recipe.", f'One starts with {{"format": "{FORMAT}".'
+            )
+        if json.dumps(content.get("version")) != str(VERSION):
+            raise InvalidRecipe(
+                f"{name}: version {json.dumps(content.get('version'))} of recipes is unknown.",
+                f"This program reads version {VERSION}; a newer one may have written it.",
+            )
+        _check_fields(content, name, ("format", "version", "steps"))
+        steps = content.get("steps")
+        if not isinstance(steps, list):
+            raise InvalidRecipe(f"{name}: “steps” is no list [...].")
+        try:
+            return cls(tuple(_step(step, f"{name}: step {i}") for i, step in enumerate(steps, 1)))
+        except InvalidRecipe as error:
+            if steps:
+                raise
+            raise InvalidRecipe(f"{name}: there are no steps.", error.hint) from None
+
+
+def _plain(parameter: Parameter, value: Any) -> Any:
+    """Return a value as JSON has it; a mask would fill a line with each of its cells."""
+    return parameter.format(value) if isinstance(parameter, MaskParameter) else value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a name that stands twice, of which `json` would drop one."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"“{twice}” stands twice in the same braces")
+    return fields
+
+
+def _check_fields(content: Any, where: str, known: tuple[str, ...]) -> None:
+    if not isinstance(content, dict):
+        raise InvalidRecipe(f"{where}: {json.dumps(content)} is no object {{...}}.")
+    for name in content:
+        if name not in known:
+            raise InvalidRecipe(f"{where}: there is no field “{name}”.", f"Use {_and(known)}.")
+
+
+def _step(content: Any, where: str) -> Step:
+    _check_fields(content, where, ("filter", "parameters", "border", "grey"))
+    filter_id = content.get("filter")
+    if not isinstance(filter_id, str):
+        raise InvalidRecipe(
+            f"{where}: “filter” is missing or no text.", "Name one: “list” shows them."
+        )
+    try:
+        spec = filters.get(filter_id)
+    except InvalidParameter as error:
+        raise InvalidRecipe(f"{where}, “filter”: {error.message}", error.hint) from None
+    where = f"{where} ({filter_id})"
+    grey = content.get("grey", False)
+    if not isinstance(grey, bool):
+        raise InvalidRecipe(f"{where}, “grey”: {json.dumps(grey)} is neither true nor false.")
+    border = content.get("border", spec.borders[0])
+    try:
+        check_border(spec, border)
+    except InvalidParameter as error:
+        raise InvalidRecipe(f"{where}, “border”: {error.message}", error.hint) from None
+    parameters = content.get("parameters", {})
+    if not isinstance(parameters, dict):
+        raise InvalidRecipe(
+            f"{where}, “parameters”: {json.dumps(parameters)} is no object {{...}}."
+        )
+    values = {
+        name: _value(spec, name, value, f"{where}, “{name}”") for name, value in parameters.items()
+    }
+    try:
+        return Step.create(filter_id, values, border=Border(border), grey=grey)
+    except AppError as error:
+        raise InvalidRecipe(f"{where}: {error.message}", error.hint) from None
+
+
+def _value(spec: FilterSpec, name: str, value: Any, where: str) -> Any:
+    """Return what a parameter has in a file, checked."""
+    try:
+        parameter = spec.parameter(name)
+        if isinstance(parameter, MaskParameter):
+            if not isinstance(value, str):
+                raise InvalidRecipe(
+                    f"{json.dumps(value)} is no mask.", 'Write rows like "1 2 1; 2 4 2; 1 2 1".'
+                )
+            return parameter.parse(value)
+        if value == ESTIMATE and has_estimate(parameter):
+            return value
+        return parameter.validate(value)
+    except AppError as error:
+        raise InvalidRecipe(f"{where}: {error.message}", error.hint) from None
+    except OverflowError:
+        raise InvalidRecipe(f"{where}: the number is too large.") from None
+
+
+def _and(names: tuple[str, ...]) -> str:
+    """Return “A, B and C”."""
+    return f"{', '.join(names[:-1])} and {names[-1]}"
