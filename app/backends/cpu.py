@@ -19,6 +19,7 @@ from app.engine.backend import Availability, Fact, FactGroup
 from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
 from app.engine.request import Request
+from app.engine.scan import Scan
 from app.engine.timing import Stopwatch
 from app.filters.spec import SERIAL, Border, CpuPass, FilterSpec, FilterTask, Level
 from app.machine import cpu_name
@@ -86,15 +87,15 @@ class CpuBackend:
         stopwatch: Stopwatch,
         token: CancelToken,
         progress: Progress,
-    ) -> Image:
+    ) -> Image | Scan:
         run = _Run(level, stopwatch, token, progress)
-        pixels = request.image.planes
+        pixels = request.source.planes
         if request.grey and not request.image.is_grey:
             grey = filters.get("greyscale")
             pixels = self._filter(grey, pixels, grey.defaults(), Border.REFLECT, run)
         pixels = self._filter(request.filter, pixels, request.parameters, request.border, run)
         with stopwatch.stage("convert"):
-            return Image.from_array(pixels, request.image.title)
+            return request.source.like(pixels)
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
         return None
@@ -107,7 +108,7 @@ class CpuBackend:
         border: Border,
         run: _Run,
     ) -> NDArray[Any]:
-        """Return ``spec`` applied to `source`, shape (height, width, channels), read-only."""
+        """Return ``spec`` applied to `source`, the planes of an image or a scan, read-only."""
         with run.stopwatch.stage("prepare"):
             output = np.empty(spec.output_shape(source.shape, parameters, border), source.dtype)
             task = FilterTask(source, output, parameters, border, run.level.id)

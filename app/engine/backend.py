@@ -9,6 +9,7 @@ from typing import Protocol
 from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
 from app.engine.request import Request
+from app.engine.scan import Scan
 from app.engine.timing import Stopwatch
 from app.filters.spec import FilterSpec, Level
 
@@ -80,7 +81,7 @@ class Backend(Protocol):
         stopwatch: Stopwatch,
         token: CancelToken,
         progress: Progress,
-    ) -> Image:
+    ) -> Image | Scan:
         """Compute `request` at `level`.
 
         Raises

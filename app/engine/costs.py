@@ -63,13 +63,13 @@ class Costs:
         request = result.request
         with self._lock:
             points = self._load().setdefault(_key(request, device, result.level), [])
-            points.append((request.image.pixels.size, result.seconds))
+            points.append((request.source.planes.size, result.seconds))
             del points[:-KEPT_POINTS]
             self._save()
 
     def predict(self, request: Request, device: str, level: str) -> float | None:
         """Return the seconds that `request` should take; None if nothing much like it was run."""
-        samples = request.image.pixels.size
+        samples = request.source.planes.size
         with self._lock:
             points = self._load().get(_key(request, device, level))
         sizes = [size for size, _ in points or ()]
@@ -124,13 +124,16 @@ def _dot(x: list[float], y: list[float]) -> float:
 
 def _key(request: Request, device: str, level: str) -> str:
     converts = request.grey and not request.image.is_grey
+    whole = request.filter.whole(request.parameters)
     parts = (
         device,
         level,
         request.filter.id,
         f"radius {request.filter.radius(request.parameters)}",
-        request.image.pixels.dtype.name,
+        request.source.planes.dtype.name,
         *(("to grey",) if converts else ()),
+        # Here time does not grow as the pixels do: what is known of one size holds for it alone.
+        *((f"whole, {request.source.planes.size}",) if whole else ()),
     )
     return ", ".join(parts)
 

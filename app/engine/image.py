@@ -128,6 +128,10 @@ class Image:
         """Return ``title, 512×512, RGB, 8 bit``."""
         return f"{self.title}, {self.width}×{self.height}, {self.mode}"
 
+    def like(self, planes: NDArray[Any]) -> Image:
+        """Return an image of other pixels, which were made from these."""
+        return Image.from_array(planes, self.title)
+
     def renamed(self, title: str, path: Path | None = None) -> Image:
         """Return the same pixels under another name."""
         return replace(self, title=title, path=path)

@@ -36,7 +36,7 @@ class LaunchReport:
     ----------
     filter_id, kernel : str
     grid, block : tuple of int
-        Blocks and threads of a block, in x and y.
+        Blocks and threads of a block, in x and y (and z).
     shared_bytes : int
         Dynamic shared memory of a block.
     resources : Resources or None
@@ -47,8 +47,8 @@ class LaunchReport:
 
     filter_id: str
     kernel: str
-    grid: tuple[int, int]
-    block: tuple[int, int]
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
     shared_bytes: int
     resources: Resources | None
     occupancy: float

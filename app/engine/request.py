@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,6 +13,7 @@ from typing import Any
 from app import filters
 from app.engine.image import Image
 from app.engine.launch import LaunchReport
+from app.engine.scan import Scan
 from app.engine.timing import Metric, Stage
 from app.errors import InvalidParameter
 from app.filters.spec import Border, FilterSpec
@@ -37,7 +39,7 @@ def check_border(spec: FilterSpec, border: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """A filter, an image and everything that decides the result.
+    """A filter, an image or a scan, and everything that decides the result.
 
     Later changes in the window do not reach a request that was made; its result says what
     it was made from. Use `Request.create`, which validates.
@@ -58,7 +60,7 @@ class Request:
         Increases with each request; later ones win.
     """
 
-    image: Image
+    source: Image | Scan
     filter: FilterSpec
     parameters: Mapping[str, Any]
     border: Border = Border.REFLECT
@@ -73,7 +75,7 @@ class Request:
     @classmethod
     def create(
         cls,
-        image: Image,
+        source: Image | Scan,
         filter_id: str,
         parameters: Mapping[str, Any] | None = None,
         *,
@@ -97,14 +99,15 @@ class Request:
         values = spec.validate(parameters or {})
         check_border(spec, border)
         side = 2 * spec.radius(values) + 1
-        if border is Border.VALID and side > min(image.width, image.height):
+        height, width = source.planes.shape[:2]
+        if border is Border.VALID and side > min(width, height):
             raise InvalidParameter(
                 f"The {side}×{side} neighbourhood does not fit into "
-                f"{image.width}×{image.height} pixels, so “valid” would leave nothing.",
+                f"{width}×{height} pixels, so “valid” would leave nothing.",
                 "Choose a smaller mask or another border.",
             )
         return cls(
-            image,
+            source,
             spec,
             MappingProxyType(values),
             border,
@@ -117,9 +120,21 @@ class Request:
         )
 
     @property
-    def output_shape(self) -> tuple[int, int, int]:
-        """Shape of the result: height, width, channels."""
-        shape = self.image.planes.shape
+    def image(self) -> Image:
+        """The source of a filter for pictures."""
+        assert isinstance(self.source, Image)
+        return self.source
+
+    @property
+    def scan(self) -> Scan:
+        """The source of a filter for volumes."""
+        assert isinstance(self.source, Scan)
+        return self.source
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """Shape of the result: (height, width, channels) or that of the scan."""
+        shape = self.source.planes.shape
         if self.grey:
             grey = filters.get("greyscale")
             shape = grey.output_shape(shape, grey.defaults(), Border.REFLECT)
@@ -168,7 +183,7 @@ class Result:
     """
 
     request: Request
-    image: Image
+    output: Image | Scan
     device: str
     level: str
     stages: tuple[Stage, ...]
@@ -178,14 +193,26 @@ class Result:
     quality: Judgement | None = None
 
     @property
+    def image(self) -> Image:
+        """The picture that a filter for pictures made."""
+        assert isinstance(self.output, Image)
+        return self.output
+
+    @property
+    def scan(self) -> Scan:
+        """The volumes that a filter for volumes made."""
+        assert isinstance(self.output, Scan)
+        return self.output
+
+    @property
     def seconds(self) -> float:
         """Total of the counted stages: what the user waited, without compiling."""
         return sum(stage.seconds for stage in self.stages if stage.counted)
 
     @property
     def megapixels_per_second(self) -> float:
-        """Input pixels (not samples) per second of `seconds`, in millions."""
-        pixels = self.request.image.width * self.request.image.height
+        """Input pixels or voxels (not samples) per second of `seconds`, in millions."""
+        pixels = math.prod(self.request.source.planes.shape[:-1])
         return pixels / 1e6 / max(self.seconds, 1e-9)
 
     def describe(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 from collections.abc import Mapping
 
 from app.engine.backend import Backend
@@ -11,6 +12,7 @@ from app.engine.control import CancelToken, Progress, no_progress
 from app.engine.costs import Costs
 from app.engine.image import Image
 from app.engine.request import Device, Judgement, Request, Result
+from app.engine.scan import Scan
 from app.engine.timing import Stopwatch
 from app.errors import (
     AppError,
@@ -86,20 +88,20 @@ def _run(
 ) -> Result:
     level = _level(request, backend)
     _logger.info(
-        "%s: %s, %s %s", request.image.describe(), request.describe(), backend.name, level.name
+        "%s: %s, %s %s", request.source.describe(), request.describe(), backend.name, level.name
     )
     stopwatch = Stopwatch()
     try:
-        image = backend.run(request, level, stopwatch, token, progress)
-        quality = _judge(request, image, backend, stopwatch, token, progress)
+        output = backend.run(request, level, stopwatch, token, progress)
+        quality = _judge(request, output, backend, stopwatch, token, progress)
     except MemoryError:
         raise OutOfMemory(
-            f"There is not enough memory to filter {request.image.describe()}.",
+            f"There is not enough memory to filter {request.source.describe()}.",
             "Close other programs or use a smaller image.",
         ) from None
     result = Result(
         request,
-        image,
+        output,
         backend.id,
         level.id,
         stopwatch.stages,
@@ -116,7 +118,7 @@ def _run(
 
 def _judge(
     request: Request,
-    result: Image,
+    result: Image | Scan,
     backend: Backend,
     stopwatch: Stopwatch,
     token: CancelToken,
@@ -124,7 +126,7 @@ def _judge(
 ) -> Judgement | None:
     """Compare input and result with the reference, if there is one that they compare with."""
     reference = request.reference
-    if reference is None:
+    if reference is None or not isinstance(result, Image):
         return None
 
     def of(image: Image) -> Quality:
@@ -191,7 +193,7 @@ def _cheapest(
         return costs.predict(request, backend.availability().summary, level)
 
     on_gpu, on_cpu = predict(gpu), predict(cpu)
-    pixels = request.image.width * request.image.height
+    pixels = math.prod(request.source.planes.shape[:-1])
     likely, other = (gpu, cpu) if pixels >= GPU_PIXELS else (cpu, gpu)
     if on_gpu is not None and on_cpu is not None:
         choice = gpu if on_gpu <= on_cpu else cpu

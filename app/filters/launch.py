@@ -6,6 +6,7 @@ its blocks are. Compiling, memory, strips, splitting and timing are the backend'
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +30,8 @@ class CudaTask:
     Attributes
     ----------
     shape, output_shape : tuple of int
-        (height, width, channels) of the whole source and of the whole result.
+        Of the whole source and of the whole result: (height, width, channels), or
+        (depth, height, width, components) for a volume, whose rows are slices.
     dtype : numpy.dtype
         uint8, uint16 or float32.
     parameters : mapping
@@ -39,12 +41,27 @@ class CudaTask:
         Identifier of the level to compute at.
     """
 
-    shape: tuple[int, int, int]
-    output_shape: tuple[int, int, int]
+    shape: tuple[int, ...]
+    output_shape: tuple[int, ...]
     dtype: np.dtype[Any]
     parameters: Mapping[str, Any]
     border: Border
     level: str
+
+    @property
+    def row_samples(self) -> int:
+        """Samples of a row of the source."""
+        return math.prod(self.shape[1:])
+
+    @property
+    def out_row_pixels(self) -> int:
+        """Pixels of a row of the result."""
+        return math.prod(self.output_shape[1:-1])
+
+    @property
+    def out_row_samples(self) -> int:
+        """Samples of a row of the result."""
+        return math.prod(self.output_shape[1:])
 
     def defines(self, **more: int | str) -> dict[str, str]:
         """Return the macros that every kernel has, and `more`."""
@@ -70,10 +87,10 @@ class Launch:
     defines : mapping
         Macros: the specialisation.
     block : tuple of int
-        Threads in x and y.
+        Threads in x and y; for a volume in x, y and z.
     tile : tuple of int, optional
-        Output pixels in x and y that one block computes; by default one a thread. None
-        for a single block that strides over the output.
+        Output pixels in x and y (and z) that one block computes; by default one a thread.
+        None for a single block that strides over the output.
     constants : mapping
         Values for the ``__constant__`` arrays of the ``.cu``, by name.
     tables : tuple of ndarray
@@ -97,10 +114,10 @@ class Launch:
 
     kernel: str
     defines: Mapping[str, str]
-    block: tuple[int, int]
+    block: tuple[int, ...]
     bytes_per_sample: float
     operations_per_sample: float
-    tile: tuple[int, int] | None = field(default=(0, 0))
+    tile: tuple[int, ...] | None = field(default=(0, 0))
     constants: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     tables: tuple[NDArray[Any], ...] = ()
     shared_bytes: int = 0
@@ -112,6 +129,13 @@ class Launch:
     def __post_init__(self) -> None:
         if self.tile == (0, 0):
             object.__setattr__(self, "tile", self.block)
+
+    def grid(self, output_shape: tuple[int, ...], rows: int | None = None) -> tuple[int, ...]:
+        """Return how many blocks it takes along each axis of the tile, for some of the rows."""
+        if self.tile is None:
+            return 1, 1
+        sides = (*output_shape[-2:0:-1], output_shape[0] if rows is None else rows)
+        return tuple(-(-side // tile) for side, tile in zip(sides, self.tile, strict=True))
 
 
 @dataclass(frozen=True)

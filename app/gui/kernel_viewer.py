@@ -276,5 +276,5 @@ def _resources(resources: Resources) -> tuple[Fact, ...]:
     )
 
 
-def _by(sizes: tuple[int, int]) -> str:
-    return f"{sizes[0]:,} × {sizes[1]:,}"
+def _by(sizes: tuple[int, ...]) -> str:
+    return " × ".join(f"{size:,}" for size in sizes)

@@ -17,6 +17,7 @@ from app.engine.backend import Availability, Fact, FactGroup
 from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
 from app.engine.request import Request
+from app.engine.scan import Scan
 from app.engine.timing import Stopwatch
 from app.errors import DeviceUnavailable
 from app.filters.launch import CudaTask
@@ -101,7 +102,7 @@ class CudaBackend:
         stopwatch: Stopwatch,
         token: CancelToken,
         progress: Progress,
-    ) -> Image:
+    ) -> Image | Scan:
         try:
             return self._call(self._filter, request, level, stopwatch, token, progress)
         except KeyboardInterrupt:
@@ -147,24 +148,25 @@ class CudaBackend:
         stopwatch: Stopwatch,
         token: CancelToken,
         progress: Progress,
-    ) -> Image:
-        image = request.image
+    ) -> Image | Scan:
+        source = request.source
         with stopwatch.stage("compile", counted=False):
             progress("compile", 0.0)
             steps = self._steps(device, request, level)
         run = executor.Run(device, self._cache, stopwatch, token, progress, request.repeat)
-        output = executor.apply(steps, image, run, request.memory_limit or self.memory_limit)
+        output = executor.apply(steps, source, run, request.memory_limit or self.memory_limit)
         with stopwatch.stage("convert"):
-            request.filter.carry_alpha(image.planes, output, request.parameters, request.border)
-            result = Image.from_array(output, image.title)
-            # The card's alpha is not what was carried over.
-            device.resident.rename(output, None if result.has_alpha else result.pixels)
+            request.filter.carry_alpha(source.planes, output, request.parameters, request.border)
+            result = source.like(output)
+            # The card's alpha is not what was carried over, its voxels are not rounded.
+            same = isinstance(result, Image) and not result.has_alpha
+            device.resident.rename(output, result.pixels if same else None)
         stopwatch.metrics += run.metrics
         stopwatch.launch = run.report
         return result
 
     def _steps(self, device: Device, request: Request, level: Level) -> list[executor.Step]:
-        shape, dtype = request.image.planes.shape, request.image.pixels.dtype
+        shape, dtype = request.source.planes.shape, request.source.planes.dtype
         steps = []
         todo = [(request.filter, request.parameters, request.border, level)]
         if request.grey and not request.image.is_grey:
@@ -172,9 +174,7 @@ class CudaBackend:
             todo.insert(0, (grey, grey.defaults(), Border.REFLECT, grey.gpu_levels[-1]))
         for spec, parameters, border, at in todo:
             output_shape = spec.output_shape(shape, parameters, border)
-            task = CudaTask(
-                (shape[0], shape[1], shape[2]), output_shape, dtype, parameters, border, at.id
-            )
+            task = CudaTask(shape, output_shape, dtype, parameters, border, at.id)
             steps.append(executor.prepare(spec, task, device, self._cache))
             shape = output_shape
         return steps

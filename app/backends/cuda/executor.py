@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from app.backends.cuda.texture import Texture
 from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
 from app.engine.launch import LaunchReport
+from app.engine.scan import Scan
 from app.engine.timing import Metric, Stopwatch
 from app.errors import DeviceUnavailable, OutOfMemory
 from app.filters.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
@@ -108,7 +110,7 @@ def prepare(spec: FilterSpec, task: CudaTask, device: Device, cache: CubinCache)
     return Step(spec, task, radius, whole, plan, cubins)
 
 
-def apply(steps: Sequence[Step], image: Image, run: Run, limit: int | None) -> NDArray[Any]:
+def apply(steps: Sequence[Step], image: Image | Scan, run: Run, limit: int | None) -> NDArray[Any]:
     """Apply `steps` to `image` and return the result, shape (height, width, channels).
 
     The image is processed in one piece if it fits into device memory (at most `limit`
@@ -144,12 +146,10 @@ def _rows_that_fit(steps: Sequence[Step], budget: int) -> int:
     """Return how many output rows can be processed at a time within `budget` bytes."""
     source_row = output_row = 0
     for step in steps:
-        _, width, channels = step.task.shape
-        _, out_width, out_channels = step.task.output_shape
         copies = 2 if any(launch.texture for launch in step.plan.launches) else 1
-        source_row += copies * width * channels * step.task.dtype.itemsize
-        output_row += out_width * out_channels * step.task.dtype.itemsize
-        output_row += out_width * sum(step.plan.scratch.values())
+        source_row += copies * step.task.row_samples * step.task.dtype.itemsize
+        output_row += step.task.out_row_samples * step.task.dtype.itemsize
+        output_row += step.task.out_row_pixels * sum(step.plan.scratch.values())
     final = steps[-1]
     height, out_height = final.task.shape[0], final.task.output_shape[0]
     if final.whole:
@@ -160,7 +160,7 @@ def _rows_that_fit(steps: Sequence[Step], budget: int) -> int:
     return max(0, budget // (source_row + output_row) - halo)
 
 
-def _one_piece(steps: Sequence[Step], image: Image, output: NDArray[Any], run: Run) -> None:
+def _one_piece(steps: Sequence[Step], image: Image | Scan, output: NDArray[Any], run: Run) -> None:
     """Filter the whole image; it and the result stay on the card afterwards."""
     device, pixels = run.device, image.pixels
     run.keep = pixels
@@ -230,9 +230,8 @@ def _steps(
     scratch: list[Any] = []
     try:
         for step in steps[:-1]:
-            height, width, channels = step.task.output_shape
-            rows = strip.source_rows if strip else height
-            size = rows * width * channels * step.task.dtype.itemsize
+            rows = strip.source_rows if strip else step.task.output_shape[0]
+            size = rows * step.task.out_row_samples * step.task.dtype.itemsize
             between = run.device.allocate(size, run.keep)
             scratch.append(between)
             # A step before the last has no halo: it converts just the rows that are there.
@@ -247,8 +246,8 @@ def _steps(
 def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run) -> None:
     """Launch one step over its output rows, in pieces that end in time."""
     device, task = run.device, step.task
-    height, _, channels = task.shape
-    out_height, out_width, out_channels = task.output_shape
+    height, out_height = task.shape[0], task.output_shape[0]
+    channels = task.shape[-1]
     place = _Place(
         source,
         target,
@@ -260,12 +259,12 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
         hardware_border=strip is None and channels == 1 and task.border in HARDWARE_BORDERS,
     )
     rows = place.last - place.first
-    row_samples = out_width * max(channels, out_channels)
+    row_samples = task.out_row_pixels * max(channels, task.output_shape[-1])
     owned: list[Any] = []
     try:
         scratch = {}
         for name, size in step.plan.scratch.items():
-            owned.append(device.allocate(rows * out_width * size, run.keep))
+            owned.append(device.allocate(rows * task.out_row_pixels * size, run.keep))
             scratch[name] = int(owned[-1])
         kernels = [
             _Kernel(step, launch, cubin, place, scratch, run, owned)
@@ -334,13 +333,12 @@ class _Kernel:
                 raise ValueError(f"{name}: {data.nbytes} bytes for {size} bytes of constant memory")
             # On the stream, which does not wait for the synchronous copies.
             cuda.memcpy_htod_async(int(address), data, stream)
-        _, width, channels = step.task.shape
         self._hardware_border = launch.texture and place.hardware_border
         first = place.source
         if launch.texture:
             border = step.task.border if self._hardware_border else None
             texture = device.make_room(
-                lambda: Texture(width * channels, place.source_rows, step.task.dtype, border),
+                lambda: Texture(step.task.row_samples, place.source_rows, step.task.dtype, border),
                 run.keep,
             )
             owned.append(texture)
@@ -375,27 +373,17 @@ class _Kernel:
 
     def _go(self, piece: _Piece) -> float:
         """Launch over a piece, wait, and return the seconds between the events."""
-        device, place, launch = self._run.device, self._place, self._launch
+        device, launch = self._run.device, self._launch
         cuda, stream = device.cuda, device.stream
-        height, width, channels = self._step.task.shape
-        out_width = self._step.task.output_shape[1]
         begin, end = cuda.Event(), cuda.Event()
         self._hold()
         begin.record(stream)
         self._function.prepared_async_call(
-            _grid(launch, out_width, piece.stop - piece.start),
-            (*self._block, 1),
+            launch.grid(self._step.task.output_shape, piece.stop - piece.start),
+            self._block,
             stream,
             *self._arguments,
-            width,
-            height,
-            channels,
-            out_width,
-            piece.start,
-            piece.stop,
-            place.source_row,
-            place.first,
-            int(self._hardware_border),
+            *self._geometry(piece.start, piece.stop),
             *((piece.first_step, piece.last_step) if launch.steps else ()),
             shared_size=launch.shared_bytes,
         )
@@ -403,10 +391,23 @@ class _Kernel:
         device.wait(end)
         return float(end.time_since(begin)) * 1e-3
 
+    def _geometry(self, start: int, stop: int) -> tuple[int, ...]:
+        """Return the fields of ``Geometry``, or for a volume of ``Volume``."""
+        task, place = self._step.task, self._place
+        if len(task.shape) == 4:
+            depth, height, width, components = task.shape
+            return width, height, depth, components, start, stop, place.source_row, place.first
+        height, width, channels = task.shape
+        return (
+            *(width, height, channels, task.output_shape[1]),
+            *(start, stop, place.source_row, place.first),
+            int(self._hardware_border),
+        )
+
     def report(self) -> LaunchReport:
         """Return how the kernel was launched, and what the compiler made of it."""
-        place, width = self._place, self._step.task.output_shape[1]
-        grid = _grid(self._launch, width, place.last - place.first)
+        rows = self._place.last - self._place.first
+        grid = self._launch.grid(self._step.task.output_shape, rows)
         return _report(
             self._step, self._launch, self._cubin, self._function, grid, self._run.device
         )
@@ -435,7 +436,7 @@ class _Pacer:
     """
 
     def __init__(self, launch: Launch, operations_per_row: float) -> None:
-        self._tile = launch.tile[1] if launch.tile else 1
+        self._tile = launch.tile[-1] if launch.tile else 1
         self._steps = max(launch.steps, 1)
         self._at_once = launch.steps_at_once or self._steps
         units = PILOT_OPERATIONS / max(operations_per_row / self._steps, 1)
@@ -471,27 +472,21 @@ def _holder(run: Run) -> Callable[[], None]:
     return lambda: function.prepared_async_call((1, 1), (1, 1, 1), device.stream, cycles)
 
 
-def _block(launch: Launch, function: Any, device: Device) -> tuple[int, int]:
+def _block(launch: Launch, function: Any, device: Device) -> tuple[int, int, int]:
     """Return the threads of a block; fewer than planned if a striding one lacks registers."""
-    if launch.tile is not None:
-        return launch.block
-    columns, rows = launch.block
-    most = function.get_attribute(device.cuda.function_attribute.MAX_THREADS_PER_BLOCK)
-    return columns, min(rows, most // columns)
-
-
-def _grid(launch: Launch, width: int, rows: int) -> tuple[int, int]:
+    columns, rows, slices = (*launch.block, 1)[:3]
     if launch.tile is None:
-        return 1, 1
-    return -(-width // launch.tile[0]), -(-rows // launch.tile[1])
+        most = function.get_attribute(device.cuda.function_attribute.MAX_THREADS_PER_BLOCK)
+        rows = min(rows, most // columns)
+    return columns, rows, slices
 
 
 def _report(
-    step: Step, launch: Launch, cubin: Cubin, function: Any, grid: tuple[int, int], device: Device
+    step: Step, launch: Launch, cubin: Cubin, function: Any, grid: tuple[int, ...], device: Device
 ) -> LaunchReport:
     attribute = device.cuda.device_attribute
     block = _block(launch, function, device)
-    threads = block[0] * block[1]
+    threads = math.prod(block)
     shared = launch.shared_bytes + function.shared_size_bytes
     per_multiprocessor = device.handle.get_attribute(attribute.MAX_THREADS_PER_MULTIPROCESSOR)
     warp = device.handle.get_attribute(attribute.WARP_SIZE)
@@ -508,7 +503,7 @@ def _report(
         step.spec.id,
         launch.kernel,
         grid,
-        block,
+        block[: len(launch.block)],
         launch.shared_bytes,
         resources(cubin.log, launch.kernel),
         blocks * threads / per_multiprocessor,

@@ -30,7 +30,7 @@ class Plan:
     """
 
     launch: Launch
-    grid: tuple[int, int]
+    grid: tuple[int, ...]
 
 
 def plan(request: Request, level: Level) -> Plan:
@@ -39,10 +39,9 @@ def plan(request: Request, level: Level) -> Plan:
     if request.grey and not request.image.is_grey:
         grey = filters.get("greyscale")
         shape = grey.output_shape(shape, grey.defaults(), request.border)
-    height, width, channels = shape
     output = request.filter.output_shape(shape, request.parameters, request.border)
     task = CudaTask(
-        (height, width, channels),
+        shape,
         output,
         request.image.pixels.dtype,
         request.parameters,
@@ -52,10 +51,7 @@ def plan(request: Request, level: Level) -> Plan:
     assert request.filter.plan_cuda is not None
     launches = CudaPlan.of(request.filter.plan_cuda(task)).launches
     launch = max(launches, key=lambda launch: launch.operations_per_sample)
-    if launch.tile is None:
-        return Plan(launch, (1, 1))
-    columns, rows = launch.tile
-    return Plan(launch, (-(-output[1] // columns), -(-output[0] // rows)))
+    return Plan(launch, launch.grid(output))
 
 
 def compile_report(
