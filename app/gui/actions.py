@@ -10,6 +10,7 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMenu
 
 from app.files import SAMPLES
+from app.gui.comparison import View
 from app.gui.parameter_panel import by_category
 
 if TYPE_CHECKING:
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
 
 Key = QKeySequence.StandardKey
 
+_VIEW_KEYS = {View.OUTPUT: "F2", View.RESIDUAL: "F3", View.DIFFERENCE: "F4"}
+
 
 class Actions:
     """The window's actions, in its menu bar."""
 
     def __init__(self, window: MainWindow) -> None:
         self._window = window
+        self._view_group = QActionGroup(window)
         pictures, images = window.pictures, window.images
         bar = window.menuBar()
         bar.setObjectName("menuBar")
@@ -30,6 +34,13 @@ class Actions:
         self.open = self._action("open", "&Open…", pictures.choose, Key.Open, "Open a picture")
         self.save = self._action(
             "save", "&Save Output…", window.save_output, Key.Save, "Save the output to a file"
+        )
+        self.save_view = self._action(
+            "saveView",
+            "Save &Residual or Difference…",
+            window.save_view,
+            "Ctrl+Shift+S",
+            "Save the difference that is shown, as it is amplified",
         )
         quit_ = self._action("quit", "&Quit", window.close, "Ctrl+Q")
         self.paste = self._action(
@@ -44,11 +55,24 @@ class Actions:
         )
         self.reuse = self._action(
             "reuse",
-            "&Use Output as Input",
+            "Use &Output as Input",
             window.use_output,
-            "Ctrl+U",
-            "Go on from the output, for example with another filter",
+            tip="Go on from the output, for example with another filter (Ctrl+U)",
         )
+        self.reuse.setShortcuts([QKeySequence("Ctrl+U"), QKeySequence("Ctrl+Return")])
+        self.reuse.setIconText("Use as Input")
+        self.undo = self._action("undo", "&Undo", window.undo, Key.Undo)
+        self.undo.setIconText("↶")
+        self.redo = self._action("redo", "&Redo", window.redo)
+        self.redo.setShortcuts([QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y")])
+        self.redo.setIconText("↷")
+        self.reference = (
+            self._action("chooseReference", "&Choose Picture…", pictures.choose_reference),
+            self._action("inputAsReference", "Use &Input", window.use_input_as_reference),
+            self._action("clearReference", "C&lear", window.clear_reference),
+        )
+        self.views = {view: self._view(view, key) for view, key in _VIEW_KEYS.items()}
+        self.views[View.OUTPUT].setChecked(True)
         reset = self._action("resetParameters", "&Reset Parameters", window.panel.reset)
         fit = self._action("fit", "&Fit to Window", images.fit, "Ctrl+0", "Show the whole picture")
         one_to_one = self._action(
@@ -66,6 +90,19 @@ class Actions:
             window.show_kernel,
             "Ctrl+K",
             "The CUDA source of the filter at its level (Ctrl+K)",
+        )
+        self.run_recipe = self._action(
+            "runRecipe",
+            "Run R&ecipe…",
+            window.recipes.choose,
+            "Ctrl+Shift+R",
+            "Run several filters from a file, one after the other",
+        )
+        self.save_recipe = self._action(
+            "saveRecipe",
+            "&Save Recipe…",
+            window.save_recipe,
+            tip="Save the steps that led to the input, and the filter as it is set",
         )
         gpu = self._action("gpuInfo", "&GPU Information…", window.show_gpu)
         about = self._action("about", "&About Kernelscope", window.show_about)
@@ -86,19 +123,26 @@ class Actions:
                 )
             )
         file_menu.addSeparator()
-        file_menu.addAction(self.save)
+        file_menu.addActions([self.save, self.save_view])
         file_menu.addSeparator()
         file_menu.addAction(quit_)
 
         edit_menu = self._menu("editMenu", "&Edit")
+        edit_menu.addActions([self.undo, self.redo, self.reuse])
+        edit_menu.addSeparator()
         edit_menu.addActions([self.copy, self.paste])
         edit_menu.addSeparator()
-        edit_menu.addActions([self.reuse, reset])
+        self.reference_menu = edit_menu.addMenu("Re&ference")
+        self.reference_menu.setObjectName("referenceMenu")
+        self.reference_menu.addActions(self.reference)
+        edit_menu.addAction(reset)
 
         view_menu = self._menu("viewMenu", "&View")
         view_menu.addActions([fit, one_to_one, zoom_in, zoom_out])
         view_menu.addSeparator()
-        for dock, key in zip(window.docks, ("F8", "F9", "F12"), strict=True):
+        view_menu.addActions(list(self.views.values()))
+        view_menu.addSeparator()
+        for dock, key in zip(window.docks, ("F8", "F9", "F7", "F12"), strict=True):
             toggle = dock.toggleViewAction()
             toggle.setShortcut(QKeySequence(key))
             toggle.triggered.connect(dock.raise_)  # may lie behind another tab
@@ -110,6 +154,8 @@ class Actions:
         run_menu = self._menu("runMenu", "&Run")
         run_menu.addActions([self.run, self.cancel])
         run_menu.addSeparator()
+        run_menu.addActions([self.run_recipe, self.save_recipe])
+        run_menu.addSeparator()
         run_menu.addAction(kernel)
 
         help_menu = self._menu("helpMenu", "&Help")
@@ -118,6 +164,14 @@ class Actions:
     def mark_filter(self, filter_id: str) -> None:
         """Tick the filter that is chosen."""
         self._filters[filter_id].setChecked(True)
+
+    def name_steps(self, undo: str, redo: str) -> None:
+        """Say what undo and redo would do; empty for nothing."""
+        for action, word, name in ((self.undo, "Undo", undo), (self.redo, "Redo", redo)):
+            action.setEnabled(bool(name))
+            action.setText(f"&{word} {name.replace('&', '&&')}".rstrip())
+            key = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+            action.setToolTip(f"{word} {name or 'nothing'} ({key})")
 
     def fill_recent(self) -> None:
         """List the recent files as they are now."""
@@ -157,6 +211,20 @@ class Actions:
                 submenu.addAction(entry)
                 actions[spec.id] = entry
         return actions
+
+    def _view(self, view: View, key: str) -> QAction:
+        name = view.value.capitalize()
+        action = self._action(
+            f"view{name}",
+            f"Show &{name}",
+            partial(self._window.set_view, view),
+            key,
+            f"{view.help} ({key})",
+        )
+        action.setIconText(name)
+        action.setCheckable(True)
+        self._view_group.addAction(action)
+        return action
 
     def _menu(self, name: str, title: str) -> QMenu:
         menu = self._window.menuBar().addMenu(title)

@@ -38,7 +38,7 @@ _SOURCES = (
     ("M. Salari, master’s thesis, Kerman 2019", "non-local means for MRI volumes"),
 )
 
-_TEXT_FILES = "Text files (*.txt);;All files (*)"
+TEXT_FILES = "Text files (*.txt);;All files (*)"
 
 SELECTABLE = (
     Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
@@ -83,18 +83,24 @@ def open_dialog(dialog: AnyDialog) -> AnyDialog:
     return dialog
 
 
-def choose_text_to_open(parent: QWidget, title: str, use: Callable[[Path], object]) -> QFileDialog:
+def choose_text_to_open(
+    parent: QWidget, title: str, use: Callable[[Path], object], kinds: str = TEXT_FILES
+) -> QFileDialog:
     """Let the user choose a text file and call `use` with its path."""
-    return _choose(QFileDialog(parent, title, filter=_TEXT_FILES), use)
+    return _choose(QFileDialog(parent, title, filter=kinds), use)
 
 
 def choose_text_to_save(
-    parent: QWidget, title: str, name: str, use: Callable[[Path], object]
+    parent: QWidget,
+    title: str,
+    name: str,
+    use: Callable[[Path], object],
+    kinds: str = TEXT_FILES,
 ) -> QFileDialog:
     """Let the user choose where to save a text, `name` offered, and call `use` with the path."""
-    dialog = QFileDialog(parent, title, name, _TEXT_FILES)
+    dialog = QFileDialog(parent, title, name, kinds)
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-    dialog.setDefaultSuffix("txt")
+    dialog.setDefaultSuffix(Path(name).suffix.removeprefix(".") or "txt")
     return _choose(dialog, use)
 
 
@@ -123,7 +129,9 @@ def write_text(path: Path, text: str) -> None:
         )
 
 
-def save_text(parent: QWidget, title: str, name: str, text: str) -> QFileDialog:
+def save_text(
+    parent: QWidget, title: str, name: str, text: str, kinds: str = TEXT_FILES
+) -> QFileDialog:
     """Let the user save `text`, and say so if that fails."""
 
     def save(path: Path) -> None:
@@ -132,7 +140,7 @@ def save_text(parent: QWidget, title: str, name: str, text: str) -> QFileDialog:
         except AppError as error:
             show_error(parent, error)
 
-    return choose_text_to_save(parent, title, name, save)
+    return choose_text_to_save(parent, title, name, save, kinds)
 
 
 def _plain_label(text: str, name: str) -> QLabel:

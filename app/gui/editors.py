@@ -91,10 +91,23 @@ class OddEditor(QWidget):
             button.setChecked(size == self._box.value())
 
 
+class _ShortSpinBox(QDoubleSpinBox):
+    """Shows no more digits than there are."""
+
+    def textFromValue(self, value: float) -> str:  # noqa: N802
+        text = super().textFromValue(value)
+        point = self.locale().decimalPoint()
+        return text.rstrip("0").removesuffix(point) if point in text else text
+
+
 class NumberEditor(QWidget):
-    """A slider over the usual range and a box over the whole range."""
+    """A slider over the usual range and a box over the whole range.
+
+    A parameter that can be estimated from the picture has a button for that besides.
+    """
 
     changed = Signal()
+    estimate_wanted = Signal()
 
     def __init__(
         self, parameter: IntParameter | FloatParameter, parent: QWidget | None = None
@@ -103,13 +116,15 @@ class NumberEditor(QWidget):
         self._low, self._high = parameter.slider or (parameter.minimum, parameter.maximum)
         self._box: QSpinBox | QDoubleSpinBox
         if isinstance(parameter, FloatParameter):
-            self._box = QDoubleSpinBox(self)
+            self._box = _ShortSpinBox(self)
             self._box.setDecimals(parameter.decimals)
             steps = _SLIDER_STEPS
         else:
             self._box = QSpinBox(self)
             steps = max(1, math.ceil((self._high - self._low) / parameter.step))
         self._whole = isinstance(parameter, IntParameter)
+        self._decimals = parameter.decimals if isinstance(parameter, FloatParameter) else 0
+        self._exact = parameter.default  # the box rounds what it shows
         self._box.setRange(parameter.minimum, parameter.maximum)  # type: ignore[arg-type]
         self._box.setSingleStep(parameter.step)  # type: ignore[arg-type]
         self._box.setValue(parameter.default)
@@ -126,15 +141,29 @@ class NumberEditor(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self._slider, 1)
         row.addWidget(self._box)
+        if isinstance(parameter, FloatParameter) and parameter.estimate is not None:
+            row.addWidget(self._estimate_button(parameter))
         self._slider.valueChanged.connect(self._on_slid)
         self._box.valueChanged.connect(self._on_changed)
         self._move_slider()
 
     def value(self) -> int | float:
-        return self._box.value()
+        shown = self._box.value()
+        return self._exact if round(self._exact, self._decimals) == shown else shown
 
     def set_value(self, value: float) -> None:
+        self._exact = value
         self._box.setValue(value)  # type: ignore[arg-type]
+
+    def _estimate_button(self, parameter: FloatParameter) -> QToolButton:
+        button = QToolButton(self)
+        button.setText("Estimate")
+        button.setObjectName(f"{parameter.name}Estimate")
+        button.setAccessibleName(f"Estimate {parameter.label.lower()} from the input")
+        button.setToolTip(button.accessibleName())
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        button.clicked.connect(self.estimate_wanted)
+        return button
 
     def _on_slid(self, position: int) -> None:
         value = self._low + (self._high - self._low) * position / self._slider.maximum()

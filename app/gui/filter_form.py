@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
@@ -11,14 +12,22 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from app.errors import InvalidParameter
 from app.filters.spec import FilterSpec, MaskPreset
-from app.gui.editors import BoolEditor, Editor, create_editor
+from app.gui.editors import BoolEditor, Editor, NumberEditor, create_editor
 from app.gui.mask_editor import MaskEditor
 
 
 class FilterForm(QWidget):
-    """An editor for each parameter of a filter, under its label."""
+    """An editor for each parameter of a filter, under its label.
+
+    Signals
+    -------
+    changed
+    estimate_wanted : str
+        The parameter of this name should be estimated from the picture.
+    """
 
     changed = Signal()
+    estimate_wanted = Signal(str)
 
     def __init__(self, spec: FilterSpec, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -40,6 +49,8 @@ class FilterForm(QWidget):
             editor.changed.connect(self.changed)
             if isinstance(editor, MaskEditor):
                 editor.presetChosen.connect(self._apply_preset)
+            if isinstance(editor, NumberEditor):
+                editor.estimate_wanted.connect(partial(self.estimate_wanted.emit, parameter.name))
             self._editors[parameter.name] = editor
         if not spec.parameters:
             nothing = QLabel("This filter has nothing to set.", self)

@@ -138,6 +138,7 @@ class ImageView(QWidget):
         super().__init__(parent)
         self.setObjectName(name)
         self._heading = heading
+        self._first_hint = hint
         self.image: Image | None = None
         self.offset = 0
 
@@ -183,39 +184,36 @@ class ImageView(QWidget):
         self._follow_palette()
 
     def show_picture(
-        self, image: Image, images: list[QImage], offset: int = 0, details: str = ""
+        self, image: Image, images: list[QImage], offset: int, title: str, details: str
     ) -> None:
-        """Show `image`, rendered as `images`; `details` says how it was made."""
+        """Show `images`; `image` has the values under the cursor, where they are of interest.
+
+        Nothing is drawn without `images`: see `show_hint`.
+        """
         self.image = image
         self.offset = offset
         self._picture.show_images(images, offset)
         self._hint.hide()
-        size = f"{image.width}×{image.height}, {image.mode}"
-        if details:
-            self._set_caption(f"{self._heading}: {size}", details)
-        else:
-            self._set_caption(f"{self._heading}: {image.title}", size)
+        self._set_caption(title, details)
+
+    def show_hint(self, text: str) -> None:
+        """Say `text` in place of a picture."""
+        self._hint.setText(text)
+        self._hint.show()
 
     def clear(self) -> None:
-        """Show the hint instead of a picture."""
+        """Show the hint that the view began with instead of a picture."""
         self.image = None
         self.offset = 0
         self._picture.show_images([], 0)
-        self._hint.show()
+        self.show_hint(self._first_hint)
         self._set_caption(self._heading, "")
 
     def value_at(self, x: int, y: int) -> str:
         """Return the sample values at a scene pixel as text; empty where there are none."""
         if self.image is None:
             return ""
-        x, y = x - self.offset, y - self.offset
-        if not (0 <= x < self.image.width and 0 <= y < self.image.height):
-            return ""
-        values = [
-            f"{value:.4g}" if value.dtype.kind == "f" else str(value)
-            for value in self.image.planes[y, x]
-        ]
-        return values[0] if len(values) == 1 else f"({', '.join(values)})"
+        return value_in(self.image, x - self.offset, y - self.offset)
 
     @property
     def canvas_size(self) -> QSizeF:
@@ -275,8 +273,23 @@ class ImageView(QWidget):
         self.resized.emit()
 
 
+def value_in(image: Image, x: int, y: int) -> str:
+    """Return the sample values at a pixel as text; empty outside of the picture."""
+    if not (0 <= x < image.width and 0 <= y < image.height):
+        return ""
+    values = [
+        f"{value:.4g}" if value.dtype.kind == "f" else str(value) for value in image.planes[y, x]
+    ]
+    return values[0] if len(values) == 1 else f"({', '.join(values)})"
+
+
 class ImagePair(QWidget):
     """Input on the left, output on the right, with one camera for both.
+
+    Attributes
+    ----------
+    reference : Image or None
+        A picture whose values are told besides.
 
     Signals
     -------
@@ -294,6 +307,7 @@ class ImagePair(QWidget):
         self.setObjectName("images")
         self.input = ImageView("input", "Input", "Open a picture (Ctrl+O) or drop one here", self)
         self.output = ImageView("output", "Output", "Press Run (F5)", self)
+        self.reference: Image | None = None
         self._views = (self.input, self.output)
         self._centre = QPointF()
         self._scale = 1.0
@@ -362,4 +376,6 @@ class ImagePair(QWidget):
             text += f"   input {before}"
         if after:
             text += f"   output {after}"
+        if self.reference is not None and before:
+            text += f"   reference {value_in(self.reference, x, y) or '–'}"
         self.described.emit(text if before or after else "")

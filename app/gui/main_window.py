@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,29 +16,44 @@ from app.engine.backend import Availability, Backend
 from app.engine.costs import Costs
 from app.engine.image import Image
 from app.engine.launch import LaunchReport
-from app.engine.request import Request, Result
+from app.engine.recipe import Recipe
+from app.engine.request import Device, Request, Result
 from app.errors import AppError
 from app.files import SAMPLES
-from app.filters.spec import Border
 from app.gui import dialogs, theme
 from app.gui.actions import Actions
 from app.gui.background import Background
 from app.gui.bridge import WorkerBridge
+from app.gui.comparison import (
+    Drawing,
+    Judged,
+    View,
+    draw,
+    following,
+    judge_both,
+    judging,
+    offset_of,
+)
 from app.gui.console import Console
 from app.gui.gpu_dialog import GpuDialog
+from app.gui.histogram_view import Histogram
+from app.gui.history import History, Moment, Origin, Reference
 from app.gui.image_views import ImagePair
 from app.gui.kernel_viewer import KernelViewer
 from app.gui.parameter_panel import ParameterPanel
 from app.gui.pictures import Pictures
+from app.gui.quality_panel import QualityPanel
+from app.gui.recipes import Recipes, estimate
 from app.gui.rendering import render
 from app.gui.run_bar import RunBar
 from app.gui.settings import Settings
 from app.gui.timing_panel import TimingPanel
+from app.gui.view_bar import ViewBar
 from app.gui.warm_up import warm_up
 
 _logger = logging.getLogger(__name__)
 
-_STATE_VERSION = 1
+_STATE_VERSION = 2
 """Raised when docks or toolbars change, so that an old saved layout is not applied."""
 
 _PATIENCE = 2.0
@@ -65,8 +81,11 @@ class MainWindow(QMainWindow):
         self.settings = settings
         self._backends = backends
         self._availability: dict[str, Availability] = {}
-        self._input: Image | None = None
-        self._result: Result | None = None
+        self._history = History()
+        self._shown = self._history.state
+        self._view = View.OUTPUT
+        self._drawing: Drawing | None = None
+        self._quality_seen = False
         self._close_when_saved = False
         self._launches: dict[str, LaunchReport] = {}
         self._kernel_viewer: KernelViewer | None = None
@@ -77,7 +96,9 @@ class MainWindow(QMainWindow):
         self.pictures = Pictures(self, settings, self._background)
         self.images = ImagePair()
         self.panel = ParameterPanel(backends, settings)
+        self.recipes = Recipes(self, self._background)
         self.timing = TimingPanel()
+        self.quality = QualityPanel()
         self._controls = QWidget()
         right, bottom = (
             Qt.DockWidgetArea.RightDockWidgetArea,
@@ -86,10 +107,16 @@ class MainWindow(QMainWindow):
         self.docks = (
             self._dock("controls", "Settings", self._controls, right),
             self._dock("timing", "Timing", self.timing, bottom),
+            self._dock("quality", "Quality", self.quality, bottom),
             self._dock("console", "Console", self.console, bottom),
         )
         self.actions_ = Actions(self)
+        self.quality.set_menu(self.actions_.reference_menu)
         self._run_bar = RunBar(self.actions_.run, self.actions_.cancel)
+        self._view_bar = ViewBar(
+            (self.actions_.undo, self.actions_.redo, self.actions_.reuse),
+            tuple(self.actions_.views.values()),
+        )
         self._lay_out()
         self._bridge = WorkerBridge(backends, self, costs)
         self._connect()
@@ -112,16 +139,18 @@ class MainWindow(QMainWindow):
         if self._input is None:
             self._tell("Open a picture first (Ctrl+O).")
             return
-        try:
-            request = Request.create(self._input, **self.panel.arguments())
-        except AppError as error:
-            dialogs.show_error(self, error)
-            return
-        self._bridge.submit(request)
+        request = self._request()
+        if request is not None:
+            self.recipes.stop()
+            self._submit(request)
 
     def cancel(self) -> None:
-        """Stop the run that is under way."""
+        """Stop the run that is under way, and the recipe that it belongs to."""
+        waits = self.recipes.busy and not self._bridge.busy
+        self.recipes.stop()
         self._bridge.cancel()
+        if waits:  # between two steps
+            self._on_stopped()
 
     def save_output(self) -> None:
         """Ask where, then save the output."""
@@ -134,15 +163,80 @@ class MainWindow(QMainWindow):
         if self._result is not None:
             self.pictures.copy(self._result.image)
 
+    def save_view(self) -> None:
+        """Ask where, then save the residual or difference as it is shown."""
+        if self._drawing is not None and self._drawing.image is not None:
+            stem = Path(self._drawing.image.title).stem
+            self.pictures.save(self._drawing.image, f"{stem}-{self._drawing.view}")
+
+    def save_recipe(self) -> None:
+        """Ask where, then save the steps to the input and the filter as it is set."""
+        request = self._request()
+        if request is not None:
+            self.recipes.save((*self._moment.steps, request))
+
     def use_output(self) -> None:
         """Make the output the new input."""
         if self._result is not None:
-            self._show(self._result.image)
+            moment = self._moment
+            self._background.start("use", lambda: following(moment), self._go_on, self._report)
+
+    def undo(self) -> None:
+        """Go back to the input before this one, with its output and reference."""
+        if self._history.undo_name:
+            self.recipes.stop()
+            self._history.undo()
+            self._show()
+
+    def redo(self) -> None:
+        """Take `undo` back."""
+        if self._history.redo_name:
+            self.recipes.stop()
+            self._history.redo()
+            self._show()
 
     def show_again(self, result: Result) -> None:
         """Go back to an earlier run: its input, output and settings."""
         self.panel.show_request(result.request)
-        self._show(result.request.image, result)
+        image = result.request.image
+        if image is self._input:
+            self._history.amend(result=result)
+            self._show()
+        else:
+            steps = self._history.steps_to(image)
+            judged_by = result.request.reference
+            reference = Reference(judged_by, Origin.CHOSEN) if judged_by is not None else None
+            self._go_on(Moment(image, "Earlier Run", steps, reference, result))
+
+    def use_input_as_reference(self) -> None:
+        """Judge what comes of the input by the input itself."""
+        if self._input is not None:
+            self._set_reference(Reference(self._input, Origin.CHOSEN))
+
+    def clear_reference(self) -> None:
+        """Judge no longer."""
+        if self._input is not None:
+            self._set_reference(None)
+
+    def set_view(self, view: View) -> None:
+        """Show the output, or how it differs from the input or the reference."""
+        self._view = view
+        self.actions_.views[view].setChecked(True)
+        self._draw()
+
+    def estimate(self, name: str) -> None:
+        """Set the parameter of this name to what the input suggests."""
+        request = self._request()
+        if request is None:
+            return
+
+        def show(values: dict[str, float]) -> None:
+            self.panel.set_values(request.filter.id, values)
+            label = request.filter.parameter(name).label
+            self._tell(f"{label} {values[name]:.4g}, estimated from {request.image.title}.")
+
+        self._tell("Estimating…")
+        self._background.start("estimate", lambda: estimate(request, [name]), show, self._report)
 
     def show_gpu(self) -> None:
         """Tell what is known of the GPU."""
@@ -198,7 +292,7 @@ class MainWindow(QMainWindow):
         return dock
 
     def _lay_out(self) -> None:
-        controls, timing, console = self.docks
+        controls, timing, quality, console = self.docks
         column = QVBoxLayout(self._controls)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -209,14 +303,17 @@ class MainWindow(QMainWindow):
         controls.setAllowedAreas(
             Qt.DockWidgetArea.LeftDockWidgetArea | Qt.DockWidgetArea.RightDockWidgetArea
         )
-        self.tabifyDockWidget(timing, console)
+        self.tabifyDockWidget(timing, quality)
+        self.tabifyDockWidget(quality, console)
+        timing.raise_()
         console.hide()
         self.resizeDocks([timing], [190], Qt.Orientation.Vertical)
 
         centre = QWidget()
         around = QVBoxLayout(centre)
         around.setContentsMargins(8, 8, 8, 4)
-        around.addWidget(self.images)
+        around.addWidget(self._view_bar)
+        around.addWidget(self.images, 1)
         self.setCentralWidget(centre)
 
         self._pixel = QLabel()
@@ -231,7 +328,8 @@ class MainWindow(QMainWindow):
 
     def _connect(self) -> None:
         self._background.settled.connect(self._on_settled)
-        self.pictures.loaded.connect(self._show)
+        self.pictures.loaded.connect(self._open)
+        self.pictures.reference_loaded.connect(self._on_reference)
         self.pictures.saved.connect(self._on_saved)
         self.pictures.told.connect(self._tell)
         self.pictures.broken.connect(self.report_bug)
@@ -239,10 +337,16 @@ class MainWindow(QMainWindow):
         self.images.zoomed.connect(lambda zoom: self._zoom.setText(f"{100 * zoom:.0f} %"))
         self.panel.filter_changed.connect(self.actions_.mark_filter)
         self.panel.kernel_wanted.connect(self.show_kernel)
+        self.panel.estimate_wanted.connect(self.estimate)
+        self._view_bar.gain_changed.connect(self._draw)
+        self.docks[2].visibilityChanged.connect(self._on_quality_seen)
+        self.recipes.loaded.connect(self._start_recipe)
+        self.recipes.wanted.connect(self._submit_step)
+        self.recipes.failed.connect(self._on_failed)
         self.actions_.mark_filter(self.panel.filter_id)
         self.timing.resultActivated.connect(self.show_again)
         self._bridge.submitted.connect(self._on_submitted)
-        self._bridge.progressed.connect(self._run_bar.show_progress)
+        self._bridge.progressed.connect(self._on_progress)
         self._bridge.finished.connect(self._on_finished)
         self._bridge.failed.connect(self._on_failed)
         self._bridge.stopped.connect(self._on_stopped)
@@ -260,36 +364,192 @@ class MainWindow(QMainWindow):
             self.close()
         self._close_when_saved = False
 
-    def _show(self, image: Image, result: Result | None = None) -> None:
-        """Show `image` as the input, and `result` as the output if there is one."""
+    @property
+    def _moment(self) -> Moment:
+        """What is shown; there is none before the first picture."""
+        assert self._history.current is not None
+        return self._history.current
+
+    @property
+    def _input(self) -> Image | None:
+        return self._history.current.image if self._history.current else None
+
+    @property
+    def _result(self) -> Result | None:
+        return self._history.current.result if self._history.current else None
+
+    def _request(self) -> Request | None:
+        """Return what Run asks for, or tell the user why that cannot be."""
+        if self._input is None:
+            self._tell("Open a picture first (Ctrl+O).")
+            return None
+        try:
+            return Request.create(self._input, **self.panel.arguments())
+        except AppError as error:
+            dialogs.show_error(self, error)
+            return None
+
+    def _submit(self, request: Request) -> None:
+        self._bridge.submit(judging(request, self._moment.reference))
+
+    def _open(self, image: Image) -> None:
+        """Go on to a picture that has nothing to do with the last one."""
+        reference = self._history.current.reference if self._history.current else None
+        if reference is not None:  # one that was chosen may be meant for this picture
+            kept = reference.origin is not Origin.NOISE
+            reference = Reference(reference.image, Origin.KEPT) if kept else None
+        self._go_on(Moment(image, f"Open {image.title}", reference=reference))
+
+    def _go_on(self, moment: Moment) -> None:
+        """Show `moment`, so that the one before can be come back to."""
+        self.recipes.stop()
+        new = moment.reference is not None and self._reference_image() is None
+        self._history.push(moment)
+        self._show()
+        quality = self.docks[2]
+        if new and quality.toggleViewAction().isChecked():
+            quality.raise_()
+
+    def _show(self) -> None:
+        """Show the current moment."""
+        moment = self._moment
+        image, result, view, gain = moment.image, moment.result, self._view, self._view_bar.gain
         new = image is not self.images.input.image
-        self._input = image
 
-        def work() -> tuple[list[QImage], list[QImage]]:
-            return render(image) if new else [], render(result.image) if result else []
+        def work() -> tuple[list[QImage], Drawing | None]:
+            drawing = draw(view, result, moment.reference, gain) if result else None
+            return render(image) if new else [], drawing
 
-        def show(rendered: tuple[list[QImage], list[QImage]]) -> None:
-            before, after = rendered
+        def show(rendered: tuple[list[QImage], Drawing | None]) -> None:
+            before, drawing = rendered
+            self._shown = self._history.state
             if new:
-                self.images.input.show_picture(image, before)
+                size = f"{image.width}×{image.height}, {image.mode}"
+                details = ", ".join(filter(None, (size, moment.describe_steps())))
+                self.images.input.show_picture(image, before, 0, f"Input: {image.title}", details)
                 self.images.fit()
                 self.setWindowTitle(f"{image.title} – Kernelscope")
                 self._tell("  ".join((f"{image.describe()}.", *image.notices)))
-            if result is None:
-                self.images.output.clear()
-            else:
-                self.images.output.show_picture(
-                    result.image, after, _offset(result.request), result.describe()
-                )
-            self._result = result
+            self._show_drawing(drawing)
+            self._show_reference()
             self._refresh_actions()
             self._warm_up()
 
         def failed(error: Exception) -> None:
-            self._input = self.images.input.image
+            self._history.state = self._shown
             self._report(error)
 
+        self._background.forget("draw")
         self._background.start("show", work, show, failed)
+
+    def _draw(self) -> None:
+        """Draw the view that is chosen of the result that is shown."""
+        moment, view, gain = self._history.current, self._view, self._view_bar.gain
+        if moment is None or moment.result is None:
+            return
+        result = moment.result
+        self._background.start(
+            "draw",
+            lambda: draw(view, result, moment.reference, gain),
+            self._show_drawing,
+            self._report,
+        )
+
+    def _show_drawing(self, drawing: Drawing | None) -> None:
+        """Show a view of the current result, or that there is none."""
+        result = self._result
+        self._drawing = drawing
+        amplified = drawing is not None and drawing.view is not View.OUTPUT
+        self._view_bar.show_gain(drawing.gain if drawing is not None and amplified else None)
+        self.actions_.save_view.setEnabled(
+            drawing is not None and amplified and drawing.image is not None
+        )
+        if drawing is None or result is None:
+            self.images.output.clear()
+            return
+        self.images.output.show_picture(
+            result.image,
+            drawing.rendered,
+            offset_of(result.request),
+            drawing.title(result.image),
+            result.describe(),
+        )
+        if drawing.problem:
+            self.images.output.show_hint(drawing.problem)
+
+    def _set_reference(self, reference: Reference | None) -> None:
+        self._history.amend(reference=reference)
+        self._show_reference()
+        self._draw()
+
+    def _on_reference(self, image: Image) -> None:
+        self._tell(f"{image.describe()}.")
+        self._set_reference(Reference(image, Origin.CHOSEN))
+
+    def _reference_image(self) -> Image | None:
+        moment = self._history.current
+        return moment.reference.image if moment is not None and moment.reference else None
+
+    def _show_reference(self) -> None:
+        self.images.reference = self._reference_image()
+        self._judge()
+
+    def _on_quality_seen(self, seen: bool) -> None:
+        """Bring the panel up to date when it comes into sight; behind a tab it costs nothing."""
+        self._quality_seen = seen
+        self._judge()
+
+    def _judge(self) -> None:
+        """Compare the pictures with the reference and count their values, if that is seen."""
+        moment = self._history.current
+        if moment is None or not self._quality_seen:
+            return
+        pictures = {"input": moment.image}
+        if moment.result is not None:
+            pictures["output"] = moment.result.image
+
+        def work() -> tuple[Judged, dict[str, Histogram]]:
+            reference = moment.reference
+            judged = (
+                judge_both(moment.image, moment.result, reference.image) if reference else Judged()
+            )
+            return judged, {name: Histogram.of(image) for name, image in pictures.items()}
+
+        def show(answer: tuple[Judged, dict[str, Histogram]]) -> None:
+            judged, histograms = answer
+            self.quality.show_judged(moment.reference, judged)
+            self.quality.show_histograms(histograms)
+
+        self._background.start("judge", work, show, self._report)
+
+    def _start_recipe(self, recipe: Recipe) -> None:
+        if self._input is None:
+            self._tell("Open a picture first (Ctrl+O).")
+            return
+        self._bridge.cancel()
+        try:
+            self.recipes.start(recipe, self._input, self.panel.run_options())
+        except AppError as error:
+            dialogs.show_error(self, error)
+        self._refresh_actions()
+
+    def _submit_step(self, request: Request) -> None:
+        """Run a step of a recipe, on another device where it does not run on the chosen one."""
+        backend = self._backends.get(request.device)
+        if backend is not None and not backend.levels(request.filter):
+            request = replace(request, device=Device.AUTO)
+        self._submit(request)
+
+    def _continue_recipe(self) -> None:
+        """Run the next step on what the last one made, without showing that in between."""
+        moment = self._moment
+
+        def go_on(following_moment: Moment) -> None:
+            if self._moment is moment and self.recipes.busy:
+                self._history.push(following_moment)
+                self.recipes.go_on(following_moment.image)
+
+        self._background.start("use", lambda: following(moment), go_on, self._report)
 
     def _warm_up(self) -> None:
         if not self._cold or self._input is None:
@@ -313,23 +573,39 @@ class MainWindow(QMainWindow):
             if self._kernel_viewer is not None:
                 self._kernel_viewer.refresh()
         self._run_bar.show_idle(
-            f"Done in {1e3 * result.seconds:.4g} ms, {result.megapixels_per_second:.4g} MP/s."
+            f"Done in {_duration(result.seconds)}, {result.megapixels_per_second:.4g} MP/s."
         )
         self._tell("  ".join((f"{result.describe()}.", *result.notices)))
-        if result.request.image is self._input:
-            self._show(self._input, result)
-        else:
+        if result.request.image is not self._input:
             self._tell("The run on the previous picture is done; it is in the list of runs.")
+        else:
+            self._history.amend(result=result)
+            if self.recipes.has_more:
+                self._continue_recipe()
+            else:
+                self.recipes.stop()
+                self._show()
         self._refresh_actions()
 
+    def _on_progress(self, stage: str, fraction: float) -> None:
+        self._run_bar.show_progress(stage, fraction, self.recipes.step)
+
     def _on_failed(self, error: Exception) -> None:
+        error = self.recipes.fail(error)
         self._run_bar.show_idle("Failed.")
+        self._show_rest()
         self._tell("")
         self._refresh_actions()
         self._report(error)
 
+    def _show_rest(self) -> None:
+        """Show how far a recipe came that did not reach its end."""
+        if self._input is not self.images.input.image:
+            self._show()
+
     def _on_stopped(self) -> None:
         self._run_bar.show_idle("Cancelled.")
+        self._show_rest()
         self._tell("")
         self._refresh_actions()
 
@@ -352,9 +628,12 @@ class MainWindow(QMainWindow):
     def _refresh_actions(self) -> None:
         """Enable what can be done now."""
         self.actions_.run.setEnabled(self._input is not None)
-        self.actions_.cancel.setEnabled(self._bridge.busy)
+        self.actions_.cancel.setEnabled(self._bridge.busy or self.recipes.busy)
         for action in (self.actions_.save, self.actions_.copy, self.actions_.reuse):
             action.setEnabled(self._result is not None)
+        for action in self.actions_.reference:
+            action.setEnabled(self._input is not None)
+        self.actions_.name_steps(self._history.undo_name, self._history.redo_name)
 
     # --- Qt ---
 
@@ -384,7 +663,5 @@ class MainWindow(QMainWindow):
         super().closeEvent(event)
 
 
-def _offset(request: Request) -> int:
-    """Return where the result begins in the input: border “valid” cuts off the rim."""
-    valid = request.border is Border.VALID
-    return request.filter.radius(request.parameters) if valid else 0
+def _duration(seconds: float) -> str:
+    return f"{seconds:.4g} s" if seconds >= 1 else f"{1e3 * seconds:.4g} ms"

@@ -56,10 +56,13 @@ class ParameterPanel(QScrollArea):
         The filter with this id was chosen.
     kernel_wanted
         The user asks for the CUDA source of the filter at its level.
+    estimate_wanted : str
+        The user asks to estimate the parameter of this name from the input.
     """
 
     filter_changed = Signal(str)
     kernel_wanted = Signal()
+    estimate_wanted = Signal(str)
 
     def __init__(
         self, backends: Mapping[str, Backend], settings: Settings, parent: QWidget | None = None
@@ -149,11 +152,19 @@ class ParameterPanel(QScrollArea):
             **self._options.arguments(),
         }
 
+    def run_options(self) -> dict[str, Any]:
+        """Return those of `arguments` that suit any filter: the device and what goes with it."""
+        return self._options.general_arguments()
+
     def show_request(self, request: Request) -> None:
         """Show the settings that `request` was made with."""
         self.set_filter(request.filter.id)
         self._form.set_values(request.parameters)
         self._options.show_request(request)
+
+    def set_values(self, filter_id: str, values: Mapping[str, Any]) -> None:
+        """Set parameters of a filter that was shown already; others keep their values."""
+        self._forms[filter_id].set_values(values)
 
     def reset(self) -> None:
         """Set the parameters of the chosen filter to their defaults."""
@@ -196,6 +207,7 @@ class ParameterPanel(QScrollArea):
             form = self._forms[spec.id] = FilterForm(spec, self._parameters)
             form.set_texts(self._settings.texts(f"filters/{spec.id}"))
             form.changed.connect(self._check)
+            form.estimate_wanted.connect(self.estimate_wanted)
             self._form_space.insertWidget(0, form)
             self._put_into_tab_order(form)
         self._current = self._forms[spec.id]

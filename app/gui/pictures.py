@@ -28,6 +28,8 @@ class Pictures(QObject):
     -------
     loaded : Image
         A picture was opened or pasted.
+    reference_loaded : Image
+        A picture was opened to judge others by.
     saved : Image, Path
         This picture is on the disk now.
     told : str
@@ -37,6 +39,7 @@ class Pictures(QObject):
     """
 
     loaded = Signal(object)
+    reference_loaded = Signal(object)
     saved = Signal(object, object)
     told = Signal(str)
     broken = Signal(object)
@@ -49,14 +52,32 @@ class Pictures(QObject):
 
     def choose(self) -> None:
         """Let the user choose a file to open."""
-        dialog = QFileDialog(self._window, "Open Picture", self._settings.folder("open"))
-        dialog.setObjectName("openDialog")
+        self._choose("Open Picture", "openDialog", self.open)
+
+    def choose_reference(self) -> None:
+        """Let the user choose a file to judge others by."""
+        self._choose("Reference Picture", "referenceDialog", self._open_reference)
+
+    def _choose(self, title: str, name: str, use: Callable[[Path], None]) -> None:
+        dialog = QFileDialog(self._window, title, self._settings.folder("open"))
+        dialog.setObjectName(name)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         everything = Format("All pictures", tuple(s for f in READABLE for s in f.suffixes))
         names = [_name_filter(kind) for kind in (everything, *READABLE)]
         dialog.setNameFilters([*names, "All files (*)"])
-        dialog.fileSelected.connect(lambda name: self._chosen(Path(name)))
+
+        def chosen(text: str) -> None:
+            self._settings.set_folder("open", Path(text).parent)
+            use(Path(text))
+
+        dialog.fileSelected.connect(chosen)
         open_dialog(dialog)
+
+    def _open_reference(self, path: Path) -> None:
+        self.told.emit(f"Opening {path.name}…")
+        self._background.start(
+            "reference", lambda: read_image(path), self.reference_loaded.emit, self._on_unread
+        )
 
     def open(self, path: Path) -> None:
         """Read `path`; the picture that is open stays until then, and if it fails."""
@@ -100,7 +121,7 @@ class Pictures(QObject):
 
     def save(self, image: Image, name: str) -> None:
         """Let the user choose where to save `image`; `name` is offered, without suffix."""
-        dialog = QFileDialog(self._window, "Save Output", self._settings.folder("save"))
+        dialog = QFileDialog(self._window, "Save Picture", self._settings.folder("save"))
         dialog.setObjectName("saveDialog")
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setNameFilters([_name_filter(kind) for kind in WRITABLE])
@@ -122,10 +143,6 @@ class Pictures(QObject):
 
         dialog.fileSelected.connect(chosen)
         open_dialog(dialog)
-
-    def _chosen(self, path: Path) -> None:
-        self._settings.set_folder("open", path.parent)
-        self.open(path)
 
     def _on_read(self, image: Image) -> None:
         if image.path is not None and image.path not in _SAMPLE_PATHS:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
@@ -14,7 +16,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-_STAGES = {"compile": "Compiling (first use only)…"}
+_STAGES = {"compile": "Compiling (first use only)…", "judge": "Judging"}
+
+_STEADY = 2.0
+"""Seconds of a stage after which its end can be foretold."""
 
 
 class RunBar(QWidget):
@@ -41,24 +46,42 @@ class RunBar(QWidget):
         self._label = QLabel(self)
         self._label.setObjectName("runState")
         self._label.setWordWrap(True)
+        self._stage = ("", "")
+        self._start = 0.0
         layout = QVBoxLayout(self)
         layout.addLayout(buttons)
         layout.addWidget(self._bar)
         layout.addWidget(self._label)
         self.show_idle("Ready.")
 
-    def show_progress(self, stage: str, fraction: float) -> None:
-        """Show a stage; the bar runs up and down while nothing is known of its end."""
+    def show_progress(self, stage: str, fraction: float, step: str = "") -> None:
+        """Show a stage; the bar runs up and down while nothing is known of its end.
+
+        `step` says which of several runs it belongs to.
+        """
+        if (step, stage) != self._stage or fraction == 0:
+            self._stage, self._start = (step, stage), time.monotonic()
         if fraction > 0:
             self._bar.setRange(0, 100)
             self._bar.setValue(round(100 * fraction))
         else:
             self._bar.setRange(0, 0)
         known = _STAGES.get(stage, stage.capitalize())
-        self._label.setText(f"{known} {100 * fraction:.0f} %" if fraction > 0 else known)
+        text = f"{known} {100 * fraction:.0f} %" if fraction > 0 else known
+        self._label.setText(f"{step}{text}{self._time_left(fraction)}")
 
     def show_idle(self, text: str) -> None:
         """Empty the bar and show how the last run ended."""
         self._bar.setRange(0, 100)
         self._bar.setValue(0)
         self._label.setText(text)
+
+    def _time_left(self, fraction: float) -> str:
+        """Return how long the stage is going to take, as soon as that can be told."""
+        elapsed = time.monotonic() - self._start
+        if elapsed < _STEADY or fraction <= 0:
+            return ""
+        seconds = elapsed * (1 - fraction) / fraction
+        if seconds < 90:
+            return f", {max(1, round(seconds))} s left"
+        return f", {round(seconds / 60)} min left"

@@ -108,12 +108,15 @@ class RunOptions(QWidget):
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments for `Request.create`."""
         return {
-            "device": self.device,
             "level": self._level.currentData(),
             "border": Border(self._border.currentData()),
             "grey": self._grey.isChecked(),
-            **self._gpu_options.arguments(),
+            **self.general_arguments(),
         }
+
+    def general_arguments(self) -> dict[str, Any]:
+        """Return those of `arguments` that do not depend on the filter."""
+        return {"device": self.device, **self._gpu_options.arguments()}
 
     def show_request(self, request: Request) -> None:
         """Show the options that `request` was made with, as far as they are offered here."""

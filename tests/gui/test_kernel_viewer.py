@@ -381,7 +381,7 @@ def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
     window.panel.set_filter("mean")
     window.show_kernel()
     viewer = window.findChild(KernelViewer)
-    window._show(Image.from_array(np.zeros((20, 30), np.uint8)))
+    window.pictures.loaded.emit(Image.from_array(np.zeros((20, 30), np.uint8)))
     device = window.findChild(QComboBox, "device")
     device.setCurrentIndex(device.findData("gpu"))
     window.findChild(GpuOptions, "gpuOptions").set_texts({"repeat": "3", "memoryLimit": "64"})

@@ -630,12 +630,12 @@ def test_each_filter_keeps_its_values_also_after_a_restart(
     window.panel.set_filter("mean")
     assert child(window, QSpinBox, "sizeBox").value() == 11
     window.resize(950, 650)
-    window.docks[2].show()
+    window.docks[3].show()
     window.close()
 
     again = open_window()
     assert again.panel.filter_id == "mean"
-    assert again.docks[2].isVisible()
+    assert again.docks[3].isVisible()
     arguments = again.panel.arguments()
     assert arguments["parameters"] == {"size": 11}
     assert arguments["grey"] is True

@@ -1,0 +1,176 @@
+"""Recipes in the window: saved from what was done, loaded, and run step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
+
+from app.engine.chain import naming, shapes
+from app.engine.image import Image
+from app.engine.recipe import Recipe, Step
+from app.engine.request import Request
+from app.errors import AppError
+from app.files import RECIPE_SUFFIX, read_recipe, write_recipe
+from app.files.depth import to_grey
+from app.filters.spec import FloatParameter
+from app.gui import dialogs
+from app.gui.background import Background
+from app.judging import colours
+
+_FILES = "Recipes (*.json);;All files (*)"
+
+
+def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
+    """Return numbers for the parameters of these names, estimated from the picture.
+
+    Takes a while for large images: call it off the GUI thread.
+    """
+    pixels = colours(request.image.planes)
+    if request.grey and pixels.shape[2] == 3:
+        pixels = np.ascontiguousarray(to_grey(pixels))
+    numbers = {}
+    for name in names:
+        parameter = request.filter.parameter(name)
+        assert isinstance(parameter, FloatParameter)
+        assert parameter.estimate is not None
+        number = float(f"{parameter.estimate(pixels, request.parameters):.4g}")
+        numbers[name] = min(max(number, parameter.minimum), parameter.maximum)
+    return numbers
+
+
+def as_recipe(requests: Iterable[Request]) -> Recipe:
+    """Return the recipe that does again what `requests` did."""
+    return Recipe(
+        tuple(
+            Step.create(each.filter.id, each.parameters, border=each.border, grey=each.grey)
+            for each in requests
+        )
+    )
+
+
+class Recipes(QObject):
+    """The dialogs for recipes, and the one that is under way.
+
+    Signals
+    -------
+    loaded : Recipe
+        The user chose a recipe to run.
+    wanted : Request
+        This step should be run next; `go_on` wants its result.
+    failed : Exception
+        The recipe ended here; errors that the user can mend name the step.
+    """
+
+    loaded = Signal(object)
+    wanted = Signal(object)
+    failed = Signal(object)
+
+    def __init__(self, window: QWidget, background: Background) -> None:
+        super().__init__(window)
+        self._window = window
+        self._background = background
+        self._recipe: Recipe | None = None
+        self._number = 0
+        self._options: dict[str, Any] = {}
+
+    def choose(self) -> None:
+        """Let the user choose a recipe to run."""
+        dialog = dialogs.choose_text_to_open(self._window, "Run Recipe", self._load, _FILES)
+        dialog.setObjectName("recipeDialog")
+
+    def save(self, requests: Iterable[Request]) -> None:
+        """Let the user choose where to save what `requests` do."""
+        recipe = as_recipe(requests)
+
+        def write(path: Path) -> None:
+            try:
+                write_recipe(recipe, path)
+            except AppError as error:
+                dialogs.show_error(self._window, error)
+
+        dialog = dialogs.choose_text_to_save(
+            self._window, "Save Recipe", f"steps{RECIPE_SUFFIX}", write, _FILES
+        )
+        dialog.setObjectName("saveRecipeDialog")
+
+    @property
+    def busy(self) -> bool:
+        """Whether a recipe is under way."""
+        return self._recipe is not None
+
+    @property
+    def step(self) -> str:
+        """Which step is under way, to put before its stage; empty without several."""
+        if self._recipe is None or len(self._recipe.steps) == 1:
+            return ""
+        name = self._recipe.steps[self._number - 1].filter.name
+        return f"Step {self._number} of {len(self._recipe.steps)}, {name}: "
+
+    def start(self, recipe: Recipe, image: Image, options: dict[str, Any]) -> None:
+        """Run `recipe` on `image`; `options` are those of `Request.create` for every step.
+
+        Raises
+        ------
+        InvalidParameter
+            If a step cannot work on what it would get.
+        """
+        shapes(recipe, image)
+        self._recipe, self._number, self._options = recipe, 0, dict(options)
+        self._next(image)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a step follows the one under way."""
+        return self._recipe is not None and self._number < len(self._recipe.steps)
+
+    def go_on(self, image: Image) -> None:
+        """Run the next step on `image`, which the last one made, unless `stop` came between."""
+        if self.has_more:
+            self._next(image)
+
+    def stop(self) -> None:
+        """Leave the recipe where it is."""
+        self._recipe = None
+        self._background.forget("recipe")
+
+    def fail(self, error: Exception) -> Exception:
+        """Stop, and return `error` with the step named."""
+        recipe, self._recipe = self._recipe, None
+        if recipe is not None:
+            try:
+                with naming(recipe, self._number):
+                    raise error
+            except AppError as named:
+                return named
+            except Exception:  # a bug is reported as it is
+                pass
+        return error
+
+    def _load(self, path: Path) -> None:
+        try:
+            recipe = read_recipe(path)
+        except AppError as error:
+            dialogs.show_error(self._window, error)
+        else:
+            self.loaded.emit(recipe)
+
+    def _next(self, image: Image) -> None:
+        """Ask for the next step, after estimating what it leaves to the picture."""
+        assert self._recipe is not None
+        step = self._recipe.steps[self._number]
+        self._number += 1
+
+        def work() -> Request:
+            first = step.request(image, **self._options)
+            if not step.estimates:
+                return first
+            return step.request(image, estimate(first, step.estimates), **self._options)
+
+        self._background.start(
+            "recipe", work, self.wanted.emit, lambda error: self.failed.emit(self.fail(error))
+        )
