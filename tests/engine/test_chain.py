@@ -1,0 +1,242 @@
+"""Running recipes: every step on what the last one made, judged, cancelled and named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app import filters
+from app.backends.cpu import CpuBackend
+from app.engine.chain import estimate, execute_recipe, shapes, to_grey
+from app.engine.control import CancelToken
+from app.engine.image import Image
+from app.engine.recipe import ESTIMATE, Recipe, Step
+from app.engine.request import Device, Request, Result
+from app.engine.run import execute
+from app.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
+from app.filters.spec import GPU_LEVELS, Border, FilterSpec, Level
+from app.judging import colours
+from app.judging.metrics import judge
+from tests.engine.fakes import FakeBackend
+
+Backends = dict[str, CpuBackend]
+
+
+@pytest.fixture
+def cpu() -> Iterator[Backends]:
+    backend = CpuBackend(threads=1)
+    yield {"cpu": backend}
+    backend.close()
+
+
+def picture(*shape: int, dtype: str = "uint8") -> Image:
+    values = np.random.default_rng(5).integers(0, 256, shape)
+    return Image.from_array(values.astype(dtype), "a picture")
+
+
+def recipe(*steps: str | Step) -> Recipe:
+    return Recipe(tuple(Step.create(step) if isinstance(step, str) else step for step in steps))
+
+
+class Chooser(FakeBackend):
+    """A GPU that lacks the noise filters."""
+
+    def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
+        return () if spec.category == "Noise" else GPU_LEVELS
+
+
+def machine(gpu: bool = True) -> dict[str, FakeBackend]:
+    return {"gpu": Chooser("gpu", available=gpu), "cpu": FakeBackend("cpu")}
+
+
+def places(recipe: Recipe, **options: Any) -> list[tuple[str, str]]:
+    results = execute_recipe(recipe, picture(4, 4), machine(), **options)
+    return [(result.device, result.level) for result in results]
+
+
+def test_steps_follow_each_other(cpu: Backends) -> None:
+    image = picture(40, 31, 3)
+    median = Step.create("median", {"size": 5}, border=Border.VALID, grey=True)
+    results = list(execute_recipe(recipe("gaussian-noise", median, "sobel"), image, cpu))
+    one = execute(Request.create(image, "gaussian-noise"), cpu)
+    two = execute(
+        Request.create(one.image, "median", {"size": 5}, border=Border.VALID, grey=True), cpu
+    )
+    three = execute(Request.create(two.image, "sobel"), cpu)
+    for found, expected in zip(results, (one, two, three), strict=True):
+        np.testing.assert_array_equal(found.image.pixels, expected.image.pixels)
+    assert results[0].request.image is image
+    assert results[2].request.image is results[1].image
+    assert results[2].image.title == "a picture"
+
+
+def test_shapes_are_known_beforehand(cpu: Backends) -> None:
+    steps = recipe(
+        Step.create("median", {"size": 5}, border=Border.VALID), "greyscale", "gaussian-noise"
+    )
+    image = picture(20, 30, 4)
+    found = [result.image.planes.shape for result in execute_recipe(steps, image, cpu)]
+    assert shapes(steps, image) == found == [(16, 26, 4), (16, 26, 2), (16, 26, 2)]
+
+
+def test_a_step_without_room_is_named_before_the_first_runs() -> None:
+    def body(*_: object) -> None:
+        pytest.fail("a step ran")
+
+    small = Step.create("mean", {"size": 5}, border=Border.VALID)
+    with pytest.raises(InvalidParameter) as caught:
+        list(
+            execute_recipe(
+                recipe(small, "median", small), picture(8, 8), {"cpu": FakeBackend(body=body)}
+            )
+        )
+    assert caught.value.message.startswith("Step 3, Mean: The 5×5 neighbourhood does not fit")
+    with pytest.raises(InvalidParameter) as caught:
+        shapes(recipe(small), picture(4, 4))
+    assert caught.value.message.startswith("The 5×5 neighbourhood")
+
+
+def test_failures_name_the_step() -> None:
+    def body(request: Request, *_: object) -> None:
+        if request.filter.id == "median":
+            raise MemoryError
+
+    results = execute_recipe(
+        recipe("mean", "median"), picture(4, 4), {"cpu": FakeBackend(body=body)}
+    )
+    next(results)
+    with pytest.raises(OutOfMemory, match=r"^Step 2, Median: There is not enough memory"):
+        next(results)
+
+
+def test_progress_is_that_of_all_steps_and_never_falls() -> None:
+    def body(request: Request, token: CancelToken, progress: Any) -> None:
+        for stage, fraction in (("compile", 0.0), ("compute", 0.5), ("convert", 0.0)):
+            progress(stage, fraction)
+
+    seen: list[tuple[str, float]] = []
+    fake = {"cpu": FakeBackend(body=body)}
+    steps = recipe("mean", "median")
+    list(execute_recipe(steps, picture(4, 4), fake, progress=lambda *args: seen.append(args)))
+    assert seen == [
+        ("step 1 of 2, compile", 0.0),
+        ("step 1 of 2, compute", 0.25),
+        ("step 1 of 2, convert", 0.25),
+        ("step 2 of 2, compile", 0.5),
+        ("step 2 of 2, compute", 0.75),
+        ("step 2 of 2, convert", 0.75),
+    ]
+    seen.clear()
+    list(execute_recipe(recipe("mean"), picture(4, 4), fake, progress=lambda *a: seen.append(a)))
+    assert seen[1] == ("compute", 0.5)
+
+
+def test_cancel_stops_the_recipe(cpu: Backends) -> None:
+    token = CancelToken()
+    results = execute_recipe(recipe("mean", "median"), picture(9, 9), cpu, token)
+    next(results)
+    token.cancel()
+    with pytest.raises(Cancelled):
+        next(results)
+
+
+# Device and level ---------------------------------------------------------------------
+
+
+def test_device_and_level_hold_for_the_steps_that_have_them() -> None:
+    steps = recipe("gaussian-noise", "mean")
+    assert places(steps, device=Device.GPU) == [("cpu", "parallel"), ("gpu", "tuned")]
+    assert places(steps, device=Device.CPU) == [("cpu", "parallel")] * 2
+    assert places(steps, level="shared") == [("cpu", "parallel"), ("gpu", "shared")]
+    assert places(steps, level="serial") == [("cpu", "serial")] * 2
+    assert places(steps, device=Device.GPU, level="shared")[1] == ("gpu", "shared")
+
+
+def test_a_step_that_cannot_have_the_device_or_level_is_told() -> None:
+    def notices(**options: Any) -> list[tuple[str, ...]]:
+        steps = recipe("gaussian-noise", "mean")
+        return [r.notices for r in execute_recipe(steps, picture(4, 4), machine(), **options)]
+
+    assert notices(device=Device.GPU) == [
+        ("Gaussian noise does not run on the GPU: it runs where it is fastest.",),
+        (),
+    ]
+    assert notices(level="shared")[0][0].startswith("Gaussian noise has no level “shared”: ")
+
+
+def test_what_no_step_has_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="Gaussian noise does not run on the GPU"):
+        places(recipe("gaussian-noise"), device=Device.GPU)
+    with pytest.raises(InvalidParameter, match=r"^Step 1, Mean: Mean has no level “warp”"):
+        places(recipe("mean", "median"), level="warp")
+
+
+def test_a_device_that_cannot_be_used_is_refused_before_the_first_step_runs() -> None:
+    results = execute_recipe(
+        recipe("gaussian-noise", "mean"), picture(4, 4), machine(gpu=False), device=Device.GPU
+    )
+    with pytest.raises(DeviceUnavailable, match="fake GPU"):
+        next(results)
+
+
+# Judging and estimates ----------------------------------------------------------------
+
+
+def test_every_step_is_judged(cpu: Backends) -> None:
+    image = picture(30, 20, 3)
+    first, second = execute_recipe(recipe("speckle-noise", "median"), image, cpu, reference=image)
+    assert first.quality is not None
+    assert second.quality is not None
+    assert first.quality.before is not None
+    assert first.quality.before.mse == 0
+    assert first.quality.after == second.quality.before
+    assert second.quality.after == judge(second.image.planes, image.planes)
+
+
+def test_the_reference_turns_grey_with_the_picture(cpu: Backends) -> None:
+    image = picture(30, 20, 4)
+    grey = execute(Request.create(image, "greyscale"), cpu).image
+    np.testing.assert_array_equal(to_grey(image).pixels, grey.pixels)
+    assert to_grey(grey) is grey
+    steps = recipe("mean", Step.create("median", grey=True), "mean")
+    qualities = [r.quality for r in execute_recipe(steps, image, cpu, reference=image)]
+    results = [result.image.planes for result in execute_recipe(steps, image, cpu)]
+    for quality, result, reference in zip(qualities, results, (image, grey, grey), strict=True):
+        assert quality is not None
+        assert quality.after == judge(colours(result), colours(reference.planes))
+
+
+@pytest.mark.parametrize("grey", [False, True])
+def test_an_estimate_is_made_of_the_picture_that_is_there(grey: bool, cpu: Backends) -> None:
+    image = Image.from_array(np.full((40, 40, 4), 128, np.uint8))
+    noise = Step.create("gaussian-noise", {"variance": 0.001})
+    options = {"patch": 3, "search_radius": 1}
+    nlm = Step.create("nlm", {**options, "filter_sigma": ESTIMATE}, grey=grey)
+    noisy, result = execute_recipe(recipe(noise, nlm), image, cpu)
+    source = to_grey(noisy.image) if grey else noisy.image
+    (parameter,) = (p for p in filters.get("nlm").parameters if p.name == "filter_sigma")
+    expected = parameter.estimate(colours(source.planes), result.request.parameters)
+    number = result.request.parameters["filter_sigma"]
+    assert number == pytest.approx(expected, rel=1e-3)
+    assert result.request.parameters["patch"] == 3
+    assert f"Non-local means: filter sigma was estimated: {number:.4g}." in result.notices
+    by_hand = Request.create(noisy.image, "nlm", {**options, "filter_sigma": number}, grey=grey)
+    np.testing.assert_array_equal(execute(by_hand, cpu).image.pixels, result.image.pixels)
+
+
+def test_an_estimate_lies_within_the_range() -> None:
+    flat = Image.from_array(np.full((40, 40), 128, np.uint8))
+    (parameter,) = (p for p in filters.get("nlm").parameters if p.name == "filter_sigma")
+    numbers = estimate(Request.create(flat, "nlm"), ["filter_sigma"])
+    assert numbers == {"filter_sigma": parameter.minimum}
+
+
+def test_results_come_as_they_are_ready() -> None:
+    ran: list[str] = []
+    fake = FakeBackend(body=lambda request, token, progress: ran.append(request.filter.id))
+    results = execute_recipe(recipe("mean", "median"), picture(4, 4), {"cpu": fake})
+    assert isinstance(next(results), Result)
+    assert ran == ["mean"]
