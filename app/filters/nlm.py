@@ -7,11 +7,19 @@ all pixels of the image.
 
 *Extended coordinates* are those of the image after `extend`, which widens it by the filter's
 radius on each side; for ``valid`` it is the source itself.
+
+Level *parallel* goes offset by offset. In a rectangle of pixels i, the squared differences to
+the pixels j that lie at one offset are made once and shared by all patches: G² is separable,
+so they are summed up down the columns and then along the row. (No moving sums: they would save
+little here, would do for the uniform patch only, and would leave their rounding errors behind
+bright places.) Each weight counts both ways, in the average for i and in that for j.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +27,7 @@ from numpy.typing import NDArray
 
 from app.filters.borders import REDUCE, REFLECT, VALID, border_index
 from app.filters.correlation import Finish, settle
-from app.filters.jit import kernel
+from app.filters.jit import Kernel, kernel
 from app.filters.non_local import colour_count, expected_distance, patch_profile, white_level
 from app.filters.spec import (
     SERIAL,
@@ -34,6 +42,27 @@ from app.filters.spec import (
     OddParameter,
     Pixels,
 )
+
+_VECTOR = 32
+"""Samples that rows are rounded up to: a few vector registers, so that no loop has a rest."""
+
+_PITCH = 640
+"""Samples of a row of squares: `_WIDEST`, the largest search radius, a patch and a rest.
+
+The compiler knows it, which spares a test of every two rows for overlap.
+"""
+
+_WIDEST = 512
+"""Columns of a tile: what its loops start with is spread over many samples."""
+
+_WINDOW_ROWS = 32
+"""Rows of a tile of a window search: few enough for the level-2 cache."""
+
+_IMAGE_ROWS = 16
+"""Rows of a tile of a whole-image search, in which any two tiles are a unit of work."""
+
+fused = functools.partial(Kernel, fastmath=frozenset({"contract"}))
+"""As `kernel`, with multiply-adds that round once."""
 
 
 class Search(NamedTuple):
@@ -54,9 +83,49 @@ class Search(NamedTuple):
     edge: int
 
 
+class Metric(NamedTuple):
+    """How patches are compared.
+
+    Attributes
+    ----------
+    group : int
+        Channels that share a distance: all of them, or one.
+    profile : ndarray of float32, shape (patch,), or tuple of as many
+        See `patch_profile`; as a tuple its length is known to the compiler.
+    scale : float32
+        Makes a distance, in squared samples, the binary logarithm of its weight.
+    """
+
+    group: int
+    profile: Any
+    scale: np.float32
+
+
+class Sums(NamedTuple):
+    """What is added up over the candidates of each pixel of the result, in float32.
+
+    Attributes
+    ----------
+    samples : ndarray, shape (colours, height', width')
+        Weights times samples.
+    weights : ndarray, shape (colours / group, height', width')
+    """
+
+    samples: NDArray[np.float32]
+    weights: NDArray[np.float32]
+
+
+class Scratch(NamedTuple):
+    """Rows that `add_pairs` works in, `_PITCH` samples each; `squares` has two for each cell."""
+
+    squares: Any
+    folded: Any
+    weights: Any
+
+
 @kernel
 def extend(source: Any, extended: Any, margin: Any, border: Any, start: Any, stop: Any) -> None:
-    """Write rows `start` to `stop` of `extended` (channels, rows, columns), float32."""
+    """Write rows `start` to `stop` of `extended` (channels, rows, columns and more), float32."""
     height, width, _ = source.shape
     shift = 0 if border == VALID else margin
     # What `reduce` leaves out are candidates; cells of patches are reflected.
@@ -85,45 +154,331 @@ def distance(
 
 
 @kernel
-def nlm_serial(
-    extended: Any,
-    output: Any,
-    group: Any,
-    profile: Any,
-    scale: Any,
-    search: Any,
-    finish: Any,
-    start: Any,
-    stop: Any,
-) -> None:
-    """Plain loops: for pixels `start` to `stop`, every candidate and every cell of its patch.
-
-    Channels are treated in groups of `group`, each with its own distances; `scale` times a
-    distance is the exponent of the weight.
-    """
-    colours, rows, columns = extended.shape
-    totals = np.empty(group)
+def nlm_serial(extended: Any, sums: Any, metric: Any, search: Any, start: Any, stop: Any) -> None:
+    """Plain loops: for pixels `start` to `stop`, every candidate and every cell of its patch."""
+    colours, height, width = sums.samples.shape
+    margin, reach, edge = search
+    totals = np.empty(metric.group)
     for pixel in range(start, stop):
-        y = pixel // output.shape[1] + search.margin
-        x = pixel % output.shape[1] + search.margin
-        for first in range(0, colours, group):
+        y = pixel // width + margin
+        x = pixel % width + margin
+        top, bottom = max(edge, y - reach), min(height + 2 * margin - edge, y + reach + 1)
+        left, right = max(edge, x - reach), min(width + 2 * margin - edge, x + reach + 1)
+        for first in range(0, colours, metric.group):
+            last = first + metric.group
             totals[:] = 0
             weights = 0.0
-            for yy in range(
-                max(search.edge, y - search.reach), min(rows - search.edge, y + search.reach + 1)
-            ):
-                for xx in range(
-                    max(search.edge, x - search.reach),
-                    min(columns - search.edge, x + search.reach + 1),
-                ):
-                    apart = distance(extended, first, first + group, y, x, yy, xx, profile)
-                    weight = np.exp(scale * apart)
+            for yy in range(top, bottom):
+                for xx in range(left, right):
+                    apart = distance(extended, first, last, y, x, yy, xx, metric.profile)
+                    weight = np.exp2(metric.scale * apart)
                     weights += weight
-                    for c in range(group):
+                    for c in range(metric.group):
                         totals[c] += weight * extended[first + c, yy, xx]
+            for c in range(metric.group):
+                sums.samples[first + c, y - margin, x - margin] = totals[c]
+            sums.weights[first // metric.group, y - margin, x - margin] = weights
+
+
+@fused
+def power_of_two(x: Any) -> Any:
+    """Return 2**x for float32 `x` up to 0, to 2e-7 of it; 2**-126 for anything smaller.
+
+    Adding 1.5 * 2**23 leaves the nearest whole number in the last bits, from where a shift
+    takes it to the exponent; a polynomial (least relative error) does the rest, in
+    [-1/2, 1/2]. All of it vectorises, which a call of exp2 does not.
+    """
+    x = x if x > np.float32(-126) else np.float32(-126)
+    shifted = np.float32(x + np.float32(12582912))
+    x -= shifted - np.float32(12582912)
+    power = np.float32(0.00967151) + x * np.float32(0.00132647)
+    power = np.float32(0.05550734) + x * power
+    power = np.float32(0.24022242) + x * power
+    power = np.float32(0.69314698) + x * power
+    power = np.float32(1) + x * power
+    bits = np.float32(power).view(np.int32) + (shifted.view(np.int32) << 23)
+    return np.int32(bits).view(np.float32)
+
+
+@fused
+def square_differences(row: Any, other: Any, squares: Any, copies: Any) -> None:
+    """Write (row - other)² to two places."""
+    for x in range(squares.size):
+        difference = row[x] - other[x]
+        squares[x] = difference * difference
+        copies[x] = difference * difference
+
+
+@fused
+def add_square_differences(row: Any, other: Any, squares: Any, copies: Any) -> None:
+    """Add (row - other)² to what `square_differences` wrote."""
+    for x in range(squares.size):
+        difference = row[x] - other[x]
+        square = squares[x] + difference * difference
+        squares[x] = square
+        copies[x] = square
+
+
+@fused
+def fold_rows(rows: Any, profile: Any, folded: Any) -> None:
+    """Write the sum of as many `rows`, `_PITCH` apart, as there are weights in `profile`."""
+    for x in range(folded.size):
+        total = np.float32(0)
+        for k in range(len(profile)):
+            total += profile[k] * rows[k * _PITCH + x]
+        folded[x] = total
+
+
+@fused
+def fold_columns(row: Any, profile: Any, folded: Any) -> None:
+    """Write the sum of neighbours in `row`, weighted with `profile`."""
+    for x in range(folded.size):
+        total = np.float32(0)
+        for k in range(len(profile)):
+            total += profile[k] * row[k + x]
+        folded[x] = total
+
+
+@fused
+def weigh(weights: Any, scale: Any, count: Any) -> None:
+    """Turn distances into weights, and those from `count` on into 0."""
+    # By itself, since this loop and that of `fold_columns` together need too many registers.
+    for x in range(weights.size):
+        weights[x] = power_of_two(scale * weights[x])
+    weights[count:] = 0
+
+
+@fused
+def add_weighted(weights: Any, row: Any, samples: Any) -> None:
+    """Add `weights` times `row` to `samples`."""
+    for x in range(weights.size):
+        samples[x] += weights[x] * row[x]
+
+
+@kernel
+def add_row(weights: Any, total: Any) -> None:
+    """Add `weights` to `total`."""
+    for x in range(weights.size):
+        total[x] += weights[x]
+
+
+@kernel
+def make_scratch(side: Any) -> Any:
+    """Return rows for patches of `side`."""
+    return Scratch(
+        np.zeros(2 * side * _PITCH, np.float32),
+        np.zeros(_PITCH, np.float32),
+        np.zeros(_PITCH, np.float32),
+    )
+
+
+@kernel
+def add_pairs(
+    extended: Any,
+    first: Any,
+    here: Any,
+    apart: Any,
+    size: Any,
+    sums: Any,
+    place: Any,
+    others: Any,
+    other_place: Any,
+    metric: Any,
+    scratch: Any,
+) -> None:
+    """Let the pixels i of a rectangle and their partners j at an offset count for each other.
+
+    Parameters
+    ----------
+    extended : ndarray of float32, shape (colours, rows, columns and at least 2 `_VECTOR`)
+    first : int
+        First channel of the group.
+    here, apart, size : tuple of int
+        Row and column of the first i, those of j less those of i, rows and columns.
+    sums, others : ndarray of float32, shape (group + 1, rows, columns and `_VECTOR`)
+        Where the averages for i and j are summed up: samples, and last the weights.
+    place, other_place : tuple of int
+        Row and column of the first i in `sums`, and of its j in `others`.
+    """
+    y, x = here
+    dy, dx = apart
+    rows, columns = size
+    side = len(metric.profile)
+    half = side // 2
+    count = -(-columns // _VECTOR) * _VECTOR
+    wide = -(-(count + 2 * half) // _VECTOR) * _VECTOR
+    folded = scratch.folded[:wide]
+    weights = scratch.weights[:count]
+    for row in range(-2 * half, rows):
+        # A ring of rows, each kept twice, so that those of a patch follow each other.
+        slot = (row + 2 * half) % side * _PITCH
+        again = slot + side * _PITCH
+        low = y + row + half
+        for c in range(first, first + metric.group):
+            own = extended[c, low][x - half :]
+            partner = extended[c, low + dy][x + dx - half :]
+            squares = scratch.squares[slot : slot + wide]
+            copies = scratch.squares[again : again + wide]
+            if c == first:
+                square_differences(own, partner, squares, copies)
+            else:
+                add_square_differences(own, partner, squares, copies)
+        if row < 0:
+            continue
+        fold_rows(scratch.squares[row % side * _PITCH :], metric.profile, folded)
+        fold_columns(folded, metric.profile, weights)
+        weigh(weights, metric.scale, columns)
+        sum_y, sum_x = place[0] + row, place[1]
+        other_y, other_x = other_place[0] + row, other_place[1]
+        for c in range(metric.group):
+            own = extended[first + c, y + row][x:]
+            partner = extended[first + c, y + row + dy][x + dx :]
+            add_weighted(weights, partner, sums[c, sum_y][sum_x:])
+            add_weighted(weights, own, others[c, other_y][other_x:])
+        add_row(weights, sums[metric.group, sum_y][sum_x:])
+        add_row(weights, others[metric.group, other_y][other_x:])
+
+
+@kernel
+def count_itself(extended: Any, sums: Any, margin: Any, start: Any, stop: Any) -> None:
+    """Begin the sums of rows `start` to `stop`: every pixel has weight 1 in its own average."""
+    colours, _, width = sums.samples.shape
+    for y in range(start, stop):
+        sums.weights[:, y] = 1
+        for c in range(colours):
+            for x in range(width):
+                sums.samples[c, y, x] = extended[c, y + margin, x + margin]
+
+
+@kernel
+def add_tile(tile: Any, inset: Any, sums: Any, first: Any, corner: Any, size: Any) -> None:
+    """Add the inside of `tile`, `inset` cells from its edges, to the sums of the image.
+
+    `first` is the first channel of the group that `tile` has, `corner` its place in the result.
+    """
+    group = tile.shape[0] - 1
+    for row in range(size[0]):
+        for column in range(size[1]):
+            y, x = corner[0] + row, corner[1] + column
             for c in range(group):
-                sample = settle(np.float32(totals[c] / weights), finish)
-                output[y - search.margin, x - search.margin, first + c] = sample
+                sums.samples[first + c, y, x] += tile[c, inset + row, inset + column]
+            sums.weights[first // group, y, x] += tile[group, inset + row, inset + column]
+
+
+@kernel
+def nlm_window(extended: Any, sums: Any, metric: Any, search: Any, start: Any, stop: Any) -> None:
+    """Search windows, a tile and a group of channels a unit.
+
+    Sums are kept for the pixels around the tile too, but only so that every weight may count
+    both ways; they are incomplete and dropped.
+    """
+    colours, height, width = sums.samples.shape
+    margin, reach, edge = search
+    groups = colours // metric.group
+    across = -(-width // _WIDEST)
+    y_end, x_end = height + 2 * margin - edge, width + 2 * margin - edge
+    scratch = make_scratch(len(metric.profile))
+    room = (_WINDOW_ROWS + 2 * reach, min(width, _WIDEST) + 2 * reach + _VECTOR)
+    local = np.empty((metric.group + 1, *room), np.float32)
+    for unit in range(start, stop):
+        first = unit % groups * metric.group
+        tile = unit // groups
+        corner = (tile // across * _WINDOW_ROWS, tile % across * _WIDEST)
+        size = (min(_WINDOW_ROWS, height - corner[0]), min(_WIDEST, width - corner[1]))
+        top, left = corner[0] + margin, corner[1] + margin
+        local[:] = 0
+        for dy in range(reach + 1):
+            y = max(edge, top - dy)
+            rows = min(top + size[0], y_end - dy) - y
+            for dx in range(-reach if dy else 1, reach + 1):
+                # The pixel or its partner is in the tile, and both may be candidates.
+                x = max(edge, edge - dx, left - max(dx, 0))
+                columns = min(left + size[1] - min(dx, 0), x_end, x_end - dx) - x
+                if rows <= 0 or columns <= 0:
+                    continue
+                place = (y - top + reach, x - left + reach)
+                partners = (place[0] + dy, place[1] + dx)
+                add_pairs(
+                    extended,
+                    first,
+                    (y, x),
+                    (dy, dx),
+                    (rows, columns),
+                    local,
+                    place,
+                    local,
+                    partners,
+                    metric,
+                    scratch,
+                )
+        add_tile(local, reach, sums, first, corner, size)
+
+
+@kernel
+def nlm_image(
+    extended: Any, sums: Any, metric: Any, margin: Any, turn: Any, start: Any, stop: Any
+) -> None:
+    """Let tiles meet whose numbers add up to `turn`, modulo the number of tiles.
+
+    In each turn a tile meets one tile, which may be itself, so that no two units add to the
+    same sums; after as many turns as there are tiles each has met them all.
+    """
+    colours, height, width = sums.samples.shape
+    groups = colours // metric.group
+    across = -(-width // _WIDEST)
+    tiles = -(-height // _IMAGE_ROWS) * across
+    scratch = make_scratch(len(metric.profile))
+    own = np.empty((metric.group + 1, _IMAGE_ROWS, min(width, _WIDEST) + _VECTOR), np.float32)
+    partners = np.empty_like(own)
+    for unit in range(start, stop):
+        first = unit % groups * metric.group
+        tile = unit // groups
+        partner = (turn - tile) % tiles
+        if partner < tile:
+            continue
+        corner = (tile // across * _IMAGE_ROWS, tile % across * _WIDEST)
+        size = (min(_IMAGE_ROWS, height - corner[0]), min(_WIDEST, width - corner[1]))
+        other = (partner // across * _IMAGE_ROWS, partner % across * _WIDEST)
+        other_size = (min(_IMAGE_ROWS, height - other[0]), min(_WIDEST, width - other[1]))
+        own[:] = 0
+        partners[:] = 0
+        for dy in range(other[0] - corner[0] - size[0] + 1, other[0] + other_size[0] - corner[0]):
+            y = max(corner[0], other[0] - dy)
+            rows = min(corner[0] + size[0], other[0] + other_size[0] - dy) - y
+            for dx in range(
+                other[1] - corner[1] - size[1] + 1, other[1] + other_size[1] - corner[1]
+            ):
+                if tile == partner and (dy < 0 or (dy == 0 and dx <= 0)):
+                    continue  # the other half of the offsets counts both ways
+                x = max(corner[1], other[1] - dx)
+                columns = min(corner[1] + size[1], other[1] + other_size[1] - dx) - x
+                add_pairs(
+                    extended,
+                    first,
+                    (y + margin, x + margin),
+                    (dy, dx),
+                    (rows, columns),
+                    own,
+                    (y - corner[0], x - corner[1]),
+                    partners,
+                    (y + dy - other[0], x + dx - other[1]),
+                    metric,
+                    scratch,
+                )
+        add_tile(own, 0, sums, first, corner, size)
+        add_tile(partners, 0, sums, first, other, other_size)
+
+
+@kernel
+def divide_sums(sums: Any, output: Any, finish: Any, start: Any, stop: Any) -> None:
+    """Write rows `start` to `stop` of the result."""
+    colours, _, width = sums.samples.shape
+    group = colours // sums.weights.shape[0]
+    for y in range(start, stop):
+        for x in range(width):
+            for c in range(colours):
+                mean = np.true_divide(sums.samples[c, y, x], sums.weights[c // group, y, x])
+                output[y, x, c] = settle(mean, finish)
 
 
 def radius(parameters: Mapping[str, Any]) -> int:
@@ -137,27 +492,51 @@ def whole(parameters: Mapping[str, Any]) -> bool:
 
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     source, output, parameters = task.source, task.output, task.parameters
-    height, width, channels = source.shape
-    colours = colour_count(channels)
+    colours = colour_count(source.shape[2])
     group = colours if parameters["colour"] == "joint" else 1
-    margin = radius(parameters)
-    half = parameters["patch"] // 2
-    shift = 0 if task.border is Border.VALID else margin
-    extended: NDArray[np.float32] = np.empty(
-        (colours, height + 2 * shift, width + 2 * shift), np.float32
-    )
+    height, width, _ = output.shape
+    margin, half = radius(parameters), parameters["patch"] // 2
     search = Search(
         margin,
         max(height, width) if whole(parameters) else parameters["search_radius"],
         margin if task.border is Border.REDUCE else half,
     )
-    white = white_level(source.dtype)
-    scale = np.float32(-1 / (group * white * white * parameters["filter_sigma"]))
+    extended: NDArray[np.float32] = np.zeros(
+        (colours, height + 2 * margin, width + 2 * margin + 2 * _VECTOR), np.float32
+    )
+    sums = Sums(
+        np.empty((colours, height, width), np.float32),
+        np.empty((colours // group, height, width), np.float32),
+    )
+    passes = [CpuPass(extend, (source, extended, margin, task.border.code), extended.shape[1])]
     profile = patch_profile(parameters).astype(np.float32)
+    unit = group * white_level(source.dtype) ** 2 * parameters["filter_sigma"]
+    metric = Metric(group, profile, np.float32(-math.log2(math.e) / unit))
+    if task.level == SERIAL.id:
+        passes.append(CpuPass(nlm_serial, (extended, sums, metric, search), height * width))
+    else:
+        passes.append(CpuPass(count_itself, (extended, sums, margin), height))
+        metric = metric._replace(profile=tuple(profile))
+        passes.extend(plan_pairs(extended, sums, metric, search, whole(parameters)))
     finish = Finish.of(source.dtype, np.float32)
-    widen = CpuPass(extend, (source, extended, margin, task.border.code), extended.shape[1])
-    arguments = (extended, output, group, profile, scale, search, finish)
-    return [widen, CpuPass(nlm_serial, arguments, output.shape[0] * output.shape[1])]
+    passes.append(CpuPass(divide_sums, (sums, output, finish), height))
+    return passes
+
+
+def plan_pairs(
+    extended: NDArray[np.float32], sums: Sums, metric: Metric, search: Search, everywhere: bool
+) -> Iterator[CpuPass]:
+    """Plan the passes of level *parallel* that add up what pixels have from others."""
+    colours, height, width = sums.samples.shape
+    groups = colours // metric.group
+    across = -(-width // _WIDEST)
+    if not everywhere:
+        units = -(-height // _WINDOW_ROWS) * across * groups
+        yield CpuPass(nlm_window, (extended, sums, metric, search), units)
+        return
+    tiles = -(-height // _IMAGE_ROWS) * across
+    for turn in range(tiles):
+        yield CpuPass(nlm_image, (extended, sums, metric, search.margin, turn), tiles * groups)
 
 
 def estimate_filter_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
@@ -248,6 +627,5 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     plan_cpu=plan_cpu,
-    cpu_levels=(SERIAL,),
     whole=whole,
 )
