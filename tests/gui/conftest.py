@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QSettings
+from pytestqt.qtbot import QtBot
+
+from app.engine.backend import Availability
+from app.gui.main_window import MainWindow
+from app.gui.settings import Settings
+from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu, Opener, write_picture
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -17,3 +26,43 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # What a screenless platform says about every window that is shown or raised.
             quiet = r"does not support (propagateSizeHints|raise)\(\)"
             item.add_marker(pytest.mark.qt_log_ignore(quiet))
+
+
+@pytest.fixture
+def cpu() -> FakeCpu:
+    return FakeCpu()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "settings.ini"
+
+
+@pytest.fixture
+def open_window(qtbot: QtBot, cpu: FakeCpu, store: Path) -> Iterator[Opener]:
+    windows = []
+
+    def open_(gpu: Availability = NO_GPU) -> MainWindow:
+        settings = Settings(QSettings(str(store), QSettings.Format.IniFormat))
+        window = MainWindow({"gpu": FakeGpu(gpu), "cpu": cpu}, settings)
+        windows.append(window)
+        window.resize(1000, 700)
+        window.show()
+        qtbot.waitExposed(window)
+        return window
+
+    yield open_
+    cpu.go.set()
+    for window in windows:
+        window.close()
+        window.deleteLater()
+
+
+@pytest.fixture
+def window(open_window: Opener) -> MainWindow:
+    return open_window()
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    return write_picture(tmp_path / "ramp.png")

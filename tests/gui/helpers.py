@@ -1,10 +1,17 @@
-"""A backend under the tests' control, and a window on it."""
+"""A backend under the tests' control, and what one does with a window on it."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+from PIL import Image as Pillow
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QMessageBox
+from pytestqt.qtbot import QtBot
 
 from app.engine.backend import Availability
 from app.engine.control import CancelToken, Progress
@@ -12,6 +19,11 @@ from app.engine.image import Image
 from app.engine.request import Request
 from app.engine.timing import Stopwatch
 from app.filters.spec import CPU_LEVELS, FilterSpec, Level
+from app.gui.main_window import MainWindow
+
+WIDTH, HEIGHT = 40, 30
+
+Opener = Callable[..., MainWindow]
 
 NO_GPU = Availability(False, "No NVIDIA driver was found.", ("Install it.",))
 
@@ -82,3 +94,69 @@ class FakeGpu(FakeCpu):
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
         return spec.gpu_levels
+
+
+def write_picture(path: Path, value: int = 0) -> Path:
+    """Write a grey picture whose pixel (x, y) is ``4 y + x + value``."""
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    Pillow.fromarray((4 * y + x + value).astype(np.uint8)).save(path)
+    return path
+
+
+def load(qtbot: QtBot, window: MainWindow, path: Path) -> None:
+    window.pictures.open(path)
+    qtbot.waitUntil(lambda: shown(window) == path.name)
+
+
+def shown(window: MainWindow) -> str:
+    image = window.images.input.image
+    return "" if image is None else image.title
+
+
+def press(qtbot: QtBot, window: MainWindow, key: str) -> None:
+    """Press a shortcut where the focus is."""
+    qtbot.waitUntil(lambda: QApplication.activeModalWidget() is None)
+    window.activateWindow()  # a desktop does that when a dialog closes
+    qtbot.waitUntil(window.isActiveWindow)
+    combination = QKeySequence(key)[0]
+    target = window.focusWidget() or window
+    qtbot.keyClick(target, combination.key(), combination.keyboardModifiers())
+
+
+def run(qtbot: QtBot, window: MainWindow) -> None:
+    """Press F5 and wait for the new output."""
+    before = window.images.output.image
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: window.images.output.image not in (before, None))
+
+
+def child(window: MainWindow, kind: type, name: str):
+    """Return the visible widget of this name; filters have parameters of the same name."""
+    found = [w for w in window.findChildren(kind, name) if w.isVisibleTo(window)]
+    assert len(found) == 1, f"{len(found)} widgets are called {name}"
+    return found[0]
+
+
+def dialog(qtbot: QtBot, window: MainWindow, kind: type):
+    """Wait for a dialog of this kind and return it."""
+
+    def find() -> list[QDialog]:
+        return [each for each in window.findChildren(kind) if each.isVisible()]
+
+    qtbot.waitUntil(lambda: bool(find()))
+    return find()[0]
+
+
+def answer(qtbot: QtBot, box: QMessageBox, text: str) -> None:
+    button = next(each for each in box.buttons() if each.text().replace("&", "") == text)
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def state(window: MainWindow) -> str:
+    return child(window, QLabel, "runState").text()
+
+
+def save_as(qtbot: QtBot, window: MainWindow, path: Path) -> None:
+    chooser = dialog(qtbot, window, QFileDialog)
+    chooser.fileSelected.emit(str(path))
+    chooser.reject()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
     QComboBox,
-    QDialog,
     QFileDialog,
     QGraphicsView,
     QLabel,
@@ -44,113 +42,22 @@ from app.gui.dialogs import BugDialog, ErrorDialog
 from app.gui.gpu_dialog import GpuDialog
 from app.gui.main_window import MainWindow
 from app.gui.settings import Settings
-from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu
-
-WIDTH, HEIGHT = 40, 30
-
-
-@pytest.fixture
-def cpu() -> FakeCpu:
-    return FakeCpu()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return tmp_path / "settings.ini"
-
-
-Opener = Callable[..., MainWindow]
-
-
-@pytest.fixture
-def open_window(qtbot: QtBot, cpu: FakeCpu, store: Path) -> Iterator[Opener]:
-    windows = []
-
-    def open_(gpu: Availability = NO_GPU) -> MainWindow:
-        settings = Settings(QSettings(str(store), QSettings.Format.IniFormat))
-        window = MainWindow({"gpu": FakeGpu(gpu), "cpu": cpu}, settings)
-        windows.append(window)
-        window.resize(1000, 700)
-        window.show()
-        qtbot.waitExposed(window)
-        return window
-
-    yield open_
-    cpu.go.set()
-    for window in windows:
-        window.close()
-        window.deleteLater()
-
-
-@pytest.fixture
-def window(open_window: Opener) -> MainWindow:
-    return open_window()
-
-
-@pytest.fixture
-def picture(tmp_path: Path) -> Path:
-    return write_picture(tmp_path / "ramp.png")
-
-
-def write_picture(path: Path, value: int = 0) -> Path:
-    """Write a grey picture whose pixel (x, y) is ``4 y + x + value``."""
-    y, x = np.mgrid[:HEIGHT, :WIDTH]
-    Pillow.fromarray((4 * y + x + value).astype(np.uint8)).save(path)
-    return path
-
-
-def load(qtbot: QtBot, window: MainWindow, path: Path) -> None:
-    window.pictures.open(path)
-    qtbot.waitUntil(lambda: shown(window) == path.name)
-
-
-def shown(window: MainWindow) -> str:
-    image = window.images.input.image
-    return "" if image is None else image.title
-
-
-def press(qtbot: QtBot, window: MainWindow, key: str) -> None:
-    """Press a shortcut where the focus is."""
-    qtbot.waitUntil(lambda: QApplication.activeModalWidget() is None)
-    window.activateWindow()  # a desktop does that when a dialog closes
-    qtbot.waitUntil(window.isActiveWindow)
-    combination = QKeySequence(key)[0]
-    target = window.focusWidget() or window
-    qtbot.keyClick(target, combination.key(), combination.keyboardModifiers())
-
-
-def run(qtbot: QtBot, window: MainWindow) -> None:
-    """Press F5 and wait for the new output."""
-    before = window.images.output.image
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: window.images.output.image not in (before, None))
-
-
-def child(window: MainWindow, kind: type, name: str):
-    """Return the visible widget of this name; filters have parameters of the same name."""
-    found = [w for w in window.findChildren(kind, name) if w.isVisibleTo(window)]
-    assert len(found) == 1, f"{len(found)} widgets are called {name}"
-    return found[0]
-
-
-def dialog(qtbot: QtBot, window: MainWindow, kind: type):
-    """Wait for a dialog of this kind and return it."""
-
-    def find() -> list[QDialog]:
-        return [each for each in window.findChildren(kind) if each.isVisible()]
-
-    qtbot.waitUntil(lambda: bool(find()))
-    return find()[0]
-
-
-def answer(qtbot: QtBot, box: QMessageBox, text: str) -> None:
-    button = next(each for each in box.buttons() if each.text().replace("&", "") == text)
-    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-
-
-def state(window: MainWindow) -> str:
-    return child(window, QLabel, "runState").text()
-
+from tests.gui.helpers import (
+    NO_GPU,
+    WIDTH,
+    FakeCpu,
+    Opener,
+    answer,
+    child,
+    dialog,
+    load,
+    press,
+    run,
+    save_as,
+    shown,
+    state,
+    write_picture,
+)
 
 # --- opening ---
 
@@ -463,12 +370,6 @@ def test_close_while_running_is_quick(
 
 
 # --- saving ---
-
-
-def save_as(qtbot: QtBot, window: MainWindow, path: Path) -> None:
-    chooser = dialog(qtbot, window, QFileDialog)
-    chooser.fileSelected.emit(str(path))
-    chooser.reject()
 
 
 def test_save_adds_the_suffix_and_asks_before_replacing(
