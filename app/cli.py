@@ -33,6 +33,7 @@ from app.cli_common import (
     option_of,
     positive,
 )
+from app.engine.recipe import ESTIMATE, has_estimate
 from app.errors import AppError, Cancelled, ImageReadError
 from app.filters.spec import (
     CPU_LEVELS,
@@ -187,6 +188,8 @@ def _parameter_entry(parameter: Parameter) -> dict[str, Any]:
         "allowed": allowed(parameter),
         "default": parameter.format(parameter.default),
     }
+    if has_estimate(parameter):
+        entry["estimate"] = ESTIMATE
     match parameter:
         case IntParameter() | FloatParameter() | MaskParameter():
             entry |= {"minimum": parameter.minimum, "maximum": parameter.maximum}

@@ -1,0 +1,314 @@
+"""``apply`` with several steps, with recipes, and with a picture to judge by."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image as PillowImage
+from skimage.metrics import peak_signal_noise_ratio, structural_similarity
+
+from app.cli import main
+from app.engine.image import Image
+from app.files import SAMPLES, read_recipe, write_image
+from app.judging.pictures import difference, suggest_gain
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder with a part of a photo: in.png, 60x50 pixels, in colour."""
+    monkeypatch.chdir(tmp_path)
+    (coffee,) = (sample.path for sample in SAMPLES if sample.path.name == "coffee.png")
+    with PillowImage.open(coffee) as photo:
+        photo.crop((300, 100, 360, 150)).save("in.png")
+    return tmp_path
+
+
+def read(name: str) -> NDArray[Any]:
+    with PillowImage.open(name) as image:
+        return np.asarray(image)
+
+
+def apply(line: str, *more: str) -> int:
+    return main(["apply", *line.split(), *more])
+
+
+def wrong(line: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what is said of wrong usage."""
+    with pytest.raises(SystemExit) as stop:
+        apply(line)
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert "usage: kernelscope apply" in error
+    return error
+
+
+def files(here: Path) -> set[str]:
+    return {path.name for path in here.iterdir()}
+
+
+# Chains -------------------------------------------------------------------------------
+
+
+def test_a_chain_is_its_steps_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    noise, median = "--variance 0.002 --seed 7", "--size 5 --border wrap --grey"
+    assert apply(f"gaussian-noise in.png noisy.png {noise}") == 0
+    assert apply(f"median noisy.png smooth.png {median}") == 0
+    assert apply("sobel smooth.png edges.png") == 0
+    capsys.readouterr()
+    assert apply(f"gaussian-noise in.png out.png {noise} : median {median} : sobel") == 0
+    np.testing.assert_array_equal(read("out.png"), read("edges.png"))
+    first, second, third, end = capsys.readouterr().out.split("\n")
+    assert not end
+    assert first.startswith("step 1: Gaussian noise, variance 0.002, ")
+    assert second.startswith("step 2: Median, mask size 5 px, wrap border, in grey, CPU parallel; ")
+    assert third.startswith("out.png: Sobel, ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mean in.png out.png --size 5 : median",
+        "mean --size 5 : median in.png out.png",
+        "mean in.png --size 5 : median out.png",
+        "mean in.png --size 5 out.png : median",
+        "mean --size 5 in.png out.png : median",
+        "mean --size 5 : median -- in.png out.png",
+    ],
+)
+def test_the_files_stand_with_any_step(line: str) -> None:
+    assert apply("mean in.png one.png --size 5") == 0
+    assert apply("median one.png two.png") == 0
+    assert apply(line) == 0
+    np.testing.assert_array_equal(read("out.png"), read("two.png"))
+
+
+def test_common_options_stand_with_any_step(capsys: pytest.CaptureFixture[str]) -> None:
+    assert apply("mean in.png out.png --level serial : median --device cpu") == 0
+    assert capsys.readouterr().out.count("CPU serial") == 2
+    assert apply("mean in.png out.png : median --quiet") == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_level_that_one_step_lacks(capsys: pytest.CaptureFixture[str]) -> None:
+    """Noise has no level of a GPU: that it is offered at all is due to the other step."""
+    assert "invalid choice: 'tuned'" in wrong("speckle-noise in.png out.png --level tuned", capsys)
+    apply("speckle-noise in.png out.png : mean --level tuned --device cpu")
+    assert "has no level “tuned” on the CPU" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("mean in.png out.png :", "step 2: argument FILTER: the filter is missing; choose from "),
+        (": mean in.png out.png", "argument FILTER: the filter is missing; choose from "),
+        ("mean in.png out.png : blur", "step 2: argument FILTER: there is no filter “blur”"),
+        ("blur in.png out.png --size 3", "argument FILTER: there is no filter “blur”"),
+        ("mean in.png : median", "INPUT and OUTPUT are needed, two files; there are: in.png\n"),
+        ("mean : median", "INPUT and OUTPUT are needed, two files; there are: none\n"),
+        ("mean a.png b.png : median c.png", "two files; there are: a.png, b.png, c.png\n"),
+        ("mean in.png out.png : sobel --size 3", "unrecognized arguments: --size"),
+        ("mean in.png out.png --quiet : sobel --quiet", "--quiet: give it once, for all steps"),
+        ("mean in.png out.png --repeat 2 : mean --repeat 1", "--repeat: give it once"),
+        ("mean in.png out.png --quiet : mean --verbose", "--quiet: not allowed with"),
+        ("mean in.png out.png --difference d.png", "--difference: only with --reference"),
+        ("--recipe a.json in.png out.png : mean", "--recipe: no steps can follow it"),
+        ("--recipe a.json in.png out.png --size 3", "unrecognized arguments: --size 3"),
+        ("--recipe a.json in.png out.png --save-recipe b", "unrecognized arguments"),
+        ("--recipe a.json in.png", "INPUT and OUTPUT are needed, two files; there are: in.png\n"),
+        ("in.png out.png", "argument FILTER: there is no filter “in.png”"),
+    ],
+)
+def test_wrong_usage(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert message in wrong(line, capsys)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("mean in.png out.png : median --size 4", "Step 2, Median: Mask size: 4 is even."),
+        (
+            "mean in.png out.png --size 31 --border valid : median --size 31 --border valid",
+            "Step 2, Median: The 31×31 neighbourhood does not fit",
+        ),
+        ("mean in.png out.png --border valid --residual r.png", "r.png: Pictures of 58×48 and"),
+        ("mean in.png out.png --residual nowhere/r.png", "the folder"),
+        ("mean in.png out.png --residual r", "r: the name has no suffix"),
+        ("mean in.png out.png --save-recipe nowhere/a.json", "the folder"),
+        ("mean in.png out.png --reference nowhere.png", "nowhere.png: the file does not exist."),
+        (
+            "mean in.png out.png --grey --border valid --reference input --difference d.png",
+            "d.png: Pictures of 58×48 and 60×50 pixels cannot be compared",
+        ),
+        ("--recipe nowhere.json in.png out.png", "nowhere.json: the recipe cannot be read"),
+        ("--recipe in.png in.png out.png", "in.png: this is no recipe."),
+    ],
+)
+def test_what_the_user_can_mend_is_said_before_computing(
+    line: str,
+    message: str,
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("app.engine.chain.execute", lambda *_: pytest.fail("a step ran"))
+    assert apply(line) == 1
+    output = capsys.readouterr()
+    assert not output.out
+    assert output.err.startswith("error: ")
+    assert message in output.err
+    assert files(here) == {"in.png"}
+
+
+def test_help_explains_chains(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        apply("--help")
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    (example,) = re.findall(r"^  kernelscope apply (.*)$", text, re.MULTILINE)
+    assert apply(example) == 0
+    assert "\n  salt-and-pepper-noise   Turns some samples white" in text
+
+
+# Recipes ------------------------------------------------------------------------------
+
+
+def test_a_saved_recipe_does_the_same_again(capsys: pytest.CaptureFixture[str]) -> None:
+    chain = (
+        "rician-noise in.png out.png --seed 3 : mask --border mirror --save-recipe a.recipe.json"
+    )
+    assert apply(chain, "--mask", "0 1 0; 1 4.5 1; 0 1 0") == 0
+    assert apply("--recipe a.recipe.json in.png again.png --level serial") == 0
+    np.testing.assert_array_equal(read("again.png"), read("out.png"))
+    second = capsys.readouterr().out.splitlines()
+    assert second[3].startswith("again.png: Custom mask, mask 0 1 0; 1 4.5 1; 0 1 0, ")
+    assert "mirror border, CPU serial" in second[3]
+    assert [step.filter.id for step in read_recipe("a.recipe.json").steps] == [
+        "rician_noise",
+        "mask",
+    ]
+
+
+def test_a_recipe_may_stand_last() -> None:
+    assert apply("mean in.png out.png --save-recipe a.json") == 0
+    assert apply("in.png again.png --quiet --recipe=a.json") == 0
+    np.testing.assert_array_equal(read("again.png"), read("out.png"))
+
+
+def test_a_broken_recipe_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert apply("mean in.png out.png --save-recipe a.json") == 0
+    recipe = Path("a.json")
+    recipe.write_text(recipe.read_text().replace('"size": 3', '"size": 4'))
+    capsys.readouterr()
+    assert apply("--recipe a.json in.png again.png") == 1
+    assert capsys.readouterr().err == (
+        "error: a.json: step 1 (mean), “size”: Mask size: 4 is even. "
+        "A mask needs a centre: use 3 or 5.\n"
+    )
+
+
+def test_an_estimate_is_printed_and_kept_as_the_word(capsys: pytest.CaptureFixture[str]) -> None:
+    nlm = "nlm --patch 3 --search-radius 2 --filter-sigma"
+    assert apply(f"gaussian-noise in.png out.png : {nlm} estimate --save-recipe a.json") == 0
+    output = capsys.readouterr()
+    found = re.search(r"note: Non-local means: filter sigma was estimated: (\S+)\.\n", output.err)
+    assert found
+    assert f", filter sigma {found[1]}, " in output.out
+    assert '"filter_sigma": "estimate"' in Path("a.json").read_text()
+    assert apply("--recipe a.json in.png again.png --quiet") == 0
+    np.testing.assert_array_equal(read("again.png"), read("out.png"))
+    assert apply(f"gaussian-noise in.png typed.png : {nlm} {found[1]}") == 0
+    np.testing.assert_array_equal(read("typed.png"), read("out.png"))
+
+
+def test_only_some_parameters_have_an_estimate(capsys: pytest.CaptureFixture[str]) -> None:
+    assert apply("nlm in.png out.png --patch-sigma estimate") == 1
+    assert "“estimate” is not a number" in capsys.readouterr().err
+    assert main(["list"]) == 0
+    assert capsys.readouterr().out.count(", or estimate; default: ") == 1
+    assert main(["list", "--json"]) == 0
+    entries = json.loads(capsys.readouterr().out)["filters"]
+    options = [option for entry in entries for option in entry["parameters"]]
+    assert [o["option"] for o in options if o.get("estimate") == "estimate"] == ["--filter-sigma"]
+
+
+# Judging ------------------------------------------------------------------------------
+
+
+def figures(line: str) -> list[float]:
+    """Return PSNR, SSIM, MSE and MAE from a line of the output."""
+    found = re.search(r": +PSNR (\S+) dB.*, SSIM (\S+), MSE (\S+), MAE (\S+)$", line)
+    assert found, line
+    return [float(text.replace("∞", "inf")) for text in found.groups()]
+
+
+def expected(picture: NDArray[Any], reference: NDArray[Any]) -> list[float]:
+    """The same from scikit-image and NumPy."""
+    error = picture.astype(float) - reference.astype(float)
+    axis = 2 if picture.ndim == 3 else None
+    return [
+        peak_signal_noise_ratio(reference, picture),
+        structural_similarity(picture, reference, channel_axis=axis),
+        (error**2).mean(),
+        abs(error).mean(),
+    ]
+
+
+@pytest.mark.parametrize("reference", ["input", "in.png"])
+def test_steps_are_judged_by_the_reference(
+    reference: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert apply("gaussian-noise in.png noisy.png") == 0
+    capsys.readouterr()
+    assert apply(f"gaussian-noise in.png out.png : median --reference {reference}") == 0
+    _, equal, noisy, _, before, after = capsys.readouterr().out.splitlines()
+    assert figures(equal) == [np.inf, 1, 0, 0]
+    assert noisy.partition(":")[0] == "  after"
+    assert before.partition(":")[0] == "  before"
+    clean = read("in.png")
+    for line, name in ((noisy, "noisy.png"), (before, "noisy.png"), (after, "out.png")):
+        assert figures(line) == pytest.approx(expected(read(name), clean), rel=5e-4)
+
+
+def test_a_grey_result_is_judged_by_the_grey_reference(capsys: pytest.CaptureFixture[str]) -> None:
+    assert apply("greyscale in.png grey.png") == 0
+    capsys.readouterr()
+    assert apply("mean in.png out.png --grey --reference input --difference d.png") == 0
+    _, after, of_difference = capsys.readouterr().out.splitlines()
+    assert figures(after) == pytest.approx(expected(read("out.png"), read("grey.png")), rel=5e-4)
+    planes = [read(name)[:, :, None] for name in ("out.png", "grey.png")]
+    gain = suggest_gain(*planes)
+    np.testing.assert_array_equal(read("d.png"), difference(*planes, gain)[:, :, 0])
+    assert of_difference == f"d.png: output - reference, ×{gain} around grey 128"
+
+
+def test_the_residual_is_that_of_the_last_step(capsys: pytest.CaptureFixture[str]) -> None:
+    assert apply("gaussian-noise in.png noisy.png") == 0
+    assert apply("gaussian-noise in.png out.png : median --residual r.png") == 0
+    pair = read("out.png"), read("noisy.png")
+    gain = suggest_gain(*pair)
+    np.testing.assert_array_equal(read("r.png"), difference(*pair, gain))
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"r.png: output - input of Median, ×{gain} around grey 128"
+
+
+def test_a_reference_that_does_not_compare(capsys: pytest.CaptureFixture[str]) -> None:
+    PillowImage.fromarray(np.zeros((9, 9, 3), np.uint8)).save("small.png")
+    assert apply("mean in.png out.png --reference small.png") == 0
+    output = capsys.readouterr()
+    assert "note: The result cannot be judged: " in output.err
+    assert "PSNR" not in output.out
+    assert apply("mean in.png out.png --reference small.png --difference d.png") == 1
+
+
+def test_alpha_and_sixteen_bits() -> None:
+    """Differences leave alpha out and are of 8 bits, whatever the picture is."""
+    pixels = np.random.default_rng(1).integers(0, 65536, (20, 20, 4)).astype(np.uint16)
+    write_image(Image.from_array(pixels), "deep.tif")
+    assert apply("mean deep.tif out.tif --residual r.png --reference input --difference d.jpg") == 0
+    assert read("r.png").shape == read("d.jpg").shape == (20, 20, 3)
