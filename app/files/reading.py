@@ -6,14 +6,15 @@ import logging
 import re
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from app.engine.image import Image
-from app.errors import ImageReadError, OutOfMemory
+from app.errors import AppError, ImageReadError, OutOfMemory
 from app.files import netpbm, pillow, png, tiff
 from app.files.exif import upright
 from app.files.formats import Decoded, Format, Unreadable
@@ -68,7 +69,7 @@ def read_image(path: str | Path) -> Image:
     title = path.name or str(path)
     start = time.perf_counter()
     try:
-        with _open(path) as handle:
+        with open_file(path) as handle:
             reader = _recognise(handle)
             decoded = _decode(reader, handle)
         notices = [*_suffix_notice(path, reader.format), *decoded.notices]
@@ -89,7 +90,14 @@ def read_image(path: str | Path) -> Image:
     return image
 
 
-def _open(path: Path) -> BinaryIO:
+def open_file(path: Path) -> BinaryIO:
+    """Open an ordinary file with something in it.
+
+    Raises
+    ------
+    Unreadable
+        If it is anything else, or not there, or not allowed to be read.
+    """
     try:
         info = path.stat()
         if stat.S_ISDIR(info.st_mode):
@@ -120,16 +128,23 @@ def _recognise(handle: BinaryIO) -> _Reader:
 
 
 def _decode(reader: _Reader, handle: BinaryIO) -> Decoded:
-    try:
+    with damage_explained(reader.format.name):
         return reader.decode(handle)
-    except (Unreadable, MemoryError):
+
+
+@contextmanager
+def damage_explained(name: str) -> Iterator[None]:
+    """Turn whatever a library raises at damaged data of the format `name` into `Unreadable`."""
+    try:
+        yield
+    except (AppError, Unreadable, MemoryError):
         raise
     except Exception as error:  # The libraries raise anything when they meet damaged data.
-        _logger.debug("%s", reader.format.name, exc_info=True)
+        _logger.debug("%s", name, exc_info=True)
         if isinstance(error, OSError) and error.errno is not None:
             raise _unreadable(error) from error
         raise Unreadable(
-            f"the {reader.format.name} data are damaged or cut off ({_detail(error)}).",
+            f"the {name} data are damaged or cut off ({_detail(error)}).",
             "Get the file again from where it came from.",
         ) from error
 

@@ -1,0 +1,92 @@
+"""Folders: a DICOM series, or pictures of equal size as a stack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.engine.image import Image
+from app.engine.volume import check_shape
+from app.files.formats import Unreadable
+from app.files.reading import READABLE, read_image
+from app.files.volumes import dicom
+from app.files.volumes.scan import UNKNOWN_SPACING, Scan, choose
+
+_SUFFIXES = {suffix for format in READABLE for suffix in format.suffixes}
+
+
+def decode(path: Path, number: int | None) -> Scan:
+    """Read a folder; subfolders and files of other kinds are left out."""
+    files = [file for file in path.iterdir() if file.is_file() and not file.name.startswith(".")]
+    files.sort(key=_natural)
+    slices = [file for file in files if dicom.is_dicom(file)]
+    if slices:
+        scan = dicom.decode_folder(slices, number)
+    else:
+        slices = [file for file in files if file.suffix.lower() in _SUFFIXES]
+        if not slices:
+            raise Unreadable(
+                "this folder holds neither DICOM files nor pictures.",
+                "Open the folder that the files lie in, or a volume file itself.",
+            )
+        choose(number, ["all pictures"], "volume")
+        scan = _stacked(slices)
+    if len(slices) < len(files):
+        scan.notices.append(f"Other files in the folder are left out: {len(files) - len(slices)}.")
+    return scan
+
+
+def _natural(path: Path) -> tuple[list[str | int], str]:
+    """Sort slice10 after slice9; text and numbers take turns, so that they never meet."""
+    parts: list[str | int] = []
+    for text, digits in re.findall(r"(\D*)(\d*)", path.name.casefold()):
+        parts += [text, int(digits or -1)]
+    return parts, path.name
+
+
+def _stacked(files: Sequence[Path]) -> Scan:
+    """Read one picture a slice."""
+    first = read_image(files[0])
+    check_shape((len(files), first.height, first.width), files[0].parent.name)
+    voxels = np.empty((len(files), first.height, first.width), first.pixels.dtype)
+    notices = dict.fromkeys([UNKNOWN_SPACING, *_grey(first)[1]])
+    for plane, file in zip(voxels, files, strict=True):
+        image = first if file == files[0] else read_image(file)
+        _check(image, first)
+        plane[...], new = _grey(image)
+        notices.update(dict.fromkeys(new))
+    return Scan(voxels, notices=list(notices))
+
+
+def _check(image: Image, first: Image) -> None:
+    for what, this, other in (
+        ("size", _size(image), _size(first)),
+        ("type", image.pixels.dtype, first.pixels.dtype),
+    ):
+        if this != other:
+            raise Unreadable(
+                f"{image.title} and {first.title} differ in {what}: {this} and {other}.",
+                "Leave only the slices of one scan in the folder.",
+            )
+
+
+def _size(image: Image) -> str:
+    return f"{image.width}×{image.height}"
+
+
+def _grey(image: Image) -> tuple[NDArray[Any], list[str]]:
+    """Return (height, width) values of a picture that is grey, in whatever colour model."""
+    planes, notices = image.planes, list(image.notices)
+    if image.has_alpha:
+        white = 1 if planes.dtype.kind == "f" else np.iinfo(planes.dtype).max
+        if not (planes[:, :, -1] == white).all():
+            raise Unreadable(f"{image.title} is transparent.", "Save it without transparency.")
+        planes = planes[:, :, :-1]
+    if not (planes == planes[:, :, :1]).all():
+        raise Unreadable(f"{image.title} is in colour.", "Convert the pictures to grey first.")
+    return planes[:, :, 0], notices

@@ -1,0 +1,131 @@
+"""Saves volumes, the format by the suffix, never losing anything without being told to."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.engine.volume import Volume
+from app.errors import ImageWriteError, LossyFormat, OutOfMemory
+from app.files.atomic import check_target, replace_file
+from app.files.formats import Format
+from app.files.volumes import nifti, numpy_file, tiff_stack
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Who encodes a format, and what it can keep beside the voxels."""
+
+    format: Format
+    encode: Callable[[Volume], bytes]
+    spacing: bool = True
+    place: bool = False
+
+    def losses(self, volume: Volume) -> list[str]:
+        """Return what the format cannot keep of a volume, in words."""
+        losses = []
+        if volume.spacing != (1.0, 1.0, 1.0) and not self.spacing:
+            losses.append("the distance of voxels")
+        if volume.affine is not None and not self.place:
+            losses.append("orientation and position")
+        return losses
+
+
+_WRITERS = (
+    _Writer(Format("NIfTI, compressed", (".nii.gz",)), nifti.encode_compressed, place=True),
+    _Writer(Format("NIfTI", (".nii",)), nifti.encode, place=True),
+    _Writer(Format("TIFF stack", (".tif", ".tiff")), tiff_stack.encode),
+    _Writer(Format("NumPy array", (".npy",)), numpy_file.encode, spacing=False),
+)
+
+WRITABLE_VOLUMES = tuple(writer.format for writer in _WRITERS)
+"""The formats that `write_volume` writes."""
+
+
+def write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> Path:
+    """Write a volume in the format that the suffix names.
+
+    The file at `path` is replaced at once, when everything is written, or stays as it was.
+    Voxels are written in the type of the file that they came from. NIfTI also gets that
+    file's scaling and, if it was NIfTI too, everything of its header. Other formats know no
+    scaling: values that were scaled are written as 32-bit floats.
+
+    Parameters
+    ----------
+    lossy : bool
+        Agree to lose what the format cannot keep: spacing, orientation and position.
+
+    Returns
+    -------
+    Path
+        Where it was written to.
+
+    Raises
+    ------
+    LossyFormat
+        If the format cannot keep the spacing or the orientation, and `lossy` is False.
+    ImageWriteError
+        If the suffix names no format, or the place cannot be written to.
+    OutOfMemory
+        If there is not enough memory to encode the volume.
+    """
+    path = Path(path)
+    start = time.perf_counter()
+    check_write_volume(volume, path, lossy=lossy)
+    writer = _writer(path)
+    try:
+        data = writer.encode(volume)
+    except MemoryError as error:
+        raise OutOfMemory(
+            f"{path.name}: there is not enough memory to save it.", "Close other programs."
+        ) from error
+    replace_file(path, data)
+    elapsed = (time.perf_counter() - start) * 1e3
+    _logger.info("Saved %s as %s: %.1f ms", volume.describe(), path, elapsed)
+    losses = writer.losses(volume)
+    if losses:
+        _logger.info("%s: saved without %s", path.name, " and ".join(losses))
+    return path
+
+
+def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> None:
+    """Refuse at once what `write_volume` would refuse when the voxels are ready.
+
+    Parameters
+    ----------
+    volume : Volume
+        The volume to filter: its result has the same header.
+    lossy : bool
+        As for `write_volume`.
+
+    Raises
+    ------
+    LossyFormat, ImageWriteError
+        As `write_volume`; but the disk may still fill up later.
+    """
+    path = Path(path)
+    losses = _writer(path).losses(volume)
+    if losses and not lossy:
+        raise LossyFormat(
+            f"{path.name}: {_writer(path).format.name} cannot keep {' and '.join(losses)}.",
+            "Save it as NIfTI to keep everything.",
+        )
+    check_target(path)
+
+
+def _writer(path: Path) -> _Writer:
+    for writer in _WRITERS:
+        if path.name.lower().endswith(writer.format.suffixes):
+            return writer
+    suffixes = ", ".join(format.suffixes[0] for format in WRITABLE_VOLUMES)
+    raise ImageWriteError(
+        f"{path.name}: volumes are not written as {path.suffix} files."
+        if path.suffix
+        else f"{path.name}: the name has no suffix that says which format to write.",
+        f"Use one of {suffixes}.",
+    )
