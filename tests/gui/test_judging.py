@@ -1,0 +1,471 @@
+"""Judging in the window: reference, figures, views of differences, undo and redo."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDockWidget,
+    QFileDialog,
+    QLabel,
+    QSpinBox,
+    QToolButton,
+    QTreeWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app.engine.image import Image
+from app.engine.request import Request, Result
+from app.filters.spec import Border
+from app.gui import comparison, main_window
+from app.gui.comparison import View, following, like_output
+from app.gui.history import History, Moment, Origin
+from app.gui.main_window import MainWindow
+from app.judging.pictures import difference, suggest_gain
+from tests.gui.helpers import (
+    HEIGHT,
+    WIDTH,
+    FakeCpu,
+    child,
+    dialog,
+    load,
+    press,
+    run,
+    save_as,
+    shown,
+    write_picture,
+)
+
+
+def click(qtbot: QtBot, window: MainWindow, name: str) -> None:
+    qtbot.mouseClick(child(window, QToolButton, name), Qt.MouseButton.LeftButton)
+
+
+def add_noise(qtbot: QtBot, window: MainWindow) -> None:
+    """Spoil the input (the backend inverts it) and go on from there."""
+    window.panel.set_filter("gaussian_noise")
+    run(qtbot, window)
+    spoilt = window.images.output.image
+    click(qtbot, window, "reuseButton")
+    qtbot.waitUntil(lambda: window.images.input.image is spoilt)
+
+
+def show_quality(window: MainWindow) -> None:
+    window.findChild(QDockWidget, "qualityDock").raise_()
+
+
+def figures(window: MainWindow) -> dict[str, list[str]]:
+    """Return the cells of each figure."""
+    rows = [line.split("\t") for line in window.quality.text().splitlines()[1:]]
+    return {name: cells for name, *cells in rows}
+
+
+def judged_by(window: MainWindow) -> str:
+    return window.findChild(QLabel, "referenceName").text()
+
+
+def bold(window: MainWindow, row: int) -> list[bool]:
+    item = window.findChild(QTreeWidget, "qualityFigures").topLevelItem(row)
+    return [item.font(column).bold() for column in range(4)]
+
+
+# --- the reference ---
+
+
+def test_noise_and_mending_are_judged_by_what_was_before(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    original = window.images.input.image
+    add_noise(qtbot, window)
+    quality = window.findChild(QDockWidget, "qualityDock")
+    qtbot.waitUntil(lambda: not quality.widget().visibleRegion().isEmpty())
+    assert child(window, QLabel, "inputDetails").toolTip().endswith("after Gaussian noise")
+    qtbot.waitUntil(lambda: judged_by(window) == "Beside ramp.png, before noise")
+    errors = 255 - 2.0 * original.pixels
+    psnr = 10 * np.log10(255**2 / np.mean(errors**2))
+    assert figures(window)["PSNR"] == [f"{psnr:.2f} dB", "–", ""]
+
+    window.panel.set_filter("median")
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: figures(window)["PSNR"][1] == "∞ dB (equal)")
+    assert window._result.request.reference is original
+    mae = np.mean(abs(errors))
+    assert figures(window)["PSNR"][2] == "better"
+    assert figures(window)["MAE"] == [f"{mae:.4g}", "0", f"better by {mae:.4g}"]
+    assert [bold(window, row) for row in range(4)] == [[False, False, True, False]] * 4
+
+    window.use_output()
+    window.panel.set_filter("mean")
+    qtbot.waitUntil(lambda: window.images.output.image is None)
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: figures(window)["MSE"][2].startswith("worse by"))
+    assert bold(window, 2) == [False, True, False, False]
+
+
+def test_noise_on_noise_keeps_the_first_reference(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    original = window.images.input.image
+    add_noise(qtbot, window)
+    add_noise(qtbot, window)
+    assert window._moment.reference.image is original
+    assert len(window._moment.steps) == 2
+
+
+def test_opening_a_picture_drops_what_was_remembered_but_not_what_was_chosen(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    add_noise(qtbot, window)
+    load(qtbot, window, write_picture(tmp_path / "b.png", 1))
+    assert window._moment.reference is None
+
+    window.findChild(QAction, "inputAsReference").trigger()
+    chosen = window._moment.reference
+    assert chosen.image is window.images.input.image
+    load(qtbot, window, write_picture(tmp_path / "c.png", 2))
+    show_quality(window)
+    qtbot.waitUntil(lambda: judged_by(window) == "Beside b.png, kept from the last picture")
+    assert window._moment.reference.image is chosen.image
+    assert figures(window)["MAE"][0] == "1"
+    add_noise(qtbot, window)  # now another one belongs to the picture
+    assert window._moment.reference.origin is Origin.NOISE
+    assert window._moment.reference.image.title == "c.png"
+
+
+def test_reference_is_chosen_from_a_file_and_cleared(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    assert not window.findChild(QAction, "chooseReference").isEnabled()
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    show_quality(window)
+    other = write_picture(tmp_path / "other.png", 3)
+    window.findChild(QAction, "chooseReference").trigger()
+    chooser = dialog(qtbot, window, QFileDialog)
+    chooser.fileSelected.emit(str(other))
+    chooser.reject()
+    qtbot.waitUntil(lambda: judged_by(window) == "Beside other.png, chosen")
+    assert figures(window)["MAE"][0] == "3"  # judged although nothing was run since
+    assert figures(window)["MAE"][1] != "–"
+    assert window.settings.recent_files == [picture]
+    run(qtbot, window)
+    assert cpu.requests[-1].reference.title == "other.png"
+
+    window.findChild(QAction, "clearReference").trigger()
+    qtbot.waitUntil(lambda: judged_by(window).startswith("No reference"))
+    assert figures(window)["MAE"] == ["–", "–", ""]
+    run(qtbot, window)
+    assert cpu.requests[-1].reference is None
+
+
+def test_reference_of_another_size_is_explained_and_not_sent_along(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    tiny = tmp_path / "tiny.png"
+    Pillow.fromarray(np.zeros((9, 8), np.uint8)).save(tiny)
+    load(qtbot, window, tiny)
+    window.use_input_as_reference()
+    load(qtbot, window, picture)
+    show_quality(window)
+    qtbot.waitUntil(lambda: "Pictures of 40×30 and 8×9 pixels" in judged_by(window))
+    run(qtbot, window)
+    assert cpu.requests[-1].reference is None
+    qtbot.waitUntil(lambda: figures(window)["PSNR"] == ["–", "–", ""])
+
+
+def test_panel_behind_a_tab_costs_nothing(
+    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = []
+
+    def count(image: Image) -> None:
+        threads.append(threading.current_thread())
+        return real(image)
+
+    real = main_window.Histogram.of
+    monkeypatch.setattr(main_window.Histogram, "of", count)
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    qtbot.wait(50)
+    assert threads == []
+    show_quality(window)
+    qtbot.waitUntil(lambda: len(window.quality.histograms.histograms) == 2)
+    assert len(threads) == 2
+    assert threading.main_thread() not in threads
+
+
+# --- views ---
+
+
+def drawn(qtbot: QtBot, window: MainWindow, view: View) -> comparison.Drawing:
+    qtbot.waitUntil(lambda: window._drawing is not None and window._drawing.view is view)
+    return window._drawing
+
+
+def test_residual_is_drawn_amplified_and_saved(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    save = window.findChild(QAction, "saveView")
+    gain = child(window, QSpinBox, "gain")
+    assert not save.isEnabled()
+    assert not gain.isEnabled()
+    click(qtbot, window, "viewResidualButton")
+    drawing = drawn(qtbot, window, View.RESIDUAL)
+    before, after = window.images.input.image.planes, window.images.output.image.planes
+    assert drawing.gain == suggest_gain(after, before) == gain.value()
+    np.testing.assert_array_equal(drawing.image.planes, difference(after, before, drawing.gain))
+    title = child(window, QLabel, "outputTitle").toolTip()
+    assert title == f"Residual: output – input, ×{drawing.gain}"
+
+    gain.setFocus()
+    qtbot.keyClick(gain, Qt.Key.Key_Up)
+    assert gain.value() == 2
+    assert not child(window, QToolButton, "autoGain").isChecked()
+    qtbot.waitUntil(lambda: window._drawing.gain == 2)
+    run(qtbot, window)  # the view and the gain stay
+    qtbot.waitUntil(lambda: window._drawing.view is View.RESIDUAL and window._drawing.gain == 2)
+
+    press(qtbot, window, "Ctrl+Shift+S")
+    assert dialog(qtbot, window, QFileDialog).selectedFiles()[0].endswith("ramp-residual")
+    save_as(qtbot, window, tmp_path / "residual.png")
+    qtbot.waitUntil((tmp_path / "residual.png").exists)
+    saved = np.asarray(Pillow.open(tmp_path / "residual.png"))
+    np.testing.assert_array_equal(saved, difference(after, before, 2)[:, :, 0])
+
+    click(qtbot, window, "autoGain")
+    qtbot.waitUntil(lambda: window._drawing.gain == 1)
+    press(qtbot, window, "F2")
+    assert drawn(qtbot, window, View.OUTPUT).image is window.images.output.image
+    assert not save.isEnabled()
+
+
+def test_gain_steps_as_it_is_suggested(qtbot: QtBot, window: MainWindow) -> None:
+    gain = child(window, QSpinBox, "gain")
+    gain.setEnabled(True)
+    steps = []
+    for _ in range(5):
+        gain.stepUp()
+        steps.append(gain.value())
+    assert steps == [2, 5, 10, 20, 50]
+    gain.setValue(7)
+    gain.stepDown()
+    assert gain.value() == 5
+
+
+def test_difference_needs_a_reference(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
+    load(qtbot, window, picture)
+    original = window.images.input.image
+    press(qtbot, window, "F4")
+    assert child(window, QLabel, "outputHint").text() == "Press Run (F5)"
+    run(qtbot, window)
+    hint = child(window, QLabel, "outputHint")
+    qtbot.waitUntil(lambda: hint.text() == comparison.NO_REFERENCE)
+    assert hint.isVisible()
+    window.use_input_as_reference()
+    qtbot.waitUntil(lambda: window._drawing.image is not None)
+    assert not hint.isVisible()
+    np.testing.assert_array_equal(
+        window._drawing.image.planes,
+        difference(window.images.output.image.planes, original.planes, window._drawing.gain),
+    )
+
+
+def test_values_under_the_cursor_include_the_reference(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    window.use_input_as_reference()
+    run(qtbot, window)
+    press(qtbot, window, "F3")
+    drawn(qtbot, window, View.RESIDUAL)
+    window.images.input.hovered.emit(QPointF(20.5, 10.5))
+    text = child(window, QLabel, "pixel").text()
+    assert text == "x 20, y 10   input 60   output 195   reference 60"
+
+
+def made(image: Image, output: np.ndarray, **settings: object) -> Result:
+    request = Request.create(image, "mean", {"size": 3}, **settings)
+    return Result(request, Image.from_array(output), "cpu", "serial", ())
+
+
+def test_pictures_are_compared_where_the_result_lies() -> None:
+    colour = np.random.default_rng(3).integers(0, 256, (9, 8, 4), np.uint8)
+    image = Image.from_array(colour, "colour")
+    cut = like_output(image, made(image, colour[1:-1, 1:-1], border=Border.VALID))
+    np.testing.assert_array_equal(cut.pixels, colour[1:-1, 1:-1])
+    grey = like_output(image, made(image, colour[:, :, 2:], grey=True))
+    exact = colour[:, :, :3] @ np.array([0.299, 0.587, 0.114])
+    np.testing.assert_allclose(grey.planes[:, :, 0], exact, atol=0.51)
+    np.testing.assert_array_equal(grey.planes[:, :, 1], colour[:, :, 3])
+    assert like_output(image, made(image, colour)) is image
+
+
+def test_reference_follows_the_picture_to_grey() -> None:
+    image = Image.from_array(np.full((9, 9, 3), 100, np.uint8), "colour")
+    request = Request.create(image, "gaussian_noise", grey=True)
+    output = Image.from_array(np.full((9, 9), 100, np.uint8))
+    moment = Moment(image, "Open", result=Result(request, output, "cpu", "serial", ()))
+    reference = following(moment).reference
+    assert reference.origin is Origin.NOISE
+    np.testing.assert_array_equal(reference.image.pixels, output.pixels)
+    judged = comparison.judge_both(image, moment.result, image)
+    assert judged.before.psnr == judged.after.psnr == np.inf
+
+
+# --- histograms ---
+
+
+def test_histograms_are_shown_and_saved(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "colour.png"
+    pixels = np.random.default_rng(4).integers(0, 9, (HEIGHT, WIDTH, 3), np.uint8)
+    Pillow.fromarray(pixels).save(path)
+    load(qtbot, window, path)
+    show_quality(window)
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: len(window.quality.histograms.histograms) == 2)
+    child(window, QCheckBox, "logHistogram").click()
+    curves = window.quality.histograms._plots["output"].getPlotItem().listDataItems()
+    assert [curve.name() for curve in curves] == ["red", "green", "blue"]
+    assert len({curve.opts["pen"].style() for curve in curves}) == 3
+
+    click(qtbot, window, "saveHistogram")
+    save_as(qtbot, window, tmp_path / "values.csv")
+    header, *rows = (tmp_path / "values.csv").read_text().splitlines()
+    assert header == "picture,channel,from,to,count"
+    assert len(rows) == 2 * 3 * 256
+    ones = int(np.count_nonzero(pixels[:, :, 1] == 1))
+    assert f"input,green,1,2,{ones}" in rows
+    assert f"output,green,254,255,{ones}" in rows
+
+
+def test_ctrl_c_in_the_figures_copies_them(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
+    load(qtbot, window, picture)
+    window.use_input_as_reference()
+    show_quality(window)
+    qtbot.waitUntil(lambda: figures(window)["MSE"][0] == "0")
+    table = child(window, QTreeWidget, "qualityFigures")
+    table.setFocus()
+    qtbot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text() == window.quality.text()
+
+
+# --- undo and redo ---
+
+
+def test_undo_and_redo_name_the_step_and_bring_everything_back(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    undo, redo = window.findChild(QAction, "undo"), window.findChild(QAction, "redo")
+    load(qtbot, window, picture)
+    original = window.images.input.image
+    assert not undo.isEnabled()
+    add_noise(qtbot, window)
+    spoilt = window.images.input.image
+    assert undo.text() == "&Undo Gaussian noise"
+    assert undo.toolTip() == "Undo Gaussian noise (Ctrl+Z)"
+    press(qtbot, window, "Ctrl+Z")
+    qtbot.waitUntil(lambda: window.images.input.image is original)
+    assert window.images.output.image is spoilt
+    assert window._moment.reference is None
+    assert not undo.isEnabled()
+    assert redo.text() == "&Redo Gaussian noise"
+    press(qtbot, window, "Ctrl+Shift+Z")
+    qtbot.waitUntil(lambda: window.images.input.image is spoilt)
+    assert window._moment.reference.image is original
+    assert not redo.isEnabled()
+
+    other = picture.with_name("a&b.png")
+    picture.rename(other)
+    load(qtbot, window, other)
+    assert undo.text() == "&Undo Open a&&b.png"
+    click(qtbot, window, "undoButton")
+    qtbot.waitUntil(lambda: window.images.input.image is spoilt)
+
+
+def test_earlier_run_keeps_its_steps_and_can_be_undone(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    add_noise(qtbot, window)
+    run(qtbot, window)
+    result = window._result
+    load(qtbot, window, write_picture(tmp_path / "other.png", 1))
+    window.timing.resultActivated.emit(result)
+    qtbot.waitUntil(lambda: window.images.output.image is result.image)
+    assert [step.filter.id for step in window._moment.steps] == ["gaussian_noise"]
+    assert window._moment.reference.image is result.request.reference
+    window.undo()
+    qtbot.waitUntil(lambda: shown(window) == "other.png")
+
+
+def test_picture_that_cannot_be_shown_leaves_the_last_one(
+    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(qtbot, window, picture)
+    image = window.images.input.image
+    run(qtbot, window)
+
+    def fail(image: Image) -> None:
+        raise main_window.AppError("There is not enough memory.")
+
+    monkeypatch.setattr(main_window, "render", fail)
+    window.use_output()
+    dialog(qtbot, window, main_window.dialogs.ErrorDialog).reject()
+    assert window._input is image
+    assert window._result is not None
+
+
+def moment(name: str, side: int = 8) -> Moment:
+    return Moment(Image.from_array(np.zeros((side, side), np.uint8)), name)
+
+
+def test_history_forgets_what_was_taken_back_and_gone_on_from() -> None:
+    history = History()
+    for name in "abc":
+        history.push(moment(name))
+    history.undo()
+    assert (history.current.name, history.undo_name, history.redo_name) == ("b", "b", "c")
+    history.push(moment("d"))
+    assert (history.undo_name, history.redo_name) == ("d", "")
+    history.undo()
+    history.undo()
+    assert (history.current.name, history.undo_name, history.redo_name) == ("a", "", "b")
+
+
+def test_history_is_bounded_in_number_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.gui.history.MOST_BYTES", 1000)
+    history = History()
+    for number in range(30):
+        history.push(moment(str(number), side=1))
+    moments, place = history.state
+    assert [each.name for each in moments] == [str(number) for number in range(10, 30)]
+    assert place == 19
+    history.push(moment("large", side=31))
+    assert len(history.state[0]) == 20  # 961 bytes and 19 more are few enough
+    history.push(moment("larger", side=40))
+    assert history.current.name == "larger"
+    assert len(history.state[0]) == 1
+
+    history = History()
+    history.push(moment("a", side=20))
+    history.push(moment("b", side=20))
+    history.undo()
+    history.amend(reference=main_window.Reference(moment("r", side=20).image, Origin.CHOSEN))
+    assert (history.current.name, history.redo_name) == ("a", "")
+    shared = moment("s", side=31)
+    history = History()
+    for _ in range(5):  # the same pixels count once
+        history.push(shared)
+    assert len(history.state[0]) == 5

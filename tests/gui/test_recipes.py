@@ -1,0 +1,349 @@
+"""Recipes, estimates and the progress of long runs in the window."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QDoubleSpinBox,
+    QFileDialog,
+    QLabel,
+    QMessageBox,
+    QToolButton,
+)
+from pytestqt.qtbot import QtBot
+
+from app import filters
+from app.engine.backend import Availability
+from app.engine.image import Image
+from app.engine.request import Device, Request
+from app.errors import AppError
+from app.files import read_recipe
+from app.filters.spec import FilterSpec, FloatParameter
+from app.gui import recipes as recipes_module
+from app.gui import run_bar
+from app.gui.dialogs import ErrorDialog
+from app.gui.editors import NumberEditor
+from app.gui.main_window import MainWindow
+from app.gui.recipes import as_recipe, estimate
+from app.gui.run_bar import RunBar
+from tests.gui.helpers import FakeCpu, Opener, child, dialog, load, press, run, state
+
+ESTIMATED = [
+    (spec, parameter)
+    for spec in filters.discover().values()
+    for parameter in spec.parameters
+    if isinstance(parameter, FloatParameter) and parameter.estimate is not None
+]
+"""Filters and parameters that can be estimated."""
+
+
+def write_recipe(path: Path, *steps: dict[str, object]) -> Path:
+    content = {"format": "kernelscope recipe", "version": 1, "steps": list(steps)}
+    path.write_text(json.dumps(content))
+    return path
+
+
+def choose(qtbot: QtBot, window: MainWindow, path: Path) -> None:
+    chooser = dialog(qtbot, window, QFileDialog)
+    chooser.fileSelected.emit(str(path))
+    chooser.reject()
+
+
+def run_recipe(qtbot: QtBot, window: MainWindow, path: Path) -> None:
+    press(qtbot, window, "Ctrl+Shift+R")
+    choose(qtbot, window, path)
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    return write_recipe(
+        tmp_path / "three.json",
+        {"filter": "gaussian-noise", "parameters": {"variance": 0.002}},
+        {"filter": "mean", "parameters": {"size": 5}, "border": "wrap"},
+        {"filter": "median"},
+    )
+
+
+def test_a_recipe_runs_step_by_step_and_can_be_undone(
+    qtbot: QtBot, window: MainWindow, picture: Path, three: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    original = window.images.input.image
+    run_recipe(qtbot, window, three)
+    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    assert [request.filter.id for request in cpu.requests] == ["gaussian_noise", "mean", "median"]
+    assert cpu.requests[0].parameters["variance"] == 0.002
+    assert (cpu.requests[1].parameters["size"], cpu.requests[1].border) == (5, "wrap")
+    # What was before the noise judges the steps that follow.
+    assert [request.reference for request in cpu.requests] == [None, original, original]
+    np.testing.assert_array_equal(window.images.input.image.pixels, original.pixels)
+    np.testing.assert_array_equal(window.images.output.image.pixels, 255 - original.pixels)
+    details = child(window, QLabel, "inputDetails").toolTip()
+    assert details.endswith("after Gaussian noise, Mean")
+    assert window.findChild(QAction, "undo").text() == "&Undo Mean"
+    press(qtbot, window, "Ctrl+Z")
+    press(qtbot, window, "Ctrl+Z")
+    qtbot.waitUntil(lambda: window.images.input.image is original)
+
+
+def test_progress_names_the_step_and_cancel_ends_the_recipe(
+    qtbot: QtBot, window: MainWindow, picture: Path, three: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    cpu.go.clear()
+    run_recipe(qtbot, window, three)
+    qtbot.waitUntil(lambda: state(window) == "Step 1 of 3, Gaussian noise: Compute 50 %")
+    cpu.entered.clear()
+    cpu.go.set()
+    cpu.go.clear()
+    qtbot.waitUntil(lambda: state(window) == "Step 2 of 3, Mean: Compute 50 %")
+    assert child(window, QToolButton, "cancelButton").isEnabled()
+    press(qtbot, window, "Esc")
+    assert state(window) == "Cancelled."
+    assert not window.recipes.busy
+    # What was done stays, and is shown.
+    qtbot.waitUntil(lambda: window.images.input.image is window._input)
+    assert [step.filter.id for step in window._moment.steps] == ["gaussian_noise"]
+    cpu.go.set()
+    run(qtbot, window)
+    assert len(cpu.requests) == 3
+
+
+def test_cancel_between_two_steps_is_heard(
+    qtbot: QtBot,
+    window: MainWindow,
+    picture: Path,
+    three: Path,
+    cpu: FakeCpu,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    go_on, entered = threading.Event(), threading.Event()
+    real = recipes_module.Step.request
+
+    def request(*arguments: object, **options: object) -> Request:
+        # The shapes are looked at first, on the thread of the window.
+        if threading.current_thread() is not threading.main_thread():
+            entered.set()
+            assert go_on.wait(10)
+        return real(*arguments, **options)
+
+    load(qtbot, window, picture)
+    monkeypatch.setattr(recipes_module.Step, "request", request)
+    run_recipe(qtbot, window, three)
+    qtbot.waitUntil(entered.is_set)
+    assert child(window, QToolButton, "cancelButton").isEnabled()
+    press(qtbot, window, "Esc")
+    assert state(window) == "Cancelled."
+    go_on.set()
+    qtbot.wait(50)
+    assert cpu.requests == []
+
+
+def test_an_error_names_the_step(
+    qtbot: QtBot, window: MainWindow, picture: Path, three: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    cpu.error = AppError("The device is full.", "Use a smaller picture.")
+    run_recipe(qtbot, window, three)
+    box = dialog(qtbot, window, ErrorDialog)
+    assert box.text() == "Step 1, Gaussian noise: The device is full."
+    box.reject()
+    assert not window.recipes.busy
+    cpu.error = None
+    run(qtbot, window)
+
+
+def test_a_recipe_that_cannot_be_is_refused_before_anything_runs(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    broken = tmp_path / "broken.json"
+    broken.write_text("no recipe")
+    run_recipe(qtbot, window, broken)
+    box = dialog(qtbot, window, ErrorDialog)
+    assert "broken.json" in box.text()
+    box.reject()
+    large = {"filter": "mean", "parameters": {"size": 17}, "border": "valid"}
+    run_recipe(qtbot, window, write_recipe(tmp_path / "large.json", large, large))
+    box = dialog(qtbot, window, ErrorDialog)
+    assert box.text().startswith("Step 2, Mean: The 17×17 neighbourhood does not fit")
+    box.reject()
+    assert cpu.requests == []
+
+
+def test_a_step_that_does_not_run_on_the_chosen_device_runs_elsewhere(
+    qtbot: QtBot, open_window: Opener, picture: Path, tmp_path: Path
+) -> None:
+    window = open_window(Availability(True, "a card"))
+    window.find_gpu()
+    device = child(window, run_bar.QWidget, "device")
+    qtbot.waitUntil(lambda: device.model().item(device.findText("GPU")).isEnabled())
+    load(qtbot, window, picture)
+    device.setCurrentText("GPU")
+    path = write_recipe(tmp_path / "two.json", {"filter": "gaussian-noise"}, {"filter": "mean"})
+    run_recipe(qtbot, window, path)
+    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    noise, mean = (*window._moment.steps, window._result.request)
+    assert (noise.device, mean.device) == (Device.AUTO, Device.GPU)
+
+
+def test_what_was_done_is_saved_and_loaded(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("mean")
+    window.panel.set_values("mean", {"size": 7})
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+U")
+    qtbot.waitUntil(lambda: window.images.output.image is None)
+    window.panel.set_filter("median")
+    window.findChild(QAction, "saveRecipe").trigger()
+    path = tmp_path / "mine.json"
+    choose(qtbot, window, path)
+    steps = read_recipe(path).steps
+    assert [step.filter.id for step in steps] == ["mean", "median"]
+    assert steps[0].parameters["size"] == 7
+
+    window.findChild(QAction, "saveRecipe").trigger()
+    choose(qtbot, window, tmp_path / "no such folder" / "x.json")
+    box = dialog(qtbot, window, QMessageBox)
+    assert "x.json" in box.text()
+    box.reject()
+
+
+def test_opening_a_picture_ends_the_recipe(
+    qtbot: QtBot, window: MainWindow, picture: Path, three: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    cpu.go.clear()
+    run_recipe(qtbot, window, three)
+    qtbot.waitUntil(cpu.entered.is_set)
+    other = picture.with_name("other.png")
+    picture.rename(other)
+    load(qtbot, window, other)
+    cpu.go.set()
+    qtbot.waitUntil(lambda: "40×30" in window.timing.text())
+    qtbot.wait(50)
+    assert len(cpu.requests) == 1
+    assert window.images.output.image is None
+
+
+# --- estimates ---
+
+
+@pytest.mark.parametrize(("spec", "parameter"), ESTIMATED, ids=lambda each: each.name)
+def test_estimate_fills_the_field_from_the_input(
+    qtbot: QtBot,
+    window: MainWindow,
+    picture: Path,
+    spec: FilterSpec,
+    parameter: FloatParameter,
+) -> None:
+    window.panel.set_filter(spec.id)
+    button = child(window, QToolButton, f"{parameter.name}Estimate")
+    button.click()
+    assert window.statusBar().currentMessage() == "Open a picture first (Ctrl+O)."
+    load(qtbot, window, picture)
+    image = window.images.input.image
+    button.click()
+    box = child(window, QDoubleSpinBox, f"{parameter.name}Box")
+    expected = parameter.estimate(image.planes, spec.defaults())
+    qtbot.waitUntil(lambda: "estimated from ramp.png" in window.statusBar().currentMessage())
+    assert box.value() == pytest.approx(expected, rel=1e-3, abs=10**-parameter.decimals)
+    child(window, QAbstractButton, "reset").click()
+    assert window.panel.arguments()["parameters"] == spec.defaults()
+
+
+@pytest.mark.parametrize(("spec", "parameter"), ESTIMATED, ids=lambda each: each.name)
+def test_estimate_is_of_what_the_filter_sees(spec: FilterSpec, parameter: FloatParameter) -> None:
+    pixels = np.random.default_rng(5).integers(0, 256, (40, 40, 4), np.uint8)
+    pixels[:, :, 1:3] = pixels[:, :, :1]
+    pixels[:, :, 3] = 255
+    colour, grey = Image.from_array(pixels), Image.from_array(pixels[:, :, 0])
+    of_grey = estimate(Request.create(grey, spec.id), [parameter.name])
+    assert estimate(Request.create(colour, spec.id, grey=True), [parameter.name]) == of_grey
+    assert parameter.minimum <= of_grey[parameter.name] <= parameter.maximum
+
+
+@pytest.mark.parametrize(("spec", "parameter"), ESTIMATED, ids=lambda each: each.name)
+def test_a_recipe_may_leave_a_number_to_the_picture(
+    qtbot: QtBot,
+    window: MainWindow,
+    picture: Path,
+    tmp_path: Path,
+    cpu: FakeCpu,
+    spec: FilterSpec,
+    parameter: FloatParameter,
+) -> None:
+    load(qtbot, window, picture)
+    step = {"filter": spec.id, "parameters": {parameter.name: "estimate"}}
+    run_recipe(qtbot, window, write_recipe(tmp_path / "estimate.json", step))
+    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    (request,) = cpu.requests
+    assert request.parameters[parameter.name] == pytest.approx(
+        parameter.estimate(window.images.input.image.planes, spec.defaults()), rel=1e-3
+    )
+
+
+def test_something_can_be_estimated() -> None:
+    assert ESTIMATED
+
+
+def test_a_recipe_says_what_was_done() -> None:
+    image = Image.from_array(np.zeros((9, 9), np.uint8))
+    request = Request.create(image, "mean", {"size": 5}, border="wrap", grey=True)
+    (step,) = as_recipe([request]).steps
+    assert (step.filter.id, dict(step.parameters)) == ("mean", {"size": 5})
+    assert (step.border, step.grey) == ("wrap", True)
+
+
+# --- numbers and progress ---
+
+
+def test_a_number_keeps_the_digits_that_are_not_shown(qtbot: QtBot) -> None:
+    parameter = FloatParameter(
+        name="x", label="X", help="", default=5 / 3, minimum=0, maximum=10, decimals=3
+    )
+    editor = NumberEditor(parameter)
+    qtbot.addWidget(editor)
+    box = editor.findChild(QDoubleSpinBox)
+    assert editor.value() == 5 / 3
+    assert box.text() == "1.667"
+    editor.set_value(0.25)
+    assert box.text() == "0.25"
+    editor.set_value(2.0)
+    assert box.text() == "2"
+    box.setValue(1.5)
+    assert editor.value() == 1.5
+
+
+def test_long_runs_tell_the_time_left(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(run_bar.time, "monotonic", lambda: now)
+    bar = RunBar(QAction("Run"), QAction("Cancel"))
+    qtbot.addWidget(bar)
+    label = bar.findChild(QLabel, "runState")
+    for stage in ("compute", "kernel"):
+        bar.show_progress(stage, 0.0)
+        assert label.text() == stage.capitalize()
+        now += 1
+        bar.show_progress(stage, 0.1)
+        assert label.text() == f"{stage.capitalize()} 10 %"  # too early to tell
+        now += 4
+        bar.show_progress(stage, 0.25)
+        assert label.text() == f"{stage.capitalize()} 25 %, 15 s left"
+    now += 595
+    bar.show_progress("kernel", 0.5, "Step 2 of 3, Mean: ")
+    assert label.text() == "Step 2 of 3, Mean: Kernel 50 %"  # another step begins anew
+    now += 600
+    bar.show_progress("kernel", 0.5, "Step 2 of 3, Mean: ")
+    assert label.text() == "Step 2 of 3, Mean: Kernel 50 %, 10 min left"
+    bar.show_idle("Done.")
+    assert label.text() == "Done."
