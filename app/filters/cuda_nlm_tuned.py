@@ -1,10 +1,12 @@
-"""Launches of the tuned non-local means: ``kernels/nlm_tuned.cuh``."""
+"""Launches of the tuned non-local means."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.filters.launch import CudaPlan, CudaTask, Launch
 from app.filters.non_local import colour_count, patch_profile, white_level
@@ -18,43 +20,93 @@ _GROUP = 4
 _SHARED = 48 * 1024
 """Bytes of shared memory that a block has on every card."""
 
+_TILES = {3: 4, 5: 4, 7: 4, 9: 2, 11: 1}
+"""Groups of 16 pixels for which a warp keeps the patches, by the size of the patch."""
+
+_LARGEST_NORM = 4096.0
+"""Up to this exponent of a weight, what single precision rounds off moves no byte by a level."""
+
 
 def plan_tuned(task: CudaTask) -> CudaPlan:
-    """Return the launch of level *tuned*."""
+    """Return the launch of level *tuned*: matrix products where they are exact enough."""
     parameters = task.parameters
-    patch, whole = int(parameters["patch"]), parameters["search"] == "image"
+    if parameters["search"] == "image":
+        one_by_one = colour_count(task.shape[2]) == 1 or parameters["colour"] == "separate"
+        # Cells of patches are centred, so that none is further than half of white from zero.
+        norm = _exponent(task, 1) * float(patch_profile(parameters).sum()) ** 2 / 4
+        if task.dtype == np.uint8 and one_by_one and norm <= _LARGEST_NORM:
+            return _plan_products(task)
+    return _plan_sums(task)
+
+
+def _exponent(task: CudaTask, together: int) -> float:
+    """Return the exponent of 1/2 in the weight of a pair at distance 1."""
+    return math.log2(math.e) / (together * float(task.parameters["filter_sigma"]))
+
+
+def _defines(task: CudaTask, **more: int) -> dict[str, str]:
+    # What `reduce` leaves out are candidates; patches are reflected.
+    border = Border.REFLECT if task.border is Border.REDUCE else task.border
+    return replace(task, border=border).defines(PATCH=task.parameters["patch"], **more)
+
+
+def _profile(task: CudaTask) -> NDArray[np.float32]:
+    """Return the weights of a patch along an axis, from the middle outwards."""
+    return patch_profile(task.parameters)[task.parameters["patch"] // 2 :].astype(np.float32)
+
+
+def _plan_products(task: CudaTask) -> CudaPlan:
+    """Plan distances as matrix products: ``kernels/nlm_products.cuh``."""
+    patch = task.parameters["patch"]
+    height, width, _ = task.output_shape
+    colours = colour_count(task.shape[2])
+    launch = Launch(
+        kernel="nlm_tuned_products",
+        defines=_defines(task, PRODUCTS=1),
+        block=(32, 4),
+        tile=(16 * _TILES[patch], 4),
+        bytes_per_sample=2.0,
+        operations_per_sample=height * width * (4.0 * patch**2 + 5),
+        constants={
+            "products_profile": _profile(task),
+            "products_scale": np.array(_exponent(task, 1) * (128 / 255) ** 2, np.float32),
+        },
+        scratch=("sums",),
+        steps=height,
+    )
+    return CudaPlan((launch,), {"sums": 8 * colours})
+
+
+def _plan_sums(task: CudaTask) -> CudaPlan:
+    """Plan distances as sums over columns and rows: ``kernels/nlm_tuned.cuh``."""
+    parameters = task.parameters
+    patch, whole = parameters["patch"], parameters["search"] == "image"
     uniform = parameters["weights"] == "uniform"
     colours = colour_count(task.shape[2])
     together = colours if parameters["colour"] == "joint" else 1
-    radius = 0 if whole else int(parameters["search_radius"])
+    radius = 0 if whole else parameters["search_radius"]
     offsets = 2 * radius + 1
-    inside = task.border is Border.REDUCE
-    defines = task.defines(
-        PATCH=patch,
-        UNIFORM=int(uniform),
-        TOGETHER=together,
-        WHOLE=int(whole),
-        INSIDE=int(inside and not whole),
-        REST=1 if whole else offsets % _GROUP,
-    )
-    if inside:  # what is left out are candidates; patches are reflected
-        defines["BORDER"] = str(Border.REFLECT.code)
     strip = 8 if together == 1 else 4
     warps, shared = _block(strip, patch, together)
-    white = white_level(task.dtype)
-    scale = math.sqrt(math.log2(math.e) / (together * parameters["filter_sigma"])) / white
+    scale = math.sqrt(_exponent(task, together)) / white_level(task.dtype)
     height, width, _ = task.output_shape
     candidates = height * width if whole else offsets**2
-    cells = 4 * patch if not uniform else 10
     launch = Launch(
         kernel="nlm_tuned",
-        defines=defines,
+        defines=_defines(
+            task,
+            UNIFORM=int(uniform),
+            TOGETHER=together,
+            WHOLE=int(whole),
+            INSIDE=int(task.border is Border.REDUCE and not whole),
+            REST=1 if whole else offsets % _GROUP,
+        ),
         block=(32, warps),
         tile=(_COLUMNS - patch + 1, strip * warps),
         bytes_per_sample=2.0 * task.dtype.itemsize,
-        operations_per_sample=candidates * (cells / together + 5.0),
+        operations_per_sample=candidates * ((10 if uniform else 4 * patch) / together + 5.0),
         constants={
-            "tuned_profile": patch_profile(parameters)[patch // 2 :].astype(np.float32),
+            "tuned_profile": _profile(task),
             "tuned_scale": np.array([scale, 1 / scale], np.float32),
             "tuned_radius": np.array(radius, np.int32),
         },
@@ -62,8 +114,7 @@ def plan_tuned(task: CudaTask) -> CudaPlan:
         scratch=("sums",) if whole else (),
         steps=height + strip * warps - 1 if whole else 0,
     )
-    groups = colours // together
-    return CudaPlan((launch,), {"sums": 4 * groups * (1 + together)} if whole else {})
+    return CudaPlan((launch,), {"sums": 4 * (colours // together + colours)} if whole else {})
 
 
 def _block(strip: int, patch: int, together: int) -> tuple[int, int]:
