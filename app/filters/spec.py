@@ -223,6 +223,10 @@ class FloatParameter(Parameter):
     def format(self, value: Any) -> str:
         return _number_text(value)
 
+    def describe(self, value: Any) -> str:
+        """Return the value to six digits: a third would fill a line."""
+        return super().describe(float(f"{value:g}"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class BoolParameter(Parameter):
