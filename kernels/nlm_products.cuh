@@ -10,7 +10,7 @@
 // Launch: blocks of 32 x 4 threads for 16 TILES x 4 pixels, a row of them a warp. Its patches stay in registers as
 // the matrix A; candidates are read from shared memory as the matrix B: their patches overlap there, nothing
 // is copied. A step of the launch is a row of candidates.
-// A pair takes 2 x 16 STEPS multiplications on the tensor cores, an exponential and three additions.
+// A pair takes 16 (STEPS + LOW_STEPS) multiplications on the tensor cores, an exponential and three additions.
 #ifndef KERNELSCOPE_NLM_PRODUCTS
 #define KERNELSCOPE_NLM_PRODUCTS
 #include "common.cuh"
@@ -30,6 +30,8 @@ constexpr int HALF = PATCH / 2;
 constexpr int WARPS = 4;
 constexpr int PAIRS = HALF + 1;                        // of cells in a row of a patch; the last cell counts nothing
 constexpr int STEPS = (PATCH * PAIRS + 7) / 8;         // of 16 cells, which an instruction multiplies
+constexpr bool MERGED = PATCH * PAIRS % 8 >= 1 && PATCH * PAIRS % 8 <= 4;  // the last step has room for both
+constexpr int LOW_STEPS = STEPS - MERGED;              // of lower halves by themselves
 constexpr int TILES = STEPS <= 4 ? 4 : STEPS <= 6 ? 2 : 1;  // of 16 pixels: as many as registers allow
 constexpr int CANDIDATES = 512;                        // that the block reads at once
 constexpr int PITCH = CANDIDATES + 16;                 // cells in a row of shared memory, and some to spare
@@ -93,7 +95,13 @@ __device__ inline float cell(const Memory& memory, int y, int x)
     return from_half(memory.cells[0][y][x / 2] >> 16 * (x % 2));
 }
 
-// Which pair of cells number q of a patch is: its row, and its first column.
+// Which pair of cells a thread has in part i of the matrices, half a step each.
+__device__ inline int pair_of(int i)
+{
+    return (MERGED && i == 2 * STEPS - 1 ? i - 1 : i) * 4 + threadIdx.x % 4;
+}
+
+// The row and the first column of pair q of a patch.
 __device__ inline int2 place_of_pair(int q)
 {
     // The last step may go beyond the patch; what it reads there gets no weight.
@@ -102,7 +110,7 @@ __device__ inline int2 place_of_pair(int q)
 
 // The patches of 16 pixels side by side, in this thread's part of the matrix A: times 2 G², as sums of two halves.
 struct Patches {
-    Pair high[STEPS][4], low[STEPS][4];
+    Pair high[STEPS][4], low[LOW_STEPS][4];
     float norms[2];  // |p_i|²
 };
 
@@ -112,7 +120,7 @@ __device__ inline Patches patches_from(const Memory& memory, int tile)
 #pragma unroll
     for (int n = 0; n < 4 * STEPS; ++n) {
         // Registers 0 to 3 of a step: pixels n and n + 8 with the first 4 pairs, then both with the others.
-        const int q = n / 4 * 8 + n / 2 % 2 * 4 + threadIdx.x % 4;
+        const int q = pair_of(n / 2);
         const int pixel = 16 * tile + n % 2 * 8 + threadIdx.x / 4;
         const int2 place = place_of_pair(q);
         Pair high = 0, low = 0;
@@ -127,8 +135,8 @@ __device__ inline Patches patches_from(const Memory& memory, int tile)
             high |= half << 16 * k;
             low |= to_half(value - from_half(half)) << 16 * k;
         }
-        patches.high[n / 4][n % 4] = high;
-        patches.low[n / 4][n % 4] = low;
+        patches.high[n / 4][n % 4] = MERGED && n / 2 == 2 * STEPS - 1 ? low : high;
+        if (n / 4 < LOW_STEPS) patches.low[n / 4][n % 4] = low;
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -197,7 +205,7 @@ __device__ inline Sums add_candidates(const Memory& memory, const Patches (&patc
     int offsets[STEPS][2];  // of the pairs of a candidate's patch
 #pragma unroll
     for (int i = 0; i < 2 * STEPS; ++i) {
-        const int2 place = place_of_pair(4 * i + threadIdx.x % 4);
+        const int2 place = place_of_pair(pair_of(i));
         offsets[i / 2][i % 2] = (place.x * PITCH + place.y) / 2;
     }
     Sums sums = {};
@@ -217,7 +225,7 @@ __device__ inline Sums add_candidates(const Memory& memory, const Patches (&patc
         for (int step = 0; step < STEPS; ++step)
 #pragma unroll
             for (int tile = 0; tile < TILES; ++tile) {
-                multiply(exponents[tile], patches[tile].low[step], b[step]);
+                if (step < LOW_STEPS) multiply(exponents[tile], patches[tile].low[step], b[step]);
                 multiply(exponents[tile], patches[tile].high[step], b[step]);
             }
 #pragma unroll
@@ -290,7 +298,7 @@ __device__ inline void compute(
 
 }  // namespace products
 
-extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned_products(
+extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned(
     const Sample* source, Sample* output, float2* scratch, Geometry g, int first_step, int last_step)
 {
     __shared__ products::Memory memory;

@@ -20,6 +20,13 @@
 #define KERNELSCOPE_NLM_TUNED
 #include "common.cuh"
 
+#ifndef PRODUCTS
+#define PRODUCTS 0  // 1 for another way to distances, which suits the whole image of bytes
+#endif
+#if PRODUCTS
+#include "nlm_products.cuh"
+#else
+
 #ifndef PATCH
 #define PATCH 7
 #endif
@@ -383,5 +390,6 @@ extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned(const Sample* sou
     }
     clear_alpha(output, g, place);
 }
+#endif
 #endif
 #endif

@@ -61,7 +61,7 @@ def _plan_products(task: CudaTask) -> CudaPlan:
     height, width, _ = task.output_shape
     colours = colour_count(task.shape[2])
     launch = Launch(
-        kernel="nlm_tuned_products",
+        kernel="nlm_tuned",
         defines=_defines(task, PRODUCTS=1),
         block=(32, 4),
         tile=(16 * _TILES[patch], 4),
