@@ -26,6 +26,7 @@ from app.filters.spec import (
     Parameter,
 )
 from app.gui.mask_editor import MaskEditor
+from app.gui.switch import Switch
 
 _QUICK_SIZES = (3, 5, 7, 9)
 _SLIDER_STEPS = 1000
@@ -52,7 +53,7 @@ class OddEditor(QWidget):
         self._buttons: dict[int, QToolButton] = {}
         for size in _QUICK_SIZES:
             if parameter.minimum <= size <= parameter.maximum:
-                button = QToolButton(self)
+                button = Switch(self)
                 button.setText(str(size))
                 button.setCheckable(True)
                 button.setMinimumSize(30, 26)

@@ -75,7 +75,7 @@ class QualityPanel(QWidget):
         for column in (1, 2):
             self._table.headerItem().setTextAlignment(column, _RIGHT)
         figures = QWidget(self)
-        figures.setMinimumWidth(44 * self.fontMetrics().averageCharWidth())
+        figures.setMinimumWidth(48 * self.fontMetrics().averageCharWidth())
         column_layout = QVBoxLayout(figures)
         column_layout.setContentsMargins(0, 0, 0, 0)
         column_layout.addLayout(top)

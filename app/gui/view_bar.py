@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QSpinBox, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSpinBox, QWidget
+
+from app.gui.switch import Switch
 
 _GAINS = [figure * 10**power for power in range(5) for figure in (1, 2, 5)]
 
@@ -55,7 +57,7 @@ class ViewBar(QWidget):
         self._gain.setMinimumWidth(84)
         self._gain.setKeyboardTracking(False)
         self._gain.valueChanged.connect(self._on_gain)
-        self._auto = QToolButton(self)
+        self._auto = Switch(self)
         self._auto.setObjectName("autoGain")
         self._auto.setText("Auto")
         self._auto.setAccessibleName("Choose the gain automatically")
@@ -87,8 +89,8 @@ class ViewBar(QWidget):
         else:
             self.gain_changed.emit()
 
-    def _button(self, action: QAction) -> QToolButton:
-        button = QToolButton(self)
+    def _button(self, action: QAction) -> Switch:
+        button = Switch(self)
         button.setDefaultAction(action)
         button.setObjectName(f"{action.objectName()}Button")
         button.setAccessibleName(action.toolTip())

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QSettings, Qt
+from PySide6.QtGui import QAction, QColor, QPalette
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
@@ -40,6 +41,7 @@ from app.gui.dialogs import AboutDialog, BugDialog, ErrorDialog
 from app.gui.gpu_dialog import GpuDialog
 from app.gui.main_window import MainWindow
 from app.gui.settings import Settings
+from app.gui.switch import Switch
 
 CONTROLS = (
     QAbstractButton,
@@ -142,6 +144,32 @@ def test_every_action_has_a_name(window: MainWindow) -> None:
     assert [action.text() for action in actions if not action.objectName()] == []
     names = Counter(action.objectName() for action in actions)
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_no_two_actions_share_a_shortcut(window: MainWindow) -> None:
+    keys = Counter(
+        key.toString() for action in window.findChildren(QAction) for key in action.shortcuts()
+    )
+    assert len(keys) > 20
+    assert [key for key, count in keys.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_switch_that_is_on_looks_different(qtbot: QtBot, dark: bool) -> None:
+    switch = Switch()
+    qtbot.addWidget(switch)
+    switch.setCheckable(True)
+    palette = QPalette(QColor("#353535" if dark else "#efefef"))
+    palette.setColor(QPalette.ColorRole.Highlight, QColor("#00a000"))
+    switch.setPalette(palette)
+    switch.resize(40, 30)
+
+    def ground() -> QColor:
+        return switch.grab().toImage().pixelColor(20, 8)
+
+    assert ground().saturation() < 40
+    switch.setChecked(True)
+    assert abs(ground().hue() - 120) < 20
 
 
 @pytest.mark.parametrize("filter_id", FILTERS)
