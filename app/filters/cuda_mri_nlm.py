@@ -1,0 +1,147 @@
+"""Launches of non-local means of volumes."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from app.filters.launch import CudaPlan, CudaTask, Launch
+from app.filters.spec import GLOBAL, SHARED
+
+_SHARED_BYTES = 48 * 1024
+"""Shared memory that a block has on every card."""
+
+_BLOCKS = ((32, 4, 2), (32, 4, 1), (16, 4, 1), (8, 4, 1))
+"""Threads along x, y and z, as shared memory allows."""
+
+_WARPS = (4, 2, 1)
+_TILES = ((4, 4), (4, 2), (2, 2), (2, 1), (1, 1))
+_REGISTERS = 190
+"""Level *tuned*: warps of a block; rows and slices of a thread; values that it can hold."""
+
+
+class _Shape(NamedTuple):
+    """What decides how much memory a block needs."""
+
+    components: int
+    search: int  # radius
+    patch: int  # radius, within a slice
+    deep: int  # radius of a patch, across slices
+
+
+class _Blocks(NamedTuple):
+    """How a level divides its work: blocks, and rows of offsets in a step."""
+
+    block: tuple[int, int, int]
+    tile: tuple[int, int, int]
+    shared_bytes: int
+    rows: int
+
+
+def plan_mri_nlm(task: CudaTask) -> CudaPlan:
+    """Return the launches of volume non-local means at a level; ``mri_nlm.cu`` says what they do.
+
+    Parameters
+    ----------
+    task : CudaTask
+        `shape` is (depth, height, width, components); the parameters are resolved: unless
+        sigma is local, there is one for all components or one for each.
+    """
+    parameters, components = task.parameters, task.shape[3]
+    local = parameters["sigma_from"] == "local"
+    dimensions = 3 if parameters["dimensions"] == "3d" else 2
+    radius, patch = parameters["search_radius"], parameters["patch_radius"]
+    shape = _Shape(components, radius, patch, patch if dimensions == 3 else 0)
+
+    defines = {
+        "COMPONENTS": components,
+        "DIMENSIONS": dimensions,
+        "PATCH_RADIUS": patch,
+        "RICIAN": int(parameters["noise"] == "rician"),
+        "LOCAL": int(local),
+    }
+    offsets, cells = (2 * radius + 1) ** dimensions, (2 * patch + 1) ** dimensions
+    operations = 3.0 * cells + 4
+    if task.level == GLOBAL.id:
+        blocks = _Blocks(_BLOCKS[0], _BLOCKS[0], 0, 1)
+    elif task.level == SHARED.id:
+        blocks = _shared_blocks(shape)
+    else:
+        rows, slices = _tile(shape, local)
+        defines |= {"TILE_Y": rows, "TILE_Z": slices}
+        blocks = _tuned_blocks(shape, rows, slices)
+        operations = 4.0 + (2 * patch * dimensions + 4) / components
+
+    search = np.array([radius, blocks.rows], np.int32)
+    strength = 1 / (2 * parameters["beta"] * components * cells)
+    tables = () if local else (np.resize(parameters["sigma"], components).astype(np.float32),)
+    scratch = {"weights": 4, "values": 4 * components}
+    main = Launch(
+        kernel=f"mri_nlm_{task.level}",
+        defines=task.defines(**defines),
+        block=blocks.block,
+        tile=blocks.tile,
+        bytes_per_sample=12.0 if local else 8.0,
+        operations_per_sample=offsets * operations,
+        constants={"search": search, "strength": np.array(strength, np.float32)},
+        tables=tables,
+        shared_bytes=blocks.shared_bytes,
+        scratch=("sigmas", *scratch) if local else tuple(scratch),
+        steps=math.ceil((2 * radius + 1) / blocks.rows) * (2 * radius + 1) ** (dimensions - 2),
+    )
+    if not local:
+        return CudaPlan((main,), scratch)
+    window = parameters["window_radius"]
+    noise = Launch(
+        kernel="mri_nlm_sigma",
+        defines=main.defines,
+        block=_BLOCKS[0],
+        bytes_per_sample=8.0,
+        operations_per_sample=(2.0 * dimensions + 4) * (2 * window + 1) ** dimensions,
+        constants={"window_radius": np.array(window, np.int32)},
+        scratch=("sigmas",),
+    )
+    return CudaPlan((noise, main), {"sigmas": 4 * components, **scratch})
+
+
+def _shared_blocks(shape: _Shape) -> _Blocks:
+    """Return the largest blocks with the most offsets that fit into shared memory."""
+
+    def needed(block: tuple[int, int, int], rows: int) -> int:
+        x, y, z = (
+            side + 2 * radius
+            for side, radius in zip(block, (shape.patch, shape.patch, shape.deep), strict=True)
+        )
+        return 4 * shape.components * z * (x * y + (x + 2 * shape.search) * (y + rows - 1))
+
+    block = next(block for block in _BLOCKS if needed(block, 1) <= _SHARED_BYTES)
+    most = 2 * shape.search + 1
+    rows = max(rows for rows in range(1, most + 1) if needed(block, rows) <= _SHARED_BYTES)
+    return _Blocks(block, block, needed(block, rows), rows)
+
+
+def _tile(shape: _Shape, local: bool) -> tuple[int, int]:
+    """Return how many rows and slices a thread computes: as many as its registers allow."""
+
+    def values(rows: int, slices: int) -> int:
+        around = (rows + 2 * shape.patch) * (slices + 2 * shape.deep)
+        sums = shape.components * (2 if local else 1) + 2
+        return 2 * shape.components * around + rows * slices * sums
+
+    return next((tile for tile in _TILES if values(*tile) <= _REGISTERS), _TILES[-1])
+
+
+def _tuned_blocks(shape: _Shape, tile_rows: int, tile_slices: int) -> _Blocks:
+    """Return the most warps, or else the most offsets, that fit into shared memory."""
+    row_bytes = 4 * shape.components * (tile_slices + 2 * shape.deep) * (32 + 2 * shape.search)
+    most = 2 * shape.search + 1
+
+    def needed(warps: int, rows: int) -> int:
+        return row_bytes * (warps * tile_rows + 2 * shape.patch + rows - 1)
+
+    warps = next((warps for warps in _WARPS if needed(warps, most) <= _SHARED_BYTES), _WARPS[-1])
+    rows = max(rows for rows in range(1, most + 1) if needed(warps, rows) <= _SHARED_BYTES)
+    tile = (32 - 2 * shape.patch, warps * tile_rows, tile_slices)
+    return _Blocks((32, warps, 1), tile, needed(warps, rows), rows)

@@ -1,0 +1,309 @@
+// Non-local means of volumes with several components (T1w, T2w, PDw, ...), for magnitude MRI:
+//
+//   w(i, j) = exp(-D(i, j))     D(i, j) = 1 / C sum over c of (mean over k of (u(i+k) - u(j+k))^2) / h^2
+//   Gaussian noise: g(i) = m1          Rician noise: g(i) = sqrt(max(m2 - 2 sigma^2, 0))
+//
+// for each component u, with mn = sum over j of w u(j)^n / sum over j of w. k runs over a patch, j over the search
+// window around i: cubes, or squares of a slice. h^2 = 2 beta sigma^2; sigma, the standard deviation of the noise,
+// is known for each component or, LOCAL, for each voxel i. The volume is mirrored at its border.
+//
+// The offsets j - i come in steps: ROWS rows along x that lie side by side in a slice. A launch can stop after any
+// step; then scratch holds the sums.
+//
+// level   what it shows                                                                u(i)       u(j)
+// global  the formula, a thread a voxel                                                global     global
+// shared  a block keeps its voxels, and those a step needs, with aprons                shared     shared
+// tuned   squared differences shared by all patches that have them: mri_nlm_tuned.cuh  registers  shared, registers
+// sigma   LOCAL only, first of two launches: the noise around each voxel               global
+//
+// Launch: blocks of 32 x 4 x 2 threads over width, height and slices (smaller where shared memory is short).
+// A voxel takes for each offset 3 operations a cell of the patch (27 for d = 1) and component, and an exponential;
+// twice as many reads of shared memory (global: of cache); at best one read from and one write to device memory.
+#include "volume.cuh"
+
+#ifndef COMPONENTS
+#define COMPONENTS 1
+#endif
+#ifndef DIMENSIONS  // 3, or 2: patches and windows within a slice
+#define DIMENSIONS 3
+#endif
+#ifndef PATCH_RADIUS
+#define PATCH_RADIUS 1
+#endif
+#ifndef RICIAN
+#define RICIAN 1
+#endif
+#ifndef LOCAL  // whether each voxel has its own sigma
+#define LOCAL 0
+#endif
+#define SLICE_RADIUS (DIMENSIONS == 3 ? PATCH_RADIUS : 0)  // of a patch, across slices
+
+struct Search {
+    int radius;
+    int rows;  // rows of offsets in a step, at most
+};
+__constant__ Search search;
+__constant__ float strength;  // 1 / (2 beta C cells): times squares / sigma^2, what a component adds to D
+
+// The offsets of a step: in slice dz, rows dy <= row < end, all dx.
+struct Offsets {
+    int dz, dy, end;
+};
+
+__device__ inline int parts_of_a_slice()
+{
+    return (2 * search.radius + search.rows) / search.rows;
+}
+
+__device__ inline int steps()
+{
+    return parts_of_a_slice() * (DIMENSIONS == 3 ? 2 * search.radius + 1 : 1);
+}
+
+__device__ inline Offsets offsets(int step)
+{
+    const int dz = DIMENSIONS == 3 ? step / parts_of_a_slice() - search.radius : 0;
+    const int dy = step % parts_of_a_slice() * search.rows - search.radius;
+    return {dz, dy, min(dy + search.rows, search.radius + 1)};
+}
+
+// How many slices a result depends on, above and below.
+__device__ inline int reach()
+{
+    return DIMENSIONS == 3 ? search.radius + PATCH_RADIUS : 0;
+}
+
+// Sigma of component c at the voxel `number`; without LOCAL there is a table of COMPONENTS numbers.
+__device__ inline float sigma_at(const float* sigmas, size_t number, int c)
+{
+    return sigmas[LOCAL ? number * COMPONENTS + c : c];
+}
+
+// Sums over candidates: of weights, and of values times weights: u^n as above, for each component.
+struct Sums {
+    float weights, values[COMPONENTS];
+};
+
+__device__ inline void add(float& sum, float weight, float value)
+{
+    sum += RICIAN ? weight * value * value : weight * value;
+}
+
+// The sums that the launch before left in scratch.
+__device__ inline Sums resume(const float* weights, const float* values, size_t number)
+{
+    Sums sums = {weights[number]};
+    for (int c = 0; c < COMPONENTS; ++c) sums.values[c] = values[number * COMPONENTS + c];
+    return sums;
+}
+
+// Leave them for the next launch.
+__device__ inline void keep(const Sums& sums, float* weights, float* values, size_t number)
+{
+    weights[number] = sums.weights;
+    for (int c = 0; c < COMPONENTS; ++c) values[number * COMPONENTS + c] = sums.values[c];
+}
+
+// Write the results.
+__device__ inline void write(const Sums& sums, const float* sigmas, float* output, size_t number)
+{
+    for (int c = 0; c < COMPONENTS; ++c) {
+        const float mean = sums.values[c] / sums.weights, sigma = sigma_at(sigmas, number, c);
+        output[number * COMPONENTS + c] =
+            RICIAN ? sqrtf(fmaxf(mean - 2 * sigma * sigma, 0)) : mean;
+    }
+}
+
+// The source, mirrored.
+struct Mirrored {
+    const float* source;
+    Volume g;
+
+    __device__ inline float operator()(int z, int y, int x, int c) const
+    {
+        return source[source_offset(
+            g, mirrored(z, g.depth), mirrored(y, g.height), mirrored(x, g.width)) + c];
+    }
+};
+
+// Voxels in shared memory: slices from z on, rows from y on, columns from x on.
+struct Box {
+    const float* voxels;
+    int z, y, x, slices, rows, columns;
+
+    __device__ inline float operator()(int s, int r, int t, int c) const
+    {
+        return voxels[(((s - z) * rows + r - y) * columns + t - x) * COMPONENTS + c];
+    }
+    __device__ inline int size() const { return slices * rows * columns * COMPONENTS; }
+};
+
+// Fill `box` in `memory`; every thread has to call this.
+__device__ inline Box load(float* memory, const float* source, const Volume& g, Box box)
+{
+    for (int s = threadIdx.z; s < box.slices; s += blockDim.z) {
+        const int z = mirrored_slice(g, box.z + s, reach());
+        for (int r = threadIdx.y; r < box.rows; r += blockDim.y) {
+            const int y = mirrored(box.y + r, g.height);
+            for (int t = threadIdx.x; t < box.columns; t += blockDim.x)
+                for (int c = 0; c < COMPONENTS; ++c)
+                    memory[((s * box.rows + r) * box.columns + t) * COMPONENTS + c] =
+                        source[source_offset(g, z, y, mirrored(box.x + t, g.width)) + c];
+        }
+    }
+    __syncthreads();
+    box.voxels = memory;
+    return box;
+}
+
+// Add candidate j = (z + dz, y + dy, x + dx) of the voxel i = (z, y, x): its patch is read from `own`, that of j from
+// `others`.
+template <typename Voxels>
+__device__ inline void compare(
+    Sums& sums, const Voxels& own, const Voxels& others, const float (&strengths)[COMPONENTS],
+    int z, int y, int x, int dz, int dy, int dx)
+{
+    float distance = 0;
+    for (int c = 0; c < COMPONENTS; ++c) {
+        float squares = 0;
+        for (int s = z - SLICE_RADIUS; s <= z + SLICE_RADIUS; ++s)
+            for (int r = y - PATCH_RADIUS; r <= y + PATCH_RADIUS; ++r)
+#pragma unroll
+                for (int t = x - PATCH_RADIUS; t <= x + PATCH_RADIUS; ++t) {
+                    const float difference = own(s, r, t, c) - others(s + dz, r + dy, t + dx, c);
+                    squares += difference * difference;
+                }
+        distance += strengths[c] * squares;
+    }
+    const float weight = __expf(-distance);
+    sums.weights += weight;
+    for (int c = 0; c < COMPONENTS; ++c)
+        add(sums.values[c], weight, others(z + dz, y + dy, x + dx, c));
+}
+
+// A thread's voxel, with what it needs for its weights.
+struct Voxel {
+    int z, y, x;
+    bool inside;
+    size_t number;
+    float strengths[COMPONENTS];
+    Sums sums = {};
+
+    __device__ inline Voxel(
+        const Volume& g, const float* sigmas, const float* weights, const float* values, int first)
+        : z(g.first + blockIdx.z * blockDim.z + threadIdx.z),
+          y(blockIdx.y * blockDim.y + threadIdx.y),
+          x(blockIdx.x * blockDim.x + threadIdx.x),
+          inside(z < g.last && y < g.height && x < g.width),
+          number(voxel_number(g, z, y, x))
+    {
+        if (!inside) return;
+        for (int c = 0; c < COMPONENTS; ++c) {
+            const float sigma = sigma_at(sigmas, number, c);
+            strengths[c] = strength / (sigma * sigma);
+        }
+        if (first > 0) sums = resume(weights, values, number);
+    }
+
+    template <typename Voxels>
+    __device__ inline void compare_with(
+        const Voxels& own, const Voxels& others, const Offsets& offsets)
+    {
+        if (!inside) return;
+        for (int dy = offsets.dy; dy < offsets.end; ++dy)
+            for (int dx = -search.radius; dx <= search.radius; ++dx)
+                compare(sums, own, others, strengths, z, y, x, offsets.dz, dy, dx);
+    }
+
+    __device__ inline void finish(
+        const float* sigmas, float* output, float* weights, float* values, int last) const
+    {
+        if (!inside) return;
+        if (last < steps())
+            keep(sums, weights, values, number);
+        else
+            write(sums, sigmas, output, number);
+    }
+};
+
+extern "C" __global__ void mri_nlm_global(
+    const float* source, float* output, const float* sigmas, float* weights, float* values,
+    Volume g, int first, int last)
+{
+    Voxel voxel(g, sigmas, weights, values, first);
+    const Mirrored volume = {source, g};
+    for (int step = first; step < last; ++step)
+        voxel.compare_with(volume, volume, offsets(step));
+    voxel.finish(sigmas, output, weights, values, last);
+}
+
+extern "C" __global__ void mri_nlm_shared(
+    const float* source, float* output, const float* sigmas, float* weights, float* values,
+    Volume g, int first, int last)
+{
+    extern __shared__ float memory[];
+    Voxel voxel(g, sigmas, weights, values, first);
+    // The voxels of the block with the apron of their patches.
+    Box box = {nullptr,
+               voxel.z - (int)threadIdx.z - SLICE_RADIUS,
+               voxel.y - (int)threadIdx.y - PATCH_RADIUS,
+               voxel.x - (int)threadIdx.x - PATCH_RADIUS,
+               (int)blockDim.z + 2 * SLICE_RADIUS,
+               (int)blockDim.y + 2 * PATCH_RADIUS,
+               (int)blockDim.x + 2 * PATCH_RADIUS};
+    const Box own = load(memory, source, g, box);
+    for (int step = first; step < last; ++step) {
+        const Offsets part = offsets(step);
+        box = own;
+        box.z += part.dz;
+        box.y += part.dy;
+        box.x -= search.radius;
+        box.rows += part.end - part.dy - 1;
+        box.columns += 2 * search.radius;
+        const Box others = load(memory + own.size(), source, g, box);
+        voxel.compare_with(own, others, part);
+        __syncthreads();  // before the next step takes the place of this one
+    }
+    voxel.finish(sigmas, output, weights, values, last);
+}
+
+#if LOCAL
+__constant__ int window_radius;
+
+// How much a voxel differs from the mean of its neighbours, with the standard deviation of the noise.
+__device__ inline float pseudo_residual(const Mirrored& volume, int z, int y, int x, int c)
+{
+    float sum = volume(z, y, x - 1, c) + volume(z, y, x + 1, c) + volume(z, y - 1, x, c) +
+                volume(z, y + 1, x, c);
+#if DIMENSIONS == 3
+    sum += volume(z - 1, y, x, c) + volume(z + 1, y, x, c);
+#endif
+    constexpr float neighbours = 2 * DIMENSIONS;
+    return sqrtf(neighbours / (neighbours + 1)) * (volume(z, y, x, c) - sum / neighbours);
+}
+
+// Sigma of each voxel: the root mean square of the residuals in a window.
+extern "C" __global__ void mri_nlm_sigma(
+    const float* source, float* output, float* sigmas, Volume g)
+{
+    const int z = g.first + blockIdx.z * blockDim.z + threadIdx.z;
+    const int y = blockIdx.y * blockDim.y + threadIdx.y;
+    const int x = blockIdx.x * blockDim.x + threadIdx.x;
+    if (z >= g.last || y >= g.height || x >= g.width) return;
+    const Mirrored volume = {source, g};
+    const int radius = window_radius, deep = DIMENSIONS == 3 ? radius : 0;
+    for (int c = 0; c < COMPONENTS; ++c) {
+        float squares = 0;
+        for (int s = z - deep; s <= z + deep; ++s)
+            for (int r = y - radius; r <= y + radius; ++r)
+                for (int t = x - radius; t <= x + radius; ++t) {
+                    const float residual = pseudo_residual(volume, s, r, t, c);
+                    squares += residual * residual;
+                }
+        const int cells = (2 * deep + 1) * (2 * radius + 1) * (2 * radius + 1);
+        sigmas[voxel_number(g, z, y, x) * COMPONENTS + c] = sqrtf(squares / cells);
+    }
+}
+#endif
+
+#include "mri_nlm_tuned.cuh"
