@@ -43,6 +43,7 @@ from app.filters.spec import (
     FloatParameter,
     IntParameter,
     MaskParameter,
+    NumbersParameter,
     Parameter,
 )
 
@@ -191,7 +192,7 @@ def _parameter_entry(parameter: Parameter) -> dict[str, Any]:
     if has_estimate(parameter):
         entry["estimate"] = ESTIMATE
     match parameter:
-        case IntParameter() | FloatParameter() | MaskParameter():
+        case IntParameter() | FloatParameter() | MaskParameter() | NumbersParameter():
             entry |= {"minimum": parameter.minimum, "maximum": parameter.maximum}
         case ChoiceParameter():
             entry["choices"] = [choice.value for choice in parameter.choices]

@@ -20,6 +20,7 @@ from app.filters.spec import (
     FloatParameter,
     IntParameter,
     MaskParameter,
+    NumbersParameter,
     OddParameter,
     Parameter,
 )
@@ -64,6 +65,8 @@ def allowed(parameter: Parameter) -> str:
             return f"{parameter.minimum:g} to {parameter.maximum:g}{unit}{word}"
         case MaskParameter(minimum=least, maximum=most):
             return f"{least}×{least} to {most}×{most}"
+        case NumbersParameter(minimum=least, maximum=most):
+            return f"up to {parameter.most} numbers, {least:g} to {most:g}{unit}"
         case ChoiceParameter():
             return ", ".join(choice.value for choice in parameter.choices)
     return "on, off"

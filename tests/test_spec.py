@@ -21,6 +21,7 @@ from app.filters.spec import (
     FloatParameter,
     IntParameter,
     MaskParameter,
+    NumbersParameter,
     OddParameter,
     Parameter,
 )
@@ -31,6 +32,7 @@ ODD = OddParameter(**TEXTS, default=3, minimum=3, maximum=99)
 FLOAT = FloatParameter(**TEXTS, default=0.5, minimum=-1e6, maximum=1e6)
 BOOL = BoolParameter(**TEXTS, default=False)
 CHOICE = ChoiceParameter(**TEXTS, default="a", choices=(Choice("a", "A"), Choice("b", "B")))
+NUMBERS = NumbersParameter(**TEXTS, minimum=0, maximum=1e9, most=4, none="estimated")
 MASK = MaskParameter(**TEXTS, default=((1,) * 3,) * 3, minimum=3, maximum=9)
 
 without_deadline = settings(deadline=None, max_examples=200)
@@ -52,6 +54,7 @@ masks = st.sampled_from([3, 5, 9]).flatmap(
         st.tuples(st.just(FLOAT), st.floats(-1e6, 1e6)),
         st.tuples(st.just(BOOL), st.booleans()),
         st.tuples(st.just(CHOICE), st.sampled_from(["a", "b"])),
+        st.tuples(st.just(NUMBERS), st.lists(st.floats(0, 1e9), max_size=4)),
         st.tuples(st.just(MASK), masks),
     )
 )
@@ -65,7 +68,7 @@ def test_text_reads_back_as_the_same_value(pair: tuple[Parameter, Any]) -> None:
 
 
 @without_deadline
-@given(st.sampled_from([INT, ODD, FLOAT, BOOL, CHOICE, MASK]), st.text(max_size=30))
+@given(st.sampled_from([INT, ODD, FLOAT, BOOL, CHOICE, NUMBERS, MASK]), st.text(max_size=30))
 def test_any_text_is_read_or_refused(parameter: Parameter, text: str) -> None:
     try:
         value = parameter.parse(text)
@@ -90,6 +93,10 @@ def test_any_text_is_read_or_refused(parameter: Parameter, text: str) -> None:
         (FLOAT, None, "Value: None is not a number."),
         (BOOL, 1, "Value: 1 is neither on nor off."),
         (CHOICE, "c", "Value: there is no “c”. Use one of a, b."),
+        (NUMBERS, (1, 2, 3, 4, 5), "Value: 5 numbers are too many. Use up to 4."),
+        (NUMBERS, (1, -2), "Value: -2 is out of range. Use 0 to 1e+09."),
+        (NUMBERS, (math.nan,), "Value: nan is out of range. Use 0 to 1e+09."),
+        (NUMBERS, (True,), "Value: True is not a number."),
         (
             MASK,
             [[1, 2], [1, 2, 3], [1, 2, 3]],
@@ -128,6 +135,7 @@ def test_refuses_with_the_cause(parameter: Parameter, value: Any, message: str) 
         (INT, "1.5", "Value: “1.5” is not a whole number."),
         (FLOAT, "1,5", "Value: “1,5” is not a number."),
         (BOOL, "maybe", "Value: “maybe” is neither on nor off. Use on or off."),
+        (NUMBERS, "20, x", "Value: “20, x” is not a list of numbers. Write “20, 15, 30”."),
         (MASK, " ; ", "Value: it is empty. Write rows like “1 2 1; 2 4 2; 1 2 1”."),
     ],
 )
@@ -144,6 +152,18 @@ def test_masks_are_read_however_they_are_separated(text: str) -> None:
     value = MASK.parse(text)
     assert value == ((1, 2, 1), (2, 4, 2), (1, 2, 1))
     assert all(type(cell) is int for row in value for cell in row)
+
+
+@pytest.mark.parametrize("text", ["20, 15.5", "20 15.5", " 20;15.5 ", "20,15.5,"])
+def test_numbers_are_read_however_they_are_separated(text: str) -> None:
+    assert NUMBERS.parse(text) == (20.0, 15.5)
+
+
+def test_one_number_or_none_are_numbers_too() -> None:
+    assert NUMBERS.validate(20) == (20.0,)
+    assert NUMBERS.parse(" ") == NUMBERS.default == ()
+    assert NUMBERS.describe((20.0, 15.5)) == "value 20, 15.5"
+    assert NUMBERS.describe(()) == "value estimated"
 
 
 @pytest.mark.parametrize("number", [np.int64(5), np.uint8(5), 5])

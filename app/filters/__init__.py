@@ -5,19 +5,15 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from app.errors import InvalidParameter
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.filters.spec import FilterSpec, Level
+from app.filters.spec import GPU_LEVELS, FilterSpec, Kind, Level
 
 
 @functools.cache
-def discover() -> Mapping[str, FilterSpec]:
+def _all() -> Mapping[str, FilterSpec]:
     """Return every filter by its id: each module of this package that has a ``SPEC``."""
     specs = {}
     for module_info in pkgutil.iter_modules(__path__):
@@ -30,18 +26,22 @@ def discover() -> Mapping[str, FilterSpec]:
     return MappingProxyType(dict(sorted(specs.items(), key=lambda item: item[1].name)))
 
 
+@functools.cache
+def discover(kind: Kind = Kind.PICTURE) -> Mapping[str, FilterSpec]:
+    """Return every filter of `kind` by its id, sorted by name."""
+    return MappingProxyType({key: spec for key, spec in _all().items() if spec.kind is kind})
+
+
 def get(filter_id: str) -> FilterSpec:
-    """Return the filter called `filter_id` (dashes and underscores are the same)."""
-    spec = discover().get(filter_id.replace("-", "_"))
+    """Return the filter called `filter_id`, of any kind (dashes and underscores are the same)."""
+    spec = _all().get(filter_id.replace("-", "_"))
     if spec is None:
-        names = ", ".join(name.replace("_", "-") for name in sorted(discover()))
+        names = ", ".join(name.replace("_", "-") for name in sorted(_all()))
         raise InvalidParameter(f"There is no filter “{filter_id}”.", f"Use one of {names}.")
     return spec
 
 
 def gpu_levels() -> dict[str, Level]:
     """Return every level that any filter has on a GPU, by its id."""
-    from app.filters.spec import GPU_LEVELS
-
-    own = (level for spec in discover().values() for level in spec.gpu_levels)
+    own = (level for spec in _all().values() for level in spec.gpu_levels)
     return {level.id: level for level in (*GPU_LEVELS, *own)}

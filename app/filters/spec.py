@@ -7,7 +7,8 @@ documentation are generated from it, so a parameter is written down exactly once
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,13 @@ Pixels = NDArray[Any]
 
 Mask = tuple[tuple[float, ...], ...]
 """A square convolution mask, row by row; integral weights are kept as ``int``."""
+
+
+class Kind(StrEnum):
+    """What a filter works on."""
+
+    PICTURE = "picture"
+    VOLUME = "volume"
 
 
 class Border(StrEnum):
@@ -229,6 +237,56 @@ class FloatParameter(Parameter):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NumbersParameter(Parameter):
+    """None, one or several real numbers in ``[minimum, maximum]``, such as one per component.
+
+    Attributes
+    ----------
+    most : int
+        How many numbers there may be.
+    none : str
+        What labels and logs say where there is no number.
+    """
+
+    minimum: float
+    maximum: float
+    most: int
+    none: str
+    default: tuple[float, ...] = ()
+
+    def validate(self, value: Any) -> tuple[float, ...]:
+        numbers = tuple(value) if isinstance(value, Iterable) else (value,)
+        if len(numbers) > self.most:
+            raise self._refuse(f"{len(numbers)} numbers are too many", f"Use up to {self.most}.")
+        return tuple(self._validate_number(number) for number in numbers)
+
+    def _validate_number(self, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            raise self._refuse(f"{value!r} is not a number")
+        number = float(value)
+        if not self.minimum <= number <= self.maximum:
+            raise self._refuse(
+                f"{number:g} is out of range", f"Use {self.minimum:g} to {self.maximum:g}."
+            )
+        return number
+
+    def parse(self, text: str) -> tuple[float, ...]:
+        """Read numbers that are separated by commas, semicolons or spaces."""
+        words = re.split(r"[,;\s]+", text.strip(" ,;\t\r\n"))
+        try:
+            return self.validate([float(word) for word in words if word])
+        except ValueError:
+            problem = f"“{text}” is not a list of numbers"
+            raise self._refuse(problem, "Write “20, 15, 30”.") from None
+
+    def format(self, value: Any) -> str:
+        return ", ".join(map(_number_text, value))
+
+    def describe(self, value: Any) -> str:
+        return super().describe(value) if value else f"{self.label.lower()} {self.none}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class BoolParameter(Parameter):
     """A switch."""
 
@@ -347,13 +405,14 @@ class FilterTask:
 
     Attributes
     ----------
-    source : ndarray, shape (height, width, channels)
-        Input samples, C-contiguous and read-only; grey images have one channel.
-    output : ndarray, shape (height', width', channels)
+    source : ndarray, shape (height, width, channels) or (depth, height, width, components)
+        Input samples, C-contiguous and read-only; grey images have one channel. Volumes are
+        float32.
+    output : ndarray, shape (height', width', channels) or that of the volume
         Where the result goes, same dtype; smaller than `source` only for `Border.VALID`.
         Every channel has to be written. An alpha channel is put back by the caller.
     parameters : mapping
-        Validated values, one for each parameter of the filter.
+        Validated and resolved values, one for each parameter of the filter.
     border : Border
         Treatment of the cells outside the image.
     level : str
@@ -390,6 +449,11 @@ def _is_local(parameters: Mapping[str, Any]) -> bool:
     return False
 
 
+def _as_they_are(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `parameters` that do not depend on the source."""
+    return parameters
+
+
 def _same_channels(channels: int) -> int:
     """Give the result as many channels as the source."""
     return channels
@@ -398,6 +462,10 @@ def _same_channels(channels: int) -> int:
 @dataclass(frozen=True, kw_only=True)
 class FilterSpec:
     """A filter: what it is called, what can be set, and how it is computed.
+
+    A volume is an image whose rows are slices and whose pixels are rows of voxels: shape
+    (depth, height, width, components), float32. A filter of volumes keeps that shape and has
+    one border, ``reflect``.
 
     Attributes
     ----------
@@ -410,7 +478,8 @@ class FilterSpec:
     parameters : tuple of Parameter
         In the order in which they are shown.
     radius : callable
-        Maps validated parameters to the number of pixels needed on each side.
+        Maps validated parameters to the number of pixels needed on each side (of a volume:
+        slices above and below).
     plan_cpu : callable
         Maps a `FilterTask` to the passes that compute it.
     borders : tuple of Border
@@ -429,6 +498,12 @@ class FilterSpec:
         Why each other level of `GPU_LEVELS` does not apply to this filter, by level id.
     whole : callable
         Tells whether each result may depend on the whole image, whatever the radius.
+    kind : Kind
+        What it works on.
+    resolve : callable
+        Maps a source, shaped as that of a `FilterTask`, and validated parameters to the
+        parameters to plan with: what depends on the data is filled in, values that do not go
+        with the source are refused. Resolving twice changes nothing.
     """
 
     id: str
@@ -447,11 +522,15 @@ class FilterSpec:
     gpu_levels: tuple[Level, ...] = ()
     gpu_gaps: Mapping[str, str] = field(default_factory=dict)
     whole: Callable[[Mapping[str, Any]], bool] = _is_local
+    kind: Kind = Kind.PICTURE
+    resolve: Callable[[Pixels, Mapping[str, Any]], Mapping[str, Any]] = _as_they_are
 
     def output_shape(
         self, shape: tuple[int, ...], parameters: Mapping[str, Any], border: Border
-    ) -> tuple[int, int, int]:
-        """Return the shape of the result for a source of `shape` (height, width, channels)."""
+    ) -> tuple[int, ...]:
+        """Return the shape of the result for a source of `shape`, see `FilterTask`."""
+        if self.kind is Kind.VOLUME:
+            return shape
         height, width, channels = shape
         margin = 2 * self.radius(parameters) if border is Border.VALID else 0
         return height - margin, width - margin, self.output_channels(channels)
@@ -461,9 +540,10 @@ class FilterSpec:
     ) -> None:
         """Copy the alpha channel of `source`, if it has one, to that of `output`.
 
-        Both have shape (height, width, channels); `output` may be smaller (``valid``).
+        Both have shape (height, width, channels); `output` may be smaller (``valid``). No
+        component of a volume is alpha.
         """
-        if source.shape[2] in (2, 4):
+        if self.kind is Kind.PICTURE and source.shape[2] in (2, 4):
             shift = self.radius(parameters) if border is Border.VALID else 0
             height, width = output.shape[:2]
             output[:, :, -1] = source[shift : shift + height, shift : shift + width, -1]
