@@ -216,6 +216,16 @@ class TestSeries:
         assert volume.voxels.shape == (4, 5, 6)
         assert volume.notices == ("Other files in the folder are left out: 1.",)
 
+    @pytest.mark.parametrize("suffix", ["", ".dcm"])
+    def test_a_damaged_slice_is_not_another_file(self, series, suffix):
+        """With three slices the spacing would not tell that the middle one is missing."""
+        path = series(3)
+        for file in list(path.iterdir()):
+            file.rename(f"{file}{suffix}")
+        (path / f"IM3{suffix}").write_bytes(bytes(500))
+        with pytest.raises(ImageReadError, match=r"IM3.* is named like the slices"):
+            read_volume(path)
+
 
 class TestSeveralSeries:
     @pytest.fixture

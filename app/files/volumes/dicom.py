@@ -115,7 +115,8 @@ def _is_picture(part: _Slice) -> bool:
     if all(keyword in header for keyword in ("Rows", "SeriesInstanceUID", "PixelData")):
         return True
     kind = header.file_meta.get("MediaStorageSOPClassUID")
-    if not kind or not len(header) or re.search("(?<!Non-)Image Storage", kind.name):
+    unknown = not kind or (kind.name == kind and not kind.is_private)
+    if unknown or not len(header) or re.search("(?<!Non-)Image Storage", kind.name):
         raise Unreadable(
             f"{part.path.name} is cut off or damaged.",
             "Get the file again from where it came from.",

@@ -26,6 +26,7 @@ def decode(path: Path, number: int | None) -> Scan:
     files.sort(key=_natural)
     slices = [file for file in files if dicom.is_dicom(file)]
     if slices:
+        _check_strangers(slices, set(files) - set(slices))
         scan = dicom.decode_folder(slices, number)
     else:
         slices = [file for file in files if file.suffix.lower() in _SUFFIXES]
@@ -39,6 +40,23 @@ def decode(path: Path, number: int | None) -> Scan:
     if len(slices) < len(files):
         scan.notices.append(f"Other files in the folder are left out: {len(files) - len(slices)}.")
     return scan
+
+
+def _check_strangers(slices: Sequence[Path], others: set[Path]) -> None:
+    """Refuse a file that is named like the slices: a damaged one must not just be missing."""
+    kinds = {kind for file in slices for kind in _kinds(file)}
+    for file in sorted(others):
+        if kinds & _kinds(file):
+            raise Unreadable(
+                f"{file.name} is named like the slices, but is no DICOM file.",
+                "Get it again from where it came from, or move it away if it is no slice.",
+            )
+
+
+def _kinds(file: Path) -> set[str]:
+    """Return what tells how a file is named: the name but for its numbers, and the suffix."""
+    suffix = file.suffix.lower()
+    return {re.sub(r"\d+", "#", file.name), *([suffix] if suffix[1:].isalpha() else [])}
 
 
 def _natural(path: Path) -> tuple[list[str | int], str]:
