@@ -47,7 +47,7 @@ class RunBar(QWidget):
         self._label.setObjectName("runState")
         self._label.setWordWrap(True)
         self._stage = ("", "")
-        self._start = 0.0
+        self._start = (0.0, 0.0)
         layout = QVBoxLayout(self)
         layout.addLayout(buttons)
         layout.addWidget(self._bar)
@@ -60,7 +60,7 @@ class RunBar(QWidget):
         `step` says which of several runs it belongs to.
         """
         if (step, stage) != self._stage or fraction == 0:
-            self._stage, self._start = (step, stage), time.monotonic()
+            self._stage, self._start = (step, stage), (time.monotonic(), fraction)
         if fraction > 0:
             self._bar.setRange(0, 100)
             self._bar.setValue(round(100 * fraction))
@@ -78,10 +78,11 @@ class RunBar(QWidget):
 
     def _time_left(self, fraction: float) -> str:
         """Return how long the stage is going to take, as soon as that can be told."""
-        elapsed = time.monotonic() - self._start
-        if elapsed < _STEADY or fraction <= 0:
+        since, begun_at = self._start  # a stage may begin with a part that went fast
+        elapsed = time.monotonic() - since
+        if elapsed < _STEADY or fraction <= begun_at:
             return ""
-        seconds = elapsed * (1 - fraction) / fraction
+        seconds = elapsed * (1 - fraction) / (fraction - begun_at)
         if seconds < 90:
             return f", {max(1, round(seconds))} s left"
         return f", {round(seconds / 60)} min left"

@@ -343,7 +343,7 @@ def test_long_runs_tell_the_time_left(qtbot: QtBot, monkeypatch: pytest.MonkeyPa
     bar.show_progress("kernel", 0.5, "Step 2 of 3, Mean: ")
     assert label.text() == "Step 2 of 3, Mean: Kernel 50 %"  # another step begins anew
     now += 600
-    bar.show_progress("kernel", 0.5, "Step 2 of 3, Mean: ")
-    assert label.text() == "Step 2 of 3, Mean: Kernel 50 %, 10 min left"
+    bar.show_progress("kernel", 0.75, "Step 2 of 3, Mean: ")
+    assert label.text() == "Step 2 of 3, Mean: Kernel 75 %, 10 min left"
     bar.show_idle("Done.")
     assert label.text() == "Done."
