@@ -56,7 +56,16 @@ _WIDEST = 512
 """Columns of a tile: what its loops start with is spread over many samples."""
 
 _WINDOW_ROWS = 32
-"""Rows of a tile of a window search: few enough for the level-2 cache."""
+"""Rows of a tile of a window search, or the search radius if that is more.
+
+The level-2 cache has room for a few more; a lower tile would share fewer weights.
+"""
+
+_CANDIDATES = 2**18
+"""Most candidates in a unit of work of level *serial*, a pixel; as many as a window has do."""
+
+_OFFSETS = 512
+"""Most offsets in a unit of work of a window search, which has to end well within a second."""
 
 _IMAGE_ROWS = 16
 """Rows of a tile of a whole-image search, in which any two tiles are a unit of work."""
@@ -154,15 +163,21 @@ def distance(
 
 
 @kernel
-def nlm_serial(extended: Any, sums: Any, metric: Any, search: Any, start: Any, stop: Any) -> None:
-    """Plain loops: for pixels `start` to `stop`, every candidate and every cell of its patch."""
+def nlm_serial(
+    extended: Any, sums: Any, metric: Any, search: Any, rows: Any, start: Any, stop: Any
+) -> None:
+    """Plain loops: for pixels `start` to `stop`, every candidate and every cell of its patch.
+
+    The candidates are those in extended rows from one of `rows` up to the other.
+    """
     colours, height, width = sums.samples.shape
     margin, reach, edge = search
     totals = np.empty(metric.group)
     for pixel in range(start, stop):
         y = pixel // width + margin
         x = pixel % width + margin
-        top, bottom = max(edge, y - reach), min(height + 2 * margin - edge, y + reach + 1)
+        top = max(rows[0], edge, y - reach)
+        bottom = min(rows[1], height + 2 * margin - edge, y + reach + 1)
         left, right = max(edge, x - reach), min(width + 2 * margin - edge, x + reach + 1)
         for first in range(0, colours, metric.group):
             last = first + metric.group
@@ -176,19 +191,22 @@ def nlm_serial(extended: Any, sums: Any, metric: Any, search: Any, start: Any, s
                     for c in range(metric.group):
                         totals[c] += weight * extended[first + c, yy, xx]
             for c in range(metric.group):
-                sums.samples[first + c, y - margin, x - margin] = totals[c]
-            sums.weights[first // metric.group, y - margin, x - margin] = weights
+                sums.samples[first + c, y - margin, x - margin] += totals[c]
+            sums.weights[first // metric.group, y - margin, x - margin] += weights
 
 
 @fused
 def power_of_two(x: Any) -> Any:
-    """Return 2**x for float32 `x` up to 0, to 2e-7 of it; 2**-126 for anything smaller.
+    """Return 2**x for float32 `x` up to 0, to 2e-7 of it; 2**-100 for anything smaller.
+
+    That counts for nothing beside the 1 of the pixel itself, and times a sample it is still
+    far from the denormal numbers, which are slow.
 
     Adding 1.5 * 2**23 leaves the nearest whole number in the last bits, from where a shift
     takes it to the exponent; a polynomial (least relative error) does the rest, in
     [-1/2, 1/2]. All of it vectorises, which a call of exp2 does not.
     """
-    x = x if x > np.float32(-126) else np.float32(-126)
+    x = x if x > np.float32(-100) else np.float32(-100)
     shifted = np.float32(x + np.float32(12582912))
     x -= shifted - np.float32(12582912)
     power = np.float32(0.00967151) + x * np.float32(0.00132647)
@@ -366,11 +384,14 @@ def add_tile(tile: Any, inset: Any, sums: Any, first: Any, corner: Any, size: An
 
 
 @kernel
-def nlm_window(extended: Any, sums: Any, metric: Any, search: Any, start: Any, stop: Any) -> None:
-    """Search windows, a tile and a group of channels a unit.
+def nlm_window(
+    extended: Any, sums: Any, metric: Any, search: Any, tall: Any, dys: Any, start: Any, stop: Any
+) -> None:
+    """Search windows from one vertical offset of `dys` up to the other, both at least 0.
 
-    Sums are kept for the pixels around the tile too, but only so that every weight may count
-    both ways; they are incomplete and dropped.
+    A unit is a tile of `tall` rows and a group of channels. Sums are kept for the pixels
+    around the tile too, but only so that every weight may count both ways; they are
+    incomplete and dropped.
     """
     colours, height, width = sums.samples.shape
     margin, reach, edge = search
@@ -378,16 +399,16 @@ def nlm_window(extended: Any, sums: Any, metric: Any, search: Any, start: Any, s
     across = -(-width // _WIDEST)
     y_end, x_end = height + 2 * margin - edge, width + 2 * margin - edge
     scratch = make_scratch(len(metric.profile))
-    room = (_WINDOW_ROWS + 2 * reach, min(width, _WIDEST) + 2 * reach + _VECTOR)
+    room = (tall + 2 * reach, min(width, _WIDEST) + 2 * reach + _VECTOR)
     local = np.empty((metric.group + 1, *room), np.float32)
     for unit in range(start, stop):
         first = unit % groups * metric.group
         tile = unit // groups
-        corner = (tile // across * _WINDOW_ROWS, tile % across * _WIDEST)
-        size = (min(_WINDOW_ROWS, height - corner[0]), min(_WIDEST, width - corner[1]))
+        corner = (tile // across * tall, tile % across * _WIDEST)
+        size = (min(tall, height - corner[0]), min(_WIDEST, width - corner[1]))
         top, left = corner[0] + margin, corner[1] + margin
         local[:] = 0
-        for dy in range(reach + 1):
+        for dy in range(dys[0], dys[1]):
             y = max(edge, top - dy)
             rows = min(top + size[0], y_end - dy) - y
             for dx in range(-reach if dy else 1, reach + 1):
@@ -505,15 +526,19 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
         (colours, height + 2 * margin, width + 2 * margin + 2 * _VECTOR), np.float32
     )
     sums = Sums(
-        np.empty((colours, height, width), np.float32),
-        np.empty((colours // group, height, width), np.float32),
+        np.zeros((colours, height, width), np.float32),
+        np.zeros((colours // group, height, width), np.float32),
     )
     passes = [CpuPass(extend, (source, extended, margin, task.border.code), extended.shape[1])]
     profile = patch_profile(parameters).astype(np.float32)
     unit = group * white_level(source.dtype) ** 2 * parameters["filter_sigma"]
     metric = Metric(group, profile, np.float32(-math.log2(math.e) / unit))
     if task.level == SERIAL.id:
-        passes.append(CpuPass(nlm_serial, (extended, sums, metric, search), height * width))
+        rows = extended.shape[1]
+        step = max(1, _CANDIDATES // width) if whole(parameters) else rows
+        for row in range(0, rows, step):
+            arguments = (extended, sums, metric, search, (row, row + step))
+            passes.append(CpuPass(nlm_serial, arguments, height * width))
     else:
         passes.append(CpuPass(count_itself, (extended, sums, margin), height))
         metric = metric._replace(profile=tuple(profile))
@@ -531,8 +556,12 @@ def plan_pairs(
     groups = colours // metric.group
     across = -(-width // _WIDEST)
     if not everywhere:
-        units = -(-height // _WINDOW_ROWS) * across * groups
-        yield CpuPass(nlm_window, (extended, sums, metric, search), units)
+        tall = max(_WINDOW_ROWS, search.reach)
+        units = -(-height // tall) * across * groups
+        step = max(1, _OFFSETS // (2 * search.reach + 1))
+        for dy in range(0, search.reach + 1, step):
+            dys = (dy, min(dy + step, search.reach + 1))
+            yield CpuPass(nlm_window, (extended, sums, metric, search, tall, dys), units)
         return
     tiles = -(-height // _IMAGE_ROWS) * across
     for turn in range(tiles):
