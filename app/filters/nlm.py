@@ -27,10 +27,14 @@ from numpy.typing import NDArray
 
 from app.filters.borders import REDUCE, REFLECT, VALID, border_index
 from app.filters.correlation import Finish, settle
+from app.filters.cuda_nlm import GAPS, HOST_PARTITIONS, plan_nlm
 from app.filters.jit import Kernel, kernel
 from app.filters.non_local import colour_count, expected_distance, patch_profile, white_level
 from app.filters.spec import (
+    GLOBAL,
     SERIAL,
+    SHARED,
+    TUNED,
     Border,
     Choice,
     ChoiceParameter,
@@ -656,5 +660,8 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     plan_cpu=plan_cpu,
+    plan_cuda=plan_nlm,
+    gpu_levels=(GLOBAL, HOST_PARTITIONS, SHARED, TUNED),
+    gpu_gaps=GAPS,
     whole=whole,
 )

@@ -9,14 +9,14 @@ import numpy as np
 
 from app import filters
 from app.filters.launch import CudaPlan, CudaTask, Launch
-from app.filters.spec import FilterSpec
+from app.filters.spec import FilterSpec, Level
 from tests.test_contract import parameters_of, test_module
 
 DTYPES = tuple(map(np.dtype, (np.uint8, np.uint16, np.float32)))
 
 
-def launches(spec: FilterSpec) -> Iterator[tuple[str, Launch]]:
-    """Yield (label, launch) for the filter's test cases at every level, type and border."""
+def launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:
+    """Yield (level, launch) for the filter's test cases at every level, type and border."""
     assert spec.plan_cuda is not None
     module = test_module(spec.id)
     assert module is not None
@@ -29,7 +29,7 @@ def launches(spec: FilterSpec) -> Iterator[tuple[str, Launch]]:
             shape, spec.output_shape(shape, parameters, border), dtype, parameters, border, level.id
         )
         for launch in CudaPlan.of(spec.plan_cuda(task)).launches:
-            yield f"{parameters} {level.id} {dtype} {border}", launch
+            yield level, launch
 
 
 def defines(spec: FilterSpec) -> list[dict[str, str]]:
@@ -38,22 +38,44 @@ def defines(spec: FilterSpec) -> list[dict[str, str]]:
     return [dict(items) for items in sorted(distinct)]
 
 
+MOST_CHOICES = 30
+"""Specialisations of a filter that CI has the time to compile."""
+
+Choice = frozenset[tuple[str, str]]
+"""Macros other than the border, and their values."""
+
+
 def covering(sets: Sequence[dict[str, str]], start: int = 0) -> list[dict[str, str]]:
     """Return some of `sets`: every choice of all macros but the border, and every border.
 
-    All pairs of the two take minutes and are left to the tests on a GPU. The choices come
-    with one border after the other, the first of them with border number `start`.
+    Where there are too many choices, every pair of values of two macros. All of `sets` take
+    minutes and are left to the tests on a GPU. The choices come with one border after the
+    other, the first of them with border number `start`.
     """
-    choices: dict[frozenset[tuple[str, str]], list[dict[str, str]]] = {}
+    choices: dict[Choice, list[dict[str, str]]] = {}
     for macros in sets:
         choice = frozenset(item for item in macros.items() if item[0] != "BORDER")
         choices.setdefault(choice, []).append(macros)
-    chosen = [same[(start + n) % len(same)] for n, same in enumerate(choices.values())]
+    wanted = list(choices) if len(choices) <= MOST_CHOICES else _with_all_pairs(list(choices))
+    chosen = [
+        choices[choice][(start + n) % len(choices[choice])] for n, choice in enumerate(wanted)
+    ]
     borders = {macros["BORDER"] for macros in chosen}
     for macros in sets:
         if macros["BORDER"] not in borders:
             chosen.append(macros)
             borders.add(macros["BORDER"])
+    return chosen
+
+
+def _with_all_pairs(choices: Sequence[Choice]) -> list[Choice]:
+    """Return a few of `choices` that have all pairs of values that any of them has."""
+    pairs = {choice: set(itertools.combinations(sorted(choice), 2)) for choice in choices}
+    left = set().union(*pairs.values())
+    chosen = []
+    while left:
+        chosen.append(max(choices, key=lambda choice: len(pairs[choice] & left)))
+        left -= pairs[chosen[-1]]
     return chosen
 
 
