@@ -1,16 +1,16 @@
-// tuned, search in the whole image of bytes: distances of patches as matrix products, on the tensor cores.
+// tuned, in the whole image of bytes: distances of patches as matrix products, on the tensor cores.
 //
-//   D(i, j) = |p_i|² + |p_j|² - 2 p_i · p_j      p_i: the cells of the patch around i times their weights G
+//   D(i, j) = |p_i|^2 + |p_j|^2 - 2 (p_i, p_j)      p_i: the cells of i's patch times their weights G
 //
-// All pairs of many pixels i and many candidates j make p_i · p_j a product of matrices, as in the attention of
-// neural networks. Cells are centred, so that the three terms do not cancel more digits than they must:
-// v = (f - 128) / 128, which half precision holds exactly. The weights 2 G² belong to i alone, and each of its
-// products 2 G² v is the sum of two halves: 22 bits.
+// All pairs of many pixels i and many candidates j make (p_i, p_j) a product of matrices, as in the
+// attention of neural networks. Cells are centred, so that the three terms do not cancel more digits
+// than they must: v = (f - 128) / 128, which half precision holds exactly. The weights 2 G^2 belong to
+// i alone, and each of its products 2 G^2 v is the sum of two halves: 22 bits.
 //
-// Launch: blocks of 32 x 4 threads for 16 TILES x 4 pixels, a row of them a warp. Its patches stay in registers as
-// the matrix A; candidates are read from shared memory as the matrix B: their patches overlap there, nothing
-// is copied. A step of the launch is a row of candidates.
-// A pair takes 16 (STEPS + LOW_STEPS) multiplications on the tensor cores, an exponential and three additions.
+// Launch: blocks of 32 x 4 threads for 16 TILES x 4 pixels, a row of them a warp. Its patches stay in
+// registers as the matrix A; candidates are read from shared memory as the matrix B: their patches
+// overlap there, nothing is copied. A step of the launch is a row of candidates. A pair takes 16
+// (STEPS + LOW_STEPS) multiplications on the tensor cores, an exponential and three additions.
 #ifndef KERNELSCOPE_NLM_PRODUCTS
 #define KERNELSCOPE_NLM_PRODUCTS
 #include "common.cuh"
@@ -19,7 +19,7 @@
 #define PATCH 7
 #endif
 
-__constant__ float products_profile[PATCH / 2 + 1];  // G² along an axis, from the middle outwards
+__constant__ float products_profile[PATCH / 2 + 1];  // G^2 along an axis, from the middle outwards
 __constant__ float products_scale;                    // of a squared difference of cells v, for 2^-D
 
 namespace products {
@@ -28,21 +28,23 @@ typedef unsigned Pair;  // two halves, neighbours in a row of the image
 
 constexpr int HALF = PATCH / 2;
 constexpr int WARPS = 4;
-constexpr int PAIRS = HALF + 1;                        // of cells in a row of a patch; the last cell counts nothing
+constexpr int PAIRS = HALF + 1;                        // of cells in a patch's row, the last of no weight
 constexpr int STEPS = (PATCH * PAIRS + 7) / 8;         // of 16 cells, which an instruction multiplies
-constexpr bool MERGED = PATCH * PAIRS % 8 >= 1 && PATCH * PAIRS % 8 <= 4;  // the last step has room for both
-constexpr int LOW_STEPS = STEPS - MERGED;              // of lower halves by themselves
+// Whether the last step has room for the lower halves of its own, and the steps of lower halves besides.
+constexpr bool MERGED = (PATCH * PAIRS + 7) % 8 < 4;
+constexpr int LOW_STEPS = STEPS - MERGED;
 constexpr int TILES = STEPS <= 4 ? 4 : STEPS <= 6 ? 2 : 1;  // of 16 pixels: as many as registers allow
 constexpr int CANDIDATES = 512;                        // that the block reads at once
 constexpr int PITCH = CANDIDATES + 16;                 // cells in a row of shared memory, and some to spare
-constexpr float NEVER = 1e30f;                         // |p_j|² of what is no candidate
+constexpr float NEVER = 1e30f;                         // |p_j|^2 of what is no candidate
 
 // What the block has in shared memory.
 struct Memory {
-    // Cells v as halves, from some column on and from the one after: pairs begin at even columns of either.
+    // Cells v as halves, from some column on and from the one after: pairs begin at even columns
+    // of either.
     Pair cells[2][PATCH + WARPS - 1][PITCH / 2];
-    float columns[PITCH];  // sums of P v² over the columns of patches
-    alignas(16) float2 candidates[CANDIDATES];  // |p_j|² and v of each
+    float columns[PITCH];  // sums of P v^2 over the columns of patches
+    alignas(16) float2 candidates[CANDIDATES];  // |p_j|^2 and v of each
 };
 
 // The bits of a value rounded to half precision, and back.
@@ -108,10 +110,11 @@ __device__ inline int2 place_of_pair(int q)
     return q < PATCH * PAIRS ? make_int2(q / PAIRS, q % PAIRS * 2) : make_int2(0, 0);
 }
 
-// The patches of 16 pixels side by side, in this thread's part of the matrix A: times 2 G², as sums of two halves.
+// The patches of 16 pixels side by side, in this thread's part of the matrix A: times 2 G^2, as sums
+// of two halves.
 struct Patches {
     Pair high[STEPS][4], low[LOW_STEPS][4];
-    float norms[2];  // |p_i|²
+    float norms[2];  // |p_i|^2
 };
 
 __device__ inline Patches patches_from(const Memory& memory, int tile)
@@ -119,7 +122,8 @@ __device__ inline Patches patches_from(const Memory& memory, int tile)
     Patches patches;
 #pragma unroll
     for (int n = 0; n < 4 * STEPS; ++n) {
-        // Registers 0 to 3 of a step: pixels n and n + 8 with the first 4 pairs, then both with the others.
+        // Registers 0 to 3 of a step: pixels n and n + 8 with the first 4 pairs, then both
+        // with the others.
         const int q = pair_of(n / 2);
         const int pixel = 16 * tile + n % 2 * 8 + threadIdx.x / 4;
         const int2 place = place_of_pair(q);
@@ -179,20 +183,22 @@ __device__ inline void measure(Memory& memory, int count)
 __device__ inline void multiply(float (&c)[4], const Pair (&a)[4], const Pair (&b)[2])
 {
 #if __CUDA_ARCH__ >= 800
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
 #pragma unroll
     for (int i = 0; i < 2; ++i)
-        asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+            "{%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
             : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
             : "r"(a[2 * i]), "r"(a[2 * i + 1]), "r"(b[i]));
 #endif
 }
 
-// Sums over candidates for the pixels of a thread, two in each tile: of weights, and of v times weights. Four threads side
-// by side have the same pixels, each other candidates.
+// Sums over candidates for the pixels of a thread, two in each tile: of weights, and of v times
+// weights. Four threads side by side have the same pixels, each other candidates.
 struct Sums {
     float weights[TILES][2], values[TILES][2];
 };
@@ -211,7 +217,7 @@ __device__ inline Sums add_candidates(const Memory& memory, const Patches (&patc
     Sums sums = {};
 #pragma unroll 1
     for (int j = 0; j < count; j += 8) {
-        const float4 two = candidates[j / 2];  // |p_j|² and v of two candidates
+        const float4 two = candidates[j / 2];  // |p_j|^2 and v of two candidates
         Pair b[STEPS][2];
 #pragma unroll
         for (int i = 0; i < 2 * STEPS; ++i) b[i / 2][i % 2] = cells[j / 2 + offsets[i / 2][i % 2]];
@@ -249,8 +255,9 @@ __device__ inline float sum_of_four(float value)
     return value + __shfl_xor_sync(~0u, value, 2);
 }
 
-// Compute channel c; `scratch` holds the sums of each pixel and colour between launches. Sums over the candidates that
-// are read at once are taken by themselves first: adding a million small numbers to a large one would lose digits.
+// Compute channel c; `scratch` holds the sums of each pixel and colour between launches. Sums over the
+// candidates that are read at once are taken by themselves first: adding a million small numbers to a
+// large one would lose digits.
 __device__ inline void compute(
     Memory& memory, const Sample* source, Sample* output, float2* scratch, const Geometry& g, int c,
     int first_step, int last_step)
@@ -281,7 +288,8 @@ __device__ inline void compute(
 #pragma unroll
     for (int i = 0; i < 2 * TILES; ++i) {
         const int x = left + 8 * i + threadIdx.x / 4;
-        float2 total = {sum_of_four(totals.weights[i / 2][i % 2]), sum_of_four(totals.values[i / 2][i % 2])};
+        float2 total = {
+            sum_of_four(totals.weights[i / 2][i % 2]), sum_of_four(totals.values[i / 2][i % 2])};
         if (threadIdx.x % 4 > 0 || y >= g.last || x >= g.out_width) continue;
         float2& kept = scratch[((size_t)(y - g.output_row) * g.out_width + x) * colours + c];
         if (first_step > 0) {

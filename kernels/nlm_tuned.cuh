@@ -1,21 +1,24 @@
 // tuned: non-local means with everything between a sample and a result in registers.
 //
-// For an offset (dy, dx) the squared difference of the samples (y, x) and (y + dy, x + dx) belongs to PATCH²
-// patches. It is computed once, and the distances of neighbouring pixels are two short sums over it:
+// For an offset (dy, dx) the squared difference of the samples (y, x) and (y + dy, x + dx) belongs to
+// PATCH^2 patches. It is computed once, and the distances of neighbouring pixels are two short sums
+// over it:
 //
-//   S(y, x) = sum over s of P(s) (f(y + s, x) - f(y + s + dy, x + dx))²     down the columns of a thread
+//   S(y, x) = sum over s of P(s) (f(y + s, x) - f(y + s + dy, x + dx))^2     down the columns of a thread
 //   D(y, x) = sum over t of P(t) S(y, x + t)                                 across the threads of a warp
 //
-// with P = G² along an axis. Samples are scaled when they are read, so that 2^-D is the weight.
+// with P = G^2 along an axis. Samples are scaled when they are read, so that 2^-D is the weight.
 //
-// A thread has 4 columns x STRIP rows of pixels, whose sums stay in registers while it goes through all offsets; a
-// warp has 128 columns, of which the outer HALF on each side only help their neighbours. GROUP offsets that
-// differ in dx are taken at once, because they share their own samples and most of the others'. The block keeps
-// two things in shared memory: its own samples, and the rows that a dy needs (BAND columns of them).
+// A thread has 4 columns x STRIP rows of pixels, whose sums stay in registers while it goes through
+// all offsets; a warp has 128 columns, of which the outer HALF on each side only help their
+// neighbours. GROUP offsets that differ in dx are taken at once, because they share their own samples
+// and most of the others'. The block keeps two things in shared memory: its own samples, and the rows
+// that a dy needs (BAND columns of them).
 //
-// Launch: blocks of 32 x WARPS threads (1, 2 or 4, as shared memory allows) for 128 - 2 HALF x STRIP WARPS pixels.
-// Where the whole image is searched, a step of the launch is the row of candidates for the block's first row.
-// A pair of pixels takes about 20 instructions with a Gaussian patch of 7 x 7, 14 with a uniform one.
+// Launch: blocks of 32 x WARPS threads (1, 2 or 4, as shared memory allows) for 128 - 2 HALF x STRIP
+// WARPS pixels. Where the whole image is searched, a step of the launch is the row of candidates for
+// the block's first row. A pair of pixels takes about 20 instructions with a Gaussian patch of 7 x 7,
+// 14 with a uniform one.
 #ifndef KERNELSCOPE_NLM_TUNED
 #define KERNELSCOPE_NLM_TUNED
 #include "common.cuh"
@@ -107,9 +110,11 @@ __device__ inline int block_rows()
     return blockDim.y * STRIP + 2 * HALF;
 }
 
-// Read TOGETHER planes of samples into `memory`, scaled and with borders applied; every thread has to call this.
+// Read TOGETHER planes of samples into `memory`, scaled and with borders applied; every thread has to
+// call this.
 template <int PITCH>
-__device__ inline void load(float* memory, const Sample* source, const Geometry& g, int top, int left, int c)
+__device__ inline void load(
+    float* memory, const Sample* source, const Geometry& g, int top, int left, int c)
 {
     const int bottom = g.last - 1 + valid_shift(HALF + tuned_radius) + HALF + tuned_radius;
     int offsets[PITCH / 32];
@@ -186,9 +191,9 @@ __device__ inline float exponential(float distance)
     return weight;
 }
 
-// Add the candidates at COUNT offsets that differ in dx. `own` and `others` point to the first cells that the thread
-// needs; `barred` to what is added to the distances of the candidates there. Row 0 of the thread's pixels has
-// candidates in row `first` of `rows`.
+// Add the candidates at COUNT offsets that differ in dx. `own` and `others` point to the first cells
+// that the thread needs; `barred` to what is added to the distances of the candidates there. Row 0 of
+// the thread's pixels has candidates in row `first` of `rows`.
 template <int COUNT>
 __device__ inline void add(
     Sums& sums, const float* own, const float* others, const float* barred, int first, int rows)
@@ -217,7 +222,8 @@ __device__ inline void add(
         float b[TOGETHER][3 + COUNT];
         if (y >= 0)
 #pragma unroll
-            for (int c = 0; c < TOGETHER; ++c) read(b[c], others + c * plane * BAND + (y + HALF) * BAND);
+            for (int c = 0; c < TOGETHER; ++c)
+                read(b[c], others + c * plane * BAND + (y + HALF) * BAND);
 #pragma unroll
         for (int o = 0; o < COUNT; ++o) {
             float column_sums[4], distances[4];
@@ -262,10 +268,10 @@ __device__ inline int rows_of_candidates(const Geometry& g)
 
 // Add all candidates at offsets (dy, dx) with first <= dx < last.
 __device__ inline void add_row(
-    Sums& sums, float* memory, const Sample* source, const Geometry& g, const Place& place, int dy, int first,
-    int last, int c)
+    Sums& sums, float* memory, const Sample* source, const Geometry& g, const Place& place, int dy,
+    int first, int last, int c)
 {
-    const int strip = threadIdx.y * STRIP, column = 4 * threadIdx.x;
+    const int strip = threadIdx.y * STRIP, column = 4 * threadIdx.x, rows = rows_of_candidates(g);
     float* band = memory + TOGETHER * block_rows() * COLUMNS;
     float* barred = band + TOGETHER * block_rows() * BAND;
     const float* own = memory + strip * COLUMNS + column;
@@ -283,9 +289,9 @@ __device__ inline void add_row(
         // Offsets beyond the last one of the whole image have no candidates.
 #pragma unroll 1
         for (; d + (WHOLE ? 0 : GROUP - 1) < count; d += GROUP)
-            add<GROUP>(sums, own, others + d, barred + column + d, top + strip, rows_of_candidates(g));
+            add<GROUP>(sums, own, others + d, barred + column + d, top + strip, rows);
         if (!WHOLE && d < count)
-            add<REST>(sums, own, others + d, barred + column + d, top + strip, rows_of_candidates(g));
+            add<REST>(sums, own, others + d, barred + column + d, top + strip, rows);
     }
 }
 
@@ -315,11 +321,21 @@ __device__ inline void write(Sample& output, float samples, float weights)
 
 __device__ inline Place place_of_block(const Geometry& g)
 {
-    return {g.first + (int)blockIdx.y * (int)blockDim.y * STRIP, (int)blockIdx.x * (COLUMNS - 2 * HALF),
+    return {g.first + (int)(blockIdx.y * blockDim.y * STRIP), (int)(blockIdx.x * (COLUMNS - 2 * HALF)),
         valid_shift(HALF + tuned_radius)};
 }
 
-// Two and four channels have alpha behind their colours, which is as good as any value: it is put back later.
+// Read the samples of the block itself.
+__device__ inline void load_own(
+    float* memory, const Sample* source, const Geometry& g, const Place& place, int c)
+{
+    const int ahead = place.shift - HALF;
+    __syncthreads();  // the channel before has been read
+    load<COLUMNS>(memory, source, g, place.top + ahead, place.left + ahead, c);
+}
+
+// Two and four channels have alpha behind their colours, which is as good as any value: it is put back
+// later.
 __device__ inline void clear_alpha(Sample* output, const Geometry& g, const Place& place)
 {
     if (g.channels % 2 == 0)
@@ -333,8 +349,9 @@ __device__ inline void clear_alpha(Sample* output, const Geometry& g, const Plac
 extern __shared__ float tuned_memory[];
 
 #if WHOLE
-// `scratch` holds, for each pixel and colour (or once for colours that share them), sums of weights and of samples. A row of
-// candidates is summed up by itself first: adding a million small numbers to a large one would lose digits.
+// `scratch` holds, for each pixel and colour (or once for colours that share them), sums of weights
+// and of samples. A row of candidates is summed up by itself first: adding a million small numbers to
+// a large one would lose digits.
 extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned(
     const Sample* source, Sample* output, float* scratch, Geometry g, int first_step, int last_step)
 {
@@ -344,8 +361,7 @@ extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned(
     const int reach = blockDim.y * STRIP - 1;  // rows above the image in which the block begins
     const int last = g.out_width - place.left, first = 1 - place.left - (COLUMNS - 2 * HALF);
     for (int c = 0; c < colours; c += TOGETHER) {
-        __syncthreads();  // the channel before has been read
-        load<COLUMNS>(tuned_memory, source, g, place.top + place.shift - HALF, place.left + place.shift - HALF, c);
+        load_own(tuned_memory, source, g, place, c);
         for (int step = first_step; step < last_step; ++step) {
             Sums sums;
             clear(sums);
@@ -370,14 +386,14 @@ extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned(
     clear_alpha(output, g, place);
 }
 #else
-extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned(const Sample* source, Sample* output, Geometry g)
+extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned(
+    const Sample* source, Sample* output, Geometry g)
 {
     using namespace tuned;
     const Place place = place_of_block(g);
     const int colours = (g.channels - 1) | 1;
     for (int c = 0; c < colours; c += TOGETHER) {
-        __syncthreads();  // the channel before has been read
-        load<COLUMNS>(tuned_memory, source, g, place.top + place.shift - HALF, place.left + place.shift - HALF, c);
+        load_own(tuned_memory, source, g, place, c);
         Sums sums;
         clear(sums);
         for (int dy = -tuned_radius; dy <= tuned_radius; ++dy)
@@ -385,7 +401,8 @@ extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned(const Sample* sou
         for_pixels(g, place, [&](int y, int x, int row, int column) {
 #pragma unroll
             for (int k = 0; k < TOGETHER; ++k)
-                write(output[output_offset(g, y, x) + c + k], sums.samples[k][row][column], sums.weights[row][column]);
+                write(output[output_offset(g, y, x) + c + k], sums.samples[k][row][column],
+                    sums.weights[row][column]);
         });
     }
     clear_alpha(output, g, place);
