@@ -139,8 +139,8 @@ struct Sums {
 };
 
 // Add to `sums` those over some candidates of the pixel (y, x): of the colours from c on that share
-// weights. The pixel's patch is read from `own`, the candidates from `others`.
-// weights. (Unrolled rows of the patch find its weights in the instructions; border tests are too long for it.)
+// weights. The pixel's patch is read from `own`, the candidates from `others`. Unrolled rows of a patch
+// have its constant weights in their instructions; with border tests in them they would be too long.
 template <int UNROLLED_ROWS, typename Image>
 __device__ inline void compare(
     Sums& sums, const Image& own, const Image& others, const float* patch, const Geometry& g, int y,
