@@ -6,13 +6,18 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QSettings
 from pytestqt.qtbot import QtBot
 
+from app import filters
 from app.engine.backend import Availability
+from app.filters.spec import FloatParameter
 from app.gui.main_window import MainWindow
 from app.gui.settings import Settings
+from app.judging.metrics import judge
+from app.judging.pictures import difference, histogram, suggest_gain
 from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu, Opener, write_picture
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -26,6 +31,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # What a screenless platform says about every window that is shown or raised.
             quiet = r"does not support (propagateSizeHints|raise)\(\)"
             item.add_marker(pytest.mark.qt_log_ignore(quiet))
+
+
+@pytest.fixture(scope="session")
+def compiled_judging() -> None:
+    """Compile what judges bytes, so that no test waits for that, or leaves it behind."""
+    pixels = np.arange(1024, dtype=np.uint8).reshape(32, 32, 1)
+    judge(pixels, 255 - pixels)
+    histogram(pixels)
+    difference(pixels, 255 - pixels, suggest_gain(pixels, 255 - pixels))
+    for spec in filters.discover().values():
+        for parameter in spec.parameters:
+            if isinstance(parameter, FloatParameter) and parameter.estimate is not None:
+                parameter.estimate(pixels, spec.defaults())
 
 
 @pytest.fixture

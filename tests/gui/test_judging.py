@@ -43,6 +43,8 @@ from tests.gui.helpers import (
     write_picture,
 )
 
+pytestmark = pytest.mark.usefixtures("compiled_judging")
+
 
 def click(qtbot: QtBot, window: MainWindow, name: str) -> None:
     qtbot.mouseClick(child(window, QToolButton, name), Qt.MouseButton.LeftButton)

@@ -35,6 +35,8 @@ from app.gui.recipes import as_recipe, estimate
 from app.gui.run_bar import RunBar
 from tests.gui.helpers import FakeCpu, Opener, child, dialog, load, press, run, state
 
+pytestmark = pytest.mark.usefixtures("compiled_judging")
+
 ESTIMATED = [
     (spec, parameter)
     for spec in filters.discover().values()
