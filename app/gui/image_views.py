@@ -16,13 +16,13 @@ from PySide6.QtGui import (
     QPainter,
     QPalette,
     QPixmap,
-    QResizeEvent,
     QTransform,
 )
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.engine.image import Image
 from app.gui import theme
+from app.gui.elided_label import ElidedLabel
 
 _MOST_ZOOM = 64.0
 _LEAST_ZOOM = 1 / 64
@@ -91,30 +91,6 @@ def _chequers(world: QTransform) -> QBrush:
     return brush
 
 
-class _ElidedLabel(QLabel):
-    """One line that ends in “…” where there is no room; the tooltip has it all."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._text = ""
-        self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-
-    def set_full_text(self, text: str) -> None:
-        self._text = text
-        self.setToolTip(text)
-        self._elide()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
-        super().resizeEvent(event)
-        self._elide()
-
-    def _elide(self) -> None:
-        self.setText(
-            self.fontMetrics().elidedText(self._text, Qt.TextElideMode.ElideRight, self.width())
-        )
-
-
 class ImageView(QWidget):
     """One picture under its caption.
 
@@ -142,12 +118,12 @@ class ImageView(QWidget):
         self.image: Image | None = None
         self.offset = 0
 
-        self._title = _ElidedLabel(self)
+        self._title = ElidedLabel(self)
         self._title.setObjectName(f"{name}Title")
         font = self._title.font()
         font.setBold(True)
         self._title.setFont(font)
-        self._details = _ElidedLabel(self)
+        self._details = ElidedLabel(self)
         self._details.setObjectName(f"{name}Details")
 
         self._box = pg.ViewBox(invertY=True, lockAspect=True, enableMenu=False, defaultPadding=0)

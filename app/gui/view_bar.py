@@ -10,14 +10,15 @@ from PySide6.QtWidgets import QHBoxLayout, QSpinBox, QWidget
 
 from app.gui.switch import Switch
 
-_GAINS = [figure * 10**power for power in range(5) for figure in (1, 2, 5)]
+GAINS = [figure * 10**power for power in range(5) for figure in (1, 2, 5)]
+"""What an automatic gain chooses from."""
 
 
 class _GainBox(QSpinBox):
     """Steps through 1, 2, 5, 10, 20... like `suggest_gain`; any whole number can be typed."""
 
     def stepBy(self, steps: int) -> None:  # noqa: N802
-        ahead = [gain for gain in _GAINS if (gain - self.value()) * steps > 0]
+        ahead = [gain for gain in GAINS if (gain - self.value()) * steps > 0]
         if ahead:
             self.setValue(ahead[0] if steps > 0 else ahead[-1])
 
@@ -52,7 +53,7 @@ class ViewBar(QWidget):
         self._gain.setObjectName("gain")
         self._gain.setAccessibleName("Gain of differences")
         self._gain.setToolTip("How much differences are amplified")
-        self._gain.setRange(_GAINS[0], _GAINS[-1])
+        self._gain.setRange(GAINS[0], GAINS[-1])
         self._gain.setPrefix("× ")
         self._gain.setMinimumWidth(84)
         self._gain.setKeyboardTracking(False)

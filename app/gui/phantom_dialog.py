@@ -1,0 +1,172 @@
+"""Asks for a head phantom, so that volumes can be tried without data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QDoubleSpinBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.engine.volume import Volume
+from app.phantom import BRIGHTEST, Contrast, Noise, Shape, add_noise, head
+
+_FIRST_SIZE = (112, 128, 96)
+"""Width, height and depth: large enough to see something, small enough for any CPU."""
+
+_MOST = 1024
+_NOISES = {
+    Noise.RICIAN: "Rician (magnitude images)",
+    Noise.VARYING_RICIAN: "Rician, varying (parallel imaging)",
+    Noise.GAUSSIAN: "Gaussian",
+    Noise.UNIFORM: "Uniform",
+}
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which phantom to make.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Depth, height and width.
+    sigma : float
+        In percent of the brightest tissue.
+    """
+
+    shape: Shape
+    contrasts: tuple[Contrast, ...]
+    noise: Noise
+    sigma: float
+    seed: int = 0
+
+    def make(self) -> tuple[list[Volume], list[Volume]]:
+        """Return the volumes with noise and those without, one for each contrast.
+
+        Takes a while: call it off the GUI thread.
+        """
+        phantom = head(self.shape, self.contrasts)
+        # The phantom's x runs to the patient's right and its y to the back.
+        affine = np.diag([1.0, -1.0, 1.0, 1.0])
+        noisy, truth = [], []
+        for number, (contrast, signal) in enumerate(phantom.truth.items()):
+            seed = self.seed + number  # each scan has noise of its own
+            voxels = add_noise(signal, self.noise, self.sigma / 100 * BRIGHTEST, seed).voxels
+            what = f"{self.noise.value} {self.sigma:g} %" if self.sigma else "without noise"
+            title = f"Phantom {contrast}, {what}"
+            noisy.append(Volume.from_array(voxels, title, affine=affine))
+            truth.append(Volume.from_array(signal, f"Phantom {contrast}", affine=affine))
+        return noisy, truth
+
+
+class PhantomDialog(QDialog):
+    """Size, contrasts and noise of a phantom.
+
+    Signals
+    -------
+    ordered : Order
+        The user wants this one.
+    """
+
+    ordered = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("phantomDialog")
+        self.setWindowTitle("New phantom")
+        about = QLabel("A head of known truth, with the noise of a scanner.", self)
+        self._sides = [
+            self._side(name, value)
+            for name, value in zip(("width", "height", "depth"), _FIRST_SIZE, strict=True)
+        ]
+        size = QHBoxLayout()
+        for number, box in enumerate(self._sides):
+            if number:
+                size.addWidget(QLabel("×", self))
+            size.addWidget(box, 1)
+        self._contrasts = {contrast: QCheckBox(contrast.value, self) for contrast in Contrast}
+        contrasts = QHBoxLayout()
+        for contrast, box in self._contrasts.items():
+            box.setObjectName(contrast.value)
+            box.setChecked(contrast is Contrast.T1W)
+            box.toggled.connect(self._check)
+            contrasts.addWidget(box)
+        contrasts.addStretch(1)
+        self._noise = QComboBox(self)
+        self._noise.setObjectName("noiseKind")
+        for noise, name in _NOISES.items():
+            self._noise.addItem(name, noise)
+        self._sigma = QDoubleSpinBox(self)
+        self._sigma.setObjectName("noiseSigma")
+        self._sigma.setRange(0, 100)
+        self._sigma.setDecimals(1)
+        self._sigma.setValue(9)
+        self._sigma.setSuffix(" % of the brightest tissue")
+        self._seed = QSpinBox(self)
+        self._seed.setObjectName("noiseSeed")
+        self._seed.setRange(0, 10**6)
+        self._seed.setToolTip("The same number gives the same noise again")
+
+        form = QFormLayout()
+        form.addRow("Size in voxels", size)
+        form.addRow("Weightings", contrasts)
+        form.addRow("&Noise", self._noise)
+        form.addRow("&Sigma", self._sigma)
+        form.addRow("S&eed", self._seed)
+        for name, box in (
+            ("Kind of noise", self._noise),
+            ("Sigma of the noise", self._sigma),
+            ("Seed of the noise", self._seed),
+        ):
+            box.setAccessibleName(name)
+        self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
+        self._make = self._buttons.addButton("Make", QDialogButtonBox.ButtonRole.AcceptRole)
+        self._make.setObjectName("makePhantom")
+        self._buttons.accepted.connect(self._order)
+        self._buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.addWidget(about)
+        layout.addLayout(form)
+        layout.addWidget(self._buttons)
+
+    @property
+    def order(self) -> Order:
+        """What is set."""
+        width, height, depth = (box.value() for box in self._sides)
+        chosen = tuple(contrast for contrast, box in self._contrasts.items() if box.isChecked())
+        return Order(
+            (depth, height, width),
+            chosen,
+            Noise(self._noise.currentData()),
+            self._sigma.value(),
+            self._seed.value(),
+        )
+
+    def _side(self, name: str, value: int) -> QSpinBox:
+        box = QSpinBox(self)
+        box.setObjectName(name)
+        box.setAccessibleName(f"{name.capitalize()} in voxels")
+        box.setToolTip(name.capitalize())
+        box.setRange(8, _MOST)
+        box.setValue(value)
+        return box
+
+    def _check(self) -> None:
+        self._make.setEnabled(bool(self.order.contrasts))
+
+    def _order(self) -> None:
+        self.ordered.emit(self.order)
+        self.accept()

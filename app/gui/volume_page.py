@@ -1,0 +1,177 @@
+"""Volumes in the window: the scan that is open, what came of it, and what of both is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.engine.image import Image
+from app.engine.request import Result
+from app.engine.scan import Scan
+from app.engine.volume import Volume
+from app.gui.background import Background
+from app.gui.comparison import View
+from app.gui.view_bar import GAINS
+from app.gui.volume_components import Components
+from app.gui.volume_planes import auto_gain
+from app.gui.volume_viewer import VolumeViewer
+
+NO_TRUTH = "Only of a phantom the truth is known"
+
+
+class VolumePage(QWidget):
+    """Takes the place of the pictures while a scan is open.
+
+    Attributes
+    ----------
+    scan : Scan or None
+        What is filtered next.
+    result : Result or None
+        The last run on it.
+    components : Components
+        The list that belongs to this page; it stands with the settings.
+
+    Signals
+    -------
+    opened
+        There is another scan.
+    drawn : int or None
+        The gain of what is shown on the right; None where it is not amplified.
+    """
+
+    opened = Signal()
+    drawn = Signal(object)
+
+    def __init__(
+        self,
+        background: Background,
+        report: Callable[[Exception], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("volumePage")
+        self._background, self._report = background, report
+        self.scan: Scan | None = None
+        self.result: Result | None = None
+        self._truths: WeakKeyDictionary[Volume, Volume] = WeakKeyDictionary()
+        self._view = View.OUTPUT
+        self._wanted_gain: int | None = None
+        self.viewer = VolumeViewer(self)
+        self.components = Components()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.viewer)
+        self.components.chosen.connect(self._show)
+        self.components.reordered.connect(self.open)
+
+    def open(self, volumes: Sequence[Volume], truth: Sequence[Volume] = ()) -> None:
+        """Show `volumes` as one scan, if they are of one head.
+
+        Parameters
+        ----------
+        truth : sequence of Volume
+            What they are without noise, where that is known; one for each.
+        """
+
+        def stack() -> Scan:
+            scan = Scan(tuple(volumes))
+            _ = scan.planes  # takes a while, and refuses volumes that do not match
+            return scan
+
+        def show(scan: Scan) -> None:
+            self._truths.update(zip(volumes, truth, strict=False))
+            self._show_scan(scan, None)
+
+        def failed(error: Exception) -> None:
+            if self.scan is not None:
+                self.components.show_volumes(self.scan.volumes)
+            self._report(error)
+
+        self._background.start("scan", stack, show, failed)
+
+    def add(self, volume: Volume) -> None:
+        """Filter `volume` together with those that are open."""
+        self.open([*(self.scan.volumes if self.scan is not None else ()), volume])
+
+    def show_result(self, result: Result) -> None:
+        """Show what came of a run, and the scan that it was made from."""
+        self._show_scan(result.request.scan, result)
+
+    def use_output(self) -> None:
+        """Make the output the new input."""
+        if self.result is not None:
+            volumes = self.result.scan.volumes
+            for old, new in zip(self.result.request.scan.volumes, volumes, strict=True):
+                if old in self._truths:
+                    self._truths[new] = self._truths[old]
+            self.open(volumes)
+
+    def set_view(self, view: View, gain: int | None) -> None:
+        """Show the output or a difference; without a `gain` the one that shows most."""
+        self._view, self._wanted_gain = view, gain
+        if self.scan is not None:
+            self._show_output()
+
+    @property
+    def shown_output(self) -> Volume | None:
+        """The component of the output that is shown."""
+        return self.result.scan.volumes[self.components.current] if self.result else None
+
+    def slice_as_picture(self) -> Image | None:
+        """Return the slice that was clicked last as it is drawn, for the filters of pictures.
+
+        Bytes stay as they are; other values become floats, 0 what is drawn black and 1 what
+        is drawn white.
+        """
+        if self.scan is None:
+            return None
+        volume, plane, index = self.viewer.active
+        volume = volume or self.scan.volumes[self.components.current]
+        title = f"{volume.title}, {plane.name.lower()} {index + 1}"
+        cut = plane.cut(volume.voxels, index)
+        if cut.dtype == np.uint8:
+            return Image.from_array(cut.copy(), title)
+        window = self.viewer.window_
+        high = window.low + window.width
+        notice = f"Values from {window.low:.4g} to {high:.4g} became 0 to 1."
+        return Image.from_array(window.share(cut), title, notices=(notice,))
+
+    def _show_scan(self, scan: Scan, result: Result | None) -> None:
+        self.scan, self.result = scan, result
+        self.components.show_volumes(scan.volumes)
+        self._show()
+        self.opened.emit()
+
+    def _show(self) -> None:
+        """Show the component that is chosen."""
+        assert self.scan is not None
+        volume = self.scan.volumes[self.components.current]
+        self.viewer.show_input(volume, f"Input: {volume.describe()}")
+        self._show_output()
+
+    def _show_output(self) -> None:
+        assert self.scan is not None
+        output = self.shown_output
+        if output is None or self.result is None:
+            self.viewer.show_output(None)
+            self.drawn.emit(None)
+            return
+        if self._view is View.OUTPUT:
+            self.viewer.show_output(output, f"Output: {self.result.describe()}")
+            self.drawn.emit(None)
+            return
+        volume = self.scan.volumes[self.components.current]
+        other = volume if self._view is View.RESIDUAL else self._truths.get(volume)
+        if other is None:
+            self.viewer.show_output(None, "Difference", hint=NO_TRUTH)
+            self.drawn.emit(None)
+            return
+        gain = self._wanted_gain or auto_gain(output, other, self.viewer.window_, GAINS)
+        minus = "input" if self._view is View.RESIDUAL else "truth"
+        caption = f"{self._view.value.capitalize()}: output – {minus}, ×{gain}"
+        self.viewer.show_output(output, caption, minus=other, gain=gain)
+        self.drawn.emit(gain)
