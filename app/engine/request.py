@@ -16,7 +16,7 @@ from app.engine.launch import LaunchReport
 from app.engine.scan import Scan
 from app.engine.timing import Metric, Stage
 from app.errors import InvalidParameter
-from app.filters.spec import Border, FilterSpec
+from app.filters.spec import Border, FilterSpec, Kind
 from app.judging.metrics import Quality
 
 _ids = itertools.count(1)
@@ -92,10 +92,17 @@ class Request:
         Raises
         ------
         InvalidParameter
-            For an unknown filter, a parameter out of range, a border that the filter does
-            not offer, or a ``valid`` border that would leave no pixel.
+            For an unknown filter, one that is not for such a source, a parameter out of
+            range, a border that the filter does not offer, or a ``valid`` border that would
+            leave no pixel.
         """
         spec = filters.get(filter_id)
+        kind = Kind.VOLUME if isinstance(source, Scan) else Kind.PICTURE
+        if spec.kind is not kind:
+            raise InvalidParameter(
+                f"{spec.name} is for {spec.kind}s; {source.title} is a {kind}.",
+                "Choose another filter.",
+            )
         values = spec.validate(parameters or {})
         check_border(spec, border)
         side = 2 * spec.radius(values) + 1

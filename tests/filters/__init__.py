@@ -18,9 +18,10 @@ def apply(
     border: Border = Border.REFLECT,
     level: str = PARALLEL.id,
 ) -> NDArray[Any]:
-    """Return `source`, shape (height, width, channels), filtered on this thread."""
+    """Return `source`, shaped as that of a `FilterTask`, filtered on this thread."""
     values = spec.validate(parameters)
     output = np.empty(spec.output_shape(source.shape, values, border), source.dtype)
-    for sweep in spec.plan_cpu(FilterTask(source, output, values, border, level)):
+    resolved = spec.resolve(source, values)
+    for sweep in spec.plan_cpu(FilterTask(source, output, resolved, border, level)):
         sweep.kernel(*sweep.arguments, 0, sweep.rows)
     return output
