@@ -40,7 +40,6 @@ CASES: list[dict[str, Any]] = [
     },
     {"patch": 5, "search_radius": 2, "filter_sigma": 3e6},  # a distance among float samples
     {"patch": 3, "search": "image", "filter_sigma": 0.5},
-    {"patch": 5, "search": "image", "filter_sigma": 2.0, "colour": "separate"},
 ]
 
 levels = pytest.mark.parametrize("level", SPEC.cpu_levels, ids=lambda level: level.id)
