@@ -230,9 +230,8 @@ def _level_row(
     stages: dict[str, list[float]] = {}
     for _ in range(repeat):
         result = matter.run(matter.request(pixels, Device.GPU, level.id))
-        for stage in result.stages:
-            if stage.counted:
-                stages.setdefault(stage.name, []).append(stage.seconds)
+        for name in dict.fromkeys(stage.name for stage in result.stages if stage.counted):
+            stages.setdefault(name, []).append(_stage(result, name))
     result = matter.run(matter.request(pixels, Device.GPU, level.id, repeat))
     metrics = {metric.name: metric.value for metric in result.metrics}
     (kernel,) = (stage for stage in result.stages if stage.name == "kernel")

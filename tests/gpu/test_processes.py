@@ -115,7 +115,7 @@ def test_another_error_leaves_the_gpu_usable(script: RunScript) -> None:
         """
         good = run().image.pixels
         block = executor._block
-        executor._block = lambda *rest: (4096, 1)
+        executor._block = lambda *rest: (4096, 1, 1)
         try:
             run()
         except AppError as error:

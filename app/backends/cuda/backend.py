@@ -134,10 +134,11 @@ class CudaBackend:
         try:
             return function(device, *arguments)
         except BaseException as error:
-            # Events and memory have to go on this thread; the error takes its frames elsewhere.
-            traceback.clear_frames(error.__traceback__)
             if isinstance(error, device.cuda.Error):
                 device.look_for_loss()
+            if not device.lost:
+                # Events and memory have to go on this thread; the error takes its frames elsewhere.
+                traceback.clear_frames(error.__traceback__)
             raise
 
     def _filter(

@@ -351,7 +351,8 @@ class _Kernel:
             cuda.memcpy_htod_async(int(allocation), np.ascontiguousarray(table), stream)
             self._arguments.append(int(allocation))
         self._arguments += [scratch[name] for name in launch.scratch]
-        self._function.prepare("P" * len(self._arguments) + "9i" + ("2i" if launch.steps else ""))
+        integers = len(self._geometry(0, 0)) + (2 if launch.steps else 0)
+        self._function.prepare("P" * len(self._arguments) + "i" * integers)
         if launch.shared_bytes > 48 * 1024:
             self._function.set_attribute(
                 cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.shared_bytes
