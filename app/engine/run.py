@@ -13,6 +13,7 @@ from app.engine.costs import Costs
 from app.engine.image import Image
 from app.engine.request import Device, Judgement, Request, Result
 from app.engine.scan import Scan
+from app.engine.slices import SliceRequest, filter_slices
 from app.engine.timing import Stopwatch
 from app.errors import (
     AppError,
@@ -68,7 +69,8 @@ def execute(
             raise
         notice = f"Auto turned to the CPU, because the {backend.name} failed: {error.message}"
         return _run(request, cpu, (notice,), token, progress)
-    if _has_gpu(request, backends) and request.memory_limit is None:
+    of_slices = isinstance(request, SliceRequest)  # whose sizes say nothing of pictures
+    if _has_gpu(request, backends) and request.memory_limit is None and not of_slices:
         costs.record(result, backend.availability().summary)
     return result
 
@@ -92,7 +94,7 @@ def _run(
     )
     stopwatch = Stopwatch()
     try:
-        output = backend.run(request, level, stopwatch, token, progress)
+        output = _compute(request, backend, level, stopwatch, token, progress)
         quality = _judge(request, output, backend, stopwatch, token, progress)
     except MemoryError:
         raise OutOfMemory(
@@ -114,6 +116,25 @@ def _run(
         "Done in %.3f ms, %.1f megapixels/s", result.seconds * 1e3, result.megapixels_per_second
     )
     return result
+
+
+def _compute(
+    request: Request,
+    backend: Backend,
+    level: Level,
+    stopwatch: Stopwatch,
+    token: CancelToken,
+    progress: Progress,
+) -> Image | Scan:
+    if not isinstance(request, SliceRequest):
+        return backend.run(request, level, stopwatch, token, progress)
+
+    def filter_slice(one: Request, report: Progress) -> Image:
+        image = backend.run(one, level, stopwatch, token, report)
+        assert isinstance(image, Image)
+        return image
+
+    return filter_slices(request, filter_slice, token, progress)
 
 
 def _judge(

@@ -1,0 +1,81 @@
+"""Filters of pictures, slice by slice over volumes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from app.backends.cpu import CpuBackend
+from app.engine.control import CancelToken
+from app.engine.run import execute
+from app.engine.scan import Scan
+from app.engine.slices import STAGE, by_slices
+from app.engine.volume import Volume
+from app.errors import Cancelled, InvalidParameter
+from app.filters.spec import Border
+
+SHAPE = (3, 7, 6)
+
+
+def volume(dtype: str, seed: int = 0) -> Volume:
+    rng = np.random.default_rng(seed)
+    low = -500 if dtype == "int16" else 0
+    voxels = rng.integers(low, 255 if dtype == "uint8" else 4000, SHAPE).astype(dtype)
+    return Volume.from_array(voxels, f"{dtype} {seed}", affine=np.diag([1.0, 2, 3, 1]))
+
+
+@pytest.fixture
+def backends():
+    backend = CpuBackend(threads=2)
+    yield {"cpu": backend}
+    backend.close()
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
+def test_every_slice_is_filtered_as_a_picture_of_its_own(backends, axis: int, dtype: str) -> None:
+    scan = Scan((volume(dtype), volume(dtype, 1)))
+    told = []
+    result = execute(
+        by_slices(scan, "median", {"size": 3}, axis=axis),
+        backends,
+        progress=lambda stage, fraction: told.append((stage, fraction)),
+    )
+    size = [3, 3, 3]
+    size[axis] = 1
+    for before, after in zip(scan.volumes, result.scan.volumes, strict=True):
+        exact = ndimage.median_filter(before.voxels, size, mode="reflect")
+        if dtype == "float32":  # scaled to 1 and back
+            np.testing.assert_allclose(after.voxels, exact, rtol=1e-6)
+        else:
+            np.testing.assert_array_equal(after.voxels, exact)
+        assert after.voxels.dtype == before.voxels.dtype
+        np.testing.assert_array_equal(after.affine, before.affine)
+    fractions = [fraction for stage, fraction in told if stage == STAGE]
+    assert fractions == sorted(fractions)
+    assert 0.9 < fractions[-1] <= 1
+
+
+def test_noise_is_new_in_every_slice_and_scaled_to_the_volume(backends) -> None:
+    flat = Volume.from_array(np.full((4, 40, 40), 1000, np.float32), "flat")
+    result = execute(by_slices(Scan((flat,)), "gaussian_noise", {"sigma": 0.1}), backends)
+    noise = result.scan.volumes[0].voxels - 1000
+    assert 90 < noise.std() < 110
+    assert np.abs(np.corrcoef(noise.reshape(4, -1)) - np.eye(4)).max() < 0.1
+
+
+def test_border_that_makes_slices_smaller_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="keep their size"):
+        by_slices(Scan((volume("uint8"),)), "median", border=Border.VALID)
+
+
+def test_cancel_stops_between_slices(backends) -> None:
+    token = CancelToken()
+
+    def stop(stage: str, fraction: float) -> None:
+        if fraction > 0.3:
+            token.cancel()
+
+    with pytest.raises(Cancelled):
+        execute(by_slices(Scan((volume("uint8"),)), "median", axis=1), backends, token, stop)
