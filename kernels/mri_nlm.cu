@@ -270,21 +270,29 @@ extern "C" __global__ void mri_nlm_shared(
 #if LOCAL
 __constant__ int window_radius;
 
-// How much a voxel differs from the mean of its neighbours, with the standard deviation of the noise.
-__device__ inline float pseudo_residual(const Mirrored& volume, int z, int y, int x, int c)
+// How much a voxel differs from the mean of its neighbours, squared, in units in which noise keeps its variance.
+__device__ inline float squared_residual(const Mirrored& volume, int z, int y, int x, int c)
 {
-    float sum = volume(z, y, x - 1, c) + volume(z, y, x + 1, c) + volume(z, y - 1, x, c) +
-                volume(z, y + 1, x, c);
-#if DIMENSIONS == 3
-    sum += volume(z - 1, y, x, c) + volume(z + 1, y, x, c);
-#endif
-    constexpr float neighbours = 2 * DIMENSIONS;
-    return sqrtf(neighbours / (neighbours + 1)) * (volume(z, y, x, c) - sum / neighbours);
+    float sum = volume(z, y - 1, x, c) + volume(z, y + 1, x, c) + volume(z, y, x - 1, c) +
+                volume(z, y, x + 1, c);
+    if (DIMENSIONS == 3) sum += volume(z - 1, y, x, c) + volume(z + 1, y, x, c);
+    const float neighbours = 2 * DIMENSIONS;
+    const float residual = volume(z, y, x, c) - sum / neighbours;
+    return neighbours / (neighbours + 1) * residual * residual;
 }
 
-// Sigma of each voxel: the root mean square of the residuals in a window.
+// sigma^2 of Rician noise with this variance around this mean; see mri_sigma.py.
+__device__ inline float rician_variance(float variance, float mean)
+{
+    const float most = 0.27323954f * mean * mean;  // (4 - pi) / pi: without signal
+    const float dark = variance < most ? variance / most : 1;
+    const float light = sqrtf(1 - dark);
+    return variance * (1 + dark * (1.3208f + light * (-2.4464f + light * 1.3452f)));
+}
+
+// Sigma of each voxel, from the residuals in a window; smaller ones are raised to `least`.
 extern "C" __global__ void mri_nlm_sigma(
-    const float* source, float* output, float* sigmas, Volume g)
+    const float* source, float* output, const float* least, float* sigmas, Volume g)
 {
     const int z = g.first + blockIdx.z * blockDim.z + threadIdx.z;
     const int y = blockIdx.y * blockDim.y + threadIdx.y;
@@ -292,16 +300,18 @@ extern "C" __global__ void mri_nlm_sigma(
     if (z >= g.last || y >= g.height || x >= g.width) return;
     const Mirrored volume = {source, g};
     const int radius = window_radius, deep = DIMENSIONS == 3 ? radius : 0;
+    const float cells = (2 * deep + 1) * (2 * radius + 1) * (2 * radius + 1);
     for (int c = 0; c < COMPONENTS; ++c) {
-        float squares = 0;
+        float squares = 0, sum = 0;
         for (int s = z - deep; s <= z + deep; ++s)
             for (int r = y - radius; r <= y + radius; ++r)
                 for (int t = x - radius; t <= x + radius; ++t) {
-                    const float residual = pseudo_residual(volume, s, r, t, c);
-                    squares += residual * residual;
+                    squares += squared_residual(volume, s, r, t, c);
+                    sum += volume(s, r, t, c);
                 }
-        const int cells = (2 * deep + 1) * (2 * radius + 1) * (2 * radius + 1);
-        sigmas[voxel_number(g, z, y, x) * COMPONENTS + c] = sqrtf(squares / cells);
+        float variance = squares / cells;
+        if (RICIAN) variance = rician_variance(variance, sum / cells);
+        sigmas[voxel_number(g, z, y, x) * COMPONENTS + c] = fmaxf(sqrtf(variance), least[c]);
     }
 }
 #endif

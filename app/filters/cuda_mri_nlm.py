@@ -8,7 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from app.filters.launch import CudaPlan, CudaTask, Launch
-from app.filters.spec import GLOBAL, SHARED
+from app.filters.spec import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE
+
+GAPS = {
+    SINGLE_BLOCK.id: "One multiprocessor would take minutes where all of them take a second.",
+    CONSTANT.id: "All cells of a patch count alike: there is no mask to keep in constant memory.",
+    TEXTURE.id: "Each voxel is read for thousands of pairs: shared memory answers faster.",
+}
+"""Why the other levels are not offered."""
 
 _SHARED_BYTES = 48 * 1024
 """Shared memory that a block has on every card."""
@@ -46,8 +53,8 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
     Parameters
     ----------
     task : CudaTask
-        `shape` is (depth, height, width, components); the parameters are resolved: unless
-        sigma is local, there is one for all components or one for each.
+        `shape` is (depth, height, width, components); the parameters are resolved: there is a
+        sigma for all components or one for each, the least one where sigma is local.
     """
     parameters, components = task.parameters, task.shape[3]
     local = parameters["sigma_from"] == "local"
@@ -55,13 +62,17 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
     radius, patch = parameters["search_radius"], parameters["patch_radius"]
     shape = _Shape(components, radius, patch, patch if dimensions == 3 else 0)
 
-    defines = {
-        "COMPONENTS": components,
-        "DIMENSIONS": dimensions,
-        "PATCH_RADIUS": patch,
-        "RICIAN": int(parameters["noise"] == "rician"),
-        "LOCAL": int(local),
-    }
+    rows, slices = _tile(shape, local)
+    # The same for all levels, so that they share their cubin.
+    defines = task.defines(
+        COMPONENTS=components,
+        DIMENSIONS=dimensions,
+        PATCH_RADIUS=patch,
+        RICIAN=int(parameters["noise"] == "rician"),
+        LOCAL=int(local),
+        TILE_Y=rows,
+        TILE_Z=slices,
+    )
     offsets, cells = (2 * radius + 1) ** dimensions, (2 * patch + 1) ** dimensions
     operations = 3.0 * cells + 4
     if task.level == GLOBAL.id:
@@ -69,24 +80,22 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
     elif task.level == SHARED.id:
         blocks = _shared_blocks(shape)
     else:
-        rows, slices = _tile(shape, local)
-        defines |= {"TILE_Y": rows, "TILE_Z": slices}
         blocks = _tuned_blocks(shape, rows, slices)
         operations = 4.0 + (2 * patch * dimensions + 4) / components
 
     search = np.array([radius, blocks.rows], np.int32)
     strength = 1 / (2 * parameters["beta"] * components * cells)
-    tables = () if local else (np.resize(parameters["sigma"], components).astype(np.float32),)
+    sigmas = np.resize(parameters["sigma"], components).astype(np.float32)
     scratch = {"weights": 4, "values": 4 * components}
     main = Launch(
         kernel=f"mri_nlm_{task.level}",
-        defines=task.defines(**defines),
+        defines=defines,
         block=blocks.block,
         tile=blocks.tile,
         bytes_per_sample=12.0 if local else 8.0,
         operations_per_sample=offsets * operations,
         constants={"search": search, "strength": np.array(strength, np.float32)},
-        tables=tables,
+        tables=() if local else (sigmas,),
         shared_bytes=blocks.shared_bytes,
         scratch=("sigmas", *scratch) if local else tuple(scratch),
         steps=math.ceil((2 * radius + 1) / blocks.rows) * (2 * radius + 1) ** (dimensions - 2),
@@ -96,11 +105,12 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
     window = parameters["window_radius"]
     noise = Launch(
         kernel="mri_nlm_sigma",
-        defines=main.defines,
+        defines=defines,
         block=_BLOCKS[0],
         bytes_per_sample=8.0,
         operations_per_sample=(2.0 * dimensions + 4) * (2 * window + 1) ** dimensions,
         constants={"window_radius": np.array(window, np.int32)},
+        tables=(sigmas,),
         scratch=("sigmas",),
     )
     return CudaPlan((noise, main), {"sigmas": 4 * components, **scratch})

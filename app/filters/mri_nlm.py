@@ -26,11 +26,15 @@ from numpy.typing import NDArray
 
 from app.errors import InvalidImage, InvalidParameter
 from app.filters.borders import REFLECT, border_index
+from app.filters.cuda_mri_nlm import GAPS, plan_mri_nlm
 from app.filters.jit import kernel
 from app.filters.mri_sigma import estimate_global, plan_local
 from app.filters.nlm import add_weighted, fused, power_of_two
 from app.filters.spec import (
+    GLOBAL,
     SERIAL,
+    SHARED,
+    TUNED,
     Border,
     Choice,
     ChoiceParameter,
@@ -531,5 +535,8 @@ SPEC = FilterSpec(
     plan_cpu=plan_cpu,
     borders=(Border.REFLECT,),
     check=check,
+    plan_cuda=plan_mri_nlm,
+    gpu_levels=(GLOBAL, SHARED, TUNED),
+    gpu_gaps=GAPS,
     resolve=resolve,
 )

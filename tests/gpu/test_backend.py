@@ -49,6 +49,7 @@ def free_memory(gpu: CudaBackend) -> int:
 def test_stages_and_metrics(gpu: CudaBackend) -> None:
     result = run(gpu, noise(2048, 2048), repeat=5)
     assert stage_names(result) == [
+        "prepare",
         "compile",
         "prepare",
         "upload",

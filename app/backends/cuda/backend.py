@@ -6,7 +6,7 @@ import functools
 import logging
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app import filters
@@ -151,9 +151,11 @@ class CudaBackend:
         progress: Progress,
     ) -> Image | Scan:
         source = request.source
+        with stopwatch.stage("prepare"):
+            parameters = request.filter.resolve(source.planes, request.parameters)
         with stopwatch.stage("compile", counted=False):
             progress("compile", 0.0)
-            steps = self._steps(device, request, level)
+            steps = self._steps(device, request, parameters, level)
         run = executor.Run(device, self._cache, stopwatch, token, progress, request.repeat)
         output = executor.apply(steps, source, run, request.memory_limit or self.memory_limit)
         with stopwatch.stage("convert"):
@@ -166,16 +168,18 @@ class CudaBackend:
         stopwatch.launch = run.report
         return result
 
-    def _steps(self, device: Device, request: Request, level: Level) -> list[executor.Step]:
+    def _steps(
+        self, device: Device, request: Request, parameters: Mapping[str, Any], level: Level
+    ) -> list[executor.Step]:
         shape, dtype = request.source.planes.shape, request.source.planes.dtype
         steps = []
-        todo = [(request.filter, request.parameters, request.border, level)]
+        todo = [(request.filter, parameters, request.border, level)]
         if request.grey and not request.image.is_grey:
             grey = filters.get("greyscale")
             todo.insert(0, (grey, grey.defaults(), Border.REFLECT, grey.gpu_levels[-1]))
-        for spec, parameters, border, at in todo:
-            output_shape = spec.output_shape(shape, parameters, border)
-            task = CudaTask(shape, output_shape, dtype, parameters, border, at.id)
+        for spec, values, border, at in todo:
+            output_shape = spec.output_shape(shape, values, border)
+            task = CudaTask(shape, output_shape, dtype, values, border, at.id)
             steps.append(executor.prepare(spec, task, device, self._cache))
             shape = output_shape
         return steps

@@ -1,0 +1,160 @@
+"""Volume filters on the GPU: every level does what the CPU does; slabs change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app import filters, phantom
+from app.backends.cpu import CpuBackend
+from app.backends.cuda import CudaBackend
+from app.engine.request import Device, Request, Result
+from app.engine.run import execute
+from app.engine.scan import Scan
+from app.engine.volume import Volume
+from app.errors import OutOfMemory
+from app.filters.launch import CudaPlan, CudaTask
+from app.filters.spec import TUNED, Border, Level
+
+pytestmark = pytest.mark.gpu
+
+SPEC = filters.get("mri_nlm")
+SHAPE = (13, 37, 71)
+"""More than a block of any level, and a multiple of nothing."""
+
+TOLERANCE = 1e-4  # of the range
+
+CASES: list[tuple[int, dict[str, Any]]] = [
+    (1, {}),
+    (1, {"noise": "gaussian", "search_radius": 7, "sigma_from": "given", "sigma": (9.0,)}),
+    (1, {"dimensions": "2d", "patch_radius": 2}),
+    (1, {"sigma_from": "local", "search_radius": 1, "window_radius": 2}),
+    (1, {"sigma_from": "local", "dimensions": "2d", "noise": "gaussian"}),
+    (1, {"patch_radius": 3, "search_radius": 2}),
+    (2, {"sigma_from": "given", "sigma": (9.0, 14.0), "beta": 0.5, "search_radius": 3}),
+    (3, {"search_radius": 3}),
+    (3, {"patch_radius": 2, "search_radius": 2}),
+    (3, {"sigma_from": "local", "search_radius": 2}),
+    (4, {"search_radius": 2, "noise": "gaussian"}),
+    (4, {"patch_radius": 3, "search_radius": 2, "sigma_from": "local"}),
+    (4, {"dimensions": "2d", "patch_radius": 3}),
+]
+cases = pytest.mark.parametrize(("components", "parameters"), CASES)
+
+
+@pytest.fixture(scope="module")
+def cpu() -> Iterator[CpuBackend]:
+    backend = CpuBackend()
+    yield backend
+    backend.close()
+
+
+def head(components: int, shape: tuple[int, int, int] = SHAPE) -> Scan:
+    """Return noisy volumes of a head; the fourth is the first with other noise."""
+    truth = list(phantom.head(shape).truth.values())
+    noisy = (
+        phantom.add_noise(truth[n % 3], phantom.Noise.RICIAN, 6.0 + 3 * n, seed=n).voxels
+        for n in range(components)
+    )
+    return Scan(tuple(map(Volume.from_array, noisy)))
+
+
+def apply(backend: CpuBackend | CudaBackend, scan: Scan, **options: Any) -> Result:
+    device = Device.CPU if isinstance(backend, CpuBackend) else Device.GPU
+    request = Request.create(scan, SPEC.id, device=device, **options)
+    return execute(request, {device.value: backend})
+
+
+def assert_close(actual: NDArray[Any], wanted: NDArray[Any], label: str) -> None:
+    """Rician results are roots: near zero their squares are compared."""
+    top = float(np.abs(wanted).max())
+    linear = np.abs(actual - wanted) / top
+    squared = np.abs(np.square(actual) - np.square(wanted)) / top**2
+    assert np.minimum(linear, squared).max() <= TOLERANCE, label
+
+
+def slab_limit(scan: Scan, parameters: dict[str, Any], level: Level, slices: int) -> int:
+    """Return a memory limit that leaves slabs of so many slices."""
+    values = SPEC.resolve(scan.planes, SPEC.validate(parameters))
+    planes = scan.planes
+    assert SPEC.plan_cuda is not None
+    task = CudaTask(planes.shape, planes.shape, planes.dtype, values, Border.REFLECT, level.id)
+    scratch = sum(CudaPlan.of(SPEC.plan_cuda(task)).scratch.values())
+    slice_bytes = 2 * planes[0].nbytes + planes[0, :, :, 0].size * scratch
+    return int(slice_bytes * (slices + 2 * SPEC.radius(values)))
+
+
+@cases
+def test_every_level_equals_the_cpu(
+    components: int, parameters: dict[str, Any], gpu: CudaBackend, cpu: CpuBackend
+) -> None:
+    scan = head(components)
+    wanted = apply(cpu, scan, parameters=parameters).scan.planes
+    assert np.abs(wanted - scan.planes).max() > 1  # it does something
+    for level in SPEC.gpu_levels:
+        actual = apply(gpu, scan, parameters=parameters, level=level.id).scan.planes
+        assert_close(actual, wanted, level.id)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 40, 33), (2, 3, 70), (40, 2, 1)])
+@pytest.mark.parametrize("sigma_from", ["given", "local"])
+def test_tiny_volumes(
+    shape: tuple[int, int, int], sigma_from: str, gpu: CudaBackend, cpu: CpuBackend
+) -> None:
+    """They are mirrored more than once."""
+    voxels = np.random.default_rng(0).uniform(100, 200, shape).astype(np.float32)
+    scan = Scan((Volume.from_array(voxels),))
+    parameters = {"sigma_from": sigma_from, "sigma": (20.0,), "search_radius": 3}
+    wanted = apply(cpu, scan, parameters=parameters).scan.planes
+    for level in SPEC.gpu_levels:
+        actual = apply(gpu, scan, parameters=parameters, level=level.id).scan.planes
+        assert_close(actual, wanted, level.id)
+
+
+@pytest.mark.parametrize("sigma_from", ["volume", "local", "given"])
+def test_a_constant_volume_stays_as_it_is(sigma_from: str, gpu: CudaBackend) -> None:
+    scan = Scan((Volume.from_array(np.full((5, 9, 33), 70, np.float32)),))
+    parameters = {"sigma_from": sigma_from, "sigma": (0.0,), "search_radius": 2}
+    for level in SPEC.gpu_levels:
+        actual = apply(gpu, scan, parameters=parameters, level=level.id).scan.planes
+        np.testing.assert_allclose(actual, 70, rtol=1e-5, err_msg=level.id)
+
+
+@cases
+def test_slabs_equal_one_piece(
+    components: int, parameters: dict[str, Any], gpu: CudaBackend
+) -> None:
+    scan = head(components)
+    for level in SPEC.gpu_levels:
+        gpu.memory_limit = None
+        whole = apply(gpu, scan, parameters=parameters, level=level.id)
+        assert not whole.notices
+        # Tiles of the tuned level begin at other slices then.
+        sizes = (1, 3, 5) if level is TUNED else (3,)
+        for slices in sizes:
+            gpu.memory_limit = slab_limit(scan, parameters, level, slices)
+            slabs = apply(gpu, scan, parameters=parameters, level=level.id)
+            np.testing.assert_array_equal(
+                slabs.scan.planes, whole.scan.planes, f"{level.id}, {slices} slices"
+            )
+
+
+def test_a_memory_limit_is_kept_or_refused(gpu: CudaBackend) -> None:
+    scan = head(2, (40, 64, 64))
+    gpu.memory_limit = slab_limit(scan, {}, TUNED, 7)
+    assert apply(gpu, scan).notices
+    gpu.memory_limit = scan.planes[0].nbytes
+    with pytest.raises(OutOfMemory):
+        apply(gpu, scan)
+
+
+def test_levels_agree_on_a_real_size(gpu: CudaBackend) -> None:
+    """Too large for the CPU: the plain formula is the reference."""
+    scan = head(1, (130, 157, 189))
+    plain, *others = (apply(gpu, scan, level=level.id).scan.planes for level in SPEC.gpu_levels)
+    for level, planes in zip(SPEC.gpu_levels[1:], others, strict=True):
+        assert_close(planes, plain, level.id)
