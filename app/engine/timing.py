@@ -12,6 +12,9 @@ from app.engine.launch import LaunchReport
 
 _logger = logging.getLogger(__name__)
 
+_STEADY = 2.0
+"""Seconds of a stage after which its end can be foretold."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -91,3 +94,33 @@ class Stopwatch:
     @property
     def stages(self) -> tuple[Stage, ...]:
         return tuple(self._stages)
+
+
+class TimeLeft:
+    """Foretells the end of stages from their progress."""
+
+    def __init__(self) -> None:
+        self._stage = ""
+        self._start = (0.0, 0.0)
+
+    def tell(self, stage: str, fraction: float) -> str:
+        """Return ``, 12 s left``-like text, or nothing until that can be told.
+
+        Parameters
+        ----------
+        stage : str
+            Another one, or none of it done, starts anew.
+        fraction : float
+            How much of it is done, 0 to 1.
+        """
+        now = time.monotonic()
+        if stage != self._stage or fraction == 0:
+            self._stage, self._start = stage, (now, fraction)
+        since, begun_at = self._start  # a stage may begin with a part that went fast
+        elapsed = now - since
+        if elapsed < _STEADY or fraction <= begun_at:
+            return ""
+        seconds = elapsed * (1 - fraction) / (fraction - begun_at)
+        if seconds < 90:
+            return f", {max(1, round(seconds))} s left"
+        return f", {round(seconds / 60)} min left"

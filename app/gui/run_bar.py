@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
@@ -16,10 +14,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-_STAGES = {"compile": "Compiling (first use only)…", "judge": "Judging"}
+from app.engine.timing import TimeLeft
 
-_STEADY = 2.0
-"""Seconds of a stage after which its end can be foretold."""
+_STAGES = {"compile": "Compiling (first use only)…", "judge": "Judging"}
 
 
 class RunBar(QWidget):
@@ -46,8 +43,7 @@ class RunBar(QWidget):
         self._label = QLabel(self)
         self._label.setObjectName("runState")
         self._label.setWordWrap(True)
-        self._stage = ("", "")
-        self._start = (0.0, 0.0)
+        self._time_left = TimeLeft()
         layout = QVBoxLayout(self)
         layout.addLayout(buttons)
         layout.addWidget(self._bar)
@@ -59,8 +55,6 @@ class RunBar(QWidget):
 
         `step` says which of several runs it belongs to.
         """
-        if (step, stage) != self._stage or fraction == 0:
-            self._stage, self._start = (step, stage), (time.monotonic(), fraction)
         if fraction > 0:
             self._bar.setRange(0, 100)
             self._bar.setValue(round(100 * fraction))
@@ -68,21 +62,11 @@ class RunBar(QWidget):
             self._bar.setRange(0, 0)
         known = _STAGES.get(stage, stage.capitalize())
         text = f"{known} {100 * fraction:.0f} %" if fraction > 0 else known
-        self._label.setText(f"{step}{text}{self._time_left(fraction)}")
+        left = self._time_left.tell(step + stage, fraction)
+        self._label.setText(f"{step}{text}{left}")
 
     def show_idle(self, text: str) -> None:
         """Empty the bar and show how the last run ended."""
         self._bar.setRange(0, 100)
         self._bar.setValue(0)
         self._label.setText(text)
-
-    def _time_left(self, fraction: float) -> str:
-        """Return how long the stage is going to take, as soon as that can be told."""
-        since, begun_at = self._start  # a stage may begin with a part that went fast
-        elapsed = time.monotonic() - since
-        if elapsed < _STEADY or fraction <= begun_at:
-            return ""
-        seconds = elapsed * (1 - fraction) / (fraction - begun_at)
-        if seconds < 90:
-            return f", {max(1, round(seconds))} s left"
-        return f", {round(seconds / 60)} min left"

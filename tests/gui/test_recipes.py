@@ -328,7 +328,7 @@ def test_a_number_keeps_the_digits_that_are_not_shown(qtbot: QtBot) -> None:
 
 def test_long_runs_tell_the_time_left(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr(run_bar.time, "monotonic", lambda: now)
+    monkeypatch.setattr("app.engine.timing.time.monotonic", lambda: now)
     bar = RunBar(QAction("Run"), QAction("Cancel"))
     qtbot.addWidget(bar)
     label = bar.findChild(QLabel, "runState")
