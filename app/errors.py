@@ -46,6 +46,20 @@ class ImageReadError(AppError):
     """A file that cannot be opened as an image."""
 
 
+class SeveralVolumes(ImageReadError):
+    """A file or a folder of several volumes, of which nobody chose one yet.
+
+    Attributes
+    ----------
+    names : tuple of str
+        What there is to choose from; the first one has number 1.
+    """
+
+    def __init__(self, message: str, hint: str, names: tuple[str, ...]) -> None:
+        super().__init__(message, hint)
+        self.names = names
+
+
 class ImageWriteError(AppError):
     """An image that cannot be written where, or as what, the user asked."""
 

@@ -14,7 +14,7 @@ from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
 from app.engine.request import Device, Request
 from app.engine.scan import Scan
-from app.engine.volume import Volume
+from app.engine.volume import AXES, Volume
 from app.errors import InvalidParameter
 from app.filters.spec import Border, IntParameter
 
@@ -39,7 +39,7 @@ class SliceRequest(Request):
         return self.scan.planes.shape
 
     def describe(self) -> str:
-        return f"{super().describe()}, slice by slice"
+        return f"{super().describe()}, slice by slice across {AXES[self.axis]}"
 
 
 def by_slices(

@@ -10,8 +10,9 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMenu
 
 from app.files import SAMPLES
+from app.filters.spec import Kind
 from app.gui.comparison import View
-from app.gui.parameter_panel import by_category
+from app.gui.parameter_panel import VOLUMES, by_category
 
 if TYPE_CHECKING:
     from app.gui.main_window import MainWindow
@@ -27,11 +28,33 @@ class Actions:
     def __init__(self, window: MainWindow) -> None:
         self._window = window
         self._view_group = QActionGroup(window)
-        pictures, images = window.pictures, window.images
+        pictures = window.pictures
         bar = window.menuBar()
         bar.setObjectName("menuBar")
 
-        self.open = self._action("open", "&Open…", pictures.choose, Key.Open, "Open a picture")
+        self.open = self._action(
+            "open", "&Open…", pictures.choose, Key.Open, "Open a picture or a volume"
+        )
+        open_folder = self._action(
+            "openFolder",
+            "Open &Folder as Volume…",
+            pictures.choose_folder,
+            "Ctrl+Shift+O",
+            "Open a folder of slices: pictures or a DICOM series",
+        )
+        phantom = self._action(
+            "newPhantom",
+            "New &Phantom…",
+            window.new_phantom,
+            "Ctrl+N",
+            "Make a head of known truth with the noise of a scanner",
+        )
+        self.slice = self._action(
+            "openSlice",
+            "Open Slice as P&icture",
+            window.open_slice,
+            tip="Go on with the slice that was clicked last, as it is shown",
+        )
         self.save = self._action(
             "save", "&Save Output…", window.save_output, Key.Save, "Save the output to a file"
         )
@@ -74,13 +97,21 @@ class Actions:
         self.views = {view: self._view(view, key) for view, key in _VIEW_KEYS.items()}
         self.views[View.OUTPUT].setChecked(True)
         reset = self._action("resetParameters", "&Reset Parameters", window.panel.reset)
-        fit = self._action("fit", "&Fit to Window", images.fit, "Ctrl+0", "Show the whole picture")
-        one_to_one = self._action(
-            "oneToOne", "&Actual Size (1:1)", images.one_to_one, "Ctrl+1", "One pixel on one"
+        fit = self._action(
+            "fit", "&Fit to Window", lambda: window.canvas.fit(), "Ctrl+0", "Show the whole picture"
         )
-        zoom_in = self._action("zoomIn", "Zoom &In", images.zoom_in, Key.ZoomIn)
+        one_to_one = self._action(
+            "oneToOne",
+            "&Actual Size (1:1)",
+            lambda: window.canvas.one_to_one(),
+            "Ctrl+1",
+            "One pixel on one",
+        )
+        zoom_in = self._action("zoomIn", "Zoom &In", lambda: window.canvas.zoom_in(), Key.ZoomIn)
         zoom_in.setShortcuts([*QKeySequence.keyBindings(Key.ZoomIn), QKeySequence("Ctrl+=")])
-        zoom_out = self._action("zoomOut", "Zoom &Out", images.zoom_out, Key.ZoomOut)
+        zoom_out = self._action(
+            "zoomOut", "Zoom &Out", lambda: window.canvas.zoom_out(), Key.ZoomOut
+        )
         self.run = self._action("run", "&Run", window.run, "F5", "Apply the filter (F5, Ctrl+R)")
         self.run.setShortcuts([QKeySequence("F5"), QKeySequence("Ctrl+R")])
         self.cancel = self._action("cancel", "&Cancel", window.cancel, "Esc", "Stop the run (Esc)")
@@ -108,7 +139,7 @@ class Actions:
         about = self._action("about", "&About Kernelscope", window.show_about)
 
         file_menu = self._menu("fileMenu", "&File")
-        file_menu.addAction(self.open)
+        file_menu.addActions([self.open, open_folder])
         self._recent = file_menu.addMenu("Open &Recent")
         self._recent.setObjectName("recentMenu")
         self._recent.aboutToShow.connect(self.fill_recent)
@@ -122,6 +153,8 @@ class Actions:
                     partial(pictures.open, sample.path),
                 )
             )
+        file_menu.addSeparator()
+        file_menu.addActions([phantom, self.slice])
         file_menu.addSeparator()
         file_menu.addActions([self.save, self.save_view])
         file_menu.addSeparator()
@@ -161,6 +194,14 @@ class Actions:
         help_menu = self._menu("helpMenu", "&Help")
         help_menu.addActions([gpu, about])
 
+    def show_kind(self, kind: Kind) -> None:
+        """Offer what can be done with a picture or with a volume."""
+        pictures = kind is Kind.PICTURE
+        for action in (self.run_recipe, self.save_recipe):
+            action.setEnabled(pictures)
+        self.slice.setEnabled(not pictures)
+        self._of_volumes.setEnabled(not pictures)
+
     def mark_filter(self, filter_id: str) -> None:
         """Tick the filter that is chosen."""
         self._filters[filter_id].setChecked(True)
@@ -196,8 +237,10 @@ class Actions:
     def _add_filters(self, menu: QMenu) -> dict[str, QAction]:
         group = QActionGroup(self._window)
         actions = {}
-        for category, specs in by_category().items():
+        for category, specs in by_category(Kind.VOLUME).items():
             submenu = menu.addMenu(category)
+            if category == VOLUMES:
+                self._of_volumes = submenu
             submenu.setObjectName(f"filters{category}Menu")
             for spec in specs:
                 entry = self._action(

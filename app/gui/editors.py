@@ -10,6 +10,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
     QHBoxLayout,
+    QLineEdit,
     QSlider,
     QSpinBox,
     QToolButton,
@@ -22,6 +23,7 @@ from app.filters.spec import (
     FloatParameter,
     IntParameter,
     MaskParameter,
+    NumbersParameter,
     OddParameter,
     Parameter,
 )
@@ -180,6 +182,26 @@ class NumberEditor(QWidget):
             self._slider.setValue(round(share * self._slider.maximum()))
 
 
+class NumbersEditor(QLineEdit):
+    """A line for one or several numbers."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: NumbersParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._parameter = parameter
+        self.setPlaceholderText(parameter.none)
+        self.set_value(parameter.default)
+        self.textChanged.connect(self.changed)
+
+    def value(self) -> tuple[float, ...]:
+        """Return the numbers; raises `InvalidParameter`."""
+        return self._parameter.parse(self.text())
+
+    def set_value(self, value: tuple[float, ...]) -> None:
+        self.setText(self._parameter.format(value))
+
+
 class ChoiceEditor(QComboBox):
     """A list of the named values."""
 
@@ -218,7 +240,7 @@ class BoolEditor(QCheckBox):
         self.setChecked(value)
 
 
-Editor = OddEditor | NumberEditor | ChoiceEditor | BoolEditor | MaskEditor
+Editor = OddEditor | NumberEditor | NumbersEditor | ChoiceEditor | BoolEditor | MaskEditor
 """All have ``value()``, ``set_value(value)`` and the signal ``changed()``."""
 
 
@@ -234,6 +256,8 @@ def create_editor(parameter: Parameter, parent: QWidget) -> Editor:
             editor = BoolEditor(parameter, parent)
         case ChoiceParameter():
             editor = ChoiceEditor(parameter, parent)
+        case NumbersParameter():
+            editor = NumbersEditor(parameter, parent)
         case MaskParameter():
             editor = MaskEditor(parameter, parent)
         case _:

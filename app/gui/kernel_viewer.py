@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from app.backends.cuda.inspection import Plan, compile_report, plan
 from app.backends.cuda.sources import source_files
 from app.engine.backend import Fact, FactGroup
+from app.engine.image import Image
 from app.engine.launch import LaunchReport, Resources
 from app.engine.request import Request
 from app.errors import AppError
@@ -240,10 +241,12 @@ class KernelViewer(QDialog):
 
 def _planned(plan: Plan, request: Request) -> FactGroup:
     launch = plan.launch
-    width, height = request.image.width, request.image.height
+    source = request.source
+    size = "×".join(str(side) for side in source.planes.shape[-2::-1])
+    kind = source.mode if isinstance(source, Image) else f"{len(source.volumes)} components"
     tile = "strides over all" if launch.tile is None else _by(launch.tile)
     return FactGroup(
-        f"Launch for {width}×{height}, {request.image.mode}",
+        f"Launch for {size}, {kind}",
         (
             Fact("Kernel", launch.kernel),
             Fact("Grid", _by(plan.grid), "blocks"),

@@ -10,7 +10,14 @@ from pathlib import Path
 import numpy as np
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QImage
-from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QDockWidget,
+    QLabel,
+    QMainWindow,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.engine.backend import Availability, Backend
 from app.engine.costs import Costs
@@ -18,8 +25,11 @@ from app.engine.image import Image
 from app.engine.launch import LaunchReport
 from app.engine.recipe import Recipe
 from app.engine.request import Device, Request, Result
+from app.engine.scan import Scan
+from app.engine.volume import Volume
 from app.errors import AppError
 from app.files import SAMPLES
+from app.filters.spec import Kind
 from app.gui import dialogs, theme
 from app.gui.actions import Actions
 from app.gui.background import Background
@@ -41,6 +51,7 @@ from app.gui.history import History, Moment, Origin, Reference
 from app.gui.image_views import ImagePair
 from app.gui.kernel_viewer import KernelViewer
 from app.gui.parameter_panel import ParameterPanel
+from app.gui.phantom_dialog import Order, PhantomDialog
 from app.gui.pictures import Pictures
 from app.gui.quality_panel import QualityPanel
 from app.gui.recipes import Recipes, estimate
@@ -49,6 +60,8 @@ from app.gui.run_bar import RunBar
 from app.gui.settings import Settings
 from app.gui.timing_panel import TimingPanel
 from app.gui.view_bar import ViewBar
+from app.gui.volume_page import VolumePage
+from app.gui.volume_viewer import VolumeViewer
 from app.gui.warm_up import warm_up
 
 _logger = logging.getLogger(__name__)
@@ -95,6 +108,8 @@ class MainWindow(QMainWindow):
         self._background = Background(self)
         self.pictures = Pictures(self, settings, self._background)
         self.images = ImagePair()
+        self.volumes = VolumePage(self._background, self._report)
+        self._pages = QStackedWidget()
         self.panel = ParameterPanel(backends, settings)
         self.recipes = Recipes(self, self._background)
         self.timing = TimingPanel()
@@ -121,7 +136,7 @@ class MainWindow(QMainWindow):
         self._bridge = WorkerBridge(backends, self, costs)
         self._connect()
         self._restore()
-        self._refresh_actions()
+        self._set_kind(Kind.PICTURE)
 
     # --- what the menus and other parts ask for ---
 
@@ -136,9 +151,6 @@ class MainWindow(QMainWindow):
 
     def run(self) -> None:
         """Apply the filter to the input, in place of a run that is under way."""
-        if self._input is None:
-            self._tell("Open a picture first (Ctrl+O).")
-            return
         request = self._request()
         if request is not None:
             self.recipes.stop()
@@ -153,8 +165,13 @@ class MainWindow(QMainWindow):
             self._on_stopped()
 
     def save_output(self) -> None:
-        """Ask where, then save the output."""
-        if self._result is not None:
+        """Ask where, then save the output; of several volumes the one that is shown."""
+        volume, result = self.volumes.shown_output, self.volumes.result
+        if self._has_volumes:
+            if volume is not None and result is not None:
+                stem = Path(volume.title.removesuffix(".gz")).stem if volume.path else volume.title
+                self.pictures.save(volume, f"{stem}-{result.request.filter.id}")
+        elif self._result is not None:
             name = f"{Path(self._result.request.image.title).stem}-{self._result.request.filter.id}"
             self.pictures.save(self._result.image, name)
 
@@ -177,7 +194,9 @@ class MainWindow(QMainWindow):
 
     def use_output(self) -> None:
         """Make the output the new input."""
-        if self._result is not None:
+        if self._has_volumes:
+            self.volumes.use_output()
+        elif self._result is not None:
             moment = self._moment
             self._background.start("use", lambda: following(moment), self._go_on, self._report)
 
@@ -197,7 +216,12 @@ class MainWindow(QMainWindow):
 
     def show_again(self, result: Result) -> None:
         """Go back to an earlier run: its input, output and settings."""
+        volumes = isinstance(result.output, Scan)
+        self.panel.set_kind(Kind.VOLUME if volumes else Kind.PICTURE)
         self.panel.show_request(result.request)
+        if volumes:
+            self.volumes.show_result(result)
+            return
         image = result.request.image
         if image is self._input:
             self._history.amend(result=result)
@@ -226,7 +250,7 @@ class MainWindow(QMainWindow):
 
     def estimate(self, name: str) -> None:
         """Set the parameter of this name to what the input suggests."""
-        request = self._request()
+        request = self._request(of_slice=True)
         if request is None:
             return
 
@@ -253,9 +277,11 @@ class MainWindow(QMainWindow):
 
     def show_kernel(self) -> None:
         """Show the CUDA source of the chosen filter and level, beside the window."""
-        image = self._input or Image.from_array(_STAND_IN, "no picture")
         try:
-            request = Request.create(image, **self.panel.arguments())
+            request = self._create(of_slice=self.panel.filter_kind is Kind.PICTURE)
+            if request is None:
+                image = Image.from_array(_STAND_IN, "no picture")
+                request = Request.create(image, **self.panel.arguments())
         except AppError as error:
             dialogs.show_error(self, error)
             return
@@ -265,6 +291,25 @@ class MainWindow(QMainWindow):
         self._kernel_viewer.show()
         self._kernel_viewer.raise_()
         self._kernel_viewer.activateWindow()
+
+    def new_phantom(self) -> None:
+        """Ask for a phantom, make it and open it."""
+
+        def make(order: Order) -> None:
+            self._tell("Making a phantom…")
+            self._background.start(
+                "open", order.make, lambda made: self.volumes.open(*made), self._report
+            )
+
+        dialog = PhantomDialog(self)
+        dialog.ordered.connect(make)
+        dialogs.open_dialog(dialog)
+
+    def open_slice(self) -> None:
+        """Go on with a slice of the volume as a picture."""
+        picture = self.volumes.slice_as_picture()
+        if picture is not None:
+            self._open(picture)
 
     def show_about(self) -> None:
         """Open the about box."""
@@ -279,6 +324,11 @@ class MainWindow(QMainWindow):
         """Open `path`, or a sample picture; then compile what Run is going to need."""
         self._cold = True
         self.pictures.open(path or SAMPLES[0].path)
+
+    @property
+    def canvas(self) -> ImagePair | VolumeViewer:
+        """What shows the pictures or the volumes."""
+        return self.volumes.viewer if self._has_volumes else self.images
 
     # --- building ---
 
@@ -296,6 +346,7 @@ class MainWindow(QMainWindow):
         column = QVBoxLayout(self._controls)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
+        column.addWidget(self.volumes.components)
         column.addWidget(self.panel, 1)
         column.addWidget(self._run_bar)
         self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
@@ -313,7 +364,9 @@ class MainWindow(QMainWindow):
         around = QVBoxLayout(centre)
         around.setContentsMargins(8, 8, 8, 4)
         around.addWidget(self._view_bar)
-        around.addWidget(self.images, 1)
+        self._pages.addWidget(self.images)
+        self._pages.addWidget(self.volumes)
+        around.addWidget(self._pages, 1)
         self.setCentralWidget(centre)
 
         self._pixel = QLabel()
@@ -328,13 +381,18 @@ class MainWindow(QMainWindow):
 
     def _connect(self) -> None:
         self._background.settled.connect(self._on_settled)
-        self.pictures.loaded.connect(self._open)
+        self.pictures.loaded.connect(self._on_loaded)
+        self.pictures.component_loaded.connect(self.volumes.add)
         self.pictures.reference_loaded.connect(self._on_reference)
         self.pictures.saved.connect(self._on_saved)
         self.pictures.told.connect(self._tell)
         self.pictures.broken.connect(self.report_bug)
         self.images.described.connect(self._pixel.setText)
         self.images.zoomed.connect(lambda zoom: self._zoom.setText(f"{100 * zoom:.0f} %"))
+        self.volumes.opened.connect(self._on_scan)
+        self.volumes.drawn.connect(self._view_bar.show_gain)
+        self.volumes.viewer.described.connect(self._pixel.setText)
+        self.volumes.components.add_wanted.connect(self._add_components)
         self.panel.filter_changed.connect(self.actions_.mark_filter)
         self.panel.kernel_wanted.connect(self.show_kernel)
         self.panel.estimate_wanted.connect(self.estimate)
@@ -378,19 +436,81 @@ class MainWindow(QMainWindow):
     def _result(self) -> Result | None:
         return self._history.current.result if self._history.current else None
 
-    def _request(self) -> Request | None:
-        """Return what Run asks for, or tell the user why that cannot be."""
-        if self._input is None:
-            self._tell("Open a picture first (Ctrl+O).")
+    @property
+    def _has_volumes(self) -> bool:
+        """Whether a scan is shown in place of pictures."""
+        return self._pages.currentWidget() is self.volumes
+
+    @property
+    def _source(self) -> Image | Scan | None:
+        """What Run filters."""
+        return self.volumes.scan if self._has_volumes else self._input
+
+    def _create(self, *, of_slice: bool = False) -> Request | None:
+        """Return a request for the input, if there is one; raises `AppError`.
+
+        `of_slice` takes a slice instead of volumes.
+        """
+        if self._source is None:
             return None
+        arguments = self.panel.arguments()
+        if self._has_volumes and not of_slice:
+            return self.volumes.request(**arguments)
+        picture = self.volumes.slice_as_picture() if self._has_volumes else self._input
+        assert picture is not None
+        return Request.create(picture, **arguments)
+
+    def _request(self, *, of_slice: bool = False) -> Request | None:
+        """Return what Run asks for, or tell the user why that cannot be."""
         try:
-            return Request.create(self._input, **self.panel.arguments())
+            request = self._create(of_slice=of_slice)
         except AppError as error:
             dialogs.show_error(self, error)
             return None
+        if request is None:
+            self._tell("Open a picture first (Ctrl+O).")
+        return request
 
     def _submit(self, request: Request) -> None:
-        self._bridge.submit(judging(request, self._moment.reference))
+        if isinstance(request.source, Image):
+            request = judging(request, self._moment.reference)
+        self._bridge.submit(request)
+
+    def _on_loaded(self, loaded: Image | Volume) -> None:
+        if isinstance(loaded, Volume):
+            self.volumes.open([loaded])
+        else:
+            self._open(loaded)
+
+    def _on_scan(self) -> None:
+        """Make room for a scan, or tell what is new of it."""
+        scan = self.volumes.scan
+        assert scan is not None
+        self.recipes.stop()
+        self._set_kind(Kind.VOLUME)
+        self.setWindowTitle(f"{scan.title} – Kernelscope")
+        if self.volumes.result is None:
+            self._tell("  ".join((f"{scan.describe()}.", *scan.notices)))
+
+    def _add_components(self, paths: list[Path]) -> None:
+        for path in paths:
+            self.pictures.open_component(path)
+        if not paths:
+            self.pictures.choose_component()
+
+    def _set_kind(self, kind: Kind) -> None:
+        """Show pictures or volumes, and what can be done with them."""
+        volumes = kind is Kind.VOLUME
+        self._pages.setCurrentWidget(self.volumes if volumes else self.images)
+        self.volumes.components.setVisible(volumes)
+        self.panel.set_kind(kind)
+        self.actions_.show_kind(kind)
+        if volumes:
+            self._zoom.clear()
+            self.actions_.save_view.setEnabled(False)
+            self.volumes.set_view(self._view, self._view_bar.gain)
+        self._judge()
+        self._refresh_actions()
 
     def _open(self, image: Image) -> None:
         """Go on to a picture that has nothing to do with the last one."""
@@ -423,6 +543,7 @@ class MainWindow(QMainWindow):
         def show(rendered: tuple[list[QImage], Drawing | None]) -> None:
             before, drawing = rendered
             self._shown = self._history.state
+            self._set_kind(Kind.PICTURE)
             if new:
                 size = f"{image.width}×{image.height}, {image.mode}"
                 details = ", ".join(filter(None, (size, moment.describe_steps())))
@@ -445,6 +566,9 @@ class MainWindow(QMainWindow):
     def _draw(self) -> None:
         """Draw the view that is chosen of the result that is shown."""
         moment, view, gain = self._history.current, self._view, self._view_bar.gain
+        if self._has_volumes:
+            self.volumes.set_view(view, gain)
+            return
         if moment is None or moment.result is None:
             return
         result = moment.result
@@ -502,6 +626,10 @@ class MainWindow(QMainWindow):
     def _judge(self) -> None:
         """Compare the pictures with the reference and count their values, if that is seen."""
         moment = self._history.current
+        if self._has_volumes:  # nothing is known of those
+            self.quality.show_judged(None, Judged())
+            self.quality.show_histograms({})
+            return
         if moment is None or not self._quality_seen:
             return
         pictures = {"input": moment.image}
@@ -576,8 +704,10 @@ class MainWindow(QMainWindow):
             f"Done in {_duration(result.seconds)}, {result.megapixels_per_second:.4g} MP/s."
         )
         self._tell("  ".join((f"{result.describe()}.", *result.notices)))
-        if result.request.image is not self._input:
+        if result.request.source is not self._source:
             self._tell("The run on the previous picture is done; it is in the list of runs.")
+        elif self._has_volumes:
+            self.volumes.show_result(result)
         else:
             self._history.amend(result=result)
             if self.recipes.has_more:
@@ -600,7 +730,7 @@ class MainWindow(QMainWindow):
 
     def _show_rest(self) -> None:
         """Show how far a recipe came that did not reach its end."""
-        if self._input is not self.images.input.image:
+        if self._input is not self.images.input.image and not self._has_volumes:
             self._show()
 
     def _on_stopped(self) -> None:
@@ -627,13 +757,19 @@ class MainWindow(QMainWindow):
 
     def _refresh_actions(self) -> None:
         """Enable what can be done now."""
-        self.actions_.run.setEnabled(self._input is not None)
+        pictures = not self._has_volumes
+        result = self._result if pictures else self.volumes.result
+        self.actions_.run.setEnabled(self._source is not None)
         self.actions_.cancel.setEnabled(self._bridge.busy or self.recipes.busy)
-        for action in (self.actions_.save, self.actions_.copy, self.actions_.reuse):
-            action.setEnabled(self._result is not None)
+        for action in (self.actions_.save, self.actions_.reuse):
+            action.setEnabled(result is not None)
+        self.actions_.copy.setEnabled(pictures and result is not None)
         for action in self.actions_.reference:
-            action.setEnabled(self._input is not None)
-        self.actions_.name_steps(self._history.undo_name, self._history.redo_name)
+            action.setEnabled(pictures and self._input is not None)
+        if pictures:
+            self.actions_.name_steps(self._history.undo_name, self._history.redo_name)
+        else:
+            self.actions_.name_steps("", "")
 
     # --- Qt ---
 

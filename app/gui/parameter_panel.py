@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QColor, QStandardItemModel
 from PySide6.QtWidgets import (
     QComboBox,
@@ -23,7 +23,7 @@ from app import filters
 from app.engine.backend import Availability, Backend
 from app.engine.request import Request
 from app.errors import InvalidParameter
-from app.filters.spec import FilterSpec
+from app.filters.spec import FilterSpec, Kind
 from app.gui import theme
 from app.gui.editors import shrink
 from app.gui.filter_form import FilterForm
@@ -33,16 +33,26 @@ from app.gui.settings import Settings
 FIRST_FILTER = "median"
 """Chosen at the very first start: shows the most on a noisy picture."""
 
+VOLUMES = "Volumes"
+"""The heading of what filters volumes as such."""
+
 _WIDTH = 300
 
 
-def by_category() -> dict[str, list[FilterSpec]]:
-    """Return the filters under their categories, both in alphabetical order."""
+def by_category(kind: Kind) -> dict[str, list[FilterSpec]]:
+    """Return the filters for pictures or for volumes under headings.
+
+    Those that filter volumes as such come first; those of pictures follow under their
+    categories, all in alphabetical order, because they filter volumes too, slice by slice.
+    """
     specs = filters.discover().values()
-    return {
+    of_pictures = {
         category: [spec for spec in specs if spec.category == category]
         for category in sorted({spec.category for spec in specs})
     }
+    if kind is Kind.PICTURE:
+        return of_pictures
+    return {VOLUMES: list(filters.discover(kind).values()), **of_pictures}
 
 
 class ParameterPanel(QScrollArea):
@@ -72,6 +82,9 @@ class ParameterPanel(QScrollArea):
         self._settings = settings
         self._forms: dict[str, FilterForm] = {}
         self._current: FilterForm | None = None
+        self._kind = Kind.PICTURE
+        self._others: dict[Kind, str] = {}
+        """The filters that were chosen for what is not shown."""
 
         self._filter = QComboBox(self)
         self._filter.setObjectName("filter")
@@ -136,9 +149,27 @@ class ParameterPanel(QScrollArea):
         """Identifier of the filter that is chosen."""
         return str(self._filter.currentData())
 
+    @property
+    def filter_kind(self) -> Kind:
+        """What the filter that is chosen works on."""
+        return filters.get(self.filter_id).kind
+
     def set_filter(self, filter_id: str) -> None:
         """Choose a filter."""
         self._filter.setCurrentIndex(self._filter.findData(filter_id))
+
+    def set_kind(self, kind: Kind) -> None:
+        """Offer what filters pictures or volumes, and choose what was chosen there last."""
+        if kind is self._kind:
+            return
+        self._others[self._kind], self._kind = self.filter_id, kind
+        first = next(iter(next(iter(by_category(kind).values())))).id
+        with QSignalBlocker(self._filter):
+            self._filter.clear()
+            self._fill_filters()
+            self.set_filter(self._others.get(kind, first))
+        self._options.offer_grey(kind is Kind.PICTURE)
+        self._on_filter()
 
     def set_availability(self, availability: Mapping[str, Availability]) -> None:
         """Offer the devices that can be used."""
@@ -172,7 +203,9 @@ class ParameterPanel(QScrollArea):
 
     def save(self) -> None:
         """Remember everything in the settings."""
-        self._settings.set_text("filter", self.filter_id)
+        of_pictures = self._kind is Kind.PICTURE
+        chosen = self.filter_id if of_pictures else self._others[Kind.PICTURE]
+        self._settings.set_text("filter", chosen)
         self._settings.set_texts("run", self._options.texts())
         for filter_id, form in self._forms.items():
             self._settings.set_texts(f"filters/{filter_id}", form.texts())
@@ -185,7 +218,7 @@ class ParameterPanel(QScrollArea):
     def _fill_filters(self) -> None:
         model = self._filter.model()
         assert isinstance(model, QStandardItemModel)
-        for category, specs in by_category().items():
+        for category, specs in by_category(self._kind).items():
             self._filter.addItem(category)
             heading = model.item(self._filter.count() - 1)
             heading.setFlags(Qt.ItemFlag.NoItemFlags)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -21,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.engine.volume import Volume
-from app.phantom import BRIGHTEST, Contrast, Noise, Shape, add_noise, head
+from app.phantom import AFFINE, BRIGHTEST, Contrast, Noise, Shape, add_noise, head
 
 _FIRST_SIZE = (112, 128, 96)
 """Width, height and depth: large enough to see something, small enough for any CPU."""
@@ -59,16 +58,14 @@ class Order:
         Takes a while: call it off the GUI thread.
         """
         phantom = head(self.shape, self.contrasts)
-        # The phantom's x runs to the patient's right and its y to the back.
-        affine = np.diag([1.0, -1.0, 1.0, 1.0])
         noisy, truth = [], []
         for number, (contrast, signal) in enumerate(phantom.truth.items()):
             seed = self.seed + number  # each scan has noise of its own
             voxels = add_noise(signal, self.noise, self.sigma / 100 * BRIGHTEST, seed).voxels
             what = f"{self.noise.value} {self.sigma:g} %" if self.sigma else "without noise"
             title = f"Phantom {contrast}, {what}"
-            noisy.append(Volume.from_array(voxels, title, affine=affine))
-            truth.append(Volume.from_array(signal, f"Phantom {contrast}", affine=affine))
+            noisy.append(Volume.from_array(voxels, title, affine=AFFINE))
+            truth.append(Volume.from_array(signal, f"Phantom {contrast}", affine=AFFINE))
         return noisy, truth
 
 
@@ -99,11 +96,11 @@ class PhantomDialog(QDialog):
             size.addWidget(box, 1)
         self._contrasts = {contrast: QCheckBox(contrast.value, self) for contrast in Contrast}
         contrasts = QHBoxLayout()
-        for contrast, box in self._contrasts.items():
-            box.setObjectName(contrast.value)
-            box.setChecked(contrast is Contrast.T1W)
-            box.toggled.connect(self._check)
-            contrasts.addWidget(box)
+        for contrast, switch in self._contrasts.items():
+            switch.setObjectName(contrast.value)
+            switch.setChecked(contrast is Contrast.T1W)
+            switch.toggled.connect(self._check)
+            contrasts.addWidget(switch)
         contrasts.addStretch(1)
         self._noise = QComboBox(self)
         self._noise.setObjectName("noiseKind")
@@ -126,12 +123,9 @@ class PhantomDialog(QDialog):
         form.addRow("&Noise", self._noise)
         form.addRow("&Sigma", self._sigma)
         form.addRow("S&eed", self._seed)
-        for name, box in (
-            ("Kind of noise", self._noise),
-            ("Sigma of the noise", self._sigma),
-            ("Seed of the noise", self._seed),
-        ):
-            box.setAccessibleName(name)
+        self._noise.setAccessibleName("Kind of noise")
+        self._sigma.setAccessibleName("Sigma of the noise")
+        self._seed.setAccessibleName("Seed of the noise")
         self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
         self._make = self._buttons.addButton("Make", QDialogButtonBox.ButtonRole.AcceptRole)
         self._make.setObjectName("makePhantom")

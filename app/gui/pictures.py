@@ -1,4 +1,4 @@
-"""Opening and saving pictures: files, dropped files, the clipboard."""
+"""Opening and saving pictures and volumes: files, dropped files, the clipboard."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ from pathlib import Path
 
 from PySide6.QtCore import QMimeData, QObject, Signal
 from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QWidget
 
 from app.engine.image import Image
-from app.errors import AppError, ImageWriteError, LossyFormat
+from app.engine.volume import Volume
+from app.errors import AppError, ImageWriteError, LossyFormat, SeveralVolumes
 from app.files import READABLE, SAMPLES, WRITABLE, Format, read_image, write_image
+from app.files.volumes import (
+    READABLE_VOLUMES,
+    WRITABLE_VOLUMES,
+    is_volume,
+    read_volume,
+    write_volume,
+)
 from app.gui.background import Background
 from app.gui.dialogs import open_dialog, show_error
 from app.gui.rendering import from_clipboard, to_clipboard
@@ -22,16 +30,18 @@ _SAMPLE_PATHS = {sample.path for sample in SAMPLES}
 
 
 class Pictures(QObject):
-    """Reads and writes pictures off the GUI thread, with the dialogs that belong to it.
+    """Reads and writes files off the GUI thread, with the dialogs that belong to it.
 
     Signals
     -------
-    loaded : Image
-        A picture was opened or pasted.
+    loaded : Image or Volume
+        A picture was opened or pasted, or a volume opened.
+    component_loaded : Volume
+        A volume was opened to be filtered together with others.
     reference_loaded : Image
         A picture was opened to judge others by.
-    saved : Image, Path
-        This picture is on the disk now.
+    saved : Image or Volume, Path
+        This is on the disk now.
     told : str
         One line for the status bar.
     broken : Exception
@@ -39,6 +49,7 @@ class Pictures(QObject):
     """
 
     loaded = Signal(object)
+    component_loaded = Signal(object)
     reference_loaded = Signal(object)
     saved = Signal(object, object)
     told = Signal(str)
@@ -52,20 +63,45 @@ class Pictures(QObject):
 
     def choose(self) -> None:
         """Let the user choose a file to open."""
-        self._choose("Open Picture", "openDialog", self.open)
+        everything = ("All pictures and volumes", (*READABLE, *READABLE_VOLUMES))
+        self._choose("Open Picture or Volume", "openDialog", self.open, *everything)
+
+    def choose_folder(self) -> None:
+        """Let the user choose a folder of slices to open."""
+        dialog = QFileDialog(self._window, "Open Folder of Slices", self._settings.folder("open"))
+        dialog.setObjectName("folderDialog")
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        self._show_dialog(dialog, self.open)
+
+    def choose_component(self) -> None:
+        """Let the user choose a volume to filter together with those that are open."""
+        volumes = ("All volumes", READABLE_VOLUMES)
+        self._choose("Add Volume", "componentDialog", self.open_component, *volumes)
 
     def choose_reference(self) -> None:
         """Let the user choose a file to judge others by."""
-        self._choose("Reference Picture", "referenceDialog", self._open_reference)
+        pictures = ("All pictures", READABLE)
+        self._choose("Reference Picture", "referenceDialog", self._open_reference, *pictures)
 
-    def _choose(self, title: str, name: str, use: Callable[[Path], None]) -> None:
+    def _choose(
+        self,
+        title: str,
+        name: str,
+        use: Callable[[Path], None],
+        together: str,
+        formats: tuple[Format, ...],
+    ) -> None:
+        """Let the user choose a file; `together` is what all `formats` are called."""
         dialog = QFileDialog(self._window, title, self._settings.folder("open"))
         dialog.setObjectName(name)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-        everything = Format("All pictures", tuple(s for f in READABLE for s in f.suffixes))
-        names = [_name_filter(kind) for kind in (everything, *READABLE)]
+        suffixes = dict.fromkeys(suffix for kind in formats for suffix in kind.suffixes)
+        everything = Format(together, tuple(suffixes))
+        names = [_name_filter(kind) for kind in (everything, *formats)]
         dialog.setNameFilters([*names, "All files (*)"])
+        self._show_dialog(dialog, use)
 
+    def _show_dialog(self, dialog: QFileDialog, use: Callable[[Path], None]) -> None:
         def chosen(text: str) -> None:
             self._settings.set_folder("open", Path(text).parent)
             use(Path(text))
@@ -79,10 +115,45 @@ class Pictures(QObject):
             "reference", lambda: read_image(path), self.reference_loaded.emit, self._on_unread
         )
 
-    def open(self, path: Path) -> None:
-        """Read `path`; the picture that is open stays until then, and if it fails."""
+    def open(self, path: Path, number: int | None = None) -> None:
+        """Read `path`; what is open stays until then, and if it fails.
+
+        `number` is that of one of several volumes.
+        """
         self.told.emit(f"Opening {path.name}…")
-        self._background.start("open", lambda: read_image(path), self._on_read, self._on_unread)
+        self._background.start(
+            "open",
+            lambda: read_volume(path, number) if is_volume(path) else read_image(path),
+            self._on_read,
+            lambda error: self._on_no_volume(error, lambda number: self.open(path, number)),
+        )
+
+    def open_component(self, path: Path, number: int | None = None) -> None:
+        """Read a volume that is to be filtered together with those that are open."""
+        self.told.emit(f"Opening {path.name}…")
+        self._background.start(
+            f"component {path}",
+            lambda: read_volume(path, number),
+            self.component_loaded.emit,
+            lambda error: self._on_no_volume(
+                error, lambda number: self.open_component(path, number)
+            ),
+        )
+
+    def _on_no_volume(self, error: Exception, again: Callable[[int], None]) -> None:
+        """Ask for one of several volumes, and read `again`."""
+        if not isinstance(error, SeveralVolumes):
+            self._on_unread(error)
+            return
+        self.told.emit("")
+        names = [f"{number}: {name}" for number, name in enumerate(error.names, 1)]
+        dialog = QInputDialog(self._window)
+        dialog.setObjectName("volumeNumber")
+        dialog.setWindowTitle("Kernelscope")
+        dialog.setLabelText(f"{error.message}\nWhich one?")
+        dialog.setComboBoxItems(names)
+        dialog.textValueSelected.connect(lambda name: again(1 + names.index(name)))
+        open_dialog(dialog)
 
     def paste(self) -> None:
         """Open what is on the clipboard."""
@@ -119,22 +190,27 @@ class Pictures(QObject):
         QGuiApplication.clipboard().setImage(to_clipboard(image))
         self.told.emit(f"Copied {image.describe()}.")
 
-    def save(self, image: Image, name: str) -> None:
+    def save(self, image: Image | Volume, name: str) -> None:
         """Let the user choose where to save `image`; `name` is offered, without suffix."""
-        dialog = QFileDialog(self._window, "Save Picture", self._settings.folder("save"))
+        what, setting, writable = (
+            ("Picture", "saveFormat", WRITABLE)
+            if isinstance(image, Image)
+            else ("Volume", "saveVolumeFormat", WRITABLE_VOLUMES)
+        )
+        dialog = QFileDialog(self._window, f"Save {what}", self._settings.folder("save"))
         dialog.setObjectName("saveDialog")
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setNameFilters([_name_filter(kind) for kind in WRITABLE])
-        kinds = {_name_filter(kind): kind for kind in WRITABLE}
-        preferred = self._settings.text("saveFormat")
+        kinds = {_name_filter(kind): kind for kind in writable}
+        dialog.setNameFilters(list(kinds))
+        preferred = self._settings.text(setting)
         if preferred in kinds:
             dialog.selectNameFilter(preferred)
         dialog.selectFile(name)
 
         def chosen(text: str) -> None:
             selected = dialog.selectedNameFilter()
-            self._settings.set_text("saveFormat", selected)
-            path = _with_suffix(Path(text), kinds[selected])
+            self._settings.set_text(setting, selected)
+            path = _with_suffix(Path(text), kinds[selected], writable)
             self._settings.set_folder("save", path.parent)
             if path != Path(text) and path.exists():  # the dialog asked about another name
                 self._ask_overwrite(image, path)
@@ -144,7 +220,7 @@ class Pictures(QObject):
         dialog.fileSelected.connect(chosen)
         open_dialog(dialog)
 
-    def _on_read(self, image: Image) -> None:
+    def _on_read(self, image: Image | Volume) -> None:
         if image.path is not None and image.path not in _SAMPLE_PATHS:
             self._settings.add_recent(image.path)
         self.loaded.emit(image)
@@ -156,22 +232,27 @@ class Pictures(QObject):
         else:
             self.broken.emit(error)
 
-    def _write(self, image: Image, path: Path, *, lossy: bool = False) -> None:
+    def _write(self, image: Image | Volume, path: Path, *, lossy: bool = False) -> None:
         self.told.emit(f"Saving {path.name}…")
 
-        def written(_: None) -> None:
+        def write() -> Path:
+            if isinstance(image, Image):
+                return write_image(image, path, lossy=lossy)
+            return write_volume(image, path, lossy=lossy)
+
+        def written(_: Path) -> None:
             self.told.emit(f"Saved {path}.")
             self.saved.emit(image, path)
 
         self._background.start(
             "save",
-            lambda: write_image(image, path, lossy=lossy),
+            write,
             written,
             lambda error: self._on_unwritten(image, path, error),
             must_finish=True,
         )
 
-    def _on_unwritten(self, image: Image, path: Path, error: Exception) -> None:
+    def _on_unwritten(self, image: Image | Volume, path: Path, error: Exception) -> None:
         self.told.emit("")
         go_on = "Save with Loss"
         if isinstance(error, LossyFormat):
@@ -189,18 +270,18 @@ class Pictures(QObject):
             if answer == go_on:
                 self._write(image, path, lossy=True)
             else:
-                self.save(image, path.stem)
+                self.save(image, _stem(path))
 
         self._ask("saveProblem", error.message, error.hint, answers, answered)
 
-    def _ask_overwrite(self, image: Image, path: Path) -> None:
+    def _ask_overwrite(self, image: Image | Volume, path: Path) -> None:
         self._ask(
             "overwrite",
             f"“{path.name}” already exists.",
             "Replace it?",
             ["Replace", "Choose Another Name…"],
             lambda answer: (
-                self._write(image, path) if answer == "Replace" else self.save(image, path.stem)
+                self._write(image, path) if answer == "Replace" else self.save(image, _stem(path))
             ),
         )
 
@@ -232,7 +313,13 @@ def _name_filter(kind: Format) -> str:
     return f"{kind.name} ({' '.join(f'*{suffix}' for suffix in kind.suffixes)})"
 
 
-def _with_suffix(path: Path, kind: Format) -> Path:
+def _with_suffix(path: Path, kind: Format, writable: tuple[Format, ...]) -> Path:
     """Return `path` with a suffix that we can write: its own, or the usual one of `kind`."""
-    writable = {suffix for each in WRITABLE for suffix in each.suffixes}
-    return path if path.suffix.lower() in writable else path.with_name(path.name + kind.suffixes[0])
+    suffixes = tuple(suffix for each in writable for suffix in each.suffixes)
+    known = path.name.lower().endswith(suffixes)
+    return path if known else path.with_name(path.name + kind.suffixes[0])
+
+
+def _stem(path: Path) -> str:
+    """Return the name without its suffix, which may be ``.nii.gz``."""
+    return Path(path.name.removesuffix(".gz")).stem

@@ -38,6 +38,7 @@ class RunOptions(QWidget):
         self._backends = backends
         self._availability: dict[str, Availability] = {}
         self._spec: FilterSpec | None = None
+        self._offers_grey = True
         self._wanted_device = Device.AUTO
         self._wanted_level: str | None = None
         self._wanted_border = Border.REFLECT
@@ -100,6 +101,11 @@ class RunOptions(QWidget):
         self._border.setCurrentIndex(max(0, self._border.findData(self._wanted_border)))
         self._offer_devices()
 
+    def offer_grey(self, offered: bool) -> None:
+        """Offer to convert to greyscale or not: volumes are grey."""
+        self._offers_grey = offered
+        self._grey.setVisible(offered)
+
     @property
     def device(self) -> Device:
         """The device that is chosen."""
@@ -110,7 +116,7 @@ class RunOptions(QWidget):
         return {
             "level": self._level.currentData(),
             "border": Border(self._border.currentData()),
-            "grey": self._grey.isChecked(),
+            **({"grey": self._grey.isChecked()} if self._offers_grey else {}),
             **self.general_arguments(),
         }
 

@@ -41,7 +41,9 @@ from PySide6.QtWidgets import (
 )
 
 from app import filters
+from app.engine.image import Image
 from app.engine.request import Result
+from app.engine.scan import Scan
 from app.engine.timing import Metric, Stage
 from app.filters.spec import CPU_LEVELS
 from app.gui.theme import quiet_text
@@ -92,12 +94,13 @@ class Run:
     @classmethod
     def of(cls, number: int, result: Result) -> Run:
         request = result.request
-        image = request.image
+        source = request.source
+        size, mode = _size_and_mode(source)
         return cls(
             number=number,
             settings=request.describe(),
-            size=f"{image.width}×{image.height}",
-            mode=image.mode,
+            size=size,
+            mode=mode,
             device=result.device.upper(),
             level=_LEVEL_NAMES[result.level],
             stages=result.stages,
@@ -109,8 +112,8 @@ class Run:
                 tuple(sorted(request.parameters.items())),
                 request.border,
                 request.grey,
-                image.pixels.shape,
-                image.pixels.dtype,
+                source.pixels.shape,
+                source.pixels.dtype,
             ),
             result=result,
         )
@@ -277,8 +280,8 @@ class TimingPanel(QWidget):
         for place, run in enumerate(self._runs):
             if run.result is None:
                 continue
-            for image in (run.result.request.image, run.result.image):
-                pixels[id(image.pixels)] = image.pixels.nbytes
+            for image in (run.result.request.source, run.result.output):
+                pixels |= _pixels_of(image)
             if place >= KEPT_RESULTS or (place and sum(pixels.values()) > KEPT_BYTES):
                 run.result = None
 
@@ -382,6 +385,22 @@ class TimingPanel(QWidget):
 
 
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+def _size_and_mode(source: Image | Scan) -> tuple[str, str]:
+    """Return the size and the kind of what was filtered, in words."""
+    if isinstance(source, Image):
+        return f"{source.width}×{source.height}", source.mode
+    first = source.volumes[0]
+    count = len(source.volumes)
+    mode = f"{count} volumes" if count > 1 else "volume"
+    return f"{first.width}×{first.height}×{first.depth}", mode
+
+
+def _pixels_of(image: Image | Scan) -> dict[int, int]:
+    """Return the bytes of the arrays that an image or a scan keeps alive, by their identity."""
+    arrays = [image.pixels] if isinstance(image, Image) else [v.voxels for v in image.volumes]
+    return {id(array): array.nbytes for array in arrays}
 
 
 def _added_up(stages: Iterable[Stage]) -> dict[str, float]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app import filters
 from app.engine.image import Image
-from app.engine.request import Result
+from app.engine.request import Request, Result
 from app.engine.scan import Scan
+from app.engine.slices import by_slices
 from app.engine.volume import Volume
+from app.filters.spec import Kind
 from app.gui.background import Background
 from app.gui.comparison import View
 from app.gui.view_bar import GAINS
@@ -57,6 +61,8 @@ class VolumePage(QWidget):
         self._background, self._report = background, report
         self.scan: Scan | None = None
         self.result: Result | None = None
+        self._wanted: tuple[Volume, ...] = ()
+        """What is being opened, or is open."""
         self._truths: WeakKeyDictionary[Volume, Volume] = WeakKeyDictionary()
         self._view = View.OUTPUT
         self._wanted_gain: int | None = None
@@ -77,6 +83,8 @@ class VolumePage(QWidget):
             What they are without noise, where that is known; one for each.
         """
 
+        self._wanted = tuple(volumes)
+
         def stack() -> Scan:
             scan = Scan(tuple(volumes))
             _ = scan.planes  # takes a while, and refuses volumes that do not match
@@ -87,7 +95,9 @@ class VolumePage(QWidget):
             self._show_scan(scan, None)
 
         def failed(error: Exception) -> None:
+            self._wanted = ()
             if self.scan is not None:
+                self._wanted = self.scan.volumes
                 self.components.show_volumes(self.scan.volumes)
             self._report(error)
 
@@ -95,7 +105,25 @@ class VolumePage(QWidget):
 
     def add(self, volume: Volume) -> None:
         """Filter `volume` together with those that are open."""
-        self.open([*(self.scan.volumes if self.scan is not None else ()), volume])
+        self.open([*self._wanted, volume])
+
+    def request(self, filter_id: str, **arguments: Any) -> Request:
+        """Return a checked request for the scan; the arguments are those of `Request.create`.
+
+        A filter of pictures runs on the slices of the plane that is shown alone, or else on
+        those across z.
+
+        Raises
+        ------
+        InvalidParameter
+            As `Request.create` and `by_slices`.
+        """
+        assert self.scan is not None
+        if filters.get(filter_id).kind is Kind.VOLUME:
+            return Request.create(self.scan, filter_id, **arguments)
+        alone = self.viewer.plane_number
+        axis = 0 if alone is None else self.viewer.planes[alone].axis
+        return by_slices(self.scan, filter_id, axis=axis, **arguments)
 
     def show_result(self, result: Result) -> None:
         """Show what came of a run, and the scan that it was made from."""
@@ -142,6 +170,7 @@ class VolumePage(QWidget):
 
     def _show_scan(self, scan: Scan, result: Result | None) -> None:
         self.scan, self.result = scan, result
+        self._wanted = scan.volumes
         self.components.show_volumes(scan.volumes)
         self._show()
         self.opened.emit()

@@ -61,7 +61,7 @@ class Plane:
         """Return slice `index`, rows from the top and columns from the left; a view."""
         first: list[Any] = [slice(None)] * 3
         first[self.axis] = index
-        plane = voxels[tuple(first)]
+        plane: NDArray[Any] = voxels[tuple(first)]
         if self.rows > self.columns:
             plane = plane.T
         return plane[:: -1 if self.flip_rows else 1, :: -1 if self.flip_columns else 1]
@@ -143,7 +143,9 @@ class Window:
     def share(self, plane: NDArray[Any]) -> NDArray[np.float32]:
         """Return a slice with 0 for black and 1 for white; values beyond stay beyond."""
         scale, shift = np.float32(1 / self.width), np.float32(self.low / self.width)
-        return np.multiply(plane, scale, dtype=np.float32, order="C") - shift
+        share: NDArray[np.float32] = np.multiply(plane, scale, dtype=np.float32, order="C")
+        share -= shift
+        return share
 
     def grey(self, plane: NDArray[Any]) -> NDArray[np.uint8]:
         """Return a slice as grey levels, C-ordered."""
@@ -184,7 +186,7 @@ def millimetres(volume: Volume, position: Position) -> tuple[float, float, float
 
 
 def _bytes(plane: NDArray[Any], scale: float, shift: float) -> NDArray[np.uint8]:
-    grey = np.multiply(plane, np.float32(scale), dtype=np.float32, order="C")
+    grey: NDArray[np.float32] = np.multiply(plane, np.float32(scale), dtype=np.float32, order="C")
     grey += np.float32(shift + 0.5)
     np.clip(grey, 0, 255, out=grey)
     return grey.astype(np.uint8)

@@ -211,6 +211,12 @@ class VolumeViewer(QWidget):
         self._centres.clear()
         self._apply_camera()
 
+    def one_to_one(self) -> None:
+        """Show the smallest side of a voxel as one pixel, or larger if whole slices fit then."""
+        if self.input.volume is not None:
+            wanted = 1 / min(self.input.volume.spacing) / self.devicePixelRatioF()
+            self._zoom_all(wanted / self._scale())
+
     def zoom_in(self) -> None:
         self._zoom_all(_ZOOM_STEP)
 

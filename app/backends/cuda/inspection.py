@@ -35,7 +35,7 @@ class Plan:
 
 def plan(request: Request, level: Level) -> Plan:
     """Return how `request` would be launched at a GPU level of its filter."""
-    shape = request.image.planes.shape
+    shape = request.source.planes.shape
     if request.grey and not request.image.is_grey:
         grey = filters.get("greyscale")
         shape = grey.output_shape(shape, grey.defaults(), request.border)
@@ -43,7 +43,7 @@ def plan(request: Request, level: Level) -> Plan:
     task = CudaTask(
         shape,
         output,
-        request.image.pixels.dtype,
+        request.source.pixels.dtype,
         request.parameters,
         request.border,
         level.id,

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.engine.volume import Volume
-from app.errors import ImageReadError, OutOfMemory
+from app.errors import ImageReadError, OutOfMemory, SeveralVolumes
 from app.files.formats import Format, Unreadable
 from app.files.reading import damage_explained, open_file
 from app.files.volumes import dicom, folder, nifti, numpy_file, tiff_stack
-from app.files.volumes.scan import Scan
+from app.files.volumes.scan import Scan, Several
 
 _logger = logging.getLogger(__name__)
 
@@ -55,8 +55,9 @@ def read_volume(path: str | Path, volume_number: int | None = None) -> Volume:
     Raises
     ------
     ImageReadError
-        If the file or folder is missing, damaged, of no known format, not one grey volume,
-        or if there are several to choose from and `volume_number` is None.
+        If the file or folder is missing, damaged, of no known format, or not one grey volume.
+    SeveralVolumes
+        If there are several to choose from and `volume_number` is None.
     InvalidImage
         If there are too many voxels, or some are NaN or infinite.
     OutOfMemory
@@ -80,6 +81,8 @@ def read_volume(path: str | Path, volume_number: int | None = None) -> Volume:
             slope=scan.slope,
             intercept=scan.intercept,
         )
+    except Several as error:
+        raise SeveralVolumes(f"{title}: {error.cause}", error.hint, error.names) from error
     except Unreadable as error:
         raise ImageReadError(f"{title}: {error.cause}", error.hint) from error
     except MemoryError as error:

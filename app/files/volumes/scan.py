@@ -34,6 +34,14 @@ class Scan:
     intercept: float = 0.0
 
 
+class Several(Unreadable):
+    """There are several volumes, and no number says which one is meant."""
+
+    def __init__(self, cause: str, hint: str, names: Sequence[str]) -> None:
+        super().__init__(cause, hint)
+        self.names = tuple(names)
+
+
 def choose(number: int | None, names: Sequence[str], what: str) -> int:
     """Return the index of the one that is meant, of several in a file or folder.
 
@@ -48,8 +56,10 @@ def choose(number: int | None, names: Sequence[str], what: str) -> int:
 
     Raises
     ------
+    Several
+        If there are several, and no number.
     Unreadable
-        If there is no such number, or no number though there are several.
+        If there is no such number.
     """
     total = len(names)
     several = "series" if what == "series" else f"{what}s"
@@ -60,7 +70,8 @@ def choose(number: int | None, names: Sequence[str], what: str) -> int:
     shown = "; ".join(f"{i}: {name}" for i, name in enumerate(names[:12], 1))
     rest = "; …" if total > 12 else ""
     if number is None:
-        raise Unreadable(f"it holds {total} {several}.", f"Choose one by number: {shown}{rest}.")
+        hint = f"Choose one by number: {shown}{rest}."
+        raise Several(f"it holds {total} {several}.", hint, names)
     raise Unreadable(f"it has no {what} {number}.", f"There is 1 to {total}: {shown}{rest}.")
 
 
