@@ -270,24 +270,32 @@ extern "C" __global__ void mri_nlm_shared(
 #if LOCAL
 __constant__ int window_radius;
 
-// How much a voxel differs from the mean of its neighbours, squared, in units in which noise keeps its variance.
-__device__ inline float squared_residual(const Mirrored& volume, int z, int y, int x, int c)
+// One step along an axis.
+struct Step {
+    int z, y, x;
+};
+
+// The square of (1 -2 1) along one axis and along another, in units in which noise keeps its variance.
+__device__ inline float squared_residual(
+    const Mirrored& volume, int z, int y, int x, int c, Step a, Step b)
 {
-    float sum = volume(z, y - 1, x, c) + volume(z, y + 1, x, c) + volume(z, y, x - 1, c) +
-                volume(z, y, x + 1, c);
-    if (DIMENSIONS == 3) sum += volume(z - 1, y, x, c) + volume(z + 1, y, x, c);
-    const float neighbours = 2 * DIMENSIONS;
-    const float residual = volume(z, y, x, c) - sum / neighbours;
-    return neighbours / (neighbours + 1) * residual * residual;
+    float total = 4 * volume(z, y, x, c);
+#pragma unroll
+    for (int p = -1; p <= 1; p += 2) {
+        const int zz = z + p * a.z, yy = y + p * a.y, xx = x + p * a.x;
+        total -= 2 * (volume(zz, yy, xx, c) + volume(z + p * b.z, y + p * b.y, x + p * b.x, c));
+#pragma unroll
+        for (int q = -1; q <= 1; q += 2) total += volume(zz + q * b.z, yy + q * b.y, xx + q * b.x, c);
+    }
+    return total * total / 36;
 }
 
-// sigma^2 of Rician noise with this variance around this mean; see mri_sigma.py.
-__device__ inline float rician_variance(float variance, float mean)
+// sigma^2 of Rician noise with this variance and mean square; see mri_sigma.py.
+__device__ inline float noise_variance(float variance, float power)
 {
-    const float most = 0.27323954f * mean * mean;  // (4 - pi) / pi: without signal
-    const float dark = variance < most ? variance / most : 1;
-    const float light = sqrtf(1 - dark);
-    return variance * (1 + dark * (1.3208f + light * (-2.4464f + light * 1.3452f)));
+    const float signal = 0.11f, background = 0.17f;
+    const float dark = variance > signal * power ? (variance / power - signal) / (background - signal) : 0;
+    return variance + fminf(dark, 1) * (power / 2 - variance);
 }
 
 // Sigma of each voxel, from the residuals in a window; smaller ones are raised to `least`.
@@ -301,16 +309,24 @@ extern "C" __global__ void mri_nlm_sigma(
     const Mirrored volume = {source, g};
     const int radius = window_radius, deep = DIMENSIONS == 3 ? radius : 0;
     const float cells = (2 * deep + 1) * (2 * radius + 1) * (2 * radius + 1);
+    const Step along_z = {1, 0, 0}, along_y = {0, 1, 0}, along_x = {0, 0, 1};
     for (int c = 0; c < COMPONENTS; ++c) {
-        float squares = 0, sum = 0;
+        float yx = 0, zx = 0, zy = 0, power = 0;
         for (int s = z - deep; s <= z + deep; ++s)
             for (int r = y - radius; r <= y + radius; ++r)
                 for (int t = x - radius; t <= x + radius; ++t) {
-                    squares += squared_residual(volume, s, r, t, c);
-                    sum += volume(s, r, t, c);
+                    const float value = volume(s, r, t, c);
+                    power += value * value;
+                    yx += squared_residual(volume, s, r, t, c, along_y, along_x);
+                    if (DIMENSIONS == 2) continue;
+                    zx += squared_residual(volume, s, r, t, c, along_z, along_x);
+                    zy += squared_residual(volume, s, r, t, c, along_z, along_y);
                 }
-        float variance = squares / cells;
-        if (RICIAN) variance = rician_variance(variance, sum / cells);
+        // The least of three is less than each of them is on average.
+        const float unbiased = DIMENSIONS == 2 ? 1 : radius == 1 ? 1.30f : 1.14f;
+        const float squares = DIMENSIONS == 2 ? yx : fminf(yx, fminf(zx, zy));
+        float variance = unbiased * squares / cells;
+        if (RICIAN) variance = noise_variance(variance, power / cells);
         sigmas[voxel_number(g, z, y, x) * COMPONENTS + c] = fmaxf(sqrtf(variance), least[c]);
     }
 }

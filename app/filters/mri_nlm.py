@@ -429,7 +429,7 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     if parameters["sigma_from"] == "local":
         least = np.array(parameters["sigma"])
         sigmas = np.empty((components, depth, height, width), np.float32)
-        passes.extend(plan_local(extended, sigmas, least, parameters["window_radius"], rician))
+        passes.append(plan_local(extended, sigmas, least, parameters["window_radius"], rician))
     else:
         sigmas = np.array(parameters["sigma"], np.float32).reshape(components, 1, 1, 1)
     cells = (2 * reach.patch[0] + 1) * (2 * reach.patch[1] + 1) ** 2
@@ -487,8 +487,13 @@ SPEC = FilterSpec(
             help="What the noise does to the mean.",
             default="rician",
             choices=(
-                Choice("rician", "Rician", "It makes magnitude MRI brighter: that is taken back."),
-                Choice("gaussian", "Gaussian", "Nothing."),
+                Choice(
+                    "rician",
+                    "Rician",
+                    "It makes magnitude MRI brighter: that is taken back.",
+                    switch="rician",
+                ),
+                Choice("gaussian", "Gaussian", "Nothing.", switch="gaussian"),
             ),
         ),
         ChoiceParameter(
@@ -498,7 +503,12 @@ SPEC = FilterSpec(
             default="volume",
             choices=(
                 Choice("volume", "Volume", "Estimated, one sigma for each volume."),
-                Choice("local", "Neighbourhood", "Estimated around each voxel: noise may vary."),
+                Choice(
+                    "local",
+                    "Neighbourhood",
+                    "Estimated around each voxel: noise may vary.",
+                    switch="adaptive",
+                ),
                 Choice("given", "Numbers", "As written."),
             ),
         ),
@@ -510,12 +520,13 @@ SPEC = FilterSpec(
             maximum=_MOST,
             most=4,
             none="estimated",
+            implies={"sigma_from": "given"},
         ),
         IntParameter(
             name="window_radius",
             label="Window radius",
             help="How far the neighbourhood reaches in which noise is estimated.",
-            default=1,
+            default=2,
             minimum=1,
             maximum=2,
             unit="voxels",
