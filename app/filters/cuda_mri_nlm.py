@@ -24,9 +24,11 @@ _BLOCKS = ((32, 4, 2), (32, 4, 1), (16, 4, 1), (8, 4, 1))
 """Threads along x, y and z, as shared memory allows."""
 
 _WARPS = (4, 2, 1)
-_TILES = ((4, 4), (4, 2), (2, 2), (2, 1), (1, 1))
-_REGISTERS = 190
-"""Level *tuned*: warps of a block; rows and slices of a thread; values that it can hold."""
+_PARTS = 3
+_TILES = ((4, 4), (4, 2), (2, 2))
+_REGISTERS = 256
+"""Level *tuned*: warps of a block, as many as shared memory allows if the offsets of a slice come
+in so many parts; rows and slices of a thread, as many as registers allow for what it keeps."""
 
 
 class _Shape(NamedTuple):
@@ -137,21 +139,26 @@ def _tile(shape: _Shape, local: bool) -> tuple[int, int]:
 
     def values(rows: int, slices: int) -> int:
         around = (rows + 2 * shape.patch) * (slices + 2 * shape.deep)
-        sums = shape.components * (2 if local else 1) + 2
+        sums = shape.components * (2 if local else 1) + 4
         return 2 * shape.components * around + rows * slices * sums
 
     return next((tile for tile in _TILES if values(*tile) <= _REGISTERS), _TILES[-1])
 
 
 def _tuned_blocks(shape: _Shape, tile_rows: int, tile_slices: int) -> _Blocks:
-    """Return the most warps, or else the most offsets, that fit into shared memory."""
-    row_bytes = 4 * shape.components * (tile_slices + 2 * shape.deep) * (32 + 2 * shape.search)
-    most = 2 * shape.search + 1
+    """Return the most warps and the fewest parts of a slice that fit into shared memory."""
+    cell = 4 * shape.components * (tile_slices + 2 * shape.deep)
+    most_rows = _SHARED_BYTES // (cell * (32 + 2 * shape.search))
 
-    def needed(warps: int, rows: int) -> int:
-        return row_bytes * (warps * tile_rows + 2 * shape.patch + rows - 1)
+    def around(warps: int) -> int:
+        return warps * tile_rows + 2 * shape.patch - 1
 
-    warps = next((warps for warps in _WARPS if needed(warps, most) <= _SHARED_BYTES), _WARPS[-1])
-    rows = max(rows for rows in range(1, most + 1) if needed(warps, rows) <= _SHARED_BYTES)
+    side = 2 * shape.search + 1
+    warps = next(
+        (warps for warps in _WARPS if (most_rows - around(warps)) * _PARTS >= side), _WARPS[-1]
+    )
+    parts = math.ceil(side / (most_rows - around(warps)))
+    rows = math.ceil(side / parts)
     tile = (32 - 2 * shape.patch, warps * tile_rows, tile_slices)
-    return _Blocks((32, warps, 1), tile, needed(warps, rows), rows)
+    shared_bytes = cell * (32 + 2 * shape.search) * (around(warps) + rows)
+    return _Blocks((32, warps, 1), tile, shared_bytes, rows)
