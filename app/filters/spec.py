@@ -122,6 +122,9 @@ class Parameter:
         Value used when the user sets none.
     unit : str
         Unit shown behind the value, or empty.
+    implies : mapping
+        Values of other parameters that come with this one where it is typed on a command line,
+        unless they are typed too.
     """
 
     name: str
@@ -129,6 +132,7 @@ class Parameter:
     help: str
     default: Any
     unit: str = ""
+    implies: Mapping[str, Any] = field(default_factory=dict)
 
     def validate(self, value: Any) -> Any:
         """Return `value` in canonical form, or raise `InvalidParameter`."""
@@ -308,11 +312,18 @@ class BoolParameter(Parameter):
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the values of a `ChoiceParameter`."""
+    """One of the values of a `ChoiceParameter`.
+
+    Attributes
+    ----------
+    switch : str
+        What can be typed instead on a command line, as an option without a value; or empty.
+    """
 
     value: str
     label: str
     help: str = ""
+    switch: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
