@@ -49,10 +49,10 @@
 #define REST 1
 #endif
 
-#ifndef GROUP
+#ifndef GROUP  // offsets taken at once: 2 or 4
 #define GROUP 4
 #endif
-#ifndef STRIP
+#ifndef STRIP  // rows of a thread
 #define STRIP (TOGETHER == 1 ? 8 : 4)
 #endif
 

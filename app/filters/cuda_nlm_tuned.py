@@ -14,8 +14,7 @@ from app.filters.spec import Border
 
 _COLUMNS = 128
 _BAND = 160
-_GROUP = 4
-"""Columns of a warp, columns that it reads for a row of candidates, offsets taken at once."""
+"""Columns of a warp, and those that it reads for a row of candidates."""
 
 _SHARED = 48 * 1024
 """Bytes of shared memory that a block has on every card."""
@@ -86,6 +85,7 @@ def _plan_sums(task: CudaTask) -> CudaPlan:
     together = colours if parameters["colour"] == "joint" else 1
     radius = 0 if whole else parameters["search_radius"]
     offsets = 2 * radius + 1
+    group = 4 if patch <= 7 and together == 1 else 2  # more than registers allow would spill
     strip = 8 if together == 1 else 4
     warps, shared = _block(strip, patch, together)
     scale = math.sqrt(_exponent(task, together)) / white_level(task.dtype)
@@ -99,7 +99,8 @@ def _plan_sums(task: CudaTask) -> CudaPlan:
             TOGETHER=together,
             WHOLE=int(whole),
             INSIDE=int(task.border is Border.REDUCE and not whole),
-            REST=1 if whole else offsets % _GROUP,
+            GROUP=group,
+            REST=1 if whole else offsets % group,
         ),
         block=(32, warps),
         tile=(_COLUMNS - patch + 1, strip * warps),
