@@ -60,6 +60,11 @@ class Scan:
         first, *others = self.volumes
         return " + ".join((first.describe(), *(volume.title for volume in others)))
 
+    def describe_count(self) -> str:
+        """Return ``1 volume`` or ``3 volumes``."""
+        count = len(self.volumes)
+        return f"{count} volume" + "s" * (count > 1)
+
     def like(self, planes: NDArray[Any]) -> Scan:
         """Return the same volumes with the voxels of `planes`, rounded to their types."""
         return Scan(

@@ -63,7 +63,7 @@ class Actions:
             "Save &Residual or Difference…",
             window.save_view,
             "Ctrl+Shift+S",
-            "Save the difference that is shown, as it is amplified",
+            "Save the difference that is shown: of pictures amplified, of volumes the values",
         )
         quit_ = self._action("quit", "&Quit", window.close, "Ctrl+Q")
         self.paste = self._action(

@@ -243,7 +243,7 @@ def _planned(plan: Plan, request: Request) -> FactGroup:
     launch = plan.launch
     source = request.source
     size = "×".join(str(side) for side in source.planes.shape[-2::-1])
-    kind = source.mode if isinstance(source, Image) else f"{len(source.volumes)} components"
+    kind = source.mode if isinstance(source, Image) else source.describe_count()
     tile = "strides over all" if launch.tile is None else _by(launch.tile)
     return FactGroup(
         f"Launch for {size}, {kind}",

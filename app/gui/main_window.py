@@ -181,8 +181,15 @@ class MainWindow(QMainWindow):
             self.pictures.copy(self._result.image)
 
     def save_view(self) -> None:
-        """Ask where, then save the residual or difference as it is shown."""
-        if self._drawing is not None and self._drawing.image is not None:
+        """Ask where, then save the residual or difference, of pictures as it is shown."""
+        if self._has_volumes:
+            self._background.start(
+                "change",
+                self.volumes.change,
+                lambda change: self.pictures.save(change, change.title),
+                self._report,
+            )
+        elif self._drawing is not None and self._drawing.image is not None:
             stem = Path(self._drawing.image.title).stem
             self.pictures.save(self._drawing.image, f"{stem}-{self._drawing.view}")
 
@@ -371,6 +378,7 @@ class MainWindow(QMainWindow):
 
         self._pixel = QLabel()
         self._pixel.setObjectName("pixel")
+        self._pixel.setContentsMargins(12, 0, 0, 0)
         self._pixel.setAccessibleName("Position and values under the cursor")
         self._zoom = QLabel()
         self._zoom.setObjectName("zoom")
@@ -390,7 +398,7 @@ class MainWindow(QMainWindow):
         self.images.described.connect(self._pixel.setText)
         self.images.zoomed.connect(lambda zoom: self._zoom.setText(f"{100 * zoom:.0f} %"))
         self.volumes.opened.connect(self._on_scan)
-        self.volumes.drawn.connect(self._view_bar.show_gain)
+        self.volumes.drawn.connect(self._on_volume_drawn)
         self.volumes.viewer.described.connect(self._pixel.setText)
         self.volumes.components.add_wanted.connect(self._add_components)
         self.panel.filter_changed.connect(self.actions_.mark_filter)
@@ -492,6 +500,11 @@ class MainWindow(QMainWindow):
         if self.volumes.result is None:
             self._tell("  ".join((f"{scan.describe()}.", *scan.notices)))
 
+    def _on_volume_drawn(self, gain: int | None) -> None:
+        self._view_bar.show_gain(gain)
+        if self._has_volumes:
+            self.actions_.save_view.setEnabled(gain is not None)
+
     def _add_components(self, paths: list[Path]) -> None:
         for path in paths:
             self.pictures.open_component(path)
@@ -507,7 +520,6 @@ class MainWindow(QMainWindow):
         self.actions_.show_kind(kind)
         if volumes:
             self._zoom.clear()
-            self.actions_.save_view.setEnabled(False)
             self.volumes.set_view(self._view, self._view_bar.gain)
         self._judge()
         self._refresh_actions()
@@ -701,7 +713,8 @@ class MainWindow(QMainWindow):
             if self._kernel_viewer is not None:
                 self._kernel_viewer.refresh()
         self._run_bar.show_idle(
-            f"Done in {_duration(result.seconds)}, {result.megapixels_per_second:.4g} MP/s."
+            f"Done in {_duration(result.seconds)}, {result.megapixels_per_second:.4g} "
+            + ("MP/s." if isinstance(result.output, Image) else "million voxels/s.")
         )
         self._tell("  ".join((f"{result.describe()}.", *result.notices)))
         if result.request.source is not self._source:

@@ -62,8 +62,7 @@ class Order:
         for number, (contrast, signal) in enumerate(phantom.truth.items()):
             seed = self.seed + number  # each scan has noise of its own
             voxels = add_noise(signal, self.noise, self.sigma / 100 * BRIGHTEST, seed).voxels
-            what = f"{self.noise.value} {self.sigma:g} %" if self.sigma else "without noise"
-            title = f"Phantom {contrast}, {what}"
+            title = f"Phantom {contrast}, {self.sigma:g} % {self.noise.value} noise"
             noisy.append(Volume.from_array(voxels, title, affine=AFFINE))
             truth.append(Volume.from_array(signal, f"Phantom {contrast}", affine=AFFINE))
         return noisy, truth
@@ -98,6 +97,7 @@ class PhantomDialog(QDialog):
         contrasts = QHBoxLayout()
         for contrast, switch in self._contrasts.items():
             switch.setObjectName(contrast.value)
+            switch.setAccessibleName(contrast.value)
             switch.setChecked(contrast is Contrast.T1W)
             switch.toggled.connect(self._check)
             contrasts.addWidget(switch)
@@ -129,6 +129,10 @@ class PhantomDialog(QDialog):
         self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
         self._make = self._buttons.addButton("Make", QDialogButtonBox.ButtonRole.AcceptRole)
         self._make.setObjectName("makePhantom")
+        self._make.setAccessibleName("Make the phantom")
+        cancel = self._buttons.button(QDialogButtonBox.StandardButton.Cancel)
+        cancel.setObjectName("cancelPhantom")
+        cancel.setAccessibleName("Cancel")
         self._buttons.accepted.connect(self._order)
         self._buttons.rejected.connect(self.reject)
         layout = QVBoxLayout(self)

@@ -81,6 +81,7 @@ class Run:
     settings: str
     size: str
     mode: str
+    unit: str
     device: str
     level: str
     stages: tuple[Stage, ...]
@@ -95,12 +96,13 @@ class Run:
     def of(cls, number: int, result: Result) -> Run:
         request = result.request
         source = request.source
-        size, mode = _size_and_mode(source)
+        size, mode, unit = _size_mode_and_unit(source)
         return cls(
             number=number,
             settings=request.describe(),
             size=size,
             mode=mode,
+            unit=unit,
             device=result.device.upper(),
             level=_LEVEL_NAMES[result.level],
             stages=result.stages,
@@ -330,7 +332,7 @@ class TimingPanel(QWidget):
             self._total.clear()
             return
         self._title.setText(f"Run {run.number}: {run.settings}, {run.device} {run.level.lower()}")
-        total = f"{run.seconds * 1e3:.3f} ms, {run.speed:.1f} megapixels/s"
+        total = f"{run.seconds * 1e3:.3f} ms, {run.speed:.1f} {run.unit}"
         self._total.setText("\n".join((total, *_rates(run.metrics))))
         counted = _added_up(stage for stage in run.stages if stage.counted)
         for name, seconds in counted.items():
@@ -387,14 +389,13 @@ class TimingPanel(QWidget):
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
-def _size_and_mode(source: Image | Scan) -> tuple[str, str]:
-    """Return the size and the kind of what was filtered, in words."""
+def _size_mode_and_unit(source: Image | Scan) -> tuple[str, str, str]:
+    """Return the size and the kind of what was filtered, and the unit of speed, in words."""
     if isinstance(source, Image):
-        return f"{source.width}×{source.height}", source.mode
+        return f"{source.width}×{source.height}", source.mode, "megapixels/s"
     first = source.volumes[0]
-    count = len(source.volumes)
-    mode = f"{count} volumes" if count > 1 else "volume"
-    return f"{first.width}×{first.height}×{first.depth}", mode
+    size = f"{first.width}×{first.height}×{first.depth}"
+    return size, source.describe_count(), "million voxels/s"
 
 
 def _pixels_of(image: Image | Scan) -> dict[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -149,6 +150,24 @@ class VolumePage(QWidget):
         """The component of the output that is shown."""
         return self.result.scan.volumes[self.components.current] if self.result else None
 
+    def change(self) -> Volume:
+        """Return the residual or difference that is shown as a volume, not amplified.
+
+        Takes a while: call it off the GUI thread.
+        """
+        output, other = self.shown_output, self._other()
+        assert output is not None
+        assert other is not None
+        title = f"{other.title.removesuffix('.gz').removesuffix('.nii')}-{self._view}"
+        change = output.voxels.astype(np.float32) - other.voxels
+        return replace(output.with_voxels(change, as_float=True), title=title)
+
+    def _other(self) -> Volume | None:
+        """Return what is subtracted from the output."""
+        assert self.scan is not None
+        volume = self.scan.volumes[self.components.current]
+        return volume if self._view is View.RESIDUAL else self._truths.get(volume)
+
     def slice_as_picture(self) -> Image | None:
         """Return the slice that was clicked last as it is drawn, for the filters of pictures.
 
@@ -193,8 +212,7 @@ class VolumePage(QWidget):
             self.viewer.show_output(output, f"Output: {self.result.describe()}")
             self.drawn.emit(None)
             return
-        volume = self.scan.volumes[self.components.current]
-        other = volume if self._view is View.RESIDUAL else self._truths.get(volume)
+        other = self._other()
         if other is None:
             self.viewer.show_output(None, "Difference", hint=NO_TRUTH)
             self.drawn.emit(None)

@@ -8,7 +8,6 @@ from weakref import WeakKeyDictionary
 from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QBoxLayout,
-    QButtonGroup,
     QDoubleSpinBox,
     QHBoxLayout,
     QLabel,
@@ -106,6 +105,8 @@ class VolumeViewer(QWidget):
         self.setObjectName("volumeViewer")
         self.position: Position = (0, 0, 0)
         self.planes: tuple[Plane, ...] = ()
+        self.plane_number: int | None = None
+        """Which plane is shown alone: an index of `planes`; None for all of them."""
         self._minus: Volume | None = None
         self._gain = 1
         self._window = Window(0.5, 1)
@@ -126,12 +127,6 @@ class VolumeViewer(QWidget):
         self._choose_plane(_ALL)
 
     # --- what is shown ---
-
-    @property
-    def plane_number(self) -> int | None:
-        """Which plane is shown alone: an index of `planes`; None for all of them."""
-        number = self._choice.checkedId()
-        return None if number == _ALL else number
 
     @property
     def active(self) -> tuple[Volume | None, Plane, int]:
@@ -156,14 +151,14 @@ class VolumeViewer(QWidget):
             self._zoom = 1.0
             self._centres.clear()
         self.planes = planes_of(volume)
-        for plane, slider, switch in zip(
-            self.planes, self._sliders, self._choice.buttons(), strict=False
-        ):
-            with QSignalBlocker(slider):
-                slider.setRange(0, volume.voxels.shape[plane.axis] - 1)
-            slider.setAccessibleName(f"{plane.name} slice")
-            switch.setText(plane.name)
-            switch.setAccessibleName(f"Show only: {plane.name}")
+        for number, plane in enumerate(self.planes):
+            with QSignalBlocker(self._sliders[number]):
+                self._sliders[number].setRange(0, volume.voxels.shape[plane.axis] - 1)
+            self._sliders[number].setAccessibleName(f"{plane.name} slice")
+            self._choices[number].setText(plane.name)
+            self._choices[number].setAccessibleName(f"Show only: {plane.name}")
+            for side, name in ((self.input, "input"), (self.output, "output")):
+                side.views[number].setAccessibleName(f"{plane.name} plane of the {name}")
         self._set_window(self._windows.get(volume) or auto_window(volume))
         self._auto.setChecked(volume not in self._windows)
         self._apply_camera()
@@ -229,7 +224,7 @@ class VolumeViewer(QWidget):
         tools = QHBoxLayout()
         tools.setSpacing(4)
         tools.addWidget(QLabel("Planes", self))
-        self._choice = QButtonGroup(self)
+        self._choices: dict[int, Switch] = {}
         for number, name in ((_ALL, "All"), (0, "Axial"), (1, "Coronal"), (2, "Sagittal")):
             switch = Switch(self)
             switch.setObjectName(f"plane{number}Button")
@@ -238,11 +233,9 @@ class VolumeViewer(QWidget):
             switch.setToolTip("Double-click a plane to see it alone, and again to see all")
             switch.setCheckable(True)
             switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            self._choice.addButton(switch, number)
+            switch.clicked.connect(partial(self._choose_plane, number))
+            self._choices[number] = switch
             tools.addWidget(switch)
-        all_button = self._choice.button(_ALL)
-        self._choice.removeButton(all_button)  # `buttons` has it last, after the planes
-        self._choice.addButton(all_button, _ALL)
         tools.addStretch(1)
         self._level = self._spin("windowLevel", "&Level", "The value that is drawn mid-grey", tools)
         self._width = self._spin(
@@ -319,7 +312,6 @@ class VolumeViewer(QWidget):
         for box in (self._level, self._width):
             box.valueChanged.connect(self._on_boxes)
         self._auto.clicked.connect(self._on_auto)
-        self._choice.idClicked.connect(self._choose_plane)
 
     # --- moving ---
 
@@ -439,10 +431,12 @@ class VolumeViewer(QWidget):
 
     # --- camera ---
 
-    def _choose_plane(self, number: int) -> None:
+    def _choose_plane(self, number: int, _clicked: bool = False) -> None:
         """Show one plane of input and output side by side, or all of them."""
-        self._choice.button(number).setChecked(True)
+        for choice, switch in self._choices.items():
+            switch.setChecked(choice == number)
         alone = number != _ALL
+        self.plane_number = number if alone else None
         for each in range(3):
             seen = not alone or each == number
             self._slider_boxes[each].setVisible(seen)

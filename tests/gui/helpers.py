@@ -17,6 +17,7 @@ from app.engine.backend import Availability
 from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
 from app.engine.request import Request
+from app.engine.scan import Scan
 from app.engine.timing import Stopwatch
 from app.filters.spec import CPU_LEVELS, FilterSpec, Level
 from app.gui.main_window import MainWindow
@@ -29,7 +30,7 @@ NO_GPU = Availability(False, "No NVIDIA driver was found.", ("Install it.",))
 
 
 class FakeCpu:
-    """Inverts the picture; waits in the middle until the test lets it go on."""
+    """Inverts pictures and halves volumes; waits in the middle until the test lets it go on."""
 
     id = "cpu"
     name = "CPU"
@@ -56,7 +57,7 @@ class FakeCpu:
         stopwatch: Stopwatch,
         token: CancelToken,
         progress: Progress,
-    ) -> Image:
+    ) -> Image | Scan:
         self.requests.append(request)
         progress("compute", 0.5)
         self.entered.set()
@@ -65,6 +66,9 @@ class FakeCpu:
                 token.check()
         if self.error is not None:
             raise self.error
+        if isinstance(request.source, Scan):
+            with stopwatch.stage("compute"):
+                return request.scan.like(request.scan.planes / 2)
         shape = request.filter.output_shape(
             request.image.planes.shape, request.parameters, request.border
         )

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QSettings, Qt
 from PySide6.QtGui import QAction, QColor, QPalette
@@ -36,10 +37,13 @@ from pytestqt.qtbot import QtBot
 from app import filters
 from app.backends import create_backends
 from app.engine.backend import Availability
+from app.engine.volume import Volume
 from app.errors import AppError
+from app.filters.spec import Kind
 from app.gui.dialogs import AboutDialog, BugDialog, ErrorDialog
 from app.gui.gpu_dialog import GpuDialog
 from app.gui.main_window import MainWindow
+from app.gui.phantom_dialog import PhantomDialog
 from app.gui.settings import Settings
 from app.gui.switch import Switch
 
@@ -52,7 +56,7 @@ CONTROLS = (
     QLineEdit,
     QPlainTextEdit,
 )
-FILTERS = list(filters.discover())
+FILTERS = [*filters.discover(), *filters.discover(Kind.VOLUME)]
 
 
 @pytest.fixture
@@ -67,6 +71,16 @@ def window(qtbot: QtBot, tmp_path: Path) -> Iterator[MainWindow]:
         dock.show()
     yield window
     window.close()
+
+
+def choose(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
+    """Choose a filter, with a volume open if it is for those."""
+    if filters.get(filter_id).kind is Kind.VOLUME:
+        voxels = np.arange(1000.0, dtype=np.float32).reshape(10, 10, 10)
+        affine = np.diag([0.5, -1.5, 1.25, 1.0])
+        window.volumes.open([Volume.from_array(voxels, "a head", affine=affine)])
+        qtbot.waitUntil(lambda: window.volumes.isVisible())
+    window.panel.set_filter(filter_id)
 
 
 def is_internal(widget: QWidget) -> bool:
@@ -123,8 +137,8 @@ def used_twice(root: QWidget) -> list[str]:
 
 
 @pytest.mark.parametrize("filter_id", FILTERS)
-def test_every_control_has_names(window: MainWindow, filter_id: str) -> None:
-    window.panel.set_filter(filter_id)
+def test_every_control_has_names(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
+    choose(qtbot, window, filter_id)
     assert len(controls(window)) > 10
     assert unnamed(window) == []
     assert used_twice(window) == []
@@ -173,8 +187,8 @@ def test_a_switch_that_is_on_looks_different(qtbot: QtBot, dark: bool) -> None:
 
 
 @pytest.mark.parametrize("filter_id", FILTERS)
-def test_every_parameter_has_a_tooltip(window: MainWindow, filter_id: str) -> None:
-    window.panel.set_filter(filter_id)
+def test_every_parameter_has_a_tooltip(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
+    choose(qtbot, window, filter_id)
     for parameter in filters.get(filter_id).parameters:
         editors = [
             widget
@@ -224,7 +238,7 @@ def clipped(root: QWidget) -> list[str]:
 def test_no_text_is_clipped(
     qtbot: QtBot, window: MainWindow, filter_id: str, size: tuple[int, int]
 ) -> None:
-    window.panel.set_filter(filter_id)
+    choose(qtbot, window, filter_id)
     window.resize(*size)
     qtbot.wait(20)  # the layouts settle
     assert window.size().toTuple() == size
@@ -245,7 +259,7 @@ def test_no_text_is_clipped_in_any_dock(
 
 @pytest.mark.parametrize("filter_id", FILTERS)
 def test_tab_reaches_every_control(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
-    window.panel.set_filter(filter_id)
+    choose(qtbot, window, filter_id)
     window.activateWindow()
     qtbot.wait(20)
     wanted = {
@@ -282,10 +296,11 @@ def dialogs() -> list[QDialog]:
         ErrorDialog(AppError("It failed.", "Try again.")),
         BugDialog(ValueError("x"), "log"),
         GpuDialog(missing),
+        PhantomDialog(),
     ]
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(5))
 def test_dialogs_have_names_and_room(qtbot: QtBot, number: int) -> None:
     dialog = dialogs()[number]
     qtbot.addWidget(dialog)

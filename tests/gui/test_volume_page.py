@@ -1,0 +1,432 @@
+"""Volumes in the window: opened, put together, filtered, compared and saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nibabel
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QAction, QDropEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QInputDialog,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QPushButton,
+    QTreeWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app.engine.volume import Volume
+from app.files.volumes import read_volume
+from app.gui import volume_page
+from app.gui.comparison import View
+from app.gui.dialogs import ErrorDialog
+from app.gui.main_window import MainWindow
+from app.gui.phantom_dialog import Order, PhantomDialog
+from app.phantom import Contrast, Noise
+from tests.gui.helpers import FakeCpu, Opener, child, dialog, load, press, save_as, state
+
+SHAPE = (6, 9, 8)
+
+
+def voxels(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 2000, SHAPE).astype(np.int16)
+
+
+def write(path: Path, array: np.ndarray, affine: np.ndarray | None = None) -> Path:
+    """Write voxels, shape (depth, height, width), or several volumes of that shape."""
+    axes = (2, 1, 0) if array.ndim == 3 else (3, 2, 1, 0)
+    affine = np.diag([1.0, 1.5, 2.0, 1.0]) if affine is None else affine
+    nibabel.save(nibabel.Nifti1Image(array.transpose(axes), affine), path)
+    return path
+
+
+@pytest.fixture
+def scan(tmp_path: Path) -> Path:
+    return write(tmp_path / "T1.nii.gz", voxels())
+
+
+def titles(window: MainWindow) -> list[str]:
+    scan = window.volumes.scan
+    return [] if scan is None else [volume.title for volume in scan.volumes]
+
+
+def open_scan(qtbot: QtBot, window: MainWindow, path: Path) -> None:
+    window.pictures.open(path)
+    qtbot.waitUntil(lambda: titles(window) == [path.name] and window.volumes.isVisible())
+
+
+def add(qtbot: QtBot, window: MainWindow, path: Path) -> None:
+    before = titles(window)
+    window.volumes.components.add_wanted.emit([path])
+    qtbot.waitUntil(lambda: titles(window) == [*before, path.name])
+
+
+def run(qtbot: QtBot, window: MainWindow) -> None:
+    before = window.volumes.result
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: window.volumes.result not in (before, None))
+
+
+def caption(window: MainWindow, side: str = "Output") -> str:
+    return child(window, QLabel, f"volume{side}Title").toolTip()
+
+
+def shown_filters(window: MainWindow) -> list[str]:
+    combo = child(window, QComboBox, "filter")
+    return [combo.itemText(row) for row in range(combo.count())]
+
+
+# --- opening ---
+
+
+def test_a_volume_takes_the_place_of_the_picture_and_back(
+    qtbot: QtBot, window: MainWindow, scan: Path, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("mean")
+    open_scan(qtbot, window, scan)
+    assert not window.images.isVisible()
+    assert window.windowTitle() == "T1.nii.gz – Kernelscope"
+    assert "8×9×6, 16 bit signed, 1×1.5×2 mm, RAS" in caption(window, "Input")
+    assert shown_filters(window)[:2] == ["Volumes", "MRI NLM"]
+    assert "Median" in shown_filters(window)
+    assert window.panel.filter_id == "mri_nlm"
+    assert window.settings.recent_files == [scan, picture]
+    assert not window.findChild(QAction, "undo").isEnabled()
+    assert window.findChild(QAction, "filtermri_nlm").isChecked()
+
+    load(qtbot, window, picture)
+    qtbot.waitUntil(window.images.isVisible)
+    assert window.panel.filter_id == "mean"
+    assert "MRI NLM" not in shown_filters(window)
+    assert not window.volumes.components.isVisible()
+
+
+def test_a_folder_of_pictures_is_opened(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    folder = tmp_path / "slices"
+    folder.mkdir()
+    for number in range(3):
+        Pillow.fromarray(np.full((5, 7), number, np.uint8)).save(folder / f"s{number}.png")
+    window.findChild(QAction, "openFolder").trigger()
+    chooser = dialog(qtbot, window, QFileDialog)
+    assert chooser.fileMode() == QFileDialog.FileMode.Directory
+    chooser.fileSelected.emit(str(folder))
+    chooser.reject()
+    qtbot.waitUntil(lambda: titles(window) == ["slices"])
+    assert window.volumes.scan.volumes[0].voxels.shape == (3, 5, 7)
+
+
+def test_one_of_several_volumes_is_asked_for(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    several = np.stack([voxels(0), voxels(1), voxels(2)])
+    path = write(tmp_path / "4d.nii", several)
+    window.pictures.open(path)
+    question = dialog(qtbot, window, QInputDialog)
+    assert question.comboBoxItems() == ["1: volume 1", "2: volume 2", "3: volume 3"]
+    question.setTextValue("2: volume 2")
+    question.accept()
+    qtbot.waitUntil(lambda: titles(window) == ["4d.nii"])
+    np.testing.assert_array_equal(window.volumes.scan.volumes[0].voxels, several[1])
+
+
+def test_a_volume_that_cannot_be_read_leaves_what_is_open(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    damaged = tmp_path / "cut.nii.gz"
+    damaged.write_bytes(scan.read_bytes()[:200])
+    window.pictures.open(damaged)
+    dialog(qtbot, window, ErrorDialog).reject()
+    assert titles(window) == ["T1.nii.gz"]
+
+
+# --- components ---
+
+
+def test_components_are_added_sorted_shown_and_removed(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
+    add(qtbot, window, write(tmp_path / "PD.nii", voxels(2)))
+    listed = child(window, QListWidget, "componentList")
+    assert [listed.item(row).text() for row in range(3)] == ["T1.nii.gz", "T2.nii", "PD.nii"]
+    listed.setCurrentRow(2)
+    assert caption(window, "Input").startswith("Input: PD.nii, ")
+
+    listed.model().moveRow(listed.rootIndex(), 2, listed.rootIndex(), 0)  # what dragging does
+    qtbot.waitUntil(lambda: titles(window) == ["PD.nii", "T1.nii.gz", "T2.nii"])
+    assert listed.currentRow() == 0  # the one that was shown still is
+    assert caption(window, "Input").startswith("Input: PD.nii, ")
+    np.testing.assert_array_equal(window.volumes.scan.planes[..., 0], voxels(2))
+
+    listed.setCurrentRow(1)
+    listed.setFocus()
+    qtbot.keyClick(listed, Qt.Key.Key_Delete)
+    qtbot.waitUntil(lambda: titles(window) == ["PD.nii", "T2.nii"])
+
+
+def test_files_dropped_on_the_list_are_added(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    paths = [write(tmp_path / name, voxels(1)) for name in ("a.nii", "b.nii")]
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    listed = child(window, QListWidget, "componentList")
+    event = QDropEvent(
+        QPointF(5, 5),
+        Qt.DropAction.CopyAction,
+        mime,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    listed.dropEvent(event)
+    assert event.isAccepted()
+    qtbot.waitUntil(lambda: sorted(titles(window)) == ["T1.nii.gz", "a.nii", "b.nii"])
+
+
+def test_volumes_that_do_not_match_are_explained_and_left_out(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    window.pictures.open_component(write(tmp_path / "small.nii", voxels()[1:]))
+    problem = dialog(qtbot, window, ErrorDialog)
+    texts = " ".join(label.text() for label in problem.findChildren(QLabel))
+    assert "T1.nii.gz and small.nii differ in size: 8×9×6 and 8×9×5" in texts
+    problem.reject()
+    assert titles(window) == ["T1.nii.gz"]
+    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))  # what failed is forgotten
+
+
+# --- running ---
+
+
+def test_a_run_shows_output_residual_and_timing(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    open_scan(qtbot, window, scan)
+    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
+    child(window, QLineEdit, "sigma").setText("20, 15")
+    run(qtbot, window)
+    request = cpu.requests[-1]
+    assert request.source is window.volumes.scan
+    assert request.parameters["sigma"] == (20.0, 15.0)
+    assert caption(window).startswith("Output: MRI NLM")
+    assert "million voxels/s" in state(window)
+    runs = child(window, QTreeWidget, "timingRuns")
+    assert runs.topLevelItem(0).text(7) == "8×9×6"
+    assert "2 volumes" in runs.topLevelItem(0).toolTip(0)
+    assert window.volumes.viewer.output.volume is window.volumes.result.scan.volumes[0]
+
+    press(qtbot, window, "F3")
+    assert caption(window).startswith("Residual: output – input, ×")
+    child(window, QListWidget, "componentList").setCurrentRow(1)
+    assert window.volumes.viewer.output.volume is window.volumes.result.scan.volumes[1]
+    press(qtbot, window, "F4")
+    assert child(window, QLabel, "volumeOutputHint").text() == volume_page.NO_TRUTH
+
+
+def test_wrong_numbers_are_explained_at_once(qtbot: QtBot, window: MainWindow, scan: Path) -> None:
+    open_scan(qtbot, window, scan)
+    child(window, QLineEdit, "sigma").setText("20, x")
+    assert "is not a list of numbers" in child(window, QLabel, "problem").text()
+    press(qtbot, window, "F5")
+    dialog(qtbot, window, ErrorDialog).reject()
+
+
+def test_a_filter_of_pictures_runs_slice_by_slice(
+    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
+) -> None:
+    open_scan(qtbot, window, scan)
+    window.panel.set_filter("median")
+    run(qtbot, window)
+    assert len(cpu.requests) == SHAPE[0]
+    assert cpu.requests[0].image.planes.shape == (*SHAPE[1:], 1)
+    assert caption(window).endswith("slice by slice across z, CPU parallel")
+    window.volumes.viewer._choose_plane(2)  # sagittal: across x
+    run(qtbot, window)
+    assert len(cpu.requests) == SHAPE[0] + SHAPE[2]
+
+
+def test_cancel_leaves_the_last_output(
+    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
+) -> None:
+    open_scan(qtbot, window, scan)
+    run(qtbot, window)
+    result = window.volumes.result
+    cpu.go.clear()
+    cpu.entered.clear()
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(cpu.entered.is_set)
+    qtbot.waitUntil(lambda: "50 %" in state(window))
+    press(qtbot, window, "Esc")
+    qtbot.waitUntil(lambda: state(window) == "Cancelled.")
+    assert window.volumes.result is result
+
+
+def test_a_run_that_ends_after_another_volume_was_opened_is_not_shown(
+    qtbot: QtBot, window: MainWindow, scan: Path, picture: Path, cpu: FakeCpu
+) -> None:
+    open_scan(qtbot, window, scan)
+    cpu.go.clear()
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(cpu.entered.is_set)
+    load(qtbot, window, picture)
+    cpu.go.set()
+    qtbot.waitUntil(lambda: state(window).startswith("Done"))
+    assert window.images.isVisible()
+    assert window.images.output.image is None
+    runs = child(window, QTreeWidget, "timingRuns")
+    runs.itemActivated.emit(runs.topLevelItem(0), 0)  # but it can be come back to
+    qtbot.waitUntil(lambda: window.volumes.isVisible())
+    assert caption(window).startswith("Output: MRI NLM")
+
+
+def test_output_becomes_the_input(qtbot: QtBot, window: MainWindow, scan: Path) -> None:
+    open_scan(qtbot, window, scan)
+    run(qtbot, window)
+    output = window.volumes.result.scan.volumes[0]
+    press(qtbot, window, "Ctrl+U")
+    qtbot.waitUntil(lambda: window.volumes.scan.volumes[0] is output)
+    assert window.volumes.result is None
+
+
+# --- saving ---
+
+
+def test_the_shown_output_is_saved_with_its_header(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
+    run(qtbot, window)
+    child(window, QListWidget, "componentList").setCurrentRow(1)
+    press(qtbot, window, "Ctrl+S")
+    chooser = dialog(qtbot, window, QFileDialog)
+    assert chooser.selectedFiles()[0].endswith("T2-mri_nlm")
+    assert chooser.nameFilters()[0].startswith("NIfTI, compressed")
+    target = tmp_path / "out.nii.gz"
+    save_as(qtbot, window, target)
+    qtbot.waitUntil(lambda: target in window.settings.recent_files)
+    saved = read_volume(target)
+    np.testing.assert_array_equal(saved.voxels, np.rint(voxels(1) / 2).astype(np.int16))
+    np.testing.assert_array_equal(saved.affine, np.diag([1.0, 1.5, 2.0, 1.0]))
+
+
+def test_a_name_without_suffix_gets_the_chosen_one(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+S")
+    save_as(qtbot, window, tmp_path / "T1.denoised")
+    qtbot.waitUntil((tmp_path / "T1.denoised.nii.gz").exists)
+
+
+def test_residual_is_saved_as_values(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    save = window.findChild(QAction, "saveView")
+    run(qtbot, window)
+    assert not save.isEnabled()
+    press(qtbot, window, "F3")
+    assert save.isEnabled()
+    save.trigger()
+    assert dialog(qtbot, window, QFileDialog).selectedFiles()[0].endswith("T1-residual")
+    save_as(qtbot, window, tmp_path / "residual.nii")
+    qtbot.waitUntil(lambda: tmp_path / "residual.nii" in window.settings.recent_files)
+    saved = read_volume(tmp_path / "residual.nii")
+    expected = np.rint(voxels() / 2).astype(np.float32) - voxels()
+    np.testing.assert_array_equal(saved.voxels, expected)
+
+
+# --- slices and phantoms ---
+
+
+def test_a_slice_goes_to_the_filters_of_pictures_as_it_is_shown(
+    qtbot: QtBot, window: MainWindow, scan: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    viewer = window.volumes.viewer
+    viewer.input.views[1].pressed.emit()
+    viewer.go_to((2, 3, 4))
+    plane, shades = viewer.planes[1], viewer.window_
+    window.findChild(QAction, "openSlice").trigger()
+    qtbot.waitUntil(window.images.isVisible)
+    image = window.images.input.image
+    assert image.title == "T1.nii.gz, coronal 4"
+    np.testing.assert_allclose(
+        image.pixels, (plane.cut(voxels(), 3) - shades.low) / shades.width, atol=1e-5
+    )
+    assert not window.findChild(QAction, "openSlice").isEnabled()
+
+
+def test_a_phantom_is_ordered_made_and_judged(qtbot: QtBot, window: MainWindow) -> None:
+    window.findChild(QAction, "newPhantom").trigger()
+    order = dialog(qtbot, window, PhantomDialog)
+    for box, side in zip(order._sides, (20, 24, 16), strict=True):
+        box.setValue(side)
+    order._contrasts[Contrast.T2W].setChecked(True)
+    qtbot.mouseClick(order.findChild(QPushButton, "makePhantom"), Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: len(titles(window)) == 2)
+    first, second = window.volumes.scan.volumes
+    assert first.voxels.shape == (16, 24, 20)
+    assert first.title == "Phantom T1w, 9 % rician noise"
+    assert second.title == "Phantom T2w, 9 % rician noise"
+    assert first.orientation == "RPS"
+    run(qtbot, window)
+    press(qtbot, window, "F4")
+    assert caption(window).startswith("Difference: output – truth, ×")
+    press(qtbot, window, "Ctrl+U")
+    qtbot.waitUntil(lambda: window.volumes.result is None)
+    run(qtbot, window)
+    window.set_view(View.DIFFERENCE)
+    assert caption(window).startswith("Difference: output – truth, ×")  # the truth stays
+
+
+def test_a_phantom_without_contrasts_cannot_be_ordered(qtbot: QtBot) -> None:
+    order = PhantomDialog()
+    qtbot.addWidget(order)
+    order._contrasts[Contrast.T1W].setChecked(False)
+    assert not order.findChild(QPushButton, "makePhantom").isEnabled()
+
+
+def test_phantom_has_the_noise_that_was_ordered() -> None:
+    noisy, truth = Order((16, 16, 16), (Contrast.T1W, Contrast.PDW), Noise.GAUSSIAN, 4.0).make()
+    errors = [after.voxels - before.voxels for after, before in zip(noisy, truth, strict=True)]
+    assert errors[0].std() == pytest.approx(0.04 * 255, rel=0.05)
+    assert abs(np.corrcoef(errors[0].ravel(), errors[1].ravel())[0, 1]) < 0.1
+
+
+def test_drawn_volumes_are_not_kept_alive(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    import gc
+    import weakref
+
+    open_scan(qtbot, window, scan)
+    first = weakref.ref(window.volumes.scan.volumes[0])
+    open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
+
+    def gone() -> bool:
+        gc.collect()
+        return first() is None
+
+    qtbot.waitUntil(gone)
+
+
+def test_a_volume_on_the_command_line(qtbot: QtBot, open_window: Opener, scan: Path) -> None:
+    window = open_window()
+    window.open_first(scan)
+    qtbot.waitUntil(lambda: titles(window) == ["T1.nii.gz"])
+    assert isinstance(window.volumes.scan.volumes[0], Volume)

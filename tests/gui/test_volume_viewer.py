@@ -1,0 +1,261 @@
+"""Looking at a volume: crosshair, slices, window and level, zoom."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QImage, QWheelEvent
+from PySide6.QtWidgets import QApplication, QDoubleSpinBox, QLabel, QSlider
+from pytestqt.qtbot import QtBot
+
+from app.engine.volume import Volume
+from app.gui.switch import Switch
+from app.gui.volume_plane_view import PlaneView
+from app.gui.volume_planes import Window
+from app.gui.volume_viewer import VolumeViewer
+
+SHAPE = (20, 30, 40)
+LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
+
+
+def volume(seed: int = 0, spacing: tuple[float, float, float] = (1, 1, 1)) -> Volume:
+    voxels = np.random.default_rng(seed).integers(0, 1000, SHAPE).astype(np.int16)
+    z, y, x = spacing
+    affine = np.diag([x, y, z, 1.0])
+    return Volume.from_array(voxels, f"v{seed}", spacing=spacing, affine=affine)
+
+
+@pytest.fixture
+def viewer(qtbot: QtBot) -> VolumeViewer:
+    viewer = VolumeViewer()
+    qtbot.addWidget(viewer)
+    viewer.resize(900, 500)
+    viewer.show()
+    qtbot.waitExposed(viewer)
+    return viewer
+
+
+def grey(view: PlaneView) -> np.ndarray:
+    """Return what a view draws, shape (rows, columns)."""
+    assert isinstance(view.image, QImage)
+    rows, columns = view.image.height(), view.image.width()
+    bits = np.frombuffer(view.image.constBits(), np.uint8)
+    return bits.reshape(rows, view.image.bytesPerLine())[:, :columns]
+
+
+def wheel(view: PlaneView, delta: int, modifiers=Qt.KeyboardModifier.NoModifier) -> None:
+    middle = QPointF(view.width() / 2, view.height() / 2)
+    event = QWheelEvent(
+        middle,
+        QPointF(view.mapToGlobal(middle.toPoint())),
+        QPoint(),
+        QPoint(0, delta),
+        Qt.MouseButton.NoButton,
+        modifiers,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(view, event)
+
+
+def test_a_click_moves_the_crosshair_in_all_planes(qtbot: QtBot, viewer: VolumeViewer) -> None:
+    shown = volume()
+    viewer.show_input(shown, "Input: v")
+    viewer.show_output(volume(1), "Output: w")
+    assert viewer.position == (10, 15, 20)
+    axial = viewer.planes[0]
+    target = (10, 7, 33)
+    column, row = axial.place(target, SHAPE)
+    point = viewer.output.views[0].point_of(column, row).toPoint()
+    qtbot.mouseClick(viewer.output.views[0], LEFT, pos=point)
+    assert viewer.position == target
+    for side, data in ((viewer.input, shown), (viewer.output, viewer.output.volume)):
+        for view, plane in zip(side.views, viewer.planes, strict=True):
+            cut = plane.cut(data.voxels, target[plane.axis])
+            np.testing.assert_array_equal(grey(view), viewer.window_.grey(cut))
+    sliders = [viewer.findChild(QSlider, f"slice{n}Slider").value() for n in range(3)]
+    assert sliders == [10, 7, 33]
+
+
+def test_dragging_follows_and_stays_inside(qtbot: QtBot, viewer: VolumeViewer) -> None:
+    viewer.show_input(volume(), "")
+    view = viewer.input.views[0]
+    qtbot.mousePress(view, LEFT, pos=view.rect().center())
+    qtbot.mouseMove(view, view.rect().center() + QPoint(9, 0))
+    moved = viewer.position
+    assert moved[2] != 20
+    assert moved[:2] == (10, 15)
+    qtbot.mouseMove(view, QPoint(-500, 900))
+    z, y, x = viewer.position
+    assert z == 10
+    assert y in (0, SHAPE[1] - 1)
+    assert x in (0, SHAPE[2] - 1)
+    qtbot.mouseRelease(view, LEFT)
+
+
+def test_wheel_keys_and_sliders_change_the_slice(qtbot: QtBot, viewer: VolumeViewer) -> None:
+    viewer.show_input(volume(), "")
+    wheel(viewer.input.views[0], 120)
+    assert viewer.position[0] == 11
+    wheel(viewer.input.views[0], -60)  # half a notch of a fine wheel
+    wheel(viewer.input.views[0], -60)
+    assert viewer.position[0] == 10
+    wheel(viewer.output.views[1], -240)
+    assert viewer.position[1] == 13
+    viewer.input.views[2].setFocus()
+    qtbot.keyClick(viewer.input.views[2], Qt.Key.Key_PageUp)
+    assert viewer.position[2] == 30
+    qtbot.keyClick(viewer.input.views[2], Qt.Key.Key_Down)
+    assert viewer.position[2] == 29
+    viewer.findChild(QSlider, "slice0Slider").setValue(3)
+    assert viewer.position == (3, 13, 29)
+    assert viewer.findChild(QLabel, "slice0").text() == "Axial  4 / 20"
+    for _ in range(9):
+        wheel(viewer.input.views[0], -120)
+    assert viewer.position[0] == 0
+
+
+def test_values_and_position_are_told(qtbot: QtBot, viewer: VolumeViewer) -> None:
+    told: list[str] = []
+    viewer.described.connect(told.append)
+    first, second = volume(spacing=(3, 2, 1.5)), volume(1, spacing=(3, 2, 1.5))
+    viewer.show_input(first, "")
+    viewer.show_output(second)
+    viewer.go_to((4, 5, 6))
+    values = f"input {first.voxels[4, 5, 6]}   output {second.voxels[4, 5, 6]}"
+    assert told[-1] == f"x 6, y 5, z 4   (9.0, 10.0, 12.0) mm   {values}"
+    view, plane = viewer.input.views[0], viewer.planes[0]
+    over = view.point_of(*plane.place((4, 20, 30), SHAPE)).toPoint()
+    qtbot.mouseMove(view, over)
+    assert told[-1].startswith("x 30, y 20, z 4 ")
+    assert viewer.position == (4, 5, 6)
+    view.hovered.emit(None)
+    assert told[-1].startswith("x 6, y 5, z 4 ")
+
+
+def test_spacing_decides_about_the_shape_on_the_screen(viewer: VolumeViewer) -> None:
+    viewer.show_input(volume(spacing=(4, 1, 1)), "")
+    coronal = viewer.input.views[1]
+    one = coronal.point_of(1, 1) - coronal.point_of(0, 0)
+    assert one.y() / one.x() == pytest.approx(4)
+    axial = viewer.input.views[0]
+    assert (axial.point_of(1, 0) - axial.point_of(0, 0)).x() == pytest.approx(one.x())
+
+
+def test_window_is_set_dragged_and_automatic(qtbot: QtBot, viewer: VolumeViewer) -> None:
+    shown = volume()
+    viewer.show_input(shown, "")
+    viewer.show_output(volume(1))
+    automatic = viewer.window_
+    auto = viewer.findChild(Switch, "autoWindow")
+    assert auto.isChecked()
+    assert automatic.width == pytest.approx(980, abs=15)
+    viewer.findChild(QDoubleSpinBox, "windowLevel").setValue(300)
+    viewer.findChild(QDoubleSpinBox, "windowWidth").setValue(200)
+    assert viewer.window_ == Window(300, 200)
+    assert not auto.isChecked()
+    plane = viewer.planes[2]
+    cut = plane.cut(viewer.output.volume.voxels, viewer.position[plane.axis])
+    np.testing.assert_array_equal(grey(viewer.output.views[2]), Window(300, 200).grey(cut))
+
+    view = viewer.input.views[0]
+    middle = view.rect().center()
+    qtbot.mousePress(view, RIGHT, pos=middle)
+    qtbot.mouseMove(view, middle + QPoint(30, 0))
+    assert viewer.window_.width == pytest.approx(220)
+    assert viewer.window_.level == pytest.approx(300)
+    qtbot.mouseMove(view, middle + QPoint(30, 30))
+    assert viewer.window_.level > 300
+    qtbot.mouseRelease(view, RIGHT)
+    assert viewer.position == (10, 15, 20)
+
+    mine = viewer.window_
+    viewer.show_input(volume(2), "")  # another component has a window of its own
+    assert auto.isChecked()
+    viewer.show_input(shown, "")
+    assert viewer.window_ == mine
+    qtbot.mouseClick(auto, LEFT)
+    assert viewer.window_ == automatic
+
+
+def test_residual_shows_the_change(viewer: VolumeViewer) -> None:
+    before = volume()
+    after = before.with_voxels(before.voxels + np.int16(5))
+    viewer.show_input(before, "")
+    viewer.set_window(Window(500, 255))
+    viewer.show_output(after, minus=before, gain=10)
+    assert {int(value) for view in viewer.output.views for value in np.unique(grey(view))} == {178}
+    viewer.show_output(after, minus=before, gain=20)
+    assert np.unique(grey(viewer.output.views[0])) == [228]
+
+
+def test_one_plane_alone_shows_both_sides_beside_each_other(
+    qtbot: QtBot, viewer: VolumeViewer
+) -> None:
+    viewer.show_input(volume(), "")
+    qtbot.mouseDClick(viewer.input.views[1], LEFT)
+    assert viewer.plane_number == 1
+    assert [view.isVisible() for view in viewer.input.views] == [False, True, False]
+    qtbot.waitUntil(lambda: viewer.output.x() > viewer.input.x())
+    viewer.go_to((1, 2, 3))
+    qtbot.mouseClick(viewer.findChild(Switch, "plane3Button"), LEFT)
+    assert viewer.plane_number is None
+    assert all(view.isVisible() for view in viewer.input.views)
+    plane = viewer.planes[0]  # which was out of sight when the crosshair moved
+    cut = plane.cut(viewer.input.volume.voxels, 1)
+    np.testing.assert_array_equal(grey(viewer.input.views[0]), viewer.window_.grey(cut))
+
+
+def test_zoom_keeps_what_is_under_the_cursor(viewer: VolumeViewer) -> None:
+    viewer.show_input(volume(), "")
+    view = viewer.input.views[0]
+    middle = QPointF(view.width() / 2, view.height() / 2)
+    before = view.place_at(middle)
+    size = view.point_of(1, 0) - view.point_of(0, 0)
+    for _ in range(5):
+        wheel(view, 120, Qt.KeyboardModifier.ControlModifier)
+    assert view.place_at(middle) == before
+    grown = view.point_of(1, 0) - view.point_of(0, 0)
+    assert grown.x() == pytest.approx(size.x() * 1.25**5)
+    linked = viewer.output.views[0]
+    viewer.show_output(volume(1))
+    assert linked.point_of(3, 4) == view.point_of(3, 4)
+    view.panned.emit(10.0, -4.0)
+    assert linked.point_of(3, 4) == view.point_of(3, 4)
+    viewer.fit()
+    assert (view.point_of(1, 0) - view.point_of(0, 0)).x() == pytest.approx(size.x())
+    viewer.go_to((10, 5, 5))
+    viewer.zoom_in()
+    viewer.zoom_in()
+    column, row = viewer.planes[0].place(viewer.position, SHAPE)
+    assert (view.point_of(column, row) - middle).manhattanLength() < 1e-6
+
+
+def test_only_slices_that_changed_are_drawn_again(
+    viewer: VolumeViewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    viewer.show_input(volume(), "")
+    viewer.show_output(volume(1))
+    drawn: list[tuple[int, ...]] = []
+    real = Window.grey
+    monkeypatch.setattr(
+        Window, "grey", lambda self, plane: drawn.append(plane.shape) or real(self, plane)
+    )
+    viewer.go_to((10, 15, 25))  # within the axial and the coronal plane
+    assert len(drawn) == 2
+    viewer.go_to((10, 15, 25))
+    assert len(drawn) == 2
+
+
+def test_moves_do_not_depend_on_the_depth_of_a_volume(viewer: VolumeViewer) -> None:
+    """No slice but those that are seen is touched: a generous limit finds anything else."""
+    large = Volume.from_array(np.zeros((256, 256, 256), np.uint16))
+    viewer.show_input(large, "")
+    viewer.show_output(large)
+    start = time.perf_counter()
+    for step in range(20):
+        viewer.go_to((step, 2 * step, 3 * step))
+    assert (time.perf_counter() - start) / 20 < 0.1
