@@ -14,7 +14,7 @@
 // global  the formula, a thread a voxel                                                global     global
 // shared  a block keeps its voxels, and those a step needs, with aprons                shared     shared
 // tuned   squared differences shared by all patches that have them: mri_nlm_tuned.cuh  registers  shared, registers
-// sigma   LOCAL only, first of two launches: the noise around each voxel               global
+// sigma   LOCAL only, first of two launches: the noise around each voxel               global, shared
 //
 // Launch: blocks of 32 x 4 x 2 threads over width, height and slices (smaller where shared memory is short).
 // A voxel takes for each offset 3 operations a cell of the patch (27 for d = 1) and component, and an exponential;
@@ -298,36 +298,65 @@ __device__ inline float noise_variance(float variance, float power)
     return variance + fminf(dark, 1) * (power / 2 - variance);
 }
 
-// Sigma of each voxel, from the residuals in a window; smaller ones are raised to `least`.
+// What one voxel adds to the sums over a window: its square, and squared residuals in the three planes.
+struct alignas(16) Squares {
+    float power, yx, zx, zy;
+};
+
+__device__ inline Squares squares_at(const Mirrored& volume, int z, int y, int x, int c)
+{
+    const Step along_z = {1, 0, 0}, along_y = {0, 1, 0}, along_x = {0, 0, 1};
+    const float value = volume(z, y, x, c);
+    Squares squares = {value * value, squared_residual(volume, z, y, x, c, along_y, along_x)};
+    if (DIMENSIONS == 3) {
+        squares.zx = squared_residual(volume, z, y, x, c, along_z, along_x);
+        squares.zy = squared_residual(volume, z, y, x, c, along_z, along_y);
+    }
+    return squares;
+}
+
+// Sigma of each voxel, from the residuals in a window; smaller ones are raised to `least`. The block first
+// computes the squares of its voxels, with an apron, into shared memory.
 extern "C" __global__ void mri_nlm_sigma(
     const float* source, float* output, const float* least, float* sigmas, Volume g)
 {
-    const int z = g.first + blockIdx.z * blockDim.z + threadIdx.z;
-    const int y = blockIdx.y * blockDim.y + threadIdx.y;
-    const int x = blockIdx.x * blockDim.x + threadIdx.x;
-    if (z >= g.last || y >= g.height || x >= g.width) return;
+    extern __shared__ Squares block_squares[];
     const Mirrored volume = {source, g};
     const int radius = window_radius, deep = DIMENSIONS == 3 ? radius : 0;
+    const int front = g.first + blockIdx.z * blockDim.z, top = blockIdx.y * blockDim.y;
+    const int left = blockIdx.x * blockDim.x;
+    const int z = front + threadIdx.z, y = top + threadIdx.y, x = left + threadIdx.x;
+    const int rows = blockDim.y + 2 * radius, columns = blockDim.x + 2 * radius;
+    const int slices = min((int)blockDim.z, g.last - front) + 2 * deep;
     const float cells = (2 * deep + 1) * (2 * radius + 1) * (2 * radius + 1);
-    const Step along_z = {1, 0, 0}, along_y = {0, 1, 0}, along_x = {0, 0, 1};
     for (int c = 0; c < COMPONENTS; ++c) {
-        float yx = 0, zx = 0, zy = 0, power = 0;
-        for (int s = z - deep; s <= z + deep; ++s)
-            for (int r = y - radius; r <= y + radius; ++r)
-                for (int t = x - radius; t <= x + radius; ++t) {
-                    const float value = volume(s, r, t, c);
-                    power += value * value;
-                    yx += squared_residual(volume, s, r, t, c, along_y, along_x);
-                    if (DIMENSIONS == 2) continue;
-                    zx += squared_residual(volume, s, r, t, c, along_z, along_x);
-                    zy += squared_residual(volume, s, r, t, c, along_z, along_y);
-                }
-        // The least of three is less than each of them is on average.
-        const float unbiased = DIMENSIONS == 2 ? 1 : radius == 1 ? 1.30f : 1.14f;
-        const float squares = DIMENSIONS == 2 ? yx : fminf(yx, fminf(zx, zy));
-        float variance = unbiased * squares / cells;
-        if (RICIAN) variance = noise_variance(variance, power / cells);
-        sigmas[voxel_number(g, z, y, x) * COMPONENTS + c] = fmaxf(sqrtf(variance), least[c]);
+        for (int s = threadIdx.z; s < slices; s += blockDim.z)
+            for (int r = threadIdx.y; r < rows; r += blockDim.y)
+                for (int t = threadIdx.x; t < columns; t += blockDim.x)
+                    block_squares[(s * rows + r) * columns + t] = squares_at(
+                        volume, front - deep + s, top - radius + r, left - radius + t, c);
+        __syncthreads();
+        if (z < g.last && y < g.height && x < g.width) {
+            Squares sum = {};
+            for (int s = 0; s <= 2 * deep; ++s)
+                for (int r = 0; r <= 2 * radius; ++r)
+                    for (int t = 0; t <= 2 * radius; ++t) {
+                        const Squares& more =
+                            block_squares[((threadIdx.z + s) * rows + threadIdx.y + r) * columns +
+                                          threadIdx.x + t];
+                        sum.power += more.power;
+                        sum.yx += more.yx;
+                        sum.zx += more.zx;
+                        sum.zy += more.zy;
+                    }
+            // The least of three is less than each of them is on average.
+            const float unbiased = DIMENSIONS == 2 ? 1 : radius == 1 ? 1.30f : 1.14f;
+            const float squares = DIMENSIONS == 2 ? sum.yx : fminf(sum.yx, fminf(sum.zx, sum.zy));
+            float variance = unbiased * squares / cells;
+            if (RICIAN) variance = noise_variance(variance, sum.power / cells);
+            sigmas[voxel_number(g, z, y, x) * COMPONENTS + c] = fmaxf(sqrtf(variance), least[c]);
+        }
+        __syncthreads();  // before the next component takes the place of this one
     }
 }
 #endif

@@ -105,14 +105,18 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
     if not local:
         return CudaPlan((main,), scratch)
     window = parameters["window_radius"]
+    deep = window * (dimensions - 2)
+    x, y, z = _BLOCKS[0]
     noise = Launch(
         kernel="mri_nlm_sigma",
         defines=defines,
         block=_BLOCKS[0],
         bytes_per_sample=8.0,
-        operations_per_sample=(2.0 * dimensions + 4) * (2 * window + 1) ** dimensions,
+        # Masks of 3 x 3 cells in each plane; sums of what they give, and of squares.
+        operations_per_sample=30.0 + 4 * (2 * window + 1) ** dimensions,
         constants={"window_radius": np.array(window, np.int32)},
         tables=(sigmas,),
+        shared_bytes=16 * (x + 2 * window) * (y + 2 * window) * (z + 2 * deep),
         scratch=("sigmas",),
     )
     return CudaPlan((noise, main), {"sigmas": 4 * components, **scratch})
