@@ -29,7 +29,7 @@ from app.filters.borders import REFLECT, border_index
 from app.filters.cuda_mri_nlm import GAPS, plan_mri_nlm
 from app.filters.jit import kernel
 from app.filters.mri_sigma import estimate_global, plan_local
-from app.filters.nlm import add_weighted, fused, power_of_two
+from app.filters.non_local import add_weighted, fused, power_of_two
 from app.filters.spec import (
     GLOBAL,
     SERIAL,
@@ -51,8 +51,11 @@ from app.filters.spec import (
 _SLICES = 8
 """Slices of a tile: each offset needs those of a patch besides."""
 
-_PLANE = 4096
+_PLANE = 2048
 """About how many samples a tile has of each slice: what it works on fits into the caches."""
+
+_ROWS = 4
+"""Rows that a tile has at least, however long they are."""
 
 _FLOOR = 1e-6
 """Share of the largest voxel that sigma is raised to, so that nothing is divided by 0."""
@@ -438,7 +441,7 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     if task.level == SERIAL.id:
         passes.append(CpuPass(nlm_serial, (extended, output, reach, model), output[..., 0].size))
     else:
-        rows = min(height, max(1, _PLANE // extended.shape[3]))
+        rows = min(height, max(_ROWS, _PLANE // extended.shape[3]))
         slices = min(depth, _SLICES)
         units = -(-depth // slices) * -(-height // rows)
         passes.append(CpuPass(nlm_tiles, (extended, output, reach, model, (slices, rows)), units))

@@ -20,10 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.filters.jit import kernel
+from app.filters.non_local import NORMAL_MEDIAN
 from app.filters.spec import CpuPass
-
-_NORMAL_MEDIAN = 0.6744897501960817
-"""Median of the magnitude of a normal random number of standard deviation 1."""
 
 _BLOCKS = 2**18
 """Blocks that are looked at, at most: the estimate is then good to about half a per cent."""
@@ -78,7 +76,7 @@ def estimate_global(volume: NDArray[Any], rician: bool = True) -> float:
         return 0.0
     inside = means >= means.mean()
     inside &= edges <= np.median(edges[inside])
-    sigma = float(np.median(np.abs(details[inside]))) / _NORMAL_MEDIAN
+    sigma = float(np.median(np.abs(details[inside]))) / NORMAL_MEDIAN
     if rician:
         mean = float(np.median(means[inside]))
         sigma = math.sqrt(rician_variance.function(np.float32(sigma**2), np.float32(mean)))

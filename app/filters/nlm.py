@@ -17,7 +17,6 @@ bright places.) Each weight counts both ways, in the average for i and in that f
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -28,8 +27,16 @@ from numpy.typing import NDArray
 from app.filters.borders import REDUCE, REFLECT, VALID, border_index
 from app.filters.correlation import Finish, settle
 from app.filters.cuda_nlm import GAPS, HOST_PARTITIONS, plan_nlm
-from app.filters.jit import Kernel, kernel
-from app.filters.non_local import colour_count, expected_distance, patch_profile, white_level
+from app.filters.jit import kernel
+from app.filters.non_local import (
+    add_weighted,
+    colour_count,
+    expected_distance,
+    fused,
+    patch_profile,
+    power_of_two,
+    white_level,
+)
 from app.filters.spec import (
     GLOBAL,
     SERIAL,
@@ -73,9 +80,6 @@ _OFFSETS = 512
 
 _IMAGE_ROWS = 16
 """Rows of a tile of a whole-image search, in which any two tiles are a unit of work."""
-
-fused = functools.partial(Kernel, fastmath=frozenset({"contract"}))
-"""As `kernel`, with multiply-adds that round once."""
 
 
 class Search(NamedTuple):
@@ -200,29 +204,6 @@ def nlm_serial(
 
 
 @fused
-def power_of_two(x: Any) -> Any:
-    """Return 2**x for float32 `x` up to 0, to 2e-7 of it; 2**-100 for anything smaller.
-
-    That counts for nothing beside the 1 of the pixel itself, and times a sample it is still
-    far from the denormal numbers, which are slow.
-
-    Adding 1.5 * 2**23 leaves the nearest whole number in the last bits, from where a shift
-    takes it to the exponent; a polynomial (least relative error) does the rest, in
-    [-1/2, 1/2]. All of it vectorises, which a call of exp2 does not.
-    """
-    x = x if x > np.float32(-100) else np.float32(-100)
-    shifted = np.float32(x + np.float32(12582912))
-    x -= shifted - np.float32(12582912)
-    power = np.float32(0.00967151) + x * np.float32(0.00132647)
-    power = np.float32(0.05550734) + x * power
-    power = np.float32(0.24022242) + x * power
-    power = np.float32(0.69314698) + x * power
-    power = np.float32(1) + x * power
-    bits = np.float32(power).view(np.int32) + (shifted.view(np.int32) << 23)
-    return np.int32(bits).view(np.float32)
-
-
-@fused
 def square_differences(row: Any, other: Any, squares: Any, copies: Any) -> None:
     """Write (row - other)² to two places."""
     for x in range(squares.size):
@@ -268,13 +249,6 @@ def weigh(weights: Any, scale: Any, count: Any) -> None:
     for x in range(weights.size):
         weights[x] = power_of_two(scale * weights[x])
     weights[count:] = 0
-
-
-@fused
-def add_weighted(weights: Any, row: Any, samples: Any) -> None:
-    """Add `weights` times `row` to `samples`."""
-    for x in range(weights.size):
-        samples[x] += weights[x] * row[x]
 
 
 @kernel
