@@ -27,12 +27,15 @@ from app.cli_common import (
     StatusLine,
     add_gpu_option,
     allowed,
+    every_filter,
     filter_name,
     interruptible,
     open_backends,
     option_of,
     positive,
+    switches,
 )
+from app.cli_volumes import phantom
 from app.engine.recipe import ESTIMATE, has_estimate
 from app.errors import AppError, Cancelled, ImageReadError
 from app.filters.spec import (
@@ -148,13 +151,13 @@ def _catalogue(backends: Mapping[str, Backend]) -> dict[str, Any]:
     """Return everything there is to run, as plain lists and dictionaries."""
     levels = {
         level.id: level.help
-        for spec in filters.discover().values()
+        for spec in every_filter().values()
         for backend in backends.values()
         for level in backend.levels(spec)
     }
     return {
         "version": app.__version__,
-        "filters": [_filter_entry(spec, backends) for spec in filters.discover().values()],
+        "filters": [_filter_entry(spec, backends) for spec in every_filter().values()],
         "borders": {str(border): border.help for border in Border},
         "levels": levels,
         "devices": [
@@ -167,6 +170,7 @@ def _catalogue(backends: Mapping[str, Backend]) -> dict[str, Any]:
 def _filter_entry(spec: FilterSpec, backends: Mapping[str, Backend]) -> dict[str, Any]:
     return {
         "id": filter_name(spec),
+        "kind": spec.kind,
         "name": spec.name,
         "category": spec.category,
         "summary": spec.summary,
@@ -196,16 +200,24 @@ def _parameter_entry(parameter: Parameter) -> dict[str, Any]:
             entry |= {"minimum": parameter.minimum, "maximum": parameter.maximum}
         case ChoiceParameter():
             entry["choices"] = [choice.value for choice in parameter.choices]
+            entry["switches"] = {
+                option: choice.value for option, choice in switches(parameter).items()
+            }
     return entry
 
 
 def _print_catalogue(catalogue: dict[str, Any]) -> None:
-    print("Filters")
+    kind = None
     for entry in catalogue["filters"]:
+        if entry["kind"] != kind:
+            kind = entry["kind"]
+            print(f"Filters of {kind}s")
         print(f"  {entry['id']}: {entry['summary']}")
         for parameter in entry["parameters"]:
             print(f"    {parameter['option']}: {parameter['help']}")
-            print(f"        {parameter['allowed']}; default: {parameter['default']}")
+            print(f"        {parameter['allowed']}; default: {parameter['default'] or 'none'}")
+            for option, choice in parameter.get("switches", {}).items():
+                print(f"        {option}: the same as {parameter['option']} {choice}")
         if len(entry["borders"]) < len(catalogue["borders"]):
             print(f"    borders: {', '.join(entry['borders'])}")
         for device, levels in entry["levels"].items():
@@ -354,4 +366,5 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "list": _list,
     "info": _info,
     "bench": _bench,
+    "phantom": phantom,
 }

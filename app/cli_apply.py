@@ -1,9 +1,8 @@
-"""The command ``apply``: one filter, several in a row, or a recipe, on a picture file."""
+"""The command ``apply``: one filter, several in a row, or a recipe, on a picture or a volume."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,27 +12,35 @@ import numpy as np
 
 from app import filters
 from app.cli_common import (
+    INPUT,
     PROGRAM,
     STATUS,
+    Speaker,
     StatusLine,
     add_gpu_option,
     allowed,
     byte_size,
+    every_filter,
     filter_name,
     interruptible,
     log_to_stderr,
     open_backends,
     option_of,
     positive,
+    switches,
+    volume_numbers,
 )
 from app.engine.recipe import ESTIMATE, Recipe, Step, has_estimate
-from app.errors import AppError, Incomparable, LossyFormat
+from app.engine.volume import AXES
+from app.errors import AppError, Incomparable, InvalidParameter, LossyFormat
 from app.filters.spec import (
     Border,
     FilterSpec,
     FloatParameter,
     IntParameter,
+    Kind,
     MaskParameter,
+    NumbersParameter,
     Parameter,
 )
 
@@ -43,9 +50,6 @@ if TYPE_CHECKING:
 
 SEPARATOR = ":"
 """Stands between the steps of a chain."""
-
-INPUT = "input"
-"""In place of the file of a reference: INPUT itself."""
 
 _DEFAULTS: dict[str, Any] = {
     "device": "auto",
@@ -57,6 +61,11 @@ _DEFAULTS: dict[str, Any] = {
     "difference": None,
     "residual": None,
     "save_recipe": None,
+    "axis": None,
+    "volume": None,
+    "float": False,
+    "component": [],
+    "output_component": [],
     "lossy": False,
     "quiet": False,
     "verbose": False,
@@ -77,33 +86,46 @@ step. For example:
 
 
 def apply(arguments: list[str]) -> int:
-    """Filter a picture file into another, in one step or several."""
+    """Filter a picture or a volume into another, in one step or several."""
     options = _parse(arguments)
-    from app.engine.chain import execute_recipe
-    from app.engine.costs import Costs, default_path
-    from app.engine.request import Device
-    from app.files import read_image, read_recipe, write_image, write_recipe
+    from app.files import read_recipe
+    from app.files.volumes import is_volume
 
     if options.verbose:
         log_to_stderr()
     recipe = options.steps or read_recipe(options.recipe)
+    for_volumes = any(step.filter.kind is Kind.VOLUME for step in recipe.steps)
+    if for_volumes or is_volume(options.input):
+        from app.cli_volumes import apply_to_volumes
+
+        return apply_to_volumes(recipe, options)
+    return _apply_to_picture(recipe, options)
+
+
+def _apply_to_picture(recipe: Recipe, options: argparse.Namespace) -> int:
+    from app.engine.chain import execute_recipe
+    from app.engine.costs import Costs, default_path
+    from app.engine.request import Device
+    from app.files import read_image, write_image, write_recipe
+
+    for name in ("axis", "volume", "float"):
+        if getattr(options, name) != _DEFAULTS[name]:
+            raise InvalidParameter(
+                f"--{name} is for volumes; {options.input} is none.", "Leave it out."
+            )
     image = read_image(options.input)
     reference = _read_reference(options.reference, image)
     _check_outputs(options, recipe, image, reference)
     status = StatusLine(not (options.quiet or options.verbose))
-    say = _Speaker(options.quiet)
+    say = Speaker(options.quiet)
     say.notices(image.notices)
-
-    def progress(stage: str, fraction: float) -> None:
-        status.show(f"{stage} {fraction:.0%}")
-
     with open_backends(options.gpu) as backends, interruptible() as token:
         results = execute_recipe(
             recipe,
             image,
             backends,
             token,
-            progress,
+            status.progress,
             Costs(default_path()),
             device=Device(options.device),
             level=options.level,
@@ -206,34 +228,6 @@ def _check_outputs(
         check_target(options.save_recipe)
 
 
-class _Speaker:
-    """Says what came of it: results on stdout, notices on stderr; nothing if quiet."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._quiet = quiet
-
-    def line(self, text: str) -> None:
-        if not self._quiet:
-            print(text, flush=True)
-
-    def notices(self, notices: Iterable[str]) -> None:
-        if not self._quiet:
-            for notice in notices:
-                print(f"note: {notice}", file=sys.stderr)
-
-    def result(self, name: str, result: Result) -> None:
-        image = result.request.image
-        self.notices(result.notices)
-        self.line(
-            f"{name}: {result.describe()}; {image.width}×{image.height} pixels in "
-            f"{result.seconds * 1e3:.1f} ms, {result.megapixels_per_second:.1f} megapixels/s"
-        )
-        if result.quality:
-            if result.quality.before:
-                self.line(f"  before: {result.quality.before.describe()}")
-            self.line(f"  after:  {result.quality.after.describe()}")
-
-
 # Arguments ----------------------------------------------------------------------------
 
 
@@ -312,11 +306,11 @@ def _split(arguments: Iterable[str]) -> list[list[str]]:
 def _filter(segment: Sequence[str]) -> FilterSpec | None:
     """Return the filter that a step begins with."""
     name = segment[0] if segment else ""
-    return filters.discover().get(name.replace("-", "_"))
+    return every_filter().get(name.replace("-", "_"))
 
 
 def _unknown(segment: Sequence[str]) -> str:
-    names = ", ".join(map(filter_name, filters.discover().values()))
+    names = ", ".join(map(filter_name, every_filter().values()))
     problem = f"there is no filter “{segment[0]}”" if segment else "the filter is missing"
     return f"argument FILTER: {problem}; choose from {names}"
 
@@ -334,22 +328,31 @@ def _levels(specs: Iterable[FilterSpec]) -> list[str]:
 
 
 def _step(spec: FilterSpec, found: argparse.Namespace) -> Step:
-    names = [parameter.name for parameter in spec.parameters]
-    given = {name: getattr(found, _PREFIX + name) for name in names if _PREFIX + name in found}
+    typed = [parameter for parameter in spec.parameters if _PREFIX + parameter.name in found]
+    given: dict[str, Any] = {}
+    for parameter in typed:
+        given |= parameter.implies
+    given |= {parameter.name: getattr(found, _PREFIX + parameter.name) for parameter in typed}
+    if spec.kind is Kind.VOLUME:
+        return Step.create(spec.id, given)
     return Step.create(spec.id, given, border=Border(found.border), grey=found.grey)
 
 
 def _apply_parser() -> argparse.ArgumentParser:
     """Return the parser of what has no filter: recipes and the general help."""
-    specs = list(filters.discover().values())
-    names = "\n".join(f"  {filter_name(spec):24}{spec.summary}" for spec in specs)
+    catalogue = "\n\n".join(
+        f"filters of {kind}s:\n"
+        + "\n".join(f"  {filter_name(spec):24}{spec.summary}" for spec in of_kind.values())
+        for kind in Kind
+        if (of_kind := filters.discover(kind))
+    )
     parser = argparse.ArgumentParser(
         prog=f"{PROGRAM} apply",
         usage=f"{PROGRAM} apply FILTER INPUT OUTPUT [options] [{SEPARATOR} FILTER [options]] ...\n"
         f"       {PROGRAM} apply --recipe FILE INPUT OUTPUT [options]",
         description="Filters INPUT into OUTPUT. “apply FILTER --help” lists a filter's options.\n\n"
         + _CHAINS,
-        epilog=f"filters:\n{names}\n\n{STATUS}",
+        epilog=f"{catalogue}\n\n{STATUS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
@@ -362,7 +365,9 @@ def _apply_parser() -> argparse.ArgumentParser:
         default=None,
         help="do what --save-recipe, or the window, wrote to FILE",
     )
-    _add_run_options(parser, _levels(specs))
+    run = _add_run_options(parser, _levels(every_filter().values()))
+    _add_picture_options(run)
+    _add_volume_options(parser, Kind.PICTURE)
     return parser
 
 
@@ -386,6 +391,18 @@ def _filter_parser(spec: FilterSpec, levels: Sequence[str]) -> argparse.Argument
             type=_reader(parameter),
             help=_escape(_parameter_help(parameter)),
         )
+        for option, choice in switches(parameter).items():
+            own.add_argument(
+                option,
+                dest=_PREFIX + parameter.name,
+                action="store_const",
+                const=choice.value,
+                help=f"the same as {option_of(parameter)} {choice.value}",
+            )
+    if spec.kind is Kind.VOLUME:
+        _add_run_options(parser, levels)
+        _add_volume_options(parser, spec.kind)
+        return parser
     own.add_argument(
         "--border",
         choices=[str(border) for border in spec.borders],
@@ -396,6 +413,8 @@ def _filter_parser(spec: FilterSpec, levels: Sequence[str]) -> argparse.Argument
         "--grey", action="store_true", default=False, help="convert to greyscale first"
     )
     run = _add_run_options(parser, levels)
+    _add_picture_options(run)
+    _add_volume_options(parser, spec.kind)
     run.add_argument(
         "--save-recipe",
         metavar="FILE",
@@ -412,7 +431,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=Path,
         default=[],
-        help="picture to filter, and file to write, whose suffix is its format",
+        help="picture or volume to filter, and file to write, whose suffix is its format",
     )
 
 
@@ -448,9 +467,22 @@ def _add_run_options(
     group.add_argument(
         "--reference",
         metavar="FILE",
-        help="judge each step by this picture: PSNR, SSIM, MSE and MAE before and after; "
-        f"“{INPUT}” is INPUT itself; turned to grey where a result is",
+        help="judge each step by this picture, or the result by this volume: PSNR, SSIM, MSE and "
+        f"MAE before and after; “{INPUT}” is INPUT itself; turned to grey where a result is",
     )
+    group.add_argument(
+        "--lossy",
+        action="store_true",
+        help="write even if the format of OUTPUT loses something: bit depth, alpha, colour; the "
+        "place of a volume",
+    )
+    group.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    group.add_argument("--verbose", action="store_true", help="log every stage on stderr")
+    return group
+
+
+def _add_picture_options(group: argparse._ArgumentGroup) -> None:
+    """Add what may be given once, where pictures are filtered."""
     group.add_argument(
         "--difference",
         metavar="FILE",
@@ -463,14 +495,51 @@ def _add_run_options(
         type=Path,
         help="write what the last step changed, its output - its input, in the same way",
     )
-    group.add_argument(
-        "--lossy",
-        action="store_true",
-        help="write even if the format of OUTPUT loses bit depth, alpha or colour",
+
+
+def _add_volume_options(parser: argparse.ArgumentParser, kind: Kind) -> None:
+    """Add what may be given once, where filters of `kind` are applied to volumes."""
+    group = parser.add_argument_group(
+        "volumes",
+        "INPUT may be a NIfTI file, a TIFF stack, a NumPy array, or a DICOM series or pictures "
+        "of equal size in a folder."
+        + (" It is filtered slice by slice." if kind is Kind.PICTURE else ""),
     )
-    group.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    group.add_argument("--verbose", action="store_true", help="log every stage on stderr")
-    return group
+    if kind is Kind.PICTURE:
+        group.add_argument(
+            "--axis",
+            choices=AXES,
+            help=f"across which axis slices lie (default: {AXES[0]}); amounts that are fractions "
+            "of white are fractions of the brightest voxel",
+        )
+    else:
+        group.add_argument(
+            "--component",
+            metavar="FILE",
+            type=Path,
+            action="append",
+            help="another volume of the same head, to be filtered together with INPUT and written "
+            "beside OUTPUT, with the name of FILE in its name; up to three times",
+        )
+        group.add_argument(
+            "--output-component",
+            metavar="FILE",
+            type=Path,
+            action="append",
+            help="where to write a component instead: once for each, in the same order",
+        )
+    group.add_argument(
+        "--volume",
+        metavar="N",
+        type=volume_numbers,
+        help="number of the volume in a file of several, or of the series in a folder, from 1"
+        + ("" if kind is Kind.PICTURE else "; like 1,3,4 to give each component its own"),
+    )
+    group.add_argument(
+        "--float",
+        action="store_true",
+        help="write 32-bit floats, not rounded to the type of INPUT",
+    )
 
 
 def _reader(parameter: Parameter) -> Any:
@@ -488,11 +557,13 @@ def _metavar(parameter: Parameter) -> str:
             return "X"
         case MaskParameter():
             return "ROWS"
+        case NumbersParameter():
+            return "X[,X...]"
     return "VALUE"
 
 
 def _parameter_help(parameter: Parameter) -> str:
-    default = parameter.format(parameter.default)
+    default = parameter.format(parameter.default) or "none"
     return f"{parameter.help} ({allowed(parameter)}; default: {default})"
 
 

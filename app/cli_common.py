@@ -8,17 +8,21 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from app import filters
 from app.engine.control import CancelToken
 from app.engine.recipe import ESTIMATE, has_estimate
+from app.engine.timing import TimeLeft
 from app.filters.spec import (
+    Choice,
     ChoiceParameter,
     FilterSpec,
     FloatParameter,
     IntParameter,
+    Kind,
     MaskParameter,
     NumbersParameter,
     OddParameter,
@@ -29,8 +33,12 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from app.engine.backend import Backend
+    from app.engine.request import Result
 
 PROGRAM = "kernelscope"
+INPUT = "input"
+"""In place of the file of a reference: INPUT itself."""
+
 STATUS = (
     "Exit status: 0 when done; 1 for what you can mend (a file, a value out of range, no GPU); "
     "2 for wrong usage; 130 after Ctrl+C."
@@ -45,6 +53,11 @@ def add_gpu_option(parser: argparse._ActionsContainer) -> None:
         type=whole_number,
         help="number of the GPU to use (default: the variable KERNELSCOPE_GPU, or 0)",
     )
+
+
+def every_filter() -> dict[str, FilterSpec]:
+    """Return the filters by their id, those of pictures first."""
+    return {key: spec for kind in Kind for key, spec in filters.discover(kind).items()}
 
 
 def option_of(parameter: Parameter) -> str:
@@ -72,11 +85,22 @@ def allowed(parameter: Parameter) -> str:
     return "on, off"
 
 
+def switches(parameter: Parameter) -> dict[str, Choice]:
+    """Return the options without a value that stand for choices of a parameter."""
+    choices = parameter.choices if isinstance(parameter, ChoiceParameter) else ()
+    return {f"--{choice.switch}": choice for choice in choices if choice.switch}
+
+
 def whole_number(text: str) -> int:
     """Read a number like 0, 1, 2."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text} is not a number like 0, 1, 2")
     return int(text)
+
+
+def volume_numbers(text: str) -> list[int]:
+    """Read numbers of volumes: ``2``, ``1,3,4``."""
+    return [positive(number) for number in text.split(",")]
 
 
 def byte_size(text: str) -> int:
@@ -134,6 +158,11 @@ class StatusLine:
 
     def __init__(self, shown: bool = True) -> None:
         self._shown = shown and sys.stderr.isatty()
+        self._left = TimeLeft()
+
+    def progress(self, stage: str, fraction: float) -> None:
+        """Show how far a stage is."""
+        self.show(f"{stage} {fraction:.0%}{self._left.tell(stage, fraction)}")
 
     def show(self, text: str) -> None:
         if self._shown:
@@ -144,6 +173,35 @@ class StatusLine:
         self.show("")
         if self._shown:
             print("\r", end="", file=sys.stderr, flush=True)
+
+
+class Speaker:
+    """Says what came of it: results on stdout, notices on stderr; nothing if quiet."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def line(self, text: str) -> None:
+        if not self._quiet:
+            print(text, flush=True)
+
+    def notices(self, notices: Iterable[str]) -> None:
+        if not self._quiet:
+            for notice in notices:
+                print(f"note: {notice}", file=sys.stderr)
+
+    def result(self, name: str, result: Result) -> None:
+        *sides, _ = result.request.source.planes.shape
+        cells = "pixels" if len(sides) == 2 else "voxels"
+        self.notices(result.notices)
+        self.line(
+            f"{name}: {result.describe()}; {'×'.join(map(str, reversed(sides)))} {cells} in "
+            f"{result.seconds * 1e3:.1f} ms, {result.megapixels_per_second:.1f} mega{cells}/s"
+        )
+        if result.quality:
+            if result.quality.before:
+                self.line(f"  before: {result.quality.before.describe()}")
+            self.line(f"  after:  {result.quality.after.describe()}")
 
 
 def log_to_stderr() -> None:

@@ -24,6 +24,9 @@ from app.errors import InvalidParameter
 BRIGHTEST = 255.0
 """The signal of the brightest tissue in every contrast, before shading."""
 
+AFFINE = np.diag([1.0, -1.0, 1.0, 1.0])
+"""Of a head with voxels of 1 mm, as in `Volume`: x runs to the patient's right, y to the back."""
+
 Shape = tuple[int, int, int]
 
 

@@ -19,7 +19,7 @@ from PIL import Image as PillowImage
 import app
 from app import cli, filters
 from app.cli import main
-from app.cli_common import open_backends
+from app.cli_common import every_filter, open_backends
 from app.filters.spec import GPU_LEVELS, Border, FilterSpec, MaskParameter, OddParameter
 from tests.oracle import to_dtype, windows
 
@@ -257,9 +257,10 @@ def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "--json"]) == 0
     catalogue = json.loads(capsys.readouterr().out)
     entries = {entry["id"].replace("-", "_"): entry for entry in catalogue["filters"]}
-    assert set(entries) == set(filters.discover())
-    for spec in SPECS:
+    assert set(entries) == set(every_filter())
+    for spec in every_filter().values():
         entry = entries[spec.id]
+        assert entry["kind"] == spec.kind
         assert [p["option"] for p in entry["parameters"]] == [
             f"--{p.name.replace('_', '-')}" for p in spec.parameters
         ]
@@ -276,7 +277,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_list_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     text = capsys.readouterr().out
-    for spec in SPECS:
+    for spec in every_filter().values():
         assert f"  {spec.id.replace('_', '-')}: {spec.summary}" in text
     for border in Border:
         assert border.help in text

@@ -1,0 +1,308 @@
+"""The command line for volumes: ``apply`` to them, and ``phantom``, which makes one."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.cli_common import (
+    INPUT,
+    PROGRAM,
+    STATUS,
+    Speaker,
+    StatusLine,
+    interruptible,
+    open_backends,
+    whole_number,
+)
+from app.engine.volume import AXES, Volume, check_shape
+from app.errors import Incomparable, InvalidParameter, LossyFormat, OutOfMemory
+from app.filters.spec import Kind
+from app.phantom import AFFINE, BRIGHTEST, Contrast, Noise, Shape, add_noise, head
+
+if TYPE_CHECKING:
+    from app.engine.recipe import Recipe, Step
+    from app.engine.request import Request
+    from app.engine.scan import Scan
+
+_WEIGHTINGS = {contrast.removesuffix("w").lower(): contrast for contrast in Contrast}
+
+
+def apply_to_volumes(recipe: Recipe, options: argparse.Namespace) -> int:
+    """Filter one volume, or several of the same head together.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        One step; a filter of pictures runs slice by slice.
+    options : Namespace
+        Those of ``apply``.
+    """
+    from app.engine.costs import Costs, default_path
+    from app.engine.run import execute
+    from app.files import write_recipe
+    from app.files.volumes import write_volume
+    from app.judging.volumes import judge_volume
+
+    step = _only_step(recipe, options)
+    outputs = _outputs(options)
+    scan = _read_scan(options)
+    reference = _read_reference(options.reference, scan.volumes[0])
+    _check_outputs(scan, outputs, options)
+    request = _request(step, scan, options)
+    status = StatusLine(not (options.quiet or options.verbose))
+    say = Speaker(options.quiet)
+    say.notices(scan.notices)
+    try:
+        with open_backends(options.gpu) as backends, interruptible() as token:
+            costs = Costs(default_path())
+            result = execute(request, backends, token, status.progress, costs)
+            judged = []
+            if reference:
+                status.show("judge")
+                judged = [
+                    judge_volume(volume.voxels, reference.voxels, token.check)
+                    for volume in (scan.volumes[0], result.scan.volumes[0])
+                ]
+        status.show("save")
+        for volume, path in zip(result.scan.volumes, outputs, strict=True):
+            write_volume(volume, path, lossy=options.lossy)
+    finally:
+        status.clear()
+    say.result(str(outputs[0]), result)
+    for when, quality in zip(("before: ", "after:  "), judged, strict=False):
+        say.line(f"  {when}{quality.describe()}")
+    for volume, path in zip(scan.volumes[1:], outputs[1:], strict=True):
+        say.line(f"{path}: from {volume.title}")
+    if options.save_recipe:
+        write_recipe(recipe, options.save_recipe)
+    return 0
+
+
+def _only_step(recipe: Recipe, options: argparse.Namespace) -> Step:
+    if len(recipe.steps) > 1:
+        raise InvalidParameter(
+            "Several filters in a row work on pictures, not on volumes.", "Apply them one by one."
+        )
+    for name in ("difference", "residual"):
+        if getattr(options, name):
+            raise InvalidParameter(
+                f"--{name} writes a picture; {options.input} is a volume.", "Leave it out."
+            )
+    (step,) = recipe.steps
+    for name in step.estimates:
+        raise InvalidParameter(
+            f"{step.filter.parameter(name).label} is estimated for pictures only; "
+            f"{options.input} is a volume.",
+            "Give a number.",
+        )
+    return step
+
+
+def _request(step: Step, scan: Scan, options: argparse.Namespace) -> Request:
+    from app.engine.request import Device, Request
+    from app.engine.slices import by_slices
+
+    where = {
+        "border": step.border,
+        "device": Device(options.device),
+        "level": options.level,
+        "repeat": options.repeat,
+        "memory_limit": options.memory_limit,
+    }
+    if step.filter.kind is Kind.VOLUME:
+        if options.axis:
+            raise InvalidParameter(f"{step.filter.name} has no --axis.", "Leave it out.")
+        return Request.create(scan, step.filter.id, step.parameters, **where)
+    axis = AXES.index(options.axis or AXES[0])
+    return by_slices(scan, step.filter.id, step.parameters, axis=axis, **where)
+
+
+# Files --------------------------------------------------------------------------------
+
+
+def _read_scan(options: argparse.Namespace) -> Scan:
+    from app.engine.scan import Scan
+    from app.files.volumes import read_volume
+
+    paths = [options.input, *options.component]
+    numbers = options.volume or [None]
+    if len(numbers) == 1:
+        numbers = numbers * len(paths)
+    if len(numbers) != len(paths):
+        raise InvalidParameter(
+            f"--volume has {len(numbers)} numbers for {len(paths)} files.",
+            "Give one for all files, or one for each.",
+        )
+    volumes = [read_volume(path, number) for path, number in zip(paths, numbers, strict=True)]
+    if options.float:
+        volumes = [volume.with_voxels(volume.voxels, as_float=True) for volume in volumes]
+    return Scan(tuple(volumes))
+
+
+def _read_reference(name: str | None, volume: Volume) -> Volume | None:
+    from app.files.volumes import read_volume
+
+    if name is None:
+        return None
+    reference = volume if name == INPUT else read_volume(name)
+    if reference.voxels.shape != volume.voxels.shape:
+        raise Incomparable(
+            f"{volume.describe()} cannot be judged by {reference.describe()}.",
+            "Give a volume of the same size.",
+        )
+    return reference
+
+
+def _outputs(options: argparse.Namespace) -> list[Path]:
+    """Return where to write INPUT's result and those of the components."""
+    output: Path = options.output
+    inputs: list[Path] = [options.input, *options.component]
+    named: list[Path] = options.output_component
+    if named and len(named) != len(options.component):
+        raise InvalidParameter(
+            f"There are {len(named)} --output-component for {len(options.component)} --component.",
+            "Name one for each, or none.",
+        )
+    outputs = [output, *(named or [_beside(output, path) for path in options.component])]
+    places = [path.resolve() for path in outputs]
+    for number, place in enumerate(places):
+        if place in places[:number]:
+            raise InvalidParameter(
+                f"{outputs[number]} would be written twice.",
+                "Name the outputs with --output-component.",
+            )
+        if number and not named and place in [path.resolve() for path in inputs]:
+            raise InvalidParameter(
+                f"{outputs[number]}, where a component would go, is an input.",
+                "Name the outputs with --output-component.",
+            )
+    return outputs
+
+
+def _beside(output: Path, component: Path) -> Path:
+    """Return ``OUT-T2.nii.gz`` for ``OUT.nii.gz`` and ``T2.nii.gz``."""
+    suffix = _suffix(output)
+    name = component.resolve().name
+    name = name if component.is_dir() else name.removesuffix(_suffix(component))
+    return output.with_name(f"{output.name.removesuffix(suffix)}-{name}{suffix}")
+
+
+def _suffix(path: Path) -> str:
+    """Return the suffix of a file, both parts of ``.nii.gz``."""
+    compressed = re.search(r"\.nii\.gz$", path.name, re.IGNORECASE)
+    return compressed[0] if compressed else path.suffix
+
+
+def _check_outputs(scan: Scan, outputs: Sequence[Path], options: argparse.Namespace) -> None:
+    """Refuse before a long run what would be refused after it."""
+    from app.files.atomic import check_target
+    from app.files.volumes import check_write_volume
+
+    for volume, path in zip(scan.volumes, outputs, strict=True):
+        try:
+            check_write_volume(volume, path, lossy=options.lossy)
+        except LossyFormat as error:
+            raise LossyFormat(error.message, f"{error.hint} Or add --lossy.") from None
+    if options.save_recipe:
+        check_target(options.save_recipe)
+
+
+# phantom ------------------------------------------------------------------------------
+
+
+def phantom(arguments: list[str]) -> int:
+    """Make a head phantom: an MRI volume whose truth is known."""
+    parser = argparse.ArgumentParser(
+        prog=f"{PROGRAM} phantom",
+        description="Makes a head of ellipsoids with the contrast and the noise of MRI, and "
+        "writes it, with voxels of 1 mm, as 32-bit floats. The same numbers make the same file.",
+        epilog=STATUS,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "output", metavar="OUTPUT", type=Path, help="file to write: .nii.gz, .nii, .tif or .npy"
+    )
+    parser.add_argument(
+        "--size",
+        metavar="N",
+        type=_size,
+        default=(181, 217, 181),
+        help="voxels a side, or WIDTHxHEIGHTxDEPTH (default: 181x217x181)",
+    )
+    parser.add_argument(
+        "--weighting",
+        choices=_WEIGHTINGS,
+        default="t1",
+        help="what the scanner weights (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--noise",
+        choices=[noise.value for noise in Noise],
+        default=Noise.RICIAN.value,
+        help="kind of noise (default: %(default)s); varying-rician is three times as strong in "
+        "the middle as at the corners",
+    )
+    parser.add_argument(
+        "--sigma",
+        metavar="X",
+        type=float,
+        default=20.0,
+        help=f"standard deviation of the noise; the brightest tissue is {BRIGHTEST:g} "
+        "(default: %(default)g; 0: no noise)",
+    )
+    parser.add_argument(
+        "--seed",
+        metavar="N",
+        type=whole_number,
+        default=0,
+        help="another number gives other noise (default: %(default)s)",
+    )
+    parser.add_argument("--truth", metavar="FILE", type=Path, help="write the head without noise")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    options = parser.parse_args(arguments)
+    from app.files.volumes import check_write_volume, write_volume
+
+    paths = [path for path in (options.output, options.truth) if path]
+    if options.truth and options.truth.resolve() == options.output.resolve():
+        raise InvalidParameter(f"{options.truth} would be written twice.", "Name two files.")
+    check_shape(options.size, "phantom")
+    for path in paths:
+        # Nobody measured where this head lies: formats without a place lose nothing.
+        check_write_volume(_head(np.zeros((1, 1, 1), np.float32), path), path, lossy=True)
+    say = Speaker(options.quiet)
+    contrast = _WEIGHTINGS[options.weighting]
+    try:
+        truth = head(options.size, [contrast]).truth[contrast]
+        noisy = add_noise(truth, options.noise, options.sigma, options.seed).voxels
+    except MemoryError:
+        raise OutOfMemory(
+            "There is not enough memory for a phantom of this size.", "Choose a smaller --size."
+        ) from None
+    for voxels, path in zip((noisy, truth), paths, strict=False):
+        write_volume(_head(voxels, path), path, lossy=True)
+    size = "×".join(map(str, reversed(options.size)))
+    strength = f"{options.noise} noise of sigma {options.sigma:g}, seed {options.seed}"
+    say.line(f"{options.output}: {contrast} head of {size} voxels, {strength}")
+    if options.truth:
+        say.line(f"{options.truth}: the same without noise")
+    return 0
+
+
+def _head(voxels: NDArray[np.float32], path: Path) -> Volume:
+    return Volume.from_array(voxels, path.name, affine=AFFINE)
+
+
+def _size(text: str) -> Shape:
+    """Read ``181`` or ``181x217x181``, width first; return depth, height and width."""
+    sides = [whole_number(side) for side in re.split("[x×]", text)]
+    if len(sides) not in (1, 3) or not all(sides):
+        raise argparse.ArgumentTypeError(f"{text} is not a size like 181 or 181x217x181")
+    width, height, depth = sides * 3 if len(sides) == 1 else sides
+    return depth, height, width

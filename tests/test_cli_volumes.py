@@ -1,0 +1,405 @@
+"""``apply`` to volumes, and ``phantom``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nibabel
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image as PillowImage
+from scipy import ndimage
+from skimage.metrics import peak_signal_noise_ratio, structural_similarity
+
+from app import filters
+from app.cli import main
+from app.cli_common import StatusLine, switches
+from app.files.volumes import read_volume
+from app.filters.spec import FilterSpec, Kind
+from app.phantom import Contrast, head
+from tests.test_cli_apply import apply, figures, files, wrong
+
+AFFINE = np.array([[0, -2.0, 0, 30], [1.5, 0, 0, -20], [0, 0, 3.0, 5], [0, 0, 0, 1]])
+QUICK = "--search-radius 1"
+
+each_filter = pytest.mark.parametrize(
+    "spec", filters.discover(Kind.VOLUME).values(), ids=lambda spec: spec.id
+)
+
+
+def scan(seed: int, shape: tuple[int, ...] = (9, 8, 7), dtype: str = "int16") -> NDArray[Any]:
+    """Return voxels as nibabel has them, x first."""
+    return np.random.default_rng(seed).integers(0, 900, shape).astype(dtype)
+
+
+def save(name: str, voxels: NDArray[Any], affine: NDArray[Any] = AFFINE) -> None:
+    image = nibabel.Nifti1Image(voxels, affine)
+    image.header["descrip"] = b"a scan"
+    nibabel.save(image, name)
+
+
+def read(name: str) -> NDArray[Any]:
+    return np.asanyarray(nibabel.load(name).dataobj)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder with two scans of 9x8x7 voxels, of 16 bits."""
+    monkeypatch.chdir(tmp_path)
+    save("T1.nii.gz", scan(1))
+    save("T2.nii", scan(2))
+    return tmp_path
+
+
+@pytest.fixture
+def refuses(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], here: Path) -> Any:
+    """Check that a command is refused before anything is computed or written."""
+    monkeypatch.setattr("app.backends.cpu.CpuBackend.run", lambda *_: pytest.fail("the filter ran"))
+
+    def check(line: str, message: str) -> None:
+        before = files(here)
+        assert apply(line) == 1
+        output = capsys.readouterr()
+        assert not output.out
+        assert output.err.startswith("error: ")
+        assert message in output.err
+        assert files(here) == before
+
+    return check
+
+
+# Filters of volumes -------------------------------------------------------------------
+
+
+@each_filter
+def test_a_volume_goes_in_and_comes_out(
+    spec: FilterSpec, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = spec.id.replace("_", "-")
+    assert apply(f"{name} T1.nii.gz out.nii.gz {QUICK}") == 0
+    before, after = nibabel.load("T1.nii.gz"), nibabel.load("out.nii.gz")
+    assert after.header == before.header
+    assert read("out.nii.gz").dtype == np.int16
+    assert (read("out.nii.gz") != read("T1.nii.gz")).any()
+    line, end = capsys.readouterr().out.split("\n")
+    assert not end
+    assert line.startswith(f"out.nii.gz: {spec.name}, ")
+    assert " CPU parallel; 9×8×7 voxels in " in line
+    assert line.endswith(" megavoxels/s")
+
+
+@each_filter
+def test_help_shows_every_parameter(spec: FilterSpec, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        apply(f"{spec.id} --help")
+    assert stop.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for parameter in spec.parameters:
+        option = f"--{parameter.name.replace('_', '-')}"
+        assert f"{option} " in text
+        assert parameter.help in text
+        for switch, choice in switches(parameter).items():
+            assert f"{switch} the same as {option} {choice.value}" in text
+    for option in ("--component", "--output-component", "--volume", "--float", "--level"):
+        assert f" {option} " in text
+    for option in ("--axis", "--border", "--grey", "--residual", "--save-recipe"):
+        assert f" {option} " not in text
+
+
+def test_components_are_filtered_together(capsys: pytest.CaptureFixture[str]) -> None:
+    assert apply(f"mri-nlm T1.nii.gz alone.nii.gz {QUICK}") == 0
+    capsys.readouterr()
+    assert apply(f"mri-nlm T1.nii.gz out.nii.gz --component T2.nii {QUICK}") == 0
+    first, second, end = capsys.readouterr().out.split("\n")
+    assert first.startswith("out.nii.gz: MRI NLM, ")
+    assert (second, end) == ("out-T2.nii.gz: from T2.nii", "")
+    assert (read("out.nii.gz") != read("alone.nii.gz")).any()
+    assert (
+        apply(f"mri-nlm T2.nii b.nii --component T1.nii.gz --output-component a.nii {QUICK}") == 0
+    )
+    np.testing.assert_array_equal(read("a.nii"), read("out.nii.gz"))
+    np.testing.assert_array_equal(read("b.nii"), read("out-T2.nii.gz"))
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("--rician --adaptive", "--noise rician --sigma-from local"),
+        ("--gaussian", "--noise gaussian --sigma-from volume"),
+        ("--sigma 40", "--sigma-from given --sigma 40"),
+        ("--sigma 40 --adaptive", "--sigma-from local"),
+    ],
+)
+def test_short_spellings(short: str, long: str) -> None:
+    assert apply(f"mri-nlm T1.nii.gz short.npy --lossy {QUICK} {short}") == 0
+    assert apply(f"mri-nlm T1.nii.gz long.npy --lossy {QUICK} {long}") == 0
+    np.testing.assert_array_equal(np.load("short.npy"), np.load("long.npy"))
+
+
+def test_floats_are_kept_on_demand() -> None:
+    assert apply(f"mri-nlm T1.nii.gz rounded.nii {QUICK}") == 0
+    assert apply(f"mri-nlm T1.nii.gz exact.nii --float {QUICK}") == 0
+    exact = read("exact.nii")
+    assert exact.dtype == np.float32
+    assert (exact != np.rint(exact)).any()
+    np.testing.assert_array_equal(read("rounded.nii"), np.rint(exact).astype(np.int16))
+    np.testing.assert_array_equal(nibabel.load("exact.nii").affine, AFFINE)
+
+
+def test_one_of_several_volumes() -> None:
+    save("4d.nii", np.stack([scan(seed) for seed in (5, 1, 2)], axis=3))
+    assert apply(f"mri-nlm 4d.nii one.nii --volume 2 {QUICK}") == 0
+    assert apply(f"mri-nlm T1.nii.gz expected.nii {QUICK}") == 0
+    np.testing.assert_array_equal(read("one.nii"), read("expected.nii"))
+    two = "--component 4d.nii --output-component second.nii --volume 2,3"
+    assert apply(f"mri-nlm 4d.nii first.nii {two} {QUICK}") == 0
+    assert apply(f"mri-nlm T1.nii.gz a.nii --component T2.nii {QUICK}") == 0
+    np.testing.assert_array_equal(read("first.nii"), read("a.nii"))
+    np.testing.assert_array_equal(read("second.nii"), read("a-T2.nii"))
+
+
+def test_a_folder_of_bitmaps() -> None:
+    voxels = scan(3, (4, 6, 5), "uint8")
+    for folder in ("slices", "more.slices"):
+        Path(folder).mkdir()
+        for number, plane in enumerate(voxels):
+            PillowImage.fromarray(plane).save(f"{folder}/slice{number}.bmp")
+    assert apply(f"mri-nlm slices out.tif --component more.slices {QUICK}") == 0
+    np.save("slices.npy", voxels)
+    assert apply(f"mri-nlm slices.npy out.npy {QUICK}") == 0
+    np.testing.assert_array_equal(read_volume("out.tif").voxels, np.load("out.npy"))
+    assert np.load("out.npy").dtype == np.uint8
+    assert Path("out-more.slices.tif").exists()
+
+
+# Filters of pictures ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", ["z", "y", "x"])
+def test_pictures_are_filtered_slice_by_slice(
+    axis: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert apply(f"median T1.nii.gz out.nii.gz --size 5 --axis {axis} --border mirror") == 0
+    size = tuple(1 if axis == name else 5 for name in "xyz")
+    expected = ndimage.median_filter(scan(1), size, mode="mirror")
+    np.testing.assert_array_equal(read("out.nii.gz"), expected)
+    assert nibabel.load("out.nii.gz").header == nibabel.load("T1.nii.gz").header
+    assert "9×8×7 voxels in " in capsys.readouterr().out
+
+
+def test_slices_lie_across_z_unless_told_otherwise() -> None:
+    assert apply("mean T2.nii out.nii --float --save-recipe mean.json") == 0
+    assert read("out.nii").dtype == np.float32
+    expected = ndimage.uniform_filter(scan(2).astype(float), (3, 3, 1))
+    np.testing.assert_allclose(read("out.nii"), expected, rtol=1e-5)
+    assert apply("--recipe mean.json T2.nii again.nii --float") == 0
+    np.testing.assert_array_equal(read("again.nii"), read("out.nii"))
+
+
+# Judging ------------------------------------------------------------------------------
+
+
+def expected_figures(voxels: NDArray[Any], reference: NDArray[Any]) -> list[float]:
+    """Return PSNR, SSIM, MSE and MAE from scikit-image and NumPy; x is the first axis."""
+    peak = reference.max()
+    error = voxels.astype(float) - reference
+    slices = zip(voxels.T.astype(float), reference.T.astype(float), strict=True)
+    return [
+        peak_signal_noise_ratio(reference, voxels, data_range=peak),
+        np.mean([structural_similarity(a, b, data_range=peak) for a, b in slices]),
+        (error**2).mean(),
+        abs(error).mean(),
+    ]
+
+
+@pytest.mark.parametrize("line", ["median T1.nii.gz out.nii", f"mri-nlm T1.nii.gz out.nii {QUICK}"])
+def test_the_result_is_judged_by_the_reference(
+    line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert apply(f"{line} --reference T2.nii") == 0
+    _, before, after = capsys.readouterr().out.splitlines()
+    for said, name in ((before, "T1.nii.gz"), (after, "out.nii")):
+        quality, bias = said.rsplit(", bias ", 1)
+        voxels = read(name).astype(float)
+        wanted = expected_figures(voxels, read("T2.nii").astype(float))
+        assert figures(quality) == pytest.approx(wanted, rel=5e-4, abs=1e-4)
+        assert float(bias) == pytest.approx((voxels - read("T2.nii")).mean(), rel=5e-4)
+    assert before.startswith("  before: ")
+    assert after.startswith("  after:  ")
+
+
+def test_judged_by_the_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert apply("median T1.nii.gz out.nii --reference input") == 0
+    before = capsys.readouterr().out.splitlines()[1]
+    assert before == "  before: PSNR ∞ dB (equal), SSIM 1.0000, MSE 0, MAE 0, bias +0"
+
+
+# What goes wrong ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("mri-nlm T1.nii.gz out.nii --component small.nii", "small.nii"),
+        ("mri-nlm T1.nii.gz out.nii --component turned.nii", "turned.nii"),
+        ("mri-nlm T1.nii.gz out.nii --component nowhere.nii", "nowhere.nii"),
+        ("mri-nlm nowhere.nii out.nii", "nowhere.nii"),
+        ("mri-nlm nowhere out.nii", "nowhere"),
+        ("mri-nlm in.png out.nii", "in.png: this is no volume"),
+        ("mri-nlm T1.nii.gz out.png", "volumes are not written as .png files"),
+        ("median T1.nii.gz out.png", "volumes are not written as .png files"),
+        ("mri-nlm T1.nii.gz out.npy", "Or add --lossy."),
+        ("mri-nlm T1.nii.gz nowhere/out.nii", "the folder"),
+        ("mri-nlm 4d.nii out.nii", "it holds 2 volumes"),
+        ("mri-nlm 4d.nii out.nii --volume 3", "There is 1 to 2"),
+        ("mri-nlm T1.nii.gz out.nii --volume 1,1", "--volume has 2 numbers for 1 files"),
+        ("mri-nlm T1.nii.gz out.nii --component T2.nii --component a/T2.nii", "written twice"),
+        ("mri-nlm T1.nii.gz T.nii --component 2.nii --output-component T.nii", "written twice"),
+        ("mri-nlm T1.nii.gz a.nii --component b.nii --component a-b.nii", "a-b.nii, where a"),
+        ("mri-nlm T1.nii.gz out.nii --output-component b.nii", "1 --output-component for 0"),
+        ("mri-nlm T1.nii.gz out.nii --beta 9", "9 is out of range"),
+        ("mri-nlm T1.nii.gz out.nii --reference small.nii", "cannot be judged by small.nii"),
+        (f"mri-nlm T1.nii.gz o.nii{' --component T2.nii' * 4} --volume 1", "written twice"),
+        ("median T1.nii.gz out.nii : mean", "Several filters in a row"),
+        ("median T1.nii.gz out.nii --border valid", "Slices have to keep their size"),
+        ("median T1.nii.gz out.nii --residual r.png", "--residual writes a picture"),
+        ("median T1.nii.gz out.nii --size 4", "4 is even"),
+        ("nlm T1.nii.gz out.nii --filter-sigma estimate", "Filter sigma is estimated for pictures"),
+        ("median in.png out.png --axis z", "--axis is for volumes; in.png is none."),
+        ("median in.png out.png --volume 2", "--volume is for volumes"),
+        ("median in.png out.png --float", "--float is for volumes"),
+        ("median in.png out.png : mri-nlm", "Several filters in a row"),
+    ],
+)
+def test_what_the_user_can_mend_is_said_before_computing(
+    line: str, message: str, refuses: Any
+) -> None:
+    PillowImage.fromarray(np.zeros((9, 9), np.uint8)).save("in.png")
+    save("small.nii", scan(3, (9, 8, 6)))
+    save("turned.nii", scan(3), AFFINE @ np.diag([-1, 1, 1, 1]))
+    save("4d.nii", scan(3, (9, 8, 7, 2)))
+    refuses(line, message)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("mri-nlm T1.nii.gz out.nii --axis z", "unrecognized arguments: --axis"),
+        ("median T1.nii.gz out.nii --component T2.nii", "unrecognized arguments: --component"),
+        ("median T1.nii.gz out.nii --axis t", "invalid choice: 't'"),
+        ("mri-nlm T1.nii.gz out.nii --volume 0", "0 is not at least 1"),
+        ("mri-nlm T1.nii.gz", "INPUT and OUTPUT are needed"),
+    ],
+)
+def test_wrong_usage(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert message in wrong(line, capsys)
+
+
+def test_a_terminal_is_told_how_far_it_is_and_how_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("app.engine.timing.time.monotonic", lambda: now)
+    status = StatusLine()
+    status.progress("compute", 0.0)
+    now += 5
+    status.progress("compute", 0.25)
+    *_, first, second = (text.strip() for text in capsys.readouterr().err.split("\r"))
+    assert (first, second) == ("compute 0%", "compute 25%, 15 s left")
+
+
+# phantom ------------------------------------------------------------------------------
+
+
+def phantom(line: str) -> int:
+    return main(["phantom", *line.split()])
+
+
+def test_a_phantom_and_its_truth(capsys: pytest.CaptureFixture[str]) -> None:
+    assert phantom("a.nii.gz --size 20x24x16 --noise gaussian --sigma 10 --truth truth.nii") == 0
+    noisy, truth = read("a.nii.gz"), read("truth.nii")
+    assert noisy.shape == truth.shape == (20, 24, 16)
+    assert noisy.dtype == np.float32
+    np.testing.assert_array_equal(truth.T, head((16, 24, 20), ["T1w"]).truth[Contrast.T1W])
+    assert (noisy - truth).std() == pytest.approx(10, rel=0.05)
+    assert nibabel.aff2axcodes(nibabel.load("a.nii.gz").affine) == ("R", "P", "S")
+    assert capsys.readouterr().out.splitlines() == [
+        "a.nii.gz: T1w head of 20×24×16 voxels, gaussian noise of sigma 10, seed 0",
+        "truth.nii: the same without noise",
+    ]
+
+
+def test_phantoms_repeat_themselves() -> None:
+    for name, options in {
+        "a": "",
+        "same": "--weighting t1 --noise rician --sigma 20 --seed 0",
+        "seed": "--seed 1",
+        "t2": "--weighting t2",
+        "pd": "--weighting pd",
+        "varying": "--noise varying-rician",
+        "uniform": "--noise uniform",
+        "none": "--sigma 0",
+    }.items():
+        assert phantom(f"{name}.npy --size 12 --quiet {options}") == 0
+    names = ("a", "seed", "t2", "pd", "varying", "uniform", "none")
+    np.testing.assert_array_equal(np.load("a.npy"), np.load("same.npy"))
+    assert len({np.load(f"{name}.npy").tobytes() for name in names}) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a.png", "volumes are not written as .png files"),
+        ("a", "the name has no suffix"),
+        ("nowhere/a.nii", "the folder"),
+        ("a.nii --truth nowhere/t.nii", "the folder"),
+        ("a.nii --truth a.nii", "a.nii would be written twice"),
+        ("a.nii --size 9999", "9999×9999×9999 voxels are too many"),
+        ("a.nii --size 8 --sigma -1", "A sigma of -1.0"),
+        ("a.nii --size 8 --sigma nan", "A sigma of nan"),
+    ],
+)
+def test_bad_phantoms(
+    line: str, message: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = files(here)
+    assert phantom(line) == 1
+    output = capsys.readouterr()
+    assert not output.out
+    assert message in output.err
+    assert files(here) == before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "a.nii --size 0",
+        "a.nii --size 5x5",
+        "a.nii --size big",
+        "a.nii --weighting t3",
+        "a.nii --noise pink",
+        "a.nii --sigma much",
+        "a.nii --seed -1",
+    ],
+)
+def test_wrong_usage_of_phantom(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        phantom(line)
+    assert stop.value.code == 2
+    assert "usage: kernelscope phantom" in capsys.readouterr().err
+
+
+def test_the_rician_bias_of_a_phantom_is_taken_back(capsys: pytest.CaptureFixture[str]) -> None:
+    """The commands together: make a head, filter it, see that it is nearer to the truth."""
+    assert phantom("a.nii.gz --size 24 --sigma 25 --seed 1 --truth truth.nii.gz") == 0
+    capsys.readouterr()
+    line = "mri-nlm a.nii.gz out.nii.gz --rician --sigma 25 --search-radius 2"
+    assert apply(f"{line} --reference truth.nii.gz") == 0
+    before, after = capsys.readouterr().out.splitlines()[1:]
+    (psnr, *_), (better, *_) = (figures(said.rsplit(", bias ")[0]) for said in (before, after))
+    assert better > psnr + 3
+    assert abs(float(after.rsplit(" ", 1)[1])) < 0.5 * float(before.rsplit(" ", 1)[1])
