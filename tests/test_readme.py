@@ -14,7 +14,7 @@ import pytest
 
 from app import filters
 from app.cli import allowed, main
-from app.filters.spec import FilterSpec
+from app.filters.spec import FilterSpec, Kind
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -30,23 +30,46 @@ def block(mark: str) -> str:
 def table_row(spec: FilterSpec) -> str:
     parameters = "<br>".join(
         f"`--{parameter.name.replace('_', '-')}` {allowed(parameter)} "
-        f"({parameter.format(parameter.default)})"
+        f"({parameter.format(parameter.default) or 'none'})"
         for parameter in spec.parameters
     )
     return f"| `{spec.id.replace('_', '-')}` | {spec.summary} | {parameters} |"
 
 
-def test_table_of_filters() -> None:
-    table = README.split("<!-- filters -->\n")[1].split("\n\n")[0].strip()
-    rows = [table_row(spec) for spec in filters.discover().values()]
+@pytest.mark.parametrize(
+    ("mark", "kind"), [("filters", Kind.PICTURE), ("volume filters", Kind.VOLUME)]
+)
+def test_table_of_filters(mark: str, kind: Kind) -> None:
+    table = README.split(f"<!-- {mark} -->\n")[1].split("\n\n")[0].strip()
+    rows = [table_row(spec) for spec in filters.discover(kind).values()]
     expected = "\n".join(
         ["| filter | what it does | parameters (default) |", "|---|---|---|", *rows]
     )
     assert table == expected, f"the table should be\n{expected}"
 
 
+def commands(section: str) -> list[str]:
+    return [line for line in section.splitlines() if line.startswith("kernelscope ")]
+
+
+VOLUMES = commands(README.split("## MRI volumes")[1].split("\n## ")[0])
+
+
+def test_examples_with_volumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Run them one after the other, on small heads: each finds what the others made."""
+    monkeypatch.chdir(tmp_path)
+    for line in VOLUMES:
+        assert main(shlex.split(line.replace("--size 181", "--size 16"))[1:]) == 0
+    names = {name for line in VOLUMES for name in line.split() if name.endswith(".nii.gz")}
+    assert {path.name for path in tmp_path.iterdir()} == names | {"OUT-T2.nii.gz", "OUT-PD.nii.gz"}
+    assert "bias" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
-    "line", [line for line in README.splitlines() if line.startswith("kernelscope apply")]
+    "line",
+    [line for line in commands(README) if " apply " in line and line not in VOLUMES],
 )
 def test_examples_of_apply(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = shlex.split(line, comments=True)[1:]
