@@ -22,7 +22,14 @@ from app.cli_common import (
     whole_number,
 )
 from app.engine.volume import AXES, Volume, check_shape
-from app.errors import Incomparable, InvalidParameter, LossyFormat, OutOfMemory
+from app.errors import (
+    ImageReadError,
+    Incomparable,
+    InvalidParameter,
+    LossyFormat,
+    OutOfMemory,
+    SeveralVolumes,
+)
 from app.filters.spec import Kind
 from app.phantom import AFFINE, BRIGHTEST, Contrast, Noise, Shape, add_noise, head
 
@@ -140,7 +147,10 @@ def _read_scan(options: argparse.Namespace) -> Scan:
             f"--volume has {len(numbers)} numbers for {len(paths)} files.",
             "Give one for all files, or one for each.",
         )
-    volumes = [read_volume(path, number) for path, number in zip(paths, numbers, strict=True)]
+    try:
+        volumes = [read_volume(path, number) for path, number in zip(paths, numbers, strict=True)]
+    except SeveralVolumes as error:
+        raise ImageReadError(error.message, f"{error.hint} That is --volume N.") from None
     if options.float:
         volumes = [volume.with_voxels(volume.voxels, as_float=True) for volume in volumes]
     return Scan(tuple(volumes))
