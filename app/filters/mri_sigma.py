@@ -24,7 +24,7 @@ from app.filters.non_local import NORMAL_MEDIAN
 from app.filters.spec import CpuPass
 
 _BLOCKS = 2**18
-"""Blocks that are looked at, at most: the estimate is then good to about half a per cent."""
+"""Blocks that are looked at, at most: the estimate is then good to about one per cent."""
 
 _RAYLEIGH = (4 - math.pi) / math.pi
 """Variance over squared mean of Rayleigh noise, the most that Rician noise has."""

@@ -1,0 +1,319 @@
+"""Non-local means of MRI volumes: formula, estimates of noise, and what it does to a head."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import pywt
+from numpy.typing import NDArray
+from scipy import ndimage, special
+
+from app.errors import InvalidImage, InvalidParameter
+from app.filters.mri_nlm import SPEC
+from app.filters.mri_sigma import estimate_global, estimate_local, rician_variance
+from app.phantom import Contrast, Noise, Phantom, Tissue, add_noise, head
+from tests.filters import apply
+
+CASES: list[dict[str, Any]] = [
+    {"dimensions": dimensions, "noise": noise, "sigma_from": sigma_from}
+    | {"search_radius": 2, "window_radius": 1 + (noise == "rician")}
+    | ({"sigma": (25.0,)} if sigma_from == "given" else {})
+    for dimensions, noise, sigma_from in itertools.product(
+        ("3d", "2d"), ("rician", "gaussian"), ("given", "volume", "local")
+    )
+] + [
+    {"search_radius": 1, "patch_radius": 2, "beta": 0.5, "sigma_from": "given", "sigma": (40.0,)},
+    {"search_radius": 1, "patch_radius": 3, "beta": 3.0},
+    {"search_radius": 3, "dimensions": "2d", "patch_radius": 2},
+    # The window's residuals reach further than search and patch.
+    {"search_radius": 1, "sigma_from": "local", "window_radius": 2},
+]
+
+HEAD = (40, 56, 56)
+
+
+# The oracle ---------------------------------------------------------------------------
+
+
+def local_sigma(u: NDArray[Any], parameters: Mapping[str, Any]) -> NDArray[Any]:
+    deep, side = parameters["dimensions"] == "3d", 2 * parameters["window_radius"] + 1
+
+    def mean(a: NDArray[Any]) -> NDArray[Any]:
+        return ndimage.uniform_filter(a, (side if deep else 1, side, side), mode="reflect")
+
+    variances = []
+    for plane in ((1, 2), (0, 2), (0, 1))[: 3 if deep else 1]:
+        residual = u
+        for axis in plane:
+            residual = ndimage.correlate1d(residual, [1, -2, 1], axis, mode="reflect")
+        variances.append(mean(residual**2 / 36))
+    variance = np.min(variances, axis=0) * ({3: 1.30, 5: 1.14}[side] if deep else 1)
+    if parameters["noise"] == "rician":
+        power = mean(u * u)
+        ratio = np.divide(variance, power, out=np.zeros_like(power), where=power > 0)
+        variance += np.clip((ratio - 0.11) / 0.06, 0, 1) * (power / 2 - variance)
+    return np.sqrt(np.maximum(variance, 0))
+
+
+def oracle(source: NDArray[Any], parameters: Mapping[str, Any]) -> NDArray[Any]:
+    u = source.astype(float)
+    sigma = np.broadcast_to(np.array(parameters["sigma"]), u.shape)
+    if parameters["sigma_from"] == "local":
+        maps = [local_sigma(u[..., c], parameters) for c in range(u.shape[3])]
+        sigma = np.maximum(np.stack(maps, -1), sigma)
+    deep = parameters["dimensions"] == "3d"
+    v, d = parameters["search_radius"], parameters["patch_radius"]
+    radii = np.array([deep, 1, 1])
+    margins = [(r * (v + d), r * (v + d)) for r in radii]
+    wide = np.pad(u, [*margins, (0, 0)], mode="symmetric")
+
+    def steps(radius: int) -> Any:
+        return itertools.product(*(range(-r * radius, r * radius + 1) for r in radii))
+
+    def at(step: Any) -> NDArray[Any]:
+        begin = [low + shift for (low, _), shift in zip(margins, step, strict=True)]
+        return wide[tuple(slice(b, b + n) for b, n in zip(begin, u.shape, strict=False))]
+
+    patch = list(steps(d))
+    rician = parameters["noise"] == "rician"
+    top, weights = 0.0, 0.0
+    for offset in map(np.array, steps(v)):
+        squares = sum((at(k) - at(offset + k)) ** 2 for k in patch) / len(patch)
+        weight = np.exp(-np.mean(squares / (2 * parameters["beta"] * sigma**2), axis=3))
+        top = top + weight[..., None] * at(offset) ** (2 if rician else 1)
+        weights = weights + weight
+    mean = top / weights[..., None]
+    return np.sqrt(np.maximum(mean - 2 * sigma**2, 0)) if rician else mean
+
+
+@pytest.mark.parametrize("dimensions", ["3d", "2d"])
+def test_each_component_has_its_own_sigma(dimensions: str) -> None:
+    source = np.random.default_rng(0).uniform(0, 100, (5, 6, 7, 3)).astype(np.float32)
+    parameters = {"sigma_from": "given", "sigma": (20.0, 5.0, 60.0), "dimensions": dimensions}
+    parameters |= {"search_radius": 2}
+    wanted = oracle(source, SPEC.validate(parameters))
+    for level in ("serial", "parallel"):
+        np.testing.assert_allclose(apply(SPEC, source, parameters, level=level), wanted, atol=1e-2)
+    swapped = parameters | {"sigma": (60.0, 5.0, 20.0)}
+    assert np.abs(apply(SPEC, source, swapped) - wanted).max() > 1
+
+
+@pytest.mark.parametrize(("search", "patch"), [(2, 1), (3, 1), (2, 2)])
+def test_dipy_where_definitions_meet(search: int, patch: int) -> None:
+    """DIPY's classic Rician filter, away from the border, which it mirrors elsewhere.
+
+    Its window reaches ``block_radius - patch_radius`` voxels, and its weights are
+    ``exp(-mean squares / (sqrt(2) sigma²))``: beta is 1 / sqrt(2).
+    """
+    nlmeans = pytest.importorskip("dipy.denoise.nlmeans").nlmeans
+    source = np.random.default_rng(0).normal(100, 20, (14, 15, 16)).astype(np.float32)
+    theirs = nlmeans(
+        source.astype(float),
+        np.full(source.shape, 20.0),
+        patch_radius=patch,
+        block_radius=search + patch,
+        rician=True,
+        method="classic",
+    )
+    ours = apply(
+        SPEC,
+        source[..., np.newaxis],
+        {"search_radius": search, "patch_radius": patch, "beta": 1 / math.sqrt(2)}
+        | {"sigma_from": "given", "sigma": (20.0,)},
+    )
+    inside = (slice(search + patch + 1, -search - patch - 1),) * 3
+    np.testing.assert_allclose(ours[..., 0][inside], theirs[inside], atol=2e-3)
+
+
+# What is refused, and what is filled in -----------------------------------------------
+
+
+def test_sigma_has_to_be_written_if_it_is_given() -> None:
+    with pytest.raises(InvalidParameter, match="there is none"):
+        SPEC.validate({"sigma_from": "given"})
+
+
+def test_as_many_sigmas_as_volumes() -> None:
+    source = np.ones((2, 3, 4, 3), np.float32)
+    two = SPEC.validate({"sigma_from": "given", "sigma": (1.0, 2.0)})
+    with pytest.raises(InvalidParameter, match="2 numbers do not go with 3 volumes"):
+        SPEC.resolve(source, two)
+    one = SPEC.validate({"sigma_from": "given", "sigma": 5})
+    assert SPEC.resolve(source, one)["sigma"] == (5.0, 5.0, 5.0)
+
+
+def test_voxels_whose_squares_overflow_are_refused() -> None:
+    source = np.full((2, 3, 4, 1), 1e20, np.float32)
+    with pytest.raises(InvalidImage, match="too large"):
+        SPEC.resolve(source, SPEC.defaults())
+
+
+def test_radius_is_what_slices_need() -> None:
+    def radius(**parameters: Any) -> int:
+        return SPEC.radius(SPEC.validate(parameters))
+
+    assert radius(search_radius=5, patch_radius=2) == 7
+    assert radius(search_radius=5, dimensions="2d") == 0
+    assert radius(search_radius=1, sigma_from="local", window_radius=2) == 3
+
+
+# Sigma --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def phantom() -> Phantom:
+    return head(HEAD)
+
+
+@pytest.fixture(scope="module")
+def large() -> Phantom:
+    return head((64, 96, 96))
+
+
+@pytest.mark.parametrize("signal", [0.0, 1.0, 2.0, 3.0, 5.0, 20.0])
+def test_variance_of_rician_noise_is_taken_back(signal: float) -> None:
+    """Moments of the Rice distribution of sigma 7, from its Laguerre polynomial."""
+    mean = math.sqrt(math.pi / 2) * special.hyp1f1(-0.5, 1, -(signal**2) / 2)
+    variance = signal**2 + 2 - mean**2
+    found = rician_variance(np.float32(49 * variance), np.float32(7 * mean))
+    assert found == pytest.approx(49, rel=0.016)
+
+
+@pytest.mark.parametrize("contrast", Contrast)
+@pytest.mark.parametrize("noise", [Noise.RICIAN, Noise.GAUSSIAN])
+@pytest.mark.parametrize("sigma", [7.65, 12.75, 25.5, 38.25])
+def test_sigma_of_a_volume(large: Phantom, contrast: str, noise: Noise, sigma: float) -> None:
+    noisy = add_noise(large.truth[Contrast(contrast)], noise, sigma, seed=1).voxels
+    assert estimate_global(noisy, noise is Noise.RICIAN) == pytest.approx(sigma, rel=0.05)
+
+
+def test_sigma_without_background_or_with_one_cut_out(large: Phantom) -> None:
+    truth = large.truth[Contrast.T1W]
+    noisy = add_noise(truth, Noise.RICIAN, 12.75).voxels
+    assert estimate_global(noisy[16:48, 24:72, 24:72]) == pytest.approx(12.75, rel=0.04)
+    assert estimate_global(np.where(truth > 0, noisy, 0)) == pytest.approx(12.75, rel=0.04)
+    assert estimate_global(noisy[32:33]) == pytest.approx(12.75, rel=0.08)
+
+
+def test_sigma_of_a_large_volume_from_a_part_of_it() -> None:
+    noisy = np.random.default_rng(0).normal(500, 9, (129, 160, 161)).astype(np.float32)
+    assert estimate_global(noisy) == pytest.approx(9, rel=0.02)
+
+
+@pytest.mark.parametrize("shape", [(6, 8, 10), (7, 9, 5), (1, 8, 7), (4, 1, 9)])
+def test_sigma_from_the_finest_details(shape: tuple[int, int, int]) -> None:
+    """PyWavelets' Haar transform of the voxels that have a partner along each axis."""
+    volume = np.random.default_rng(0).uniform(0, 100, shape)
+    axes = [axis for axis, size in enumerate(shape) if size > 1]
+    even = tuple(slice(size // 2 * 2 if size > 1 else 1) for size in shape)
+    bands = pywt.dwtn(volume[even], "haar", axes=axes)
+    means, details = bands["a" * len(axes)], bands["d" * len(axes)]
+    edges = sum(band**2 for name, band in bands.items() if name.count("d") == 1)
+    inside = means >= means.mean()
+    inside &= edges <= np.median(edges[inside])
+    wanted = np.median(np.abs(details[inside])) / special.ndtri(0.75)
+    assert estimate_global(volume, rician=False) == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 6, 7)])
+def test_no_noise(shape: tuple[int, int, int]) -> None:
+    flat = np.full(shape, 70, np.float32)
+    assert estimate_global(flat) == 0
+    np.testing.assert_allclose(estimate_local(flat), 0, atol=1e-4)
+
+
+@pytest.mark.parametrize("window", [1, 2])
+@pytest.mark.parametrize("deep", [True, False])
+def test_local_sigma_follows_the_noise(large: Phantom, window: int, deep: bool) -> None:
+    noisy = add_noise(large.truth[Contrast.T1W], Noise.VARYING_RICIAN, 6, seed=2)
+    found = estimate_local(noisy.voxels, window, deep=deep) / noisy.sigma
+    white = large.labels == Tissue.WHITE
+    few = window == 1 and not deep  # nine residuals: their median is below the mean
+    assert np.median(found[white]) == pytest.approx(1, abs=0.12 if few else 0.05)
+    background = large.labels == Tissue.BACKGROUND
+    assert found[background].mean() == pytest.approx(1, abs=0.2)
+    plain = estimate_local(noisy.voxels, window, rician=False, deep=deep) / noisy.sigma
+    assert plain[background].mean() < 0.75  # what Rician noise looks like without signal
+
+
+def test_local_sigma_is_that_of_the_filter() -> None:
+    volume = np.random.default_rng(0).rayleigh(20, (6, 7, 8)).astype(np.float32)
+    for deep, window in itertools.product((True, False), (1, 2)):
+        parameters = {"dimensions": "3d" if deep else "2d", "window_radius": window}
+        wanted = local_sigma(volume.astype(float), parameters | {"noise": "rician"})
+        found = estimate_local(volume, window, deep=deep)
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)
+
+
+# What it does to a head ---------------------------------------------------------------
+
+
+def psnr(actual: NDArray[Any], truth: NDArray[Any]) -> float:
+    return float(10 * np.log10(255**2 / np.mean((actual.astype(float) - truth) ** 2)))
+
+
+def denoise(*volumes: NDArray[np.float32], **parameters: Any) -> NDArray[np.float32]:
+    planes = np.stack(volumes, axis=-1)
+    return apply(SPEC, planes, {"search_radius": 3} | parameters)
+
+
+@pytest.mark.parametrize("sigma", [7.65, 12.75, 25.5])
+def test_it_removes_noise(phantom: Phantom, sigma: float) -> None:
+    truth = phantom.truth[Contrast.T1W]
+    noisy = add_noise(truth, Noise.RICIAN, sigma).voxels
+    assert psnr(denoise(noisy)[..., 0], truth) > psnr(noisy, truth) + 7
+
+
+@pytest.mark.parametrize("sigma", [7.65, 12.75, 25.5])
+def test_the_rician_correction_removes_the_bias_of_the_background(
+    phantom: Phantom, sigma: float
+) -> None:
+    noisy = add_noise(phantom.truth[Contrast.T1W], Noise.RICIAN, sigma).voxels
+    background = phantom.labels == Tissue.BACKGROUND
+    given = {"sigma_from": "given", "sigma": (sigma,)}
+    plain = denoise(noisy, noise="gaussian", **given)[background].mean()
+    corrected = denoise(noisy, **given)[background].mean()
+    assert plain > 1.2 * sigma  # the mean of Rayleigh noise is 1.25 sigma
+    assert corrected < 0.5 * sigma
+
+
+def test_three_components_beat_one(phantom: Phantom) -> None:
+    sigma = 20.4  # 8 % of the brightest tissue
+    noisy = [
+        add_noise(truth, Noise.RICIAN, sigma, seed).voxels
+        for seed, truth in enumerate(phantom.truth.values())
+    ]
+    given = {"sigma_from": "given", "sigma": (sigma,)}
+    together = denoise(*noisy, **given)
+    inside = phantom.labels != Tissue.BACKGROUND
+    for c, (contrast, truth) in enumerate(phantom.truth.items()):
+        alone = denoise(noisy[c], **given)[..., 0]
+        gain = psnr(together[inside, c], truth[inside]) - psnr(alone[inside], truth[inside])
+        assert gain > (0 if contrast is Contrast.PDW else 0.7), contrast
+
+
+@pytest.mark.parametrize("noise", ["rician", "gaussian"])
+def test_adaptive_beats_constant_where_noise_varies(phantom: Phantom, noise: str) -> None:
+    """Noise of 3 on one side of the head and 21 on the other."""
+    truth = phantom.truth[Contrast.T1W]
+    random = np.random.default_rng(1)
+    sigma = np.linspace(3, 21, truth.shape[2])
+    noisy = truth + sigma * random.standard_normal(truth.shape)
+    if noise == "rician":
+        noisy = np.hypot(noisy, sigma * random.standard_normal(truth.shape))
+    noisy = noisy.astype(np.float32)
+    constant = psnr(denoise(noisy, noise=noise)[..., 0], truth)
+    adaptive = psnr(denoise(noisy, noise=noise, sigma_from="local")[..., 0], truth)
+    assert adaptive > constant + (2.0 if noise == "rician" else 0.5)
+
+
+def test_volumes_look_through_slices(phantom: Phantom) -> None:
+    truth = phantom.truth[Contrast.T1W]
+    noisy = add_noise(truth, Noise.RICIAN, 12.75).voxels
+    flat = psnr(denoise(noisy, dimensions="2d", search_radius=5)[..., 0], truth)
+    assert psnr(denoise(noisy)[..., 0], truth) > flat + 1
