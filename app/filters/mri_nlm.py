@@ -105,8 +105,10 @@ class Scratch(NamedTuple):
     boxes : ndarray, shape (groups, samples)
         Sums along x and y, of as many slices as a patch has. A group of components shares
         them: all components, or each has its own where sigma is local.
-    factors : ndarray, shape (groups, slices, samples)
-        Makes sums of squares binary logarithms of weights; shape (1, 1, 1) unless local.
+    strengths : ndarray, shape (components,)
+        Makes squares binary logarithms of weights; 1 where sigma is local.
+    local_strengths : ndarray, shape (groups, slices, samples)
+        The same for each voxel; no groups unless sigma is local.
     sums : ndarray, shape (components + 1, slices, samples)
         Weights times voxels, or their squares, and last the weights.
     """
@@ -116,7 +118,8 @@ class Scratch(NamedTuple):
     partial: Any
     distances: Any
     boxes: Any
-    factors: Any
+    strengths: Any
+    local_strengths: Any
     sums: Any
 
 
@@ -195,19 +198,19 @@ def nlm_serial(extended: Any, output: Any, reach: Any, model: Any, start: Any, s
 
 
 @fused
-def square_differences(own: Any, other: Any, squares: Any) -> None:
-    """Write (own - other)²."""
+def square_differences(own: Any, other: Any, strength: Any, squares: Any) -> None:
+    """Write `strength` times (own - other)²."""
     for k in range(squares.size):
         difference = own[k] - other[k]
-        squares[k] = difference * difference
+        squares[k] = strength * (difference * difference)
 
 
 @fused
-def add_square_differences(own: Any, other: Any, ratio: Any, squares: Any) -> None:
-    """Add (own - other)² times `ratio`."""
+def add_square_differences(own: Any, other: Any, strength: Any, squares: Any) -> None:
+    """Add `strength` times (own - other)²."""
     for k in range(squares.size):
         difference = own[k] - other[k]
-        squares[k] += ratio * (difference * difference)
+        squares[k] += strength * (difference * difference)
 
 
 @kernel
@@ -226,10 +229,10 @@ def fold(samples: Any, stride: Any, radius: Any, sums: Any) -> None:
 
 
 @fused
-def weigh(distances: Any, factor: Any, weights: Any) -> None:
-    """Turn distances, multiplied by `factor`, into weights, and add them to `weights`."""
+def weigh(distances: Any, weights: Any) -> None:
+    """Turn distances, binary logarithms of weights, into weights; add them to `weights`."""
     for k in range(distances.size):
-        weight = power_of_two(factor * distances[k])
+        weight = power_of_two(distances[k])
         distances[k] = weight
         weights[k] += weight
 
@@ -243,7 +246,7 @@ def add_weighted_squares(weights: Any, samples: Any, sums: Any) -> None:
 
 @kernel
 def compare(
-    voxels: Any, place: Any, shift: Any, tile: Any, patch: Any, model: Any, scratch: Any
+    voxels: Any, place: Any, shift: Any, tile: Any, patch: Any, rician: Any, scratch: Any
 ) -> None:
     """Let the voxels of a tile count those at one offset from them.
 
@@ -263,7 +266,7 @@ def compare(
     slices, count = tile
     deep, half = patch
     components, groups = voxels.shape[0], scratch.boxes.shape[0]
-    local = scratch.factors.size > 1
+    local = scratch.local_strengths.size > 0
     squares = scratch.squares[: count + 2 * half * (pitch + 1)]
     folded = scratch.folded[: count + 2 * half * pitch]
     distances, partial = scratch.distances[:count], scratch.partial[:count]
@@ -272,11 +275,10 @@ def compare(
         slot = z % (2 * deep + 1) * count
         for group in range(groups):
             own, other = voxels[group, corner:], voxels[group, corner + shift :]
-            square_differences(own, other, squares)
+            square_differences(own, other, scratch.strengths[group], squares)
             for c in range(1, 1 if local else components):
                 own, other = voxels[c, corner:], voxels[c, corner + shift :]
-                ratio = (model.sigmas[0, 0, 0, 0] / model.sigmas[c, 0, 0, 0]) ** 2
-                add_square_differences(own, other, ratio, squares)
+                add_square_differences(own, other, scratch.strengths[c], squares)
             fold(squares, 1, half, folded)
             fold(folded, pitch, half, scratch.boxes[group, slot : slot + count])
         done = z - deep
@@ -287,14 +289,13 @@ def compare(
             distances[:] = 0
             for group in range(groups):
                 fold(scratch.boxes[group], count, deep, partial)
-                add_weighted(partial, scratch.factors[group, done], distances)
-            weigh(distances, np.float32(1), weights)
+                add_weighted(partial, scratch.local_strengths[group, done], distances)
         else:
             fold(scratch.boxes[0], count, deep, distances)
-            weigh(distances, scratch.factors[0, 0, 0], weights)
+        weigh(distances, weights)
         candidates = first + done * plane + shift
         for c in range(components):
-            if model.rician:
+            if rician:
                 add_weighted_squares(distances, voxels[c, candidates:], scratch.sums[c, done])
             else:
                 add_weighted(distances, voxels[c, candidates:], scratch.sums[c, done])
@@ -319,12 +320,13 @@ def nlm_tiles(
         np.empty(longest, np.float32),
         np.empty(longest, np.float32),
         np.empty((groups, (2 * deep + 1) * longest), np.float32),
-        np.zeros((groups, tile[0], longest) if local else (1, 1, 1), np.float32),
+        np.ones(components, np.float32),
+        np.zeros((groups if local else 0, tile[0], longest), np.float32),
         np.empty((components + 1, tile[0], longest), np.float32),
     )
     strength = np.float32(-math.log2(math.e)) * model.strength
     if not local:
-        scratch.factors[:] = strength / model.sigmas[0, 0, 0, 0] ** 2
+        scratch.strengths[:] = strength / model.sigmas[:, 0, 0, 0] ** 2
     across = -(-height // tile[1])
     for unit in range(start, stop):
         z_first, y_first = unit // across * tile[0], unit % across * tile[1]
@@ -335,7 +337,7 @@ def nlm_tiles(
                     for y in range(rows):
                         for x in range(width):
                             sigma = model.sigmas[c, z_first + z, y_first + y, x]
-                            scratch.factors[c, z, y * pitch + x] = strength / (sigma * sigma)
+                            scratch.local_strengths[c, z, y * pitch + x] = strength / sigma**2
         scratch.sums[:] = 0
         z, y = z_first + reach.margin[0], y_first + reach.margin[1]
         place = (z * plane + y * pitch + reach.margin[1], plane, pitch)
@@ -344,7 +346,7 @@ def nlm_tiles(
             for dy in range(-reach.search[1], reach.search[1] + 1):
                 for dx in range(-reach.search[1], reach.search[1] + 1):
                     shift = dz * plane + dy * pitch + dx
-                    compare(voxels, place, shift, size, reach.patch, model, scratch)
+                    compare(voxels, place, shift, size, reach.patch, model.rician, scratch)
         for z in range(slices):
             for y in range(rows):
                 for x in range(width):

@@ -103,6 +103,18 @@ def test_each_component_has_its_own_sigma(dimensions: str) -> None:
     assert np.abs(apply(SPEC, source, swapped) - wanted).max() > 1
 
 
+@pytest.mark.parametrize("empty", [0, 1])
+def test_a_component_may_be_empty(empty: int) -> None:
+    source = np.random.default_rng(0).uniform(0, 1e6, (5, 6, 7, 2)).astype(np.float32)
+    source[..., empty] = 0
+    for sigma_from in ("volume", "local"):
+        parameters = SPEC.validate({"sigma_from": sigma_from, "search_radius": 2})
+        wanted = oracle(source, SPEC.resolve(source, parameters))
+        for level in ("serial", "parallel"):
+            found = apply(SPEC, source, parameters, level=level)
+            np.testing.assert_allclose(found, wanted, atol=100, err_msg=level)
+
+
 @pytest.mark.parametrize(("search", "patch"), [(2, 1), (3, 1), (2, 2)])
 def test_dipy_where_definitions_meet(search: int, patch: int) -> None:
     """DIPY's classic Rician filter, away from the border, which it mirrors elsewhere.
@@ -110,7 +122,9 @@ def test_dipy_where_definitions_meet(search: int, patch: int) -> None:
     Its window reaches ``block_radius - patch_radius`` voxels, and its weights are
     ``exp(-mean squares / (sqrt(2) sigma²))``: beta is 1 / sqrt(2).
     """
-    nlmeans = pytest.importorskip("dipy.denoise.nlmeans").nlmeans
+    pytest.importorskip("dipy", minversion="1.12")
+    from dipy.denoise.nlmeans import nlmeans
+
     source = np.random.default_rng(0).normal(100, 20, (14, 15, 16)).astype(np.float32)
     theirs = nlmeans(
         source.astype(float),
