@@ -66,7 +66,7 @@ def by_slices(
             "Slices have to keep their size, and border “valid” makes them smaller.",
             "Choose another border.",
         )
-    one = Request.create(_picture(scan.volumes[0], axis, 0), filter_id, parameters, border=border)
+    one = Request.create(picture_of(scan.volumes[0], axis, 0), filter_id, parameters, border=border)
     return SliceRequest(
         scan,
         one.filter,
@@ -111,7 +111,7 @@ def filter_slices(
         output: NDArray[Any] | None = None
         for index in range(volume.voxels.shape[request.axis]):
             token.check()
-            picture = _picture(volume, request.axis, index)
+            picture = picture_of(volume, request.axis, index)
             filtered = run(_one(request, picture, done), report).planes[:, :, 0]
             if output is None:
                 output = np.empty(volume.voxels.shape, filtered.dtype)
@@ -142,7 +142,8 @@ def _one(request: SliceRequest, picture: Image, number: int) -> Request:
     )
 
 
-def _picture(volume: Volume, axis: int, index: int) -> Image:
+def picture_of(volume: Volume, axis: int, index: int) -> Image:
+    """Return a slice as it is filtered; see `filter_slices`."""
     pixels = np.ascontiguousarray(volume.voxels.take(index, axis))
     if pixels.dtype != np.uint8:
         pixels = pixels.astype(np.float32) / _white(volume)

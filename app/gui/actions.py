@@ -96,6 +96,13 @@ class Actions:
         )
         self.views = {view: self._view(view, key) for view, key in _VIEW_KEYS.items()}
         self.views[View.OUTPUT].setChecked(True)
+        self.noise_map = self._action(
+            "noiseMap",
+            "Show &Noise Map",
+            window.show_noise_map,
+            "F6",
+            "Sigma around each voxel of the input, as MRI NLM estimates it (F6)",
+        )
         reset = self._action("resetParameters", "&Reset Parameters", window.panel.reset)
         fit = self._action(
             "fit", "&Fit to Window", lambda: window.canvas.fit(), "Ctrl+0", "Show the whole picture"
@@ -173,7 +180,7 @@ class Actions:
         view_menu = self._menu("viewMenu", "&View")
         view_menu.addActions([fit, one_to_one, zoom_in, zoom_out])
         view_menu.addSeparator()
-        view_menu.addActions(list(self.views.values()))
+        view_menu.addActions([*self.views.values(), self.noise_map])
         view_menu.addSeparator()
         for dock, key in zip(window.docks, ("F8", "F9", "F7", "F12"), strict=True):
             toggle = dock.toggleViewAction()
@@ -199,7 +206,8 @@ class Actions:
         pictures = kind is Kind.PICTURE
         for action in (self.run_recipe, self.save_recipe):
             action.setEnabled(pictures)
-        self.slice.setEnabled(not pictures)
+        for action in (self.slice, self.noise_map):
+            action.setEnabled(not pictures)
         self._of_volumes.setEnabled(not pictures)
 
     def mark_filter(self, filter_id: str) -> None:

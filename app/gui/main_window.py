@@ -269,6 +269,16 @@ class MainWindow(QMainWindow):
         self._tell("Estimating…")
         self._background.start("estimate", lambda: estimate(request, [name]), show, self._report)
 
+    def show_noise_map(self) -> None:
+        """Show the noise around each voxel, estimated as the filter is set."""
+        try:
+            parameters = self.panel.arguments()["parameters"]
+        except AppError as error:
+            dialogs.show_error(self, error)
+            return
+        self._tell("Estimating the noise around each voxel…")
+        self.volumes.show_noise(parameters, lambda text: self._tell(text))
+
     def show_gpu(self) -> None:
         """Tell what is known of the GPU."""
         looking = Availability(False, "Still looking for a GPU.")
@@ -400,6 +410,7 @@ class MainWindow(QMainWindow):
         self.volumes.opened.connect(self._on_scan)
         self.volumes.drawn.connect(self._on_volume_drawn)
         self.volumes.viewer.described.connect(self._pixel.setText)
+        self.volumes.components.chosen.connect(self._judge)
         self.volumes.components.add_wanted.connect(self._add_components)
         self.panel.filter_changed.connect(self.actions_.mark_filter)
         self.panel.kernel_wanted.connect(self.show_kernel)
@@ -464,7 +475,7 @@ class MainWindow(QMainWindow):
         arguments = self.panel.arguments()
         if self._has_volumes and not of_slice:
             return self.volumes.request(**arguments)
-        picture = self.volumes.slice_as_picture() if self._has_volumes else self._input
+        picture = self.volumes.slice_to_filter() if self._has_volumes else self._input
         assert picture is not None
         return Request.create(picture, **arguments)
 
@@ -638,11 +649,12 @@ class MainWindow(QMainWindow):
     def _judge(self) -> None:
         """Compare the pictures with the reference and count their values, if that is seen."""
         moment = self._history.current
-        if self._has_volumes:  # nothing is known of those
-            self.quality.show_judged(None, Judged())
-            self.quality.show_histograms({})
+        if not self._quality_seen:
             return
-        if moment is None or not self._quality_seen:
+        if self._has_volumes:
+            self.volumes.judge(self.quality)
+            return
+        if moment is None:
             return
         pictures = {"input": moment.image}
         if moment.result is not None:
@@ -657,7 +669,9 @@ class MainWindow(QMainWindow):
 
         def show(answer: tuple[Judged, dict[str, Histogram]]) -> None:
             judged, histograms = answer
-            self.quality.show_judged(moment.reference, judged)
+            reference = moment.reference
+            title, origin = (reference.image.title, reference.origin) if reference else ("", "")
+            self.quality.show_judged(title, origin, judged)
             self.quality.show_histograms(histograms)
 
         self._background.start("judge", work, show, self._report)

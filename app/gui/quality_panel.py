@@ -24,7 +24,6 @@ from PySide6.QtWidgets import (
 from app.gui.comparison import Judged
 from app.gui.dialogs import save_text
 from app.gui.histogram_view import Histogram, HistogramView, as_csv
-from app.gui.history import Reference
 from app.judging.metrics import Quality
 
 _COLUMNS = ("Figure", "Input", "Output", "The output is")
@@ -35,7 +34,7 @@ _HELP = {
     "MSE": "Mean squared difference: less is better",
     "MAE": "Mean absolute difference: less is better",
 }
-_NO_REFERENCE = "No reference: choose a picture, or add noise and use the output as input."
+NO_REFERENCE = "No reference: choose a picture, or add noise and use the output as input."
 _CSV_FILES = "Tables (*.csv);;All files (*)"
 
 
@@ -113,21 +112,26 @@ class QualityPanel(QWidget):
         splitter.setStretchFactor(1, 3)
         layout = QVBoxLayout(self)
         layout.addWidget(splitter)
-        self.show_judged(None, Judged())
+        self.show_judged("", "", Judged())
         self.show_histograms({})
 
     def set_menu(self, menu: QMenu) -> None:
         """Let the button open `menu`, which is about the reference."""
         self._choose.setMenu(menu)
 
-    def show_judged(self, reference: Reference | None, judged: Judged) -> None:
-        """Show the reference and what came of the comparison with it."""
-        if reference is None:
-            self._reference.setText(_NO_REFERENCE)
+    def show_judged(
+        self, title: str, origin: str, judged: Judged, nothing: str = NO_REFERENCE
+    ) -> None:
+        """Show the title of the reference, why it is that, and what the comparison said.
+
+        `nothing` is said without a title.
+        """
+        if not title:
+            self._reference.setText(nothing)
         elif judged.problem:
-            self._reference.setText(f"{reference.image.title}: {judged.problem}")
+            self._reference.setText(f"{title}: {judged.problem}")
         else:
-            self._reference.setText(f"Beside {reference.image.title}, {reference.origin}")
+            self._reference.setText(f"Beside {title}, {origin}")
         self._table.clear()
         before, after = _figures(judged.before), _figures(judged.after)
         for name in _FIGURES:

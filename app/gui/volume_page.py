@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,14 +15,18 @@ from app import filters
 from app.engine.image import Image
 from app.engine.request import Request, Result
 from app.engine.scan import Scan
-from app.engine.slices import by_slices
+from app.engine.slices import by_slices, picture_of
 from app.engine.volume import Volume
+from app.filters.mri_sigma import estimate_local
 from app.filters.spec import Kind
 from app.gui.background import Background
-from app.gui.comparison import View
+from app.gui.comparison import Judged, View
+from app.gui.histogram_view import Histogram
+from app.gui.quality_panel import QualityPanel
 from app.gui.view_bar import GAINS
 from app.gui.volume_components import Components
-from app.gui.volume_planes import auto_gain
+from app.gui.volume_judging import judge_volumes
+from app.gui.volume_planes import auto_gain, auto_window
 from app.gui.volume_viewer import VolumeViewer
 
 NO_TRUTH = "Only of a phantom the truth is known"
@@ -66,6 +70,8 @@ class VolumePage(QWidget):
         """What is being opened, or is open."""
         self._truths: WeakKeyDictionary[Volume, Volume] = WeakKeyDictionary()
         self._view = View.OUTPUT
+        self._map: Volume | None = None
+        """A map of noise that is shown in place of the output."""
         self._wanted_gain: int | None = None
         self.viewer = VolumeViewer(self)
         self.components = Components()
@@ -122,9 +128,18 @@ class VolumePage(QWidget):
         assert self.scan is not None
         if filters.get(filter_id).kind is Kind.VOLUME:
             return Request.create(self.scan, filter_id, **arguments)
+        return by_slices(self.scan, filter_id, axis=self._slice_axis, **arguments)
+
+    def slice_to_filter(self) -> Image:
+        """Return one of the slices that a filter of pictures would get, under the crosshair."""
+        assert self.scan is not None
+        volume, axis = self.scan.volumes[self.components.current], self._slice_axis
+        return picture_of(volume, axis, self.viewer.position[axis])
+
+    @property
+    def _slice_axis(self) -> int:
         alone = self.viewer.plane_number
-        axis = 0 if alone is None else self.viewer.planes[alone].axis
-        return by_slices(self.scan, filter_id, axis=axis, **arguments)
+        return 0 if alone is None else self.viewer.planes[alone].axis
 
     def show_result(self, result: Result) -> None:
         """Show what came of a run, and the scan that it was made from."""
@@ -145,20 +160,72 @@ class VolumePage(QWidget):
         if self.scan is not None:
             self._show_output()
 
+    def show_noise(self, parameters: Mapping[str, Any], tell: Callable[[str], None]) -> None:
+        """Show sigma around each voxel of the input on the right, until something else is.
+
+        Parameters
+        ----------
+        parameters : mapping
+            Those of a filter; what it says about noise counts.
+        """
+        assert self.scan is not None
+        volume = self.scan.volumes[self.components.current]
+        window = parameters.get("window_radius", 1)
+        rician = parameters.get("noise", "rician") == "rician"
+        deep = parameters.get("dimensions", "3d") == "3d"
+
+        def work() -> Volume:
+            sigma = estimate_local(volume.voxels, window, rician, deep)
+            noise = volume.with_voxels(sigma, as_float=True)
+            return replace(noise, title=f"{_stem(volume)}-noise")
+
+        def show(noise: Volume) -> None:
+            if self.scan is None or volume is not self.scan.volumes[self.components.current]:
+                return
+            low, middle, high = np.percentile(noise.voxels[::2, ::2, ::2], (5, 50, 95)).tolist()
+            kind = "Rician" if rician else "Gaussian"
+            text = f"{kind} sigma around each voxel, window radius {window}"
+            figures = f"median {middle:.4g}, mostly {low:.4g} to {high:.4g}"
+            self._map = noise
+            shades = auto_window(noise)
+            self.viewer.show_output(noise, f"Noise: {text}, {figures}", window=shades)
+            self.drawn.emit(1)
+            tell(f"{text}: {figures}.")
+
+        self._background.start("noise", work, show, self._report)
+
+    def judge(self, panel: QualityPanel) -> None:
+        """Compare what is shown with the truth, if that is known, and count the values."""
+        if self.scan is None:
+            return
+        volume = self.scan.volumes[self.components.current]
+        output, truth = self.shown_output, self._truths.get(volume)
+
+        def show(answer: tuple[Judged, dict[str, Histogram]]) -> None:
+            judged, histograms = answer
+            panel.show_judged(truth.title if truth else "", "the truth", judged, f"{NO_TRUTH}.")
+            panel.show_histograms(histograms)
+
+        self._background.start(
+            "judge", lambda: judge_volumes(volume, output, truth), show, self._report
+        )
+
     @property
     def shown_output(self) -> Volume | None:
         """The component of the output that is shown."""
         return self.result.scan.volumes[self.components.current] if self.result else None
 
     def change(self) -> Volume:
-        """Return the residual or difference that is shown as a volume, not amplified.
+        """Return the residual, difference or map that is shown as a volume, not amplified.
 
         Takes a while: call it off the GUI thread.
         """
+        if self._map is not None:
+            return self._map
         output, other = self.shown_output, self._other()
         assert output is not None
         assert other is not None
-        title = f"{other.title.removesuffix('.gz').removesuffix('.nii')}-{self._view}"
+        title = f"{_stem(other)}-{self._view}"
         change = output.voxels.astype(np.float32) - other.voxels
         return replace(output.with_voxels(change, as_float=True), title=title)
 
@@ -202,7 +269,7 @@ class VolumePage(QWidget):
         self._show_output()
 
     def _show_output(self) -> None:
-        assert self.scan is not None
+        self._map = None
         output = self.shown_output
         if output is None or self.result is None:
             self.viewer.show_output(None)
@@ -222,3 +289,7 @@ class VolumePage(QWidget):
         caption = f"{self._view.value.capitalize()}: output – {minus}, ×{gain}"
         self.viewer.show_output(output, caption, minus=other, gain=gain)
         self.drawn.emit(gain)
+
+
+def _stem(volume: Volume) -> str:
+    return volume.title.removesuffix(".gz").removesuffix(".nii")

@@ -109,6 +109,7 @@ class VolumeViewer(QWidget):
         """Which plane is shown alone: an index of `planes`; None for all of them."""
         self._minus: Volume | None = None
         self._gain = 1
+        self._own_window: Window | None = None
         self._window = Window(0.5, 1)
         self._windows: WeakKeyDictionary[Volume, Window] = WeakKeyDictionary()
         """Those that the user set."""
@@ -170,16 +171,19 @@ class VolumeViewer(QWidget):
         *,
         minus: Volume | None = None,
         gain: int = 1,
+        window: Window | None = None,
         hint: str = "",
     ) -> None:
         """Show `volume`, or how it differs from another one of its shape, amplified.
 
         Parameters
         ----------
+        window : Window, optional
+            In place of that of the input, where the values are of another kind.
         hint : str
             Said where there is no volume.
         """
-        self._minus, self._gain = minus, gain
+        self._minus, self._gain, self._own_window = minus, gain, window
         self.output.show_volume(volume, caption, hint)
         self.output.place_hint()
         self._draw()
@@ -357,7 +361,8 @@ class VolumeViewer(QWidget):
         place = millimetres(volume, position)
         if place is not None:
             facts.append(f"({', '.join(f'{part:.1f}' for part in place)}) mm")
-        for side, name in ((self.input, "input"), (self.output, "output")):
+        second = "map" if self._own_window else "output"
+        for side, name in ((self.input, "input"), (self.output, second)):
             if side.volume is not None:
                 facts.append(f"{name} {side.volume.voxels[position].item():.4g}")
         self.described.emit("   ".join(facts))
@@ -383,19 +388,20 @@ class VolumeViewer(QWidget):
         self._describe(self.position)
 
     def _draw_slice(self, side: _Side, view: PlaneView, plane: Plane, index: int) -> None:
-        volume = side.volume
-        minus = self._minus if side is self.output else None
-        state = (volume, minus, self._gain, plane, index, self._window)
+        volume, minus, window = side.volume, None, self._window
+        if side is self.output:
+            minus, window = self._minus, self._own_window or self._window
+        state = (volume, minus, self._gain, plane, index, window)
         if self._drawn.get(view) == state:
             return
         self._drawn[view] = state
         if volume is None:
             view.show_slice(None)
         elif minus is None:
-            view.show_slice(self._window.grey(plane.cut(volume.voxels, index)))
+            view.show_slice(window.grey(plane.cut(volume.voxels, index)))
         else:
             first, second = (plane.cut(each.voxels, index) for each in (volume, minus))
-            view.show_slice(self._window.difference(first, second, self._gain))
+            view.show_slice(window.difference(first, second, self._gain))
 
     # --- window ---
 

@@ -35,11 +35,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def compiled_judging() -> None:
-    """Compile what judges bytes, so that no test waits for that, or leaves it behind."""
+    """Compile what judges bytes and volumes, so that no test waits for that, or leaves it."""
     pixels = np.arange(1024, dtype=np.uint8).reshape(32, 32, 1)
-    judge(pixels, 255 - pixels)
-    histogram(pixels)
     difference(pixels, 255 - pixels, suggest_gain(pixels, 255 - pixels))
+    for each in (pixels, pixels.astype(np.float32) / 255):
+        judge(each, each[::-1].copy())
+        histogram(each)
     for spec in filters.discover().values():
         for parameter in spec.parameters:
             if isinstance(parameter, FloatParameter) and parameter.estimate is not None:

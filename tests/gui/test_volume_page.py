@@ -12,6 +12,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDropEvent
 from PySide6.QtWidgets import (
     QComboBox,
+    QDockWidget,
     QFileDialog,
     QInputDialog,
     QLabel,
@@ -22,15 +23,21 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from app.engine.slices import SliceRequest, by_slices
 from app.engine.volume import Volume
 from app.files.volumes import read_volume
+from app.filters.mri_sigma import estimate_local
 from app.gui import volume_page
 from app.gui.comparison import View
 from app.gui.dialogs import ErrorDialog
+from app.gui.kernel_viewer import KernelViewer
 from app.gui.main_window import MainWindow
 from app.gui.phantom_dialog import Order, PhantomDialog
+from app.judging.volumes import judge_volume
 from app.phantom import Contrast, Noise
 from tests.gui.helpers import FakeCpu, Opener, child, dialog, load, press, save_as, state
+
+pytestmark = pytest.mark.usefixtures("compiled_judging")
 
 SHAPE = (6, 9, 8)
 
@@ -300,6 +307,58 @@ def test_output_becomes_the_input(qtbot: QtBot, window: MainWindow, scan: Path) 
     assert window.volumes.result is None
 
 
+def test_noise_around_each_voxel_is_shown_and_saved(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(5)
+    flat = (1000 + rng.normal(0, 20, (12, 16, 16))).astype(np.float32)
+    open_scan(qtbot, window, write(tmp_path / "flat.nii", flat))
+    press(qtbot, window, "F6")
+    qtbot.waitUntil(lambda: caption(window).startswith("Noise: Rician sigma"), timeout=60000)
+    shown = window.volumes.viewer.output.volume
+    assert 16 < np.median(shown.voxels) < 24
+    radius = window.panel.arguments()["parameters"]["window_radius"]
+    np.testing.assert_array_equal(shown.voxels, estimate_local(flat, radius))
+    assert "map " in child(window, QLabel, "pixel").text()
+    window.findChild(QAction, "saveView").trigger()
+    save_as(qtbot, window, tmp_path / "noise.nii")
+    qtbot.waitUntil((tmp_path / "noise.nii").exists)
+    qtbot.waitUntil(lambda: tmp_path / "noise.nii" in window.settings.recent_files)
+    np.testing.assert_array_equal(read_volume(tmp_path / "noise.nii").voxels, shown.voxels)
+    press(qtbot, window, "F2")
+    assert child(window, QLabel, "volumeOutputHint").text() == "Press Run (F5)"
+
+
+def test_kernel_and_estimate_work_for_volumes_too(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(5)
+    flat = (100 + rng.normal(0, 5, (4, 32, 32))).astype(np.float32)
+    open_scan(qtbot, window, write(tmp_path / "flat.nii", flat))
+    window.show_kernel()
+    viewer = dialog(qtbot, window, KernelViewer)
+    qtbot.waitUntil(lambda: viewer.windowTitle() == "Kernel – MRI NLM")
+    viewer.close()
+    window.panel.set_filter("nlm")
+    window.show_kernel()
+    qtbot.waitUntil(lambda: viewer.windowTitle() == "Kernel – Non-local means")
+    viewer.close()
+    window.estimate("filter_sigma")
+    expected = estimate(by_slices(window.volumes.scan, "nlm"), flat)
+
+    def shown() -> float:
+        return window.panel.arguments()["parameters"]["filter_sigma"]
+
+    qtbot.waitUntil(lambda: shown() == pytest.approx(expected, rel=1e-3), timeout=60000)
+
+
+def estimate(request: SliceRequest, voxels: np.ndarray) -> float:
+    """Return the filter's estimate from the slice in the middle, scaled as it is filtered."""
+    slice_ = (voxels[voxels.shape[0] // 2] / voxels.max())[:, :, None]
+    parameter = request.filter.parameter("filter_sigma")
+    return parameter.estimate(slice_.astype(np.float32), request.parameters)
+
+
 # --- saving ---
 
 
@@ -387,6 +446,16 @@ def test_a_phantom_is_ordered_made_and_judged(qtbot: QtBot, window: MainWindow) 
     run(qtbot, window)
     press(qtbot, window, "F4")
     assert caption(window).startswith("Difference: output – truth, ×")
+    window.findChild(QDockWidget, "qualityDock").raise_()
+    beside = child(window, QLabel, "referenceName")
+    qtbot.waitUntil(lambda: beside.text() == "Beside Phantom T1w, the truth")
+    figures = window.quality.text().splitlines()
+    expected = judge_volume(first.voxels, window.volumes._truths[first].voxels).quality
+    assert figures[1].split("\t")[:2] == ["PSNR", dict(expected.figures())["PSNR"]]
+    assert "worse" in figures[1]  # half of everything is further from the truth
+    child(window, QListWidget, "componentList").setCurrentRow(1)
+    qtbot.waitUntil(lambda: beside.text() == "Beside Phantom T2w, the truth")
+    assert set(window.quality.histograms.histograms) == {"input", "output"}
     press(qtbot, window, "Ctrl+U")
     qtbot.waitUntil(lambda: window.volumes.result is None)
     run(qtbot, window)
