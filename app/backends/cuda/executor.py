@@ -69,10 +69,16 @@ class Run:
     progress: Progress
     repeat: int
     keep: NDArray[Any] | None = None  # the image that has to stay on the card
+    strip: tuple[int, int] = (0, 1)  # the number of the one under way, and of all
     report: LaunchReport | None = None
     kernel_seconds: float = 0.0
     kernel_bytes: float = 0.0
     kernel_operations: float = 0.0
+
+    def tell(self, fraction: float) -> None:
+        """Report how much of the kernels' work on a strip, or on the image, is done."""
+        number, count = self.strip
+        self.progress("kernel", (number + fraction) / count)
 
     @property
     def metrics(self) -> list[Metric]:
@@ -206,7 +212,7 @@ def _in_strips(
     try:
         for number, strip in enumerate(strips):
             run.token.check()
-            run.progress("compute", number / len(strips))
+            run.strip = number, len(strips)
             with run.stopwatch.stage("upload"):
                 for row, first, count in strip.source_pieces(height):
                     device.staging.upload(
@@ -277,7 +283,7 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
                 done, share = sum(work[:number]) / sum(work), work[number] / sum(work)
                 for seconds, fraction in kernel.run(row_samples):
                     taken[number][repeat] += seconds
-                    run.progress("kernel", done + share * fraction)
+                    run.tell((repeat + done + share * fraction) / run.repeat)
         totals = tuple(map(sum, zip(*taken, strict=True)))
         seconds = statistics.median(totals)
         run.stopwatch.add("kernel", seconds, repeats=totals if run.repeat > 1 else ())
@@ -451,8 +457,8 @@ class _Pacer:
             after = step + max(1, min(count, self._at_once, self._steps - step))
             start = first
             while start < last:
-                whole_tiles = int(self._units) // (after - step) // self._tile * self._tile
-                stop = min(start + max(whole_tiles, self._tile), last)
+                whole_tiles = int(self._units) // self._tile * self._tile
+                stop = last if count else min(start + max(whole_tiles, self._tile), last)
                 yield _Piece(start, stop, step, after)
                 start = stop
             step = after
