@@ -100,7 +100,13 @@ def test_any_text_is_read_or_refused(parameter: Parameter, text: str) -> None:
         (
             MASK,
             [[1, 2], [1, 2, 3], [1, 2, 3]],
-            "Value: the rows have [2, 3] cells in 3 rows. "
+            "Value: rows of 2 and 3 cells, 3 in all, make no square. "
+            "Use as many cells in each row as there are rows.",
+        ),
+        (
+            MASK,
+            [[1, 2, 1]],
+            "Value: rows of 3 cells, 1 in all, make no square. "
             "Use as many cells in each row as there are rows.",
         ),
         (MASK, np.ones((4, 4)), "Value: 4×4 has no centre. Use an odd number of rows."),

@@ -83,8 +83,9 @@ class Image:
         if array.dtype == np.float32:
             bad = array.size - int(np.count_nonzero(np.isfinite(array)))
             if bad:
+                verb = "is" if bad == 1 else "are"
                 raise InvalidImage(
-                    f"{title}: {bad} of {array.size} samples are NaN or infinite.",
+                    f"{title}: {bad} of {array.size} samples {verb} NaN or infinite.",
                     "Replace them in the program that wrote the file.",
                 )
         view = array.view()

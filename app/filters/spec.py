@@ -362,8 +362,9 @@ class MaskParameter(Parameter):
         size = len(rows)
         for row in rows:
             if len(row) != size:
+                counts = " and ".join(str(count) for count in sorted({len(r) for r in rows}))
                 raise self._refuse(
-                    f"the rows have {sorted({len(r) for r in rows})} cells in {size} rows",
+                    f"rows of {counts} cells, {size} in all, make no square",
                     "Use as many cells in each row as there are rows.",
                 )
         if size % 2 == 0:

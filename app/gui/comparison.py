@@ -153,7 +153,8 @@ def draw(view: View, result: Result, reference: Reference | None, gain: int | No
     first, second = colours(result.image.planes), colours(other.planes)
     try:
         chosen = gain or suggest_gain(first, second)
-        image = Image.from_array(difference(first, second, chosen), f"{view} of {other.title}")
+        shown = difference(first, second, chosen)
+        image = Image.from_array(shown, result.request.image.title)
     except Incomparable as error:
         return Drawing(view, None, [], problem=str(error))
     return Drawing(view, image, render(image), chosen)

@@ -96,6 +96,7 @@ class Recipes(QObject):
         dialog = dialogs.choose_text_to_save(
             self._window, "Save Recipe", f"steps{RECIPE_SUFFIX}", write, _FILES
         )
+        dialog.setDefaultSuffix(RECIPE_SUFFIX.removeprefix("."))
         dialog.setObjectName("saveRecipeDialog")
 
     @property

@@ -46,6 +46,7 @@ from app.engine.request import Result
 from app.engine.scan import Scan
 from app.engine.timing import Metric, Stage
 from app.filters.spec import CPU_LEVELS
+from app.gui.elided_label import ElidedLabel
 from app.gui.theme import quiet_text
 
 MAX_RUNS = 100
@@ -157,10 +158,8 @@ class TimingPanel(QWidget):
         self._show_run(None)
 
     def _build(self) -> None:
-        self._title = QLabel()
+        self._title = ElidedLabel()  # the settings of a run can be longer than the panel is high
         self._title.setObjectName("timingTitle")
-        self._title.setTextFormat(Qt.TextFormat.PlainText)
-        self._title.setWordWrap(True)
         self._total = QLabel()
         self._total.setObjectName("timingTotal")
         self._total.setWordWrap(True)
@@ -328,10 +327,12 @@ class TimingPanel(QWidget):
             action.setEnabled(run is not None)
         self._stages.clear()
         if run is None:
-            self._title.setText("No run yet.")
+            self._title.set_full_text("No run yet.")
             self._total.clear()
             return
-        self._title.setText(f"Run {run.number}: {run.settings}, {run.device} {run.level.lower()}")
+        self._title.set_full_text(
+            f"Run {run.number}: {run.settings}, {run.device} {run.level.lower()}"
+        )
         total = f"{run.seconds * 1e3:.3f} ms, {run.speed:.1f} {run.unit}"
         self._total.setText("\n".join((total, *_rates(run.metrics))))
         counted = _added_up(stage for stage in run.stages if stage.counted)

@@ -51,16 +51,16 @@ def check_comparable(picture: NDArray[Any], other: NDArray[Any]) -> None:
             f"Pictures of type {picture.dtype} and {other.dtype} cannot be compared.",
             "Convert one of them to the depth of the other.",
         )
-    if picture.shape[2] != other.shape[2]:
-        raise Incomparable(
-            "A grey picture and one in colour cannot be compared.",
-            "Convert the one in colour to greyscale.",
-        )
-    if picture.shape != other.shape:
+    if picture.shape[:2] != other.shape[:2]:
         sizes = " and ".join(f"{array.shape[1]}×{array.shape[0]}" for array in (picture, other))
         raise Incomparable(
             f"Pictures of {sizes} pixels cannot be compared.",
             "Compare pictures of the same size; every border but “valid” keeps it.",
+        )
+    if picture.shape[2] != other.shape[2]:
+        raise Incomparable(
+            "A grey picture and one in colour cannot be compared.",
+            "Convert the one in colour to greyscale.",
         )
 
 

@@ -240,7 +240,7 @@ def test_residual_is_drawn_amplified_and_saved(
     qtbot.waitUntil(lambda: window._drawing.view is View.RESIDUAL and window._drawing.gain == 2)
 
     press(qtbot, window, "Ctrl+Shift+S")
-    assert dialog(qtbot, window, QFileDialog).selectedFiles()[0].endswith("ramp-residual")
+    assert dialog(qtbot, window, QFileDialog).selectedFiles()[0].endswith("/ramp-residual")
     save_as(qtbot, window, tmp_path / "residual.png")
     qtbot.waitUntil((tmp_path / "residual.png").exists)
     saved = np.asarray(Pillow.open(tmp_path / "residual.png"))
@@ -282,6 +282,10 @@ def test_difference_needs_a_reference(qtbot: QtBot, window: MainWindow, picture:
         window._drawing.image.planes,
         difference(window.images.output.image.planes, original.planes, window._drawing.gain),
     )
+    press(qtbot, window, "Ctrl+Shift+S")
+    chooser = dialog(qtbot, window, QFileDialog)
+    assert chooser.selectedFiles()[0].endswith("/ramp-difference")
+    chooser.reject()
 
 
 def test_values_under_the_cursor_include_the_reference(

@@ -207,6 +207,7 @@ def test_what_was_done_is_saved_and_loaded(
     qtbot.waitUntil(lambda: window.images.output.image is None)
     window.panel.set_filter("median")
     window.findChild(QAction, "saveRecipe").trigger()
+    assert dialog(qtbot, window, QFileDialog).defaultSuffix() == "recipe.json"
     path = tmp_path / "mine.json"
     choose(qtbot, window, path)
     steps = read_recipe(path).steps

@@ -142,6 +142,16 @@ def test_selecting_a_run_shows_its_stages(panel: TimingPanel) -> None:
     assert rows(panel, "timingStages")[1] == ["Compute", "9.000", "90%"]
 
 
+def test_long_settings_leave_room_for_the_stages(panel: TimingPanel) -> None:
+    panel.resize(700, 150)
+    panel.show()
+    panel.add_result(result())
+    title = panel.findChild(QLabel, "timingTitle")
+    assert title.text().endswith("…")
+    assert title.height() < 2 * title.fontMetrics().height()
+    assert title.toolTip().endswith("CPU serial")
+
+
 def test_activating_a_run_gives_its_result(qtbot: QtBot, panel: TimingPanel) -> None:
     first = result()
     panel.add_result(first)

@@ -141,6 +141,7 @@ def test_stops_when_asked(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
         ((8, 9, 3), "uint16", "type uint8 and uint16", "Convert"),
         ((8, 9, 1), "uint8", "grey picture and one in colour", "greyscale"),
         ((7, 9, 3), "uint8", "Pictures of 9×8 and 9×7 pixels", "same size"),
+        ((7, 9, 1), "uint8", "Pictures of 9×8 and 9×7 pixels", "same size"),
     ],
 )
 def test_refuses_what_does_not_compare(shape, dtype, message, hint) -> None:
