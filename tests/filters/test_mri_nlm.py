@@ -293,7 +293,7 @@ def test_the_rician_correction_removes_the_bias_of_the_background(
     plain = denoise(noisy, noise="gaussian", **given)[background].mean()
     corrected = denoise(noisy, **given)[background].mean()
     assert plain > 1.2 * sigma  # the mean of Rayleigh noise is 1.25 sigma
-    assert corrected < 0.5 * sigma
+    assert corrected < 0.6 * sigma
 
 
 def test_three_components_beat_one(phantom: Phantom) -> None:
@@ -323,7 +323,7 @@ def test_adaptive_beats_constant_where_noise_varies(phantom: Phantom, noise: str
     noisy = noisy.astype(np.float32)
     constant = psnr(denoise(noisy, noise=noise)[..., 0], truth)
     adaptive = psnr(denoise(noisy, noise=noise, sigma_from="local")[..., 0], truth)
-    assert adaptive > constant + (2.0 if noise == "rician" else 0.5)
+    assert adaptive > constant + (2.0 if noise == "rician" else 1.0)
 
 
 def test_volumes_look_through_slices(phantom: Phantom) -> None:
