@@ -511,10 +511,9 @@ class MainWindow(QMainWindow):
         if self.volumes.result is None:
             self._tell("  ".join((f"{scan.describe()}.", *scan.notices)))
 
-    def _on_volume_drawn(self, gain: int | None) -> None:
+    def _on_volume_drawn(self, gain: int | None, savable: bool) -> None:
         self._view_bar.show_gain(gain)
-        if self._has_volumes:
-            self.actions_.save_view.setEnabled(gain is not None)
+        self.actions_.save_view.setEnabled(savable)
 
     def _add_components(self, paths: list[Path]) -> None:
         for path in paths:

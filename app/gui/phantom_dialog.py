@@ -27,11 +27,12 @@ _FIRST_SIZE = (112, 128, 96)
 
 _MOST = 1024
 _NOISES = {
-    Noise.RICIAN: "Rician (magnitude images)",
-    Noise.VARYING_RICIAN: "Rician, varying (parallel imaging)",
-    Noise.GAUSSIAN: "Gaussian",
-    Noise.UNIFORM: "Uniform",
+    Noise.RICIAN: ("Rician", "magnitude images"),
+    Noise.VARYING_RICIAN: ("varying Rician", "parallel imaging"),
+    Noise.GAUSSIAN: ("Gaussian", "real images"),
+    Noise.UNIFORM: ("uniform", "no scanner"),
 }
+"""What kinds of noise are called, and where they come from."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Order:
         for number, (contrast, signal) in enumerate(phantom.truth.items()):
             seed = self.seed + number  # each scan has noise of its own
             voxels = add_noise(signal, self.noise, self.sigma / 100 * BRIGHTEST, seed).voxels
-            title = f"Phantom {contrast}, {self.sigma:g} % {self.noise.value} noise"
+            title = f"Phantom {contrast}, {self.sigma:g} % {_NOISES[self.noise][0]} noise"
             noisy.append(Volume.from_array(voxels, title, affine=AFFINE))
             truth.append(Volume.from_array(signal, f"Phantom {contrast}", affine=AFFINE))
         return noisy, truth
@@ -104,8 +105,8 @@ class PhantomDialog(QDialog):
         contrasts.addStretch(1)
         self._noise = QComboBox(self)
         self._noise.setObjectName("noiseKind")
-        for noise, name in _NOISES.items():
-            self._noise.addItem(name, noise)
+        for noise, (name, origin) in _NOISES.items():
+            self._noise.addItem(f"{name[0].upper()}{name[1:]} ({origin})", noise)
         self._sigma = QDoubleSpinBox(self)
         self._sigma.setObjectName("noiseSigma")
         self._sigma.setRange(0, 100)

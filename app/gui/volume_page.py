@@ -26,7 +26,7 @@ from app.gui.quality_panel import QualityPanel
 from app.gui.view_bar import GAINS
 from app.gui.volume_components import Components
 from app.gui.volume_judging import judge_volumes
-from app.gui.volume_planes import auto_gain, auto_window
+from app.gui.volume_planes import Window, auto_gain, auto_window
 from app.gui.volume_viewer import VolumeViewer
 
 NO_TRUTH = "Only of a phantom the truth is known"
@@ -48,12 +48,13 @@ class VolumePage(QWidget):
     -------
     opened
         There is another scan.
-    drawn : int or None
-        The gain of what is shown on the right; None where it is not amplified.
+    drawn : int or None, bool
+        The gain of what is shown on the right, None where it is not amplified; and whether
+        that is a difference or a map, which can be saved.
     """
 
     opened = Signal()
-    drawn = Signal(object)
+    drawn = Signal(object, bool)
 
     def __init__(
         self,
@@ -92,12 +93,15 @@ class VolumePage(QWidget):
 
         self._wanted = tuple(volumes)
 
-        def stack() -> Scan:
+        def stack() -> tuple[Scan, list[Window]]:
             scan = Scan(tuple(volumes))
             _ = scan.planes  # takes a while, and refuses volumes that do not match
-            return scan
+            return scan, [auto_window(volume) for volume in volumes]
 
-        def show(scan: Scan) -> None:
+        def show(stacked: tuple[Scan, list[Window]]) -> None:
+            scan, windows = stacked
+            for volume, window in zip(volumes, windows, strict=True):
+                self.viewer.know_window(volume, window)
             self._truths.update(zip(volumes, truth, strict=False))
             self._show_scan(scan, None)
 
@@ -189,7 +193,7 @@ class VolumePage(QWidget):
             self._map = noise
             shades = auto_window(noise)
             self.viewer.show_output(noise, f"Noise: {text}, {figures}", window=shades)
-            self.drawn.emit(1)
+            self.drawn.emit(None, True)
             tell(f"{text}: {figures}.")
 
         self._background.start("noise", work, show, self._report)
@@ -273,22 +277,22 @@ class VolumePage(QWidget):
         output = self.shown_output
         if output is None or self.result is None:
             self.viewer.show_output(None)
-            self.drawn.emit(None)
+            self.drawn.emit(None, False)
             return
         if self._view is View.OUTPUT:
             self.viewer.show_output(output, f"Output: {self.result.describe()}")
-            self.drawn.emit(None)
+            self.drawn.emit(None, False)
             return
         other = self._other()
         if other is None:
             self.viewer.show_output(None, "Difference", hint=NO_TRUTH)
-            self.drawn.emit(None)
+            self.drawn.emit(None, False)
             return
         gain = self._wanted_gain or auto_gain(output, other, self.viewer.window_, GAINS)
         minus = "input" if self._view is View.RESIDUAL else "truth"
         caption = f"{self._view.value.capitalize()}: output – {minus}, ×{gain}"
         self.viewer.show_output(output, caption, minus=other, gain=gain)
-        self.drawn.emit(gain)
+        self.drawn.emit(gain, True)
 
 
 def _stem(volume: Volume) -> str:

@@ -13,7 +13,7 @@ from app.engine.volume import AXES, Volume
 Position = tuple[int, int, int]
 """A voxel: its indices along z, y and x."""
 
-_SAMPLE = 1 << 20
+_SAMPLE = 1 << 18
 """About how many voxels decide on windows and gains."""
 
 _SHARES = (1, 99)

@@ -113,6 +113,7 @@ class VolumeViewer(QWidget):
         self._window = Window(0.5, 1)
         self._windows: WeakKeyDictionary[Volume, Window] = WeakKeyDictionary()
         """Those that the user set."""
+        self._automatic: WeakKeyDictionary[Volume, Window] = WeakKeyDictionary()
         self._zoom = 1.0
         self._centres: dict[int, QPointF] = {}
         """What lies in the middle of each plane, in millimetres from its top left corner."""
@@ -142,6 +143,10 @@ class VolumeViewer(QWidget):
         """The values that are drawn black and white."""
         return self._window
 
+    def know_window(self, volume: Volume, window: Window) -> None:
+        """Take `window` as the automatic one of `volume`; finding it takes a while."""
+        self._automatic[volume] = window
+
     def show_input(self, volume: Volume, caption: str) -> None:
         """Show `volume`; the crosshair stays where it is in a volume of the same shape."""
         old, self.input.volume = self.input.volume, volume
@@ -160,7 +165,7 @@ class VolumeViewer(QWidget):
             self._choices[number].setAccessibleName(f"Show only: {plane.name}")
             for side, name in ((self.input, "input"), (self.output, "output")):
                 side.views[number].setAccessibleName(f"{plane.name} plane of the {name}")
-        self._set_window(self._windows.get(volume) or auto_window(volume))
+        self._set_window(self._windows.get(volume) or self._auto_window(volume))
         self._auto.setChecked(volume not in self._windows)
         self._apply_camera()
 
@@ -416,6 +421,11 @@ class VolumeViewer(QWidget):
                 box.setValue(value)
         self._draw()
 
+    def _auto_window(self, volume: Volume) -> Window:
+        if volume not in self._automatic:
+            self._automatic[volume] = auto_window(volume)
+        return self._automatic[volume]
+
     def _on_boxes(self) -> None:
         self.set_window(Window(self._level.value(), self._width.value()))
 
@@ -425,7 +435,7 @@ class VolumeViewer(QWidget):
             return
         if checked:
             self._windows.pop(volume, None)
-            self._set_window(auto_window(volume))
+            self._set_window(self._auto_window(volume))
         else:
             self._windows[volume] = self._window
 

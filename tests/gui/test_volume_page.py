@@ -440,8 +440,8 @@ def test_a_phantom_is_ordered_made_and_judged(qtbot: QtBot, window: MainWindow) 
     qtbot.waitUntil(lambda: len(titles(window)) == 2)
     first, second = window.volumes.scan.volumes
     assert first.voxels.shape == (16, 24, 20)
-    assert first.title == "Phantom T1w, 9 % rician noise"
-    assert second.title == "Phantom T2w, 9 % rician noise"
+    assert first.title == "Phantom T1w, 9 % Rician noise"
+    assert second.title == "Phantom T2w, 9 % Rician noise"
     assert first.orientation == "RPS"
     run(qtbot, window)
     press(qtbot, window, "F4")
