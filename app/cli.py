@@ -19,27 +19,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import app
-from app import filters
 from app.cli_apply import apply
+from app.cli_bench import bench
 from app.cli_common import (
     PROGRAM,
     STATUS,
-    StatusLine,
     add_gpu_option,
     allowed,
     every_filter,
     filter_name,
-    interruptible,
     open_backends,
     option_of,
-    positive,
     switches,
 )
 from app.cli_volumes import phantom
 from app.engine.recipe import ESTIMATE, has_estimate
 from app.errors import AppError, Cancelled, ImageReadError
 from app.filters.spec import (
-    CPU_LEVELS,
     Border,
     ChoiceParameter,
     FilterSpec,
@@ -128,7 +124,7 @@ def _window(arguments: list[str]) -> int:
         ) from None
 
 
-# list, info, bench --------------------------------------------------------------------
+# list, info --------------------------------------------------------------------------
 
 
 def _list(arguments: list[str]) -> int:
@@ -270,101 +266,10 @@ def _print_facts(title: str, facts: Iterable[Fact]) -> None:
         print(f"  {fact.name:38}{fact.value} {fact.unit}".rstrip(), flush=True)
 
 
-def _bench(arguments: list[str]) -> int:
-    """Time the filters on the CPU or, with --gpu, on the GPU."""
-    cpu_levels = [level.id for level in CPU_LEVELS]
-    gpu_levels = list(filters.gpu_levels())
-    parser = argparse.ArgumentParser(
-        prog=f"{PROGRAM} bench",
-        description="Times the filters on the CPU, beside OpenCV where it is installed; with "
-        "--gpu, every level of the GPU beside the CPU.",
-        epilog=STATUS,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--quick", action="store_true", help="3 runs of each instead of 9")
-    parser.add_argument("--gpu", action="store_true", help="time the levels of the GPU")
-    parser.add_argument(
-        "--peers", action="store_true", help="with --gpu: time NPP and CuPy on the same pictures"
-    )
-    parser.add_argument("--filters", metavar="FILTER", nargs="+", default=[], help="default: all")
-    parser.add_argument(
-        "--sizes",
-        metavar="N",
-        nargs="+",
-        type=positive,
-        help="sides of the pictures, in pixels (default: 4096; with --gpu 128 to 4096, 16384)",
-    )
-    parser.add_argument(
-        "--masks",
-        metavar="N",
-        nargs="+",
-        type=positive,
-        default=[3, 5, 7, 9],
-        help="mask sizes, for filters that have one (default: 3 5 7 9)",
-    )
-    parser.add_argument(
-        "--levels",
-        nargs="+",
-        choices=[*cpu_levels, *gpu_levels],
-        help="default: all of the device",
-    )
-    parser.add_argument("--repeat", metavar="N", type=positive, help="runs of each")
-    parser.add_argument("--out", metavar="FILE", type=Path, help="write every time as JSON")
-    options = parser.parse_args(arguments)
-    levels = gpu_levels if options.gpu else cpu_levels
-    if set(options.levels or ()) - set(levels):
-        parser.error(f"argument --levels: choose from {', '.join(levels)}")
-    if options.peers and not options.gpu:
-        parser.error("argument --peers: only with --gpu")
-    from app import bench, bench_gpu, machine
-
-    common: dict[str, Any] = {
-        "filters": tuple(options.filters),
-        "masks": tuple(options.masks),
-        "levels": tuple(options.levels or levels),
-        "repeat": options.repeat or (3 if options.quick else 9),
-    }
-    if options.gpu:
-        return _print_bench(
-            bench_gpu,
-            bench_gpu.Settings(
-                **common, sizes=tuple(options.sizes or bench_gpu.SIZES), peers=options.peers
-            ),
-            machine.facts() | machine.gpu_facts(),
-            options.out,
-        )
-    settings = bench.Settings(**common, sizes=tuple(options.sizes or (4096,)))
-    return _print_bench(bench, settings, machine.facts(), options.out)
-
-
-def _print_bench(module: Any, settings: Any, facts: Mapping[str, str], out: Path | None) -> int:
-    """Measure with one of the bench modules; print its table and write its report."""
-    from app import bench
-
-    for name, value in facts.items():
-        print(f"{name}: {value}")
-    print(f"\n{module.LEGEND}\n\n{module.TABLE.head()}", flush=True)
-    rows: list[Any] = []
-
-    def save() -> None:
-        if out:
-            bench.save(out, settings, facts, rows)
-
-    save()  # Better now than after an hour if the file cannot be written.
-    status = StatusLine()
-    with open_backends() as backends, interruptible() as token:
-        for row in module.measure(settings, backends, token, status.show):
-            status.clear()
-            rows.append(row)
-            print(module.format_row(row), flush=True)
-            save()
-    return 0
-
-
 _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "apply": apply,
     "list": _list,
     "info": _info,
-    "bench": _bench,
+    "bench": bench,
     "phantom": phantom,
 }

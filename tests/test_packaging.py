@@ -21,7 +21,9 @@ def files_under(folder: str, *suffixes: str) -> set[str]:
     return {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in suffixes and not {"screenshots", "bench"} & set(path.parts)
+        if path.suffix in suffixes
+        and not path.is_relative_to(ROOT / "resources" / "screenshots")
+        and not path.is_relative_to(ROOT / "resources" / "bench")
     }
 
 
@@ -79,7 +81,7 @@ def test_wheel_holds_the_program_and_nothing_else(wheel: Path) -> None:
     content = set(zipfile.ZipFile(wheel).namelist())
     expected = files_under("app", ".py") | {"app/kernels/probe.cu", "app/kernels/common/probe.cuh"}
     expected |= {f"app/{path}" for path in files_under("kernels", ".cu", ".cuh")}
-    resources = files_under("resources", ".png", ".bmp", ".svg", ".md", ".py")
+    resources = files_under("resources", ".png", ".bmp", ".svg", ".md", ".py", ".csv")
     assert resources
     expected |= {f"app/{path}" for path in resources}
     program = {name for name in content if ".dist-info/" not in name}

@@ -56,6 +56,8 @@ class Request:
         Most bytes of GPU memory to use for images; larger ones are filtered in strips.
     reference : Image, optional
         The picture that the result should be like; both it and the input are judged by that.
+    cold : bool
+        Empty the cache of a GPU before each repeat, to time what comes from memory.
     id : int
         Increases with each request; later ones win.
     """
@@ -70,6 +72,7 @@ class Request:
     repeat: int = 1
     memory_limit: int | None = None
     reference: Image | None = None
+    cold: bool = False
     id: int = field(default_factory=lambda: next(_ids))
 
     @classmethod
@@ -86,6 +89,7 @@ class Request:
         repeat: int = 1,
         memory_limit: int | None = None,
         reference: Image | None = None,
+        cold: bool = False,
     ) -> Request:
         """Return a checked request.
 
@@ -124,6 +128,7 @@ class Request:
             repeat,
             memory_limit,
             reference,
+            cold,
         )
 
     @property

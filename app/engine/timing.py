@@ -47,8 +47,8 @@ class Metric:
     ----------
     name : str
         ``effective rate`` (bytes that had to be read and written / kernel time),
-        ``arithmetic rate`` (operations / kernel time) and ``copy rate`` (what a copy on the
-        card reaches, read + written).
+        ``arithmetic rate`` (operations / kernel time), ``copy rate`` (what a copy on the
+        card reaches, read + written) and ``peak rate`` (operations at most).
     value : float
     unit : str
         ``B/s`` or ``op/s``.

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from app.engine.backend import Backend
 from app.engine.control import CancelToken
@@ -17,9 +18,23 @@ from app.errors import AppError, Cancelled
 _logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Work for the worker's thread that is no request, such as measuring.
+
+    Attributes
+    ----------
+    work : callable
+        Called with the backends, a token that it has to look at often, and a function: what
+        it calls that with comes to the listener as `Reported`.
+    """
+
+    work: Callable[[Mapping[str, Backend], CancelToken, Callable[[Any], None]], None]
+
+
 @dataclass(frozen=True)
 class Started:
-    request: Request
+    request: Request | Job
 
 
 @dataclass(frozen=True)
@@ -36,10 +51,25 @@ class Finished:
 
 
 @dataclass(frozen=True)
+class Reported:
+    """`value` is what a job had to tell."""
+
+    request: Job
+    value: Any
+
+
+@dataclass(frozen=True)
+class Completed:
+    """The job came to its end."""
+
+    request: Job
+
+
+@dataclass(frozen=True)
 class Failed:
     """`error` is an `AppError` for what the user can mend; anything else is a bug."""
 
-    request: Request
+    request: Request | Job
     error: Exception
 
 
@@ -47,14 +77,14 @@ class Failed:
 class Stopped:
     """The request was cancelled, or a later one took its place."""
 
-    request: Request
+    request: Request | Job
 
 
-Event = Started | Progressed | Finished | Failed | Stopped
+Event = Started | Progressed | Finished | Reported | Completed | Failed | Stopped
 
 
 class Worker:
-    """Runs requests one after the other; a new one replaces those that are not done.
+    """Runs requests and jobs one after the other; a new one replaces those that are not done.
 
     Parameters
     ----------
@@ -78,13 +108,13 @@ class Worker:
         self._costs = costs or Costs()
         self._listener = listener
         self._condition = threading.Condition()
-        self._pending: Request | None = None
+        self._pending: Request | Job | None = None
         self._token: CancelToken | None = None
         self._closing = False
         self._thread = threading.Thread(target=self._loop, name="kernelscope-worker")
         self._thread.start()
 
-    def submit(self, request: Request) -> None:
+    def submit(self, request: Request | Job) -> None:
         """Run `request` as soon as possible, in place of whatever is running or waiting."""
         with self._condition:
             if self._closing:
@@ -151,9 +181,13 @@ class Worker:
                     event = Stopped(request)
             self._listener(event)
 
-    def _run(self, request: Request, token: CancelToken) -> Event:
+    def _run(self, request: Request | Job, token: CancelToken) -> Event:
         self._listener(Started(request))
         try:
+            if isinstance(request, Job):
+                job = request
+                job.work(self._backends, token, lambda value: self._listener(Reported(job, value)))
+                return Completed(job)
             result = execute(
                 request,
                 self._backends,

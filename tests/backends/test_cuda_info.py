@@ -109,6 +109,13 @@ def test_generations(capability: tuple[int, int], name: str, each: int | None) -
     assert info.cores(capability) == each
 
 
+def test_peak_rate(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """132 multiprocessors of 128 cores, two operations a clock at 1.98 GHz."""
+    assert info.peak_rate(cuda, 0) == pytest.approx(66.9e12, rel=1e-3)
+    monkeypatch.setattr(Handle, "compute_capability", lambda self: (15, 0))
+    assert info.peak_rate(cuda, 0) is None
+
+
 def test_measured_bandwidth_beside_the_theoretical(cuda: Any) -> None:
     group = info.measured_group(2.873e12, info.theoretical_bandwidth(cuda, 0))
     assert [(fact.value, fact.unit) for fact in group.facts] == [("2,873", "GB/s"), ("86%", "")]

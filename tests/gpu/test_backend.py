@@ -66,12 +66,27 @@ def test_stages_and_metrics(gpu: CudaBackend) -> None:
     assert metrics["effective rate"].value == pytest.approx(2 * 2048**2 / kernel.seconds)
     assert metrics["effective rate"].unit == "B/s"
     assert 10e9 < metrics["copy rate"].value < 20e12
+    assert 1e12 < metrics["peak rate"].value < 1e15
+    assert metrics["arithmetic rate"].value < metrics["peak rate"].value
 
 
 def test_events_enclose_the_kernel_alone(gpu: CudaBackend) -> None:
     """A few pixels take the card microseconds; the host needs more to launch anything."""
     result = run(gpu, noise(16, 16), level="global", repeat=21)
     assert sum(stage.seconds for stage in result.stages if stage.name == "kernel") < 8e-6
+
+
+def test_cold_launches_read_from_memory(gpu: CudaBackend) -> None:
+    """4 MiB stay in the cache of any card that is fast enough to notice."""
+    cold, warm = (
+        next(
+            stage.seconds
+            for stage in run(gpu, noise(2048, 2048), level="tuned", repeat=21, cold=cold).stages
+            if stage.name == "kernel"
+        )
+        for cold in (True, False)
+    )
+    assert cold > 1.1 * warm
 
 
 def test_no_launch_is_long(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from app import bench_gpu, bench_peers
 from app.backends.cpu import CpuBackend
 from app.backends.cuda import CudaBackend
+from app.bench import Plan, grid, measure, peers
+from app.engine.backend import Backend
 from app.engine.control import CancelToken
 
 pytestmark = pytest.mark.gpu
@@ -23,20 +26,30 @@ ROUNDED = {
 """Where a library cuts off what we round, by filter and form: the largest difference."""
 
 
-@pytest.mark.parametrize("filter_id", sorted({*bench_peers._NPP, *bench_peers._CUPY}))
-def test_equal_results_and_times(filter_id: str, gpu: CudaBackend) -> None:
-    settings = bench_gpu.Settings(
-        filters=(filter_id,), sizes=(320,), masks=(3, 9), levels=("global",), repeat=2, peers=True
+@pytest.fixture
+def backends(gpu: CudaBackend) -> Iterator[dict[str, Backend]]:
+    cpu = CpuBackend()
+    yield {"gpu": gpu, "cpu": cpu}
+    cpu.close()
+
+
+@pytest.mark.parametrize(
+    "filter_id", sorted({name for table in peers._ON_CARD.values() for name in table})
+)
+@pytest.mark.parametrize("cold", [True, False])
+def test_equal_results_and_times(filter_id: str, cold: bool, backends: dict[str, Backend]) -> None:
+    plan = Plan(
+        sweeps=grid([filter_id], [320], [3, 9]),
+        devices=("gpu",),
+        levels=("global",),
+        peers=True,
+        repeat=2,
+        cold=cold,
     )
-    backends = {"gpu": gpu, "cpu": CpuBackend()}
-    try:
-        rows = list(bench_gpu.measure(settings, backends, CancelToken(), lambda text: None))
-    finally:
-        backends["cpu"].close()
-    peers = [row for row in rows if row.level in ("NPP", "CuPy")]
-    assert peers
-    for row in peers:
-        largest = int(row.difference.rpartition(" ")[2] or 0)
+    rows = [row for row in measure(plan, backends, CancelToken()) if row.library and row.seconds]
+    assert rows
+    for row in rows:
+        assert row.difference is not None
         allowed = ROUNDED.get((filter_id, row.parameters.get("form")), 0)
-        assert largest <= allowed, f"{row.label}, {row.level}: {row.difference}"
+        assert row.difference.largest <= allowed, f"{row.label}, {row.level}: {row.difference}"
         assert 1e-7 < min(row.seconds) <= max(row.seconds) < 0.1

@@ -156,7 +156,9 @@ class CudaBackend:
         with stopwatch.stage("compile", counted=False):
             progress("compile", 0.0)
             steps = self._steps(device, request, parameters, level)
-        run = executor.Run(device, self._cache, stopwatch, token, progress, request.repeat)
+        run = executor.Run(
+            device, self._cache, stopwatch, token, progress, request.repeat, request.cold
+        )
         output = executor.apply(steps, source, run, request.memory_limit or self.memory_limit)
         with stopwatch.stage("convert"):
             request.filter.carry_alpha(source.planes, output, request.parameters, request.border)

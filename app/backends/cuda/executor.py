@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.backends.cuda import info
 from app.backends.cuda.compiler import Cubin, CubinCache, resources
 from app.backends.cuda.device import Device
 from app.backends.cuda.sources import read_source
@@ -68,6 +69,7 @@ class Run:
     token: CancelToken
     progress: Progress
     repeat: int
+    cold: bool
     keep: NDArray[Any] | None = None  # the image that has to stay on the card
     strip: tuple[int, int] = (0, 1)  # the number of the one under way, and of all
     report: LaunchReport | None = None
@@ -91,6 +93,9 @@ class Run:
         copy_rate = self.device.copy_rate()
         if copy_rate is not None:
             metrics.append(Metric("copy rate", copy_rate, "B/s"))
+        peak_rate = info.peak_rate(self.device.cuda, self.device.ordinal)
+        if peak_rate is not None:
+            metrics.append(Metric("peak rate", peak_rate, "op/s"))
         return metrics
 
 
@@ -278,7 +283,10 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
         ]
         work = [launch.operations_per_sample for launch in step.plan.launches]
         taken = [[0.0] * run.repeat for _ in kernels]
+        evict = _evictor(run, owned) if run.cold else None
         for repeat in range(run.repeat):
+            if evict is not None:
+                evict()
             for number, kernel in enumerate(kernels):
                 done, share = sum(work[:number]) / sum(work), work[number] / sum(work)
                 for seconds, fraction in kernel.run(row_samples):
@@ -477,6 +485,15 @@ def _holder(run: Run) -> Callable[[], None]:
     kilohertz = device.handle.get_attribute(device.cuda.device_attribute.CLOCK_RATE)
     cycles = int(HOLD_SECONDS * kilohertz * 1e3)
     return lambda: function.prepared_async_call((1, 1), (1, 1, 1), device.stream, cycles)
+
+
+def _evictor(run: Run, owned: list[Any]) -> Callable[[], None]:
+    """Return what rewrites memory of twice the size of the card's cache, which then holds that."""
+    device = run.device
+    size = 2 * device.handle.get_attribute(device.cuda.device_attribute.L2_CACHE_SIZE)
+    spare = device.allocate(size, run.keep)
+    owned.append(spare)
+    return lambda: device.cuda.memset_d8_async(int(spare), 0, size, device.stream)
 
 
 def _block(launch: Launch, function: Any, device: Device) -> tuple[int, int, int]:

@@ -42,6 +42,19 @@ def cores(capability: tuple[int, int]) -> int | None:
     return None
 
 
+def peak_rate(cuda: Any, ordinal: int) -> float | None:
+    """Return the most operations per second in single precision, a multiply-add being two.
+
+    None for unknown generations, or where the driver does not tell.
+    """
+    attributes = Attributes(cuda, ordinal)
+    each = cores(attributes.handle.compute_capability())
+    multiprocessors, kilohertz = attributes["MULTIPROCESSOR_COUNT"], attributes["CLOCK_RATE"]
+    if each is None or not multiprocessors or not kilohertz:
+        return None
+    return 2e3 * multiprocessors * each * kilohertz
+
+
 class Attributes:
     """A device's attributes by name, None for those that this PyCUDA does not know.
 

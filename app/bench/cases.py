@@ -1,0 +1,424 @@
+"""What to measure, as data: a plan, and its expansion to the rows that it asks for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from app import filters
+from app.bench import peers, rules
+from app.bench.data import SEED, Content, Data, kind_of
+from app.bench.rows import Row
+from app.engine.backend import Backend
+from app.engine.request import check_border
+from app.errors import AppError, InvalidParameter
+from app.filters.spec import (
+    CPU_LEVELS,
+    GPU_LEVELS,
+    Border,
+    FilterSpec,
+    MaskParameter,
+    OddParameter,
+)
+
+CPU, GPU = "cpu", "gpu"
+DEVICES = (CPU, GPU)
+
+Parameters = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """One filter with each of its parameter sets, on each of the data.
+
+    Attributes
+    ----------
+    filter : str
+    parameters : tuple of mapping
+        Those that differ from the defaults, valid.
+    data : tuple of Data
+    border : Border
+    """
+
+    filter: str
+    parameters: tuple[Parameters, ...]
+    data: tuple[Data, ...]
+    border: Border = Border.REFLECT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What to measure, and how.
+
+    Attributes
+    ----------
+    name : str
+        Of the preset, or empty.
+    sweeps : tuple of Sweep
+    devices : tuple of str
+        ``cpu``, ``gpu``.
+    levels : tuple of str
+        Levels of any device; empty for all.
+    peers : bool
+        Whether to time libraries too, on the same data.
+    repeat : int
+        Timed runs of each row.
+    cold : bool
+        Whether caches are emptied before each run, see `rules`.
+    longest : float
+        Seconds that a run may take before it is timed on a smaller part.
+    """
+
+    name: str = ""
+    sweeps: tuple[Sweep, ...]
+    devices: tuple[str, ...] = DEVICES
+    levels: tuple[str, ...] = ()
+    peers: bool = False
+    repeat: int = rules.REPEAT
+    cold: bool = True
+    longest: float = rules.LONGEST
+
+    def small(self, side: int = 32) -> Plan:
+        """Return a plan of the same rows that takes a moment: for a first look, and tests."""
+        sweeps = (
+            replace(sweep, data=tuple(dict.fromkeys(each.at_most(side) for each in sweep.data)))
+            for sweep in self.sweeps
+        )
+        return replace(self, sweeps=tuple(sweeps), repeat=1, cold=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads back, of plain lists, mappings, texts and numbers."""
+        return {
+            "name": self.name,
+            "sweeps": [_sweep_to_json(sweep) for sweep in self.sweeps],
+            "devices": list(self.devices),
+            "levels": list(self.levels),
+            "peers": self.peers,
+            "repeat": self.repeat,
+            "cold": self.cold,
+            "longest": self.longest,
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Plan:
+        """Return the plan that `to_json` wrote.
+
+        Raises
+        ------
+        AppError
+            If the content is no plan. (One for something that was opened is; but the report
+            does not hold the picture, and its rows cannot run.)
+        """
+        try:
+            return cls(
+                name=str(content["name"]),
+                sweeps=tuple(map(_sweep_from_json, content["sweeps"])),
+                devices=tuple(map(str, content["devices"])),
+                levels=tuple(map(str, content["levels"])),
+                peers=bool(content["peers"]),
+                repeat=int(content["repeat"]),
+                cold=bool(content["cold"]),
+                longest=float(content["longest"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise AppError(f"This is no plan of the bench: {error!r} is wrong in it.") from None
+
+
+def _sweep_to_json(sweep: Sweep) -> dict[str, Any]:
+    spec = filters.get(sweep.filter)
+    return {
+        "filter": sweep.filter,
+        "border": str(sweep.border),
+        "parameters": [
+            {name: spec.parameter(name).format(value) for name, value in chosen.items()}
+            for chosen in sweep.parameters
+        ],
+        "data": [
+            {
+                "content": str(data.content),
+                "shape": list(data.shape),
+                "channels": data.channels,
+                "title": data.title,
+                "digest": data.digest,
+            }
+            for data in sweep.data
+        ],
+    }
+
+
+def _sweep_from_json(content: Mapping[str, Any]) -> Sweep:
+    spec = filters.get(str(content["filter"]))
+    return Sweep(
+        filter=spec.id,
+        parameters=tuple(
+            {name: spec.parameter(name).parse(text) for name, text in chosen.items()}
+            for chosen in content["parameters"]
+        ),
+        data=tuple(
+            Data(
+                Content(data["content"]),
+                tuple(map(int, data["shape"])),
+                int(data["channels"]),
+                str(data["title"]),
+            )
+            for data in content["data"]
+        ),
+        border=Border(content["border"]),
+    )
+
+
+# From the user's choice to a plan --------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Matter:
+    """How to time a filter where nobody says more.
+
+    Attributes
+    ----------
+    variants : tuple of mapping
+        Parameters other than the mask size, in turn.
+    border : Border
+        One that the libraries have too.
+    channels : int
+    """
+
+    variants: tuple[Parameters, ...] = ({},)
+    border: Border = Border.REFLECT
+    channels: int = 1
+
+
+_MATTERS = {
+    "greyscale": _Matter(channels=3),
+    "laplace": _Matter(
+        variants=tuple({"form": form, "negative": "absolute"} for form in ("4", "8", "5x5"))
+    ),
+    "mask": _Matter(variants=({"divisor": "one"},)),
+    # OpenCV's median has no other border.
+    "median": _Matter(border=Border.NEAREST),
+    # The patches of OpenCV and scikit-image are uniform.
+    "nlm": _Matter(variants=({}, {"weights": "uniform"}), border=Border.MIRROR),
+    "sobel": _Matter(variants=tuple({"form": form} for form in ("sum", "magnitude", "directions"))),
+}
+"""A filter that is not mentioned is timed with its defaults."""
+
+
+def grid(
+    names: Iterable[str],
+    sizes: Sequence[int],
+    masks: Sequence[int],
+    data: Data | None = None,
+) -> tuple[Sweep, ...]:
+    """Return the sweeps over filters, sizes and mask sizes.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Filter ids; none for all filters of the kind of `data`.
+    sizes : sequence of int
+        Sides of the square pictures (of cubes, for filters of volumes).
+    masks : sequence of int
+        Mask sizes, for the filters that have one; those that a filter does not take are left
+        out.
+    data : Data, optional
+        What to filter instead of squares of these sizes, for instance the open picture.
+
+    Raises
+    ------
+    InvalidParameter
+        For a filter or a mask size that does not exist, or a filter that is not for `data`.
+    """
+    chosen = [filters.get(name) for name in names]
+    if data is not None:
+        kind = kind_of(data)
+        chosen = chosen or list(filters.discover(kind).values())
+        for spec in chosen:
+            if spec.kind is not kind:
+                raise InvalidParameter(f"{spec.name} is for {spec.kind}s, this is a {kind}.")
+    sweeps = []
+    for spec in chosen or filters.discover().values():
+        matter = _MATTERS.get(spec.id, _Matter())
+        wanted = (Data.square(spec, side, matter.channels) for side in sizes)
+        parameters = tuple(cases(spec, masks))
+        if parameters:
+            sweeps.append(
+                Sweep(
+                    filter=spec.id,
+                    parameters=parameters,
+                    data=tuple(wanted) if data is None else (data,),
+                    border=matter.border,
+                )
+            )
+    return tuple(sweeps)
+
+
+def cases(spec: FilterSpec, masks: Sequence[int]) -> Iterator[Parameters]:
+    """Yield the parameters to time a filter with: each variant at each mask size it takes."""
+    sized: list[dict[str, Any]] = [{}]
+    for parameter in spec.parameters:
+        match parameter:
+            case OddParameter(minimum=least, maximum=most):
+                sized = [{parameter.name: side} for side in masks if least <= side <= most]
+            case MaskParameter(minimum=least, maximum=most):
+                sized = [{parameter.name: weights(side)} for side in masks if least <= side <= most]
+    for variant, size in itertools.product(_MATTERS.get(spec.id, _Matter()).variants, sized):
+        values = {**size, **variant}
+        spec.validate(values)
+        yield values
+
+
+def weights(side: int) -> tuple[tuple[int, ...], ...]:
+    """Return a mask of whole weights with no structure that a filter could make use of."""
+    table = np.random.default_rng(SEED).integers(-9, 10, (side, side))
+    return tuple(tuple(int(weight) for weight in row) for row in table)
+
+
+def label_of(spec: FilterSpec, chosen: Parameters) -> str:
+    """Return the filter and the parameters that were chosen, for tables."""
+    parts = [spec.name]
+    for name, value in chosen.items():
+        parameter = spec.parameter(name)
+        if isinstance(parameter, MaskParameter):
+            parts.append(f"{len(value)}×{len(value)}")
+        else:
+            parts.append(f"{parameter.label.lower()} {parameter.format(value)}")
+    return ", ".join(parts)
+
+
+# From a plan to its rows -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One row to be: a filter, its data, and what runs it.
+
+    Attributes
+    ----------
+    parameters : mapping
+        Those that were chosen, see `Sweep`.
+    level : str
+        A level of the device, or a library.
+    reason : str
+        Why it cannot run; empty if it can, as far as is known.
+    """
+
+    filter: str
+    parameters: Parameters
+    border: Border
+    data: Data
+    device: str
+    level: str
+    library: bool = False
+    reason: str = ""
+
+    @property
+    def spec(self) -> FilterSpec:
+        return filters.get(self.filter)
+
+    @property
+    def label(self) -> str:
+        return label_of(self.spec, self.parameters)
+
+    def row(self, **measured: Any) -> Row:
+        """Return the row of this case; without `measured`, one without times."""
+        spec = self.spec
+        values = spec.validate(self.parameters)
+        known: dict[str, Any] = {"shape": self.data.shape, "reason": self.reason}
+        return Row(
+            label=self.label,
+            filter=spec.id,
+            parameters={name: spec.parameter(name).format(value) for name, value in values.items()},
+            border=str(self.border),
+            content=str(self.data.content),
+            channels=self.data.channels,
+            asked=self.data.shape,
+            device=self.device,
+            level=self.level,
+            library=self.library,
+            **(known | measured),
+        )
+
+
+@dataclass(frozen=True)
+class Group:
+    """The cases of one filter on the same data and device, which take turns."""
+
+    cases: tuple[Case, ...]
+
+    @property
+    def runnable(self) -> tuple[Case, ...]:
+        return tuple(case for case in self.cases if not case.reason)
+
+
+def expand(plan: Plan, backends: Mapping[str, Backend]) -> tuple[Group, ...]:
+    """Return what a plan asks for, those rows included that cannot run here.
+
+    Raises
+    ------
+    AppError
+        For a filter, a parameter, a device or a level that does not exist: such a plan is
+        wrong on every machine.
+    """
+    for device in plan.devices:
+        if device not in DEVICES:
+            raise InvalidParameter(f"There is no device “{device}”.", "Use cpu or gpu.")
+    known = {level.id for level in CPU_LEVELS} | set(filters.gpu_levels())
+    for level in plan.levels:
+        if level not in known:
+            raise InvalidParameter(
+                f"There is no level “{level}”.", f"Use one of {', '.join(sorted(known))}."
+            )
+    groups = []
+    for sweep in plan.sweeps:
+        spec = filters.get(sweep.filter)
+        check_border(spec, sweep.border)
+        for parameters, data in itertools.product(sweep.parameters, sweep.data):
+            spec.validate(parameters)
+            for device in plan.devices:
+                base = Case(
+                    filter=spec.id,
+                    parameters=parameters,
+                    border=sweep.border,
+                    data=data,
+                    device=device,
+                    level="",
+                )
+                cases = tuple(_cases_of(base, plan, backends.get(device)))
+                if cases:
+                    groups.append(Group(cases))
+    return tuple(groups)
+
+
+def _cases_of(base: Case, plan: Plan, backend: Backend | None) -> Iterator[Case]:
+    """Yield the cases of one device."""
+    spec = base.spec
+    missing = ""
+    if backend is None:
+        missing = f"This program has no {base.device.upper()} backend."
+    elif not backend.availability().available:
+        missing = backend.availability().summary
+    usual = CPU_LEVELS if base.device == CPU else GPU_LEVELS
+    offered = [
+        level.id
+        for level in (
+            backend.levels(spec)
+            if backend is not None
+            else (spec.cpu_levels if base.device == CPU else spec.gpu_levels)
+        )
+    ]
+    # A level of another filter's own is nothing that this one lacks.
+    lacking = [level.id for level in usual if level.id not in offered and level.id in plan.levels]
+    for level in offered:
+        if not plan.levels or level in plan.levels:
+            yield replace(base, level=level, reason=missing)
+    for level in lacking:
+        gap = spec.gpu_gaps.get(level) or f"{spec.name} has no level {level}."
+        yield replace(base, level=level, reason=gap)
+    if plan.peers and kind_of(base.data) is spec.kind:
+        for library in peers.libraries(base.device, spec.id):
+            reason = missing or peers.missing(library)
+            yield replace(base, level=library, library=True, reason=reason)

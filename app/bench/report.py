@@ -1,0 +1,432 @@
+"""Reports of runs: as text, CSV and JSON; and two of them side by side."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from app import machine
+from app.bench import figures, peers
+from app.bench.cases import GPU, Plan
+from app.bench.rows import Difference, Row
+from app.bench.rules import COLD
+from app.bench.statistics import (
+    find_baseline,
+    full_time,
+    megapixels_per_second,
+    speed_up,
+    summarise,
+)
+from app.engine.backend import Backend
+from app.errors import AppError
+
+FORMAT = "kernelscope bench"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Report:
+    """A plan, what came of it, and where.
+
+    Attributes
+    ----------
+    machine : mapping of str to str
+        See `facts`.
+    plan : Plan
+        What was asked for: running it again repeats the run.
+    rows : tuple of Row
+    """
+
+    machine: Mapping[str, str]
+    plan: Plan
+    rows: tuple[Row, ...]
+
+
+def facts(backends: Mapping[str, Backend], with_peers: bool = False) -> dict[str, str]:
+    """Return what a reader needs to know to judge a run: commit, date, machine, versions."""
+    found = machine.facts()
+    if GPU in backends and backends[GPU].availability().available:
+        found |= machine.gpu_facts() or {"GPU": backends[GPU].availability().summary}
+    if with_peers:
+        found["Peers"] = ", ".join(f"{name} {text}" for name, text in peers.versions().items())
+    return found
+
+
+# JSON ----------------------------------------------------------------------------------
+
+
+def save(report: Report, path: Path) -> None:
+    """Write everything that was measured, and all that it takes to measure it again.
+
+    Raises
+    ------
+    AppError
+        If `path` cannot be written.
+    """
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "machine": dict(report.machine),
+        "plan": report.plan.to_json(),
+        "rows": [asdict(row) for row in report.rows],
+    }
+    _write(path, json.dumps(content, indent=1) + "\n")
+
+
+def load(path: Path) -> Report:
+    """Return the report that `save` wrote.
+
+    Raises
+    ------
+    AppError
+        If `path` cannot be read, is no such report, or is of another version.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise ValueError(content["format"])
+        if content["version"] != VERSION:
+            raise AppError(
+                f"{path} is of version {content['version']} of the bench, this is {VERSION}.",
+                "Measure again.",
+            )
+        return Report(
+            dict(content["machine"]),
+            Plan.from_json(content["plan"]),
+            tuple(map(_row_from_json, content["rows"])),
+        )
+    except OSError as error:
+        raise AppError(f"{path} cannot be read: {error.strerror}.") from None
+    except (KeyError, TypeError, ValueError):
+        raise AppError(
+            f"{path} is no report of the bench.", "Give what “bench --out” wrote."
+        ) from None
+
+
+def _row_from_json(content: Mapping[str, Any]) -> Row:
+    values = {field.name: content[field.name] for field in fields(Row)}
+    difference = values["difference"]
+    return Row(
+        **values
+        | {
+            "asked": tuple(values["asked"]),
+            "shape": tuple(values["shape"]),
+            "seconds": tuple(values["seconds"]),
+            "stages": {name: tuple(times) for name, times in values["stages"].items()},
+            "notices": tuple(values["notices"]),
+            "difference": None if difference is None else Difference(**difference),
+        }
+    )
+
+
+# CSV -----------------------------------------------------------------------------------
+
+
+def save_csv(report: Report, path: Path) -> None:
+    """Write a line for each row, with what its times amount to; see `to_csv`.
+
+    Raises
+    ------
+    AppError
+        If `path` cannot be written.
+    """
+    _write(path, to_csv(report))
+
+
+def to_csv(report: Report) -> str:
+    """Return the rows as CSV: seconds, bytes, operations; empty cells where nothing is known.
+
+    The machine's facts stand in every line, so that lines of several files can be mixed.
+    """
+    lines = [_csv_line(report, row) for row in report.rows]
+    stages = sorted({name for row in report.rows for name in row.stages})
+    columns = [*_CSV_COLUMNS, *(f"{name}_median_s" for name in stages), *report.machine]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue()
+
+
+_CSV_COLUMNS = (
+    "label",
+    "filter",
+    "parameters",
+    "border",
+    "content",
+    "channels",
+    "asked",
+    "measured",
+    "device",
+    "level",
+    "library",
+    "repeats",
+    "median_s",
+    "lower_quartile_s",
+    "upper_quartile_s",
+    "least_s",
+    "most_s",
+    "outliers",
+    "end_to_end_median_s",
+    "megapixels_per_s",
+    "speed_up",
+    "speed_up_scaled",
+    "bytes",
+    "operations",
+    "copy_rate_bytes_per_s",
+    "peak_rate_operations_per_s",
+    "cache",
+    "load_cores",
+    "psnr_db",
+    "largest_difference",
+    "share_that_differs",
+    "notices",
+    "reason",
+)
+
+
+def _csv_line(report: Report, row: Row) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "label": row.label,
+        "filter": row.filter,
+        "parameters": "; ".join(f"{name}={text}" for name, text in row.parameters.items()),
+        "border": row.border,
+        "content": row.content,
+        "channels": row.channels,
+        "asked": "x".join(map(str, reversed(row.asked))),
+        "measured": "x".join(map(str, reversed(row.shape))),
+        "device": row.device,
+        "level": row.level,
+        "library": "yes" if row.library else "no",
+        "repeats": len(row.seconds),
+        "bytes": row.bytes,
+        "operations": row.operations,
+        "copy_rate_bytes_per_s": row.copy_rate,
+        "peak_rate_operations_per_s": row.peak_rate,
+        "cache": row.cache,
+        "load_cores": row.load,
+        "psnr_db": row.psnr,
+        "notices": " ".join(row.notices),
+        "reason": row.reason,
+        **report.machine,
+    }
+    if row.difference is not None:
+        line["largest_difference"] = row.difference.largest
+        line["share_that_differs"] = row.difference.share
+    if row.seconds:
+        summary = summarise(row.seconds)
+        line |= {
+            "median_s": summary.median,
+            "lower_quartile_s": summary.lower,
+            "upper_quartile_s": summary.upper,
+            "least_s": summary.least,
+            "most_s": summary.most,
+            "outliers": summary.outliers,
+            "end_to_end_median_s": summarise(row.waits).median,
+            "megapixels_per_s": megapixels_per_second(row),
+            **{f"{name}_median_s": summarise(times).median for name, times in row.stages.items()},
+        }
+        baseline = find_baseline(report.rows, row)
+        if baseline is not None:
+            gain = speed_up(row, baseline)
+            line |= {"speed_up": gain.factor, "speed_up_scaled": "yes" if gain.scaled else "no"}
+    return line
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise AppError(f"{path} cannot be written: {error.strerror}.") from None
+
+
+# Text ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Table:
+    """Markdown that is aligned for a terminal too.
+
+    Attributes
+    ----------
+    headings, widths : tuple
+        Of the columns; widths in characters.
+    text : tuple of int
+        Columns that are aligned to the left.
+    """
+
+    headings: tuple[str, ...]
+    widths: tuple[int, ...]
+    text: tuple[int, ...]
+
+    def head(self) -> str:
+        """Return the first two lines."""
+        rule = (
+            "-" * width if column in self.text else "-" * (width - 1) + ":"
+            for column, width in enumerate(self.widths)
+        )
+        return f"{self.line(self.headings)}\n| {' | '.join(rule)} |"
+
+    def line(self, cells: Sequence[str]) -> str:
+        """Return a line with these cells."""
+        padded = (
+            cell.ljust(width) if column in self.text else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(cells, self.widths, strict=True))
+        )
+        return f"| {' | '.join(padded)} |"
+
+
+LEGEND = (
+    "Medians of computing (stage compute, kernels, a library's call); ±: half the interquartile "
+    "range. End to end, of a GPU: upload, kernel, download. × serial: how many times longer the "
+    "serial CPU takes than this end to end, ≈ where one of the two was timed on a part. Compiling "
+    "and warm-up excluded."
+)
+TABLE = Table(
+    ("filter", "by", "size", "ms", "± %", "end to end ms", "MP/s", "× serial", "remark"),
+    (42, 15, 11, 10, 5, 13, 8, 8, 6),
+    (0, 1, 8),
+)
+
+
+def format_row(row: Row, rows: Iterable[Row]) -> str:
+    """Return the line of the table that shows a row with times, beside the baseline in `rows`."""
+    summary = summarise(row.seconds)
+    baseline = find_baseline(rows, row)
+    gain = speed_up(row, baseline) if baseline is not None else None
+    return TABLE.line(
+        (
+            row.label,
+            row.series,
+            row.size,
+            f"{summary.median * 1e3:.4g}",
+            f"{50 * summary.spread:.0f}",
+            f"{summarise(row.waits).median * 1e3:.4g}" if row.waits != row.seconds else "",
+            f"{megapixels_per_second(row):.4g}",
+            f"{'≈ ' if gain.scaled else ''}{gain.factor:.3g}" if gain else "",
+            "; ".join(remarks(row)),
+        )
+    )
+
+
+def remarks(row: Row) -> Iterator[str]:
+    """Yield what else there is to say of a row with times, the authors' figures included."""
+    if row.shape != row.asked:
+        yield f"on {'×'.join(map(str, reversed(row.shape)))}: all would be slow"
+    if row.difference is not None and row.difference.largest:
+        yield row.difference.describe()
+    if row.cache and row.cache != COLD:
+        yield f"{row.cache} caches"
+    if row.load is not None and row.load >= 0.1:
+        yield f"{row.load:.1f} cores busy with other programs"
+    if row.psnr is not None:
+        yield f"{row.psnr:.2f} dB"
+    for figure in figures.beside(row):
+        yield f"theirs: {figure.describe()}"
+    yield from row.notices
+
+
+def format_reasons(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield a line for each reason why rows have no times, and which rows they are."""
+    whose: defaultdict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        if row.reason:
+            whose[row.reason].append(f"{row.label}, {row.size}, {row.series}")
+    for reason, names in whose.items():
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        yield f"Not measured: {'; '.join(names[:3])}{more}. {reason}"
+
+
+# Two reports -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same row in two reports.
+
+    Attributes
+    ----------
+    first, second : Row or None
+        None where a report has no such row with times.
+    """
+
+    first: Row | None
+    second: Row | None
+
+    @property
+    def row(self) -> Row:
+        """One that there is."""
+        row = self.first or self.second
+        assert row is not None
+        return row
+
+    @property
+    def ratio(self) -> float | None:
+        """The second's time over the first's: below 1 the second is faster."""
+        if self.first is None or self.second is None:
+            return None
+        return full_time(self.second) / full_time(self.first)
+
+    @property
+    def clear(self) -> bool:
+        """Whether the quartiles of the two lie apart, so that more than chance is at work."""
+        if self.first is None or self.second is None:
+            return False
+        first, second = summarise(self.first.seconds), summarise(self.second.seconds)
+        return first.upper < second.lower or second.upper < first.lower
+
+
+def compare(first: Report, second: Report) -> list[Pair]:
+    """Return the rows of two reports, of two machines or two commits, side by side."""
+
+    def by_key(report: Report) -> dict[tuple[Any, ...], Row]:
+        return {(row.subject, row.series): row for row in report.rows if row.seconds}
+
+    ours, theirs = by_key(first), by_key(second)
+    return [Pair(ours.get(key), theirs.get(key)) for key in ours | theirs]
+
+
+COMPARISON = Table(
+    ("filter", "by", "size", "A ms", "B ms", "B / A", "remark"),
+    (42, 15, 11, 10, 10, 6, 6),
+    (0, 1, 6),
+)
+
+
+def format_comparison(first: Report, second: Report) -> Iterator[str]:
+    """Yield the lines that show two reports side by side, what tells them apart first."""
+    for name in dict.fromkeys((*first.machine, *second.machine)):
+        mine, other = (report.machine.get(name, "unknown") for report in (first, second))
+        if mine != other:
+            yield f"{name}: A {mine}; B {other}"
+    yield ""
+    yield (
+        "Medians of computing. B / A: below 1, B is faster; “unclear” where the quartiles of "
+        "the two overlap."
+    )
+    yield ""
+    yield COMPARISON.head()
+    for pair in compare(first, second):
+        row, ratio = pair.row, pair.ratio
+        sizes = {each.shape for each in (pair.first, pair.second) if each is not None}
+        said = ["on parts of different size"] if len(sizes) > 1 else []
+        said += ["unclear"] if ratio is not None and not pair.clear else []
+        yield COMPARISON.line(
+            (
+                row.label,
+                row.series,
+                row.size,
+                *(
+                    f"{full_time(each) * 1e3:.4g}" if each is not None else "none"
+                    for each in (pair.first, pair.second)
+                ),
+                f"{ratio:.2f}" if ratio is not None else "",
+                "; ".join(said),
+            )
+        )

@@ -1,0 +1,228 @@
+"""The command ``bench``: measure, verify, and compare two runs."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.cli_common import (
+    PROGRAM,
+    STATUS,
+    StatusLine,
+    add_gpu_option,
+    interruptible,
+    open_backends,
+    positive,
+)
+
+if TYPE_CHECKING:
+    from app.bench import Data, Plan, Report
+    from app.engine.backend import Backend
+    from app.engine.control import CancelToken
+
+PLOTS = "app.gui.bench_plots"
+"""The module of the window whose ``export(report, folder)`` draws the plots of a report."""
+
+_QUICK = 3
+_SIZES = (4096,)
+_VERIFIED = (512,)
+_MASKS = (3, 5, 7, 9)
+
+
+def bench(arguments: list[str]) -> int:
+    """Time filters, levels, devices and libraries; verify and compare."""
+    options = _parse(arguments)
+    if options.compare:
+        return _compare(*options.compare)
+    if options.verify:
+        return _verify(options)
+    return _measure(options)
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    from app.bench import PRESETS
+
+    presets = "\n".join(f"  {name}\n      {each.summary}" for name, each in PRESETS.items())
+    parser = argparse.ArgumentParser(
+        prog=f"{PROGRAM} bench",
+        description="Times filters on seeded data at every level of every device.",
+        epilog=f"presets (the first words will do):\n{presets}\n\n{STATUS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    what = parser.add_argument_group("what to measure")
+    what.add_argument(
+        "--preset",
+        metavar="NAME",
+        help="an experiment of the sources, or the JSON of a run to repeat",
+    )
+    what.add_argument("--filters", metavar="FILTER", nargs="+", help="default: all for pictures")
+    what.add_argument(
+        "--sizes",
+        metavar="N",
+        nargs="+",
+        type=positive,
+        help="sides of the pictures, in pixels; of the volumes, in voxels (default: 4096)",
+    )
+    what.add_argument(
+        "--masks",
+        metavar="N",
+        nargs="+",
+        type=positive,
+        help="mask sizes, for filters that have one (default: 3 5 7 9)",
+    )
+    what.add_argument(
+        "--devices", nargs="+", choices=("cpu", "gpu"), help="default: those that there are"
+    )
+    what.add_argument("--levels", metavar="LEVEL", nargs="+", help="default: all of the devices")
+    what.add_argument(
+        "--peers",
+        action="store_true",
+        help="also OpenCV, SciPy, scikit-image, CuPy and NPP, where installed",
+    )
+    add_gpu_option(what)
+    how = parser.add_argument_group("how")
+    how.add_argument("--repeat", metavar="N", type=positive, help="timed runs of each (default: 9)")
+    how.add_argument("--quick", action="store_true", help=f"{_QUICK} runs of each")
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", metavar="FILE", type=Path, help="write everything as JSON")
+    output.add_argument("--csv", metavar="FILE", type=Path, help="write a line for each row")
+    if importlib.util.find_spec(PLOTS):
+        output.add_argument("--plot", metavar="DIR", type=Path, help="draw plots into a folder")
+    instead = parser.add_argument_group("instead of measuring").add_mutually_exclusive_group()
+    instead.add_argument(
+        "--verify",
+        metavar="IMAGE",
+        nargs="?",
+        const=True,
+        help="compare the results of all levels, on a picture or (default) on seeded noise",
+    )
+    instead.add_argument(
+        "--compare", metavar=("A.json", "B.json"), nargs=2, type=Path, help="compare two runs"
+    )
+    options = parser.parse_args(arguments)
+    if options.preset and (options.filters or options.sizes or options.masks):
+        parser.error("argument --preset: it says which filters, sizes and masks")
+    if options.verify not in (None, True) and (options.preset or options.sizes):
+        parser.error("argument --verify: a picture has its size")
+    return options
+
+
+def _plan(options: argparse.Namespace, sizes: tuple[int, ...], data: Data | None = None) -> Plan:
+    """Return what the options ask for: a preset, or filters on noise of these sizes or `data`."""
+    from app.bench import Plan, grid, load, presets
+
+    if options.preset and Path(options.preset).suffix == ".json":
+        plan = load(Path(options.preset)).plan
+    elif options.preset:
+        plan = presets.get(options.preset).plan
+    else:
+        names, masks = options.filters or (), options.masks or _MASKS
+        plan = Plan(sweeps=grid(names, options.sizes or sizes, masks, data))
+    changes: dict[str, Any] = {
+        "levels": options.levels and tuple(options.levels),
+        "devices": options.devices and tuple(options.devices),
+        "repeat": options.repeat or (_QUICK if options.quick else None),
+        "peers": options.peers or None,
+    }
+    return replace(plan, **{name: value for name, value in changes.items() if value is not None})
+
+
+@contextmanager
+def _session(
+    options: argparse.Namespace, plan: Plan
+) -> Iterator[tuple[Plan, Mapping[str, Backend], CancelToken]]:
+    """Give the plan, on the devices that there are unless some were asked for, and the means."""
+    with open_backends(options.gpu) as backends, interruptible() as token:
+        if not (options.devices or options.preset):
+            there = (name for name in plan.devices if backends[name].availability().available)
+            plan = replace(plan, devices=tuple(there))
+        yield plan, backends, token
+
+
+def _measure(options: argparse.Namespace) -> int:
+    from app.bench import Report, Row, Step, expand, facts, measure, save, save_csv
+    from app.bench.report import LEGEND, TABLE, format_reasons, format_row
+
+    status = StatusLine()
+    rows: list[Row] = []
+    with _session(options, _plan(options, _SIZES)) as (plan, backends, token):
+        expand(plan, backends)  # mistakes come before anything else
+        machine = facts(backends, plan.peers)
+
+        def write() -> Report:
+            report = Report(machine, plan, tuple(rows))
+            if options.out:
+                save(report, options.out)
+            if options.csv:
+                save_csv(report, options.csv)
+            return report
+
+        write()  # Better now than after an hour if a file cannot be written.
+        for name, value in machine.items():
+            print(f"{name}: {value}")
+        print(f"\n{LEGEND}\n\n{TABLE.head()}", flush=True)
+
+        def announce(step: Step) -> None:
+            status.show(step.describe())
+
+        try:
+            for row in measure(plan, backends, token, announce):
+                rows.append(row)
+                if row.seconds:
+                    status.clear()
+                    print(format_row(row, rows), flush=True)
+                write()
+        finally:
+            status.clear()
+    for line in format_reasons(rows):
+        print(line)
+    if getattr(options, "plot", None):
+        importlib.import_module(PLOTS).export(write(), options.plot)
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from app.bench import Data, verify
+    from app.files import read_image
+
+    picture = None if options.verify is True else Data.of(read_image(Path(options.verify)))
+    status = StatusLine()
+    with _session(options, _plan(options, _VERIFIED, picture)) as (plan, backends, token):
+
+        def announce(text: str, fraction: float) -> None:
+            status.show(f"{text} {fraction:.0%}")
+
+        for sweep in plan.sweeps:
+            for parameters in sweep.parameters:
+                for data in sweep.data:
+                    parity = verify(
+                        data.make(),
+                        sweep.filter,
+                        parameters,
+                        backends,
+                        token,
+                        announce,
+                        border=sweep.border,
+                        devices=plan.devices,
+                    )
+                    status.clear()
+                    print(f"{parity.describe()} ({parity.source})", flush=True)
+                    for level, reason in parity.reasons.items():
+                        print(f"  {level} did not run: {reason}")
+    return 0
+
+
+def _compare(first: Path, second: Path) -> int:
+    from app.bench import load
+    from app.bench.report import format_comparison
+
+    for line in format_comparison(load(first), load(second)):
+        print(line)
+    return 0

@@ -1,0 +1,24 @@
+"""The devices that the bench's tests measure on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from app.backends.cpu import CpuBackend
+from app.engine.backend import Backend
+from tests.bench.stand_in import StandIn
+
+
+@pytest.fixture
+def gpu() -> StandIn:
+    return StandIn()
+
+
+@pytest.fixture
+def backends(gpu: StandIn) -> Iterator[dict[str, Backend]]:
+    backends: dict[str, Backend] = {"gpu": gpu, "cpu": CpuBackend()}
+    yield backends
+    for backend in backends.values():
+        backend.close()

@@ -1,0 +1,62 @@
+"""A GPU for tests: computes on the CPU, takes as long as it is told, and reports a GPU's stages."""
+
+from __future__ import annotations
+
+from app.backends.cpu import CpuBackend
+from app.engine.backend import Availability
+from app.engine.control import CancelToken, Progress
+from app.engine.image import Image
+from app.engine.request import Request
+from app.engine.scan import Scan
+from app.engine.timing import Metric, Stopwatch
+from app.errors import OutOfMemory
+from app.filters.spec import PARALLEL, FilterSpec, Level
+
+UPLOAD, KERNEL, DOWNLOAD = 0.003, 0.001, 0.002
+COPY_RATE, PEAK_RATE = 1e12, 5e12
+
+
+class StandIn(CpuBackend):
+    """Attributes to set: whether there is such a device, and a level without enough memory."""
+
+    id = "gpu"
+    name = "GPU"
+    available = True
+    too_large_for = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: list[Request] = []
+
+    def availability(self) -> Availability:
+        return Availability(self.available, "a stand-in" if self.available else "No GPU here.")
+
+    def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
+        return spec.gpu_levels
+
+    def run(
+        self,
+        request: Request,
+        level: Level,
+        stopwatch: Stopwatch,
+        token: CancelToken,
+        progress: Progress,
+    ) -> Image | Scan:
+        self.requests.append(request)
+        if level.id == self.too_large_for:
+            raise OutOfMemory("The GPU has too little memory.")
+        result = super().run(request, PARALLEL, Stopwatch(), token, progress)
+        stopwatch.add("compile", 5.0, counted=False)
+        # Twice, as on a card: for the input and for the output.
+        stopwatch.add("prepare", 0.0)
+        stopwatch.add("upload", UPLOAD)
+        stopwatch.add("prepare", 0.0)
+        # The first of several launches finds the cache empty.
+        repeats = (9 * KERNEL, *[KERNEL] * (request.repeat - 1)) if request.repeat > 1 else ()
+        stopwatch.add("kernel", KERNEL, repeats=repeats)
+        stopwatch.add("download", DOWNLOAD)
+        stopwatch.metrics += [
+            Metric("copy rate", COPY_RATE, "B/s"),
+            Metric("peak rate", PEAK_RATE, "op/s"),
+        ]
+        return result

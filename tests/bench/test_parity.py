@@ -1,0 +1,118 @@
+"""Whether levels agree: the largest difference between any two, whose, and where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.bench import Content, Data, verify
+from app.engine.backend import Backend
+from app.engine.control import CancelToken, Progress
+from app.engine.image import Image
+from app.engine.request import Request
+from app.engine.scan import Scan
+from app.engine.timing import Stopwatch
+from app.errors import AppError, Cancelled, InvalidParameter
+from app.filters.spec import Level
+from tests.bench.stand_in import StandIn
+
+
+class Liar(StandIn):
+    """Is wrong at two levels, in two places."""
+
+    def run(
+        self,
+        request: Request,
+        level: Level,
+        stopwatch: Stopwatch,
+        token: CancelToken,
+        progress: Progress,
+    ) -> Image | Scan:
+        result = super().run(request, level, stopwatch, token, progress)
+        planes = result.planes.copy()
+        if level.id == "global":
+            planes[3, 4, 0] = 255
+        if level.id == "shared":
+            planes[3, 4, 0] = 5
+            planes[1, 1, 0] ^= 1
+        return result.like(planes)
+
+
+@pytest.fixture
+def image() -> Image:
+    source = Data(Content.NOISE, (12, 10)).make()
+    assert isinstance(source, Image)
+    return source
+
+
+def check(image: Image, backends: dict[str, Backend], **more: Any) -> Any:
+    return verify(image, "mean", {"size": 3}, backends, CancelToken(), **more)
+
+
+def test_levels_that_agree(image: Image, backends: dict[str, Backend]) -> None:
+    announced: list[tuple[str, float]] = []
+    parity = check(image, backends, announce=lambda *step: announced.append(step))
+    assert parity.levels[:3] == ("CPU serial", "CPU parallel", "GPU single-block")
+    assert len(parity.levels) == 7
+    assert (parity.largest, parity.share) == (0, 0)
+    assert parity.map.shape == (12, 10)
+    assert not parity.map.any()
+    assert parity.describe() == "Mean, mask size 3: 7 levels give the same result."
+    fractions = [fraction for _, fraction in announced]
+    assert fractions == sorted(fractions)
+    assert announced[0] == ("CPU serial", 0.0)
+    assert announced[-1][0] == "GPU tuned"
+    assert fractions[-1] <= 1
+
+
+def test_levels_that_do_not(image: Image, backends: dict[str, Backend]) -> None:
+    backends["gpu"] = Liar()
+    parity = check(image, backends)
+    assert parity.largest == 250
+    assert parity.pair == ("GPU shared", "GPU global")
+    assert parity.place == (3, 4, 0)
+    assert parity.share == pytest.approx(2 / 120)
+    assert (parity.map[3, 4], parity.map[1, 1], np.count_nonzero(parity.map)) == (250, 1, 2)
+    assert "1.67% of the samples differ" in parity.describe()
+    backends["gpu"].close()
+
+
+def test_volumes(backends: dict[str, Backend]) -> None:
+    scan = Data(Content.HEAD, (4, 6, 5), 2).make()
+    parameters = {"search_radius": 1, "sigma_from": "given", "sigma": (10.0,)}
+    parity = verify(scan, "mri_nlm", parameters, backends, CancelToken())
+    assert parity.map.shape == (4, 6, 5)
+    assert parity.largest < 1e-4 * 255
+
+
+def test_a_level_that_cannot_run_is_named(
+    image: Image, backends: dict[str, Backend], gpu: StandIn
+) -> None:
+    gpu.too_large_for = "shared"
+    parity = check(image, backends)
+    assert parity.reasons == {"GPU shared": "The GPU has too little memory."}
+    assert "GPU shared" not in parity.levels
+
+
+def test_nothing_to_compare(
+    image: Image, backends: dict[str, Backend], gpu: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(StandIn, "levels", lambda self, spec: spec.gpu_levels[:1])
+    parity = check(image, backends, devices=("gpu",))
+    assert parity.describe() == (
+        "Mean, mask size 3: only GPU single-block ran, so there is nothing to compare."
+    )
+    gpu.too_large_for = "single-block"
+    with pytest.raises(AppError, match="No level could run: The GPU has too little memory"):
+        check(image, backends, devices=("gpu",))
+
+
+def test_mistakes_and_cancel(image: Image, backends: dict[str, Backend]) -> None:
+    with pytest.raises(InvalidParameter, match="4 is even"):
+        verify(image, "mean", {"size": 4}, backends, CancelToken())
+    token = CancelToken()
+    token.cancel()
+    with pytest.raises(Cancelled):
+        verify(image, "mean", {}, backends, token)

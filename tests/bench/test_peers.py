@@ -1,0 +1,109 @@
+"""Libraries compute what the filters do: otherwise ratios would compare different things."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app import filters
+from app.bench import peers
+from app.bench.cases import _MATTERS, _Matter, cases
+from app.bench.data import Content, Data
+from app.bench.rows import Difference
+from app.engine.backend import Backend
+from app.engine.request import Device, Request
+from app.engine.run import execute
+from app.filters.spec import Border
+
+ROUNDED = {
+    ("SciPy", "mean"): 2,  # cut off, along each axis
+    ("SciPy", "sobel"): 1,  # of half a level
+    ("SciPy", "mask"): 1,
+    ("OpenCV", "weighted_mean"): 1,
+    ("OpenCV", "greyscale"): 1,
+    ("OpenCV", "nlm"): 1,  # whole-number weights
+    ("scikit-image", "nlm"): 25,  # weights below exp(-5) count as none
+}
+"""Where a library rounds otherwise: the largest difference in levels."""
+
+
+@pytest.mark.parametrize(
+    ("library", "filter_id"),
+    [(library, name) for library, table in peers._ON_HOST.items() for name in table],
+)
+def test_equal_results(library: str, filter_id: str, backends: dict[str, Backend]) -> None:
+    spec, matter = filters.get(filter_id), _MATTERS.get(filter_id, _Matter())
+    image = Data(Content.NOISE, (40, 33), matter.channels).make()
+    compared = 0
+    for parameters in cases(spec, [3, 5]):
+        request = Request.create(
+            image, filter_id, parameters, border=matter.border, device=Device.CPU
+        )
+        found = peers.counterpart(
+            library, filter_id, request.image.pixels, request.parameters, matter.border
+        )
+        if found is None:
+            continue
+        compared += 1
+        ours = execute(request, backends).image.pixels
+        difference = Difference.between(ours, found.result())
+        assert difference.largest <= ROUNDED.get((library, filter_id), 0), (parameters, difference)
+        assert 0 < found.seconds(cold=True) < 10
+    assert compared
+
+
+@pytest.mark.parametrize("divisor", ["one", "count", "sum"])
+@pytest.mark.parametrize("library", ["OpenCV", "SciPy"])
+def test_divisors_of_the_mask(library: str, divisor: str, backends: dict[str, Backend]) -> None:
+    image = Data(Content.NOISE, (20, 21)).make()
+    mask = ((1, 2, 1), (2, 4, 2), (1, 2, 2))
+    request = Request.create(image, "mask", {"mask": mask, "divisor": divisor}, device=Device.CPU)
+    found = peers.counterpart(
+        library, "mask", request.image.pixels, request.parameters, Border.REFLECT
+    )
+    assert found is not None
+    ours = execute(request, backends).image.pixels
+    assert Difference.between(ours, found.result()).largest <= 1
+
+
+@pytest.mark.parametrize(
+    ("library", "filter_id", "changes", "border"),
+    [
+        ("OpenCV", "median", {}, Border.REFLECT),
+        ("OpenCV", "mean", {}, Border.WRAP),
+        ("SciPy", "mean", {}, Border.REDUCE),
+        ("OpenCV", "nlm", {}, Border.MIRROR),
+        ("scikit-image", "nlm", {"weights": "uniform", "search": "image"}, Border.MIRROR),
+        ("SciPy", "sobel", {"form": "directions"}, Border.REFLECT),
+        ("SciPy", "mask", {"negative": "offset"}, Border.REFLECT),
+        ("OpenCV", "laplace", {"negative": "clip"}, Border.REFLECT),
+    ],
+)
+def test_what_libraries_do_not_have(
+    library: str, filter_id: str, changes: dict[str, Any], border: Border
+) -> None:
+    values = filters.get(filter_id).validate(changes)
+    pixels = np.zeros((8, 8), np.uint8)
+    assert peers.counterpart(library, filter_id, pixels, values, border) is None
+
+
+@pytest.mark.parametrize(
+    "pixels",
+    [np.zeros((8, 8), np.uint16), np.zeros((8, 8, 3), np.uint8), np.zeros((8, 8), np.float32)],
+    ids=["16 bit", "colour", "float"],
+)
+def test_only_grey_bytes_are_compared(pixels: Any) -> None:
+    assert peers.counterpart("SciPy", "mean", pixels, {"size": 3}, Border.REFLECT) is None
+
+
+def test_versions_of_what_is_there() -> None:
+    found = peers.versions()
+    assert {"OpenCV", "SciPy", "scikit-image"} <= set(found)
+    assert found["SciPy"].startswith("1.")
+
+
+def test_npp_needs_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(peers._MODULES, "NPP", "no_such_module")
+    assert peers.missing("NPP") == "CuPy, through which NPP runs, is not installed."

@@ -1,0 +1,186 @@
+"""Reports: JSON, CSV, text, and two of them side by side."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.bench import Difference, Plan, Report, compare, facts, grid, load, measure, save, save_csv
+from app.bench.report import TABLE, format_comparison, format_reasons, format_row, to_csv
+from app.engine.backend import Backend
+from app.engine.control import CancelToken
+from app.errors import AppError
+from tests.bench.made_up import row
+
+PLAN = Plan(sweeps=grid(["mean"], [16], [3]), repeat=2, peers=True)
+SERIAL = row(asked=(100, 100), seconds=(0.06, 0.06, 0.06), cache="cold", load=0.0)
+TUNED = row(
+    asked=(100, 100),
+    device="gpu",
+    level="tuned",
+    seconds=(0.001, 0.002, 0.003),
+    stages={"upload": (0.003,) * 3, "kernel": (0.001, 0.002, 0.003), "download": (0.001,) * 3},
+    bytes=2e4,
+    operations=5e4,
+    copy_rate=1e12,
+    cache="cold",
+    notices=("In strips.",),
+)
+LIBRARY = row(
+    asked=(100, 100),
+    level="OpenCV",
+    library=True,
+    seconds=(0.01,),
+    difference=Difference(1.0, 0.25),
+    cache="warm",
+    load=1.26,
+)
+MISSING = row(asked=(100, 100), device="gpu", level="shared", reason="There is no GPU.")
+REPORT = Report({"CPU": "a, with comma", "Date": "today"}, PLAN, (SERIAL, TUNED, LIBRARY, MISSING))
+
+
+# JSON ----------------------------------------------------------------------------------
+
+
+def test_json_holds_everything(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    save(REPORT, path)
+    assert load(path).rows == REPORT.rows
+    assert load(path).machine == REPORT.machine
+    assert load(path).plan.to_json() == PLAN.to_json()
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert content["rows"][1]["seconds"] == [0.001, 0.002, 0.003]
+
+
+def test_a_run_repeats_from_its_json(tmp_path: Path, backends: dict[str, Backend]) -> None:
+    path = tmp_path / "results.json"
+    rows = tuple(measure(PLAN, backends, CancelToken()))
+    save(Report(facts(backends, with_peers=True), PLAN, rows), path)
+    again = measure(load(path).plan, backends, CancelToken())
+    assert [(each.subject, each.series, each.shape, each.reason) for each in again] == [
+        (each.subject, each.series, each.shape, each.reason) for each in rows
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is no report"),
+        ("[]", "is no report"),
+        ("{}", "is no report"),
+        ('{"format": "kernelscope recipe", "version": 1}', "is no report"),
+        ('{"format": "kernelscope bench", "version": 99}', "is of version 99"),
+    ],
+)
+def test_what_is_no_report(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(content)
+    with pytest.raises(AppError, match=message):
+        load(path)
+
+
+def test_files_that_cannot_be(tmp_path: Path) -> None:
+    nowhere = tmp_path / "missing" / "results"
+    for write in (save, save_csv):
+        with pytest.raises(AppError, match="cannot be written"):
+            write(REPORT, nowhere)
+    with pytest.raises(AppError, match="cannot be read"):
+        load(nowhere)
+
+
+def test_facts_of_this_machine(backends: dict[str, Backend]) -> None:
+    found = facts(backends, with_peers=True)
+    for name in ("Kernelscope", "Date", "System", "CPU", "Libraries", "GPU", "Peers"):
+        assert found[name]
+    assert "commit" in found["Kernelscope"]
+    assert "OpenCV 5" in found["Peers"]
+
+
+# CSV -----------------------------------------------------------------------------------
+
+
+def test_csv_has_a_line_for_each_row(tmp_path: Path) -> None:
+    save_csv(REPORT, tmp_path / "results.csv")
+    assert (tmp_path / "results.csv").read_text(encoding="utf-8") == to_csv(REPORT)
+    serial, tuned, library, missing = csv.DictReader(io.StringIO(to_csv(REPORT)))
+    assert float(serial["median_s"]) == 0.06
+    assert float(serial["speed_up"]) == 1
+    assert float(tuned["end_to_end_median_s"]) == pytest.approx(0.006)
+    assert float(tuned["speed_up"]) == pytest.approx(10)
+    assert float(tuned["lower_quartile_s"]) == pytest.approx(0.0015)
+    assert float(tuned["upload_median_s"]) == pytest.approx(0.003)
+    assert tuned["notices"] == "In strips."
+    assert (library["library"], float(library["share_that_differs"])) == ("yes", 0.25)
+    assert (missing["reason"], missing["median_s"]) == ("There is no GPU.", "")
+    for line in (serial, tuned, library, missing):
+        assert line["parameters"] == "size=3"
+        assert line["CPU"] == "a, with comma"
+        assert line["asked"] == "100x100"
+
+
+# Text ----------------------------------------------------------------------------------
+
+
+def cells(text: str) -> list[str]:
+    return [cell.strip() for cell in text.split("|")[1:-1]]
+
+
+def test_a_line_of_the_table() -> None:
+    line = cells(format_row(TUNED, REPORT.rows))
+    assert len(line) == len(TABLE.headings)
+    assert line == [
+        *("Mean, mask size 3", "GPU tuned", "100×100"),
+        *("2", "25", "6", "5", "10", "In strips."),
+    ]
+    assert cells(format_row(SERIAL, REPORT.rows))[5] == "", "there is nothing to carry"
+    assert cells(format_row(TUNED, [TUNED]))[7] == "", "without a baseline"
+
+
+def test_remarks() -> None:
+    text = format_row(LIBRARY, REPORT.rows)
+    assert "25.00% differ from ours, by up to 1" in text
+    assert "1.3 cores busy with other programs" in text
+    assert "warm caches" in text
+    part = replace(SERIAL, asked=(1024, 512), shape=(256, 128))
+    assert "on 128×256: all would be slow" in format_row(part, [part])
+    assert "≈ 1" in format_row(part, [part])
+    assert "theirs: 1.296 ms" in format_row(row(asked=(256, 256), seconds=(1.0,)), [])
+
+
+def test_reasons_are_told_once() -> None:
+    rows = [replace(MISSING, level=level) for level in ("a", "b", "c", "d", "e")]
+    (line,) = format_reasons([*rows, SERIAL])
+    assert line.startswith("Not measured: Mean, mask size 3, 100×100, GPU a; ")
+    assert line.endswith("GPU c and 2 more. There is no GPU.")
+
+
+# Two reports -----------------------------------------------------------------------------
+
+
+def test_compare() -> None:
+    faster = replace(SERIAL, seconds=(0.03, 0.03, 0.03))
+    noisy = replace(TUNED, seconds=(0.0015, 0.0025, 0.0028))
+    second = Report({"CPU": "b", "Date": "today"}, PLAN, (faster, noisy, MISSING))
+    serial, tuned, library = compare(REPORT, second)
+    assert serial.ratio == pytest.approx(0.5)
+    assert serial.clear
+    assert tuned.ratio == pytest.approx(1.25)
+    assert not tuned.clear
+    assert (library.second, library.ratio, library.row) == (None, None, LIBRARY)
+
+
+def test_comparison_says_what_tells_the_two_apart() -> None:
+    part = replace(SERIAL, shape=(50, 50), seconds=(0.03,))
+    second = Report({"CPU": "b", "Date": "today"}, PLAN, (part, TUNED))
+    text = list(format_comparison(REPORT, second))
+    assert text[0] == "CPU: A a, with comma; B b"
+    assert not any(line.startswith("Date") for line in text)
+    lines = [cells(line) for line in text if line.startswith("| Mean")]
+    assert lines[0][3:] == ["60", "120", "2.00", "on parts of different size"]
+    assert lines[1][3:] == ["2", "2", "1.00", "unclear"]
+    assert lines[2][3:] == ["10", "none", "", ""]

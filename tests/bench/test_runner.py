@@ -1,0 +1,292 @@
+"""Measuring: what is asked of the devices, in which order, and what is kept."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.bench import Content, Data, Plan, Row, Step, Sweep, grid, measure, peers, rules
+from app.bench.runner import planned_work
+from app.engine.backend import Backend
+from app.engine.control import CancelToken
+from app.engine.request import Device, Request
+from app.engine.worker import Completed, Event, Job, Reported, Started, Stopped, Worker
+from app.errors import AppError, Cancelled
+from tests.bench.stand_in import COPY_RATE, DOWNLOAD, KERNEL, PEAK_RATE, UPLOAD, StandIn
+
+PLAN = Plan(sweeps=grid(["mean"], [32], [3]), devices=("cpu",), repeat=2, cold=False)
+GPU = replace(PLAN, devices=("gpu",), levels=("global", "shared"))
+
+
+def rows_of(plan: Plan, backends: dict[str, Backend]) -> list[Row]:
+    return list(measure(plan, backends, CancelToken()))
+
+
+def test_every_row_has_every_repeat(backends: dict[str, Backend]) -> None:
+    rows = rows_of(PLAN, backends)
+    assert [row.series for row in rows] == ["CPU serial", "CPU parallel"]
+    for row in rows:
+        assert len(row.seconds) == len(row.stages["compute"]) == 2
+        assert row.seconds == row.stages["compute"] == row.waits
+        assert min(row.seconds) > 0
+        assert row.shape == row.asked == (32, 32)
+        assert row.bytes == 2 * 32 * 32
+        assert row.cache == "warm"
+        assert not row.reason
+
+
+def test_a_gpu_is_timed_by_kernels_and_end_to_end(backends: dict[str, Backend]) -> None:
+    row, _ = rows_of(GPU, backends)
+    assert row.series == "GPU global"
+    assert row.seconds == (KERNEL, KERNEL)
+    assert row.stages["upload"] == (UPLOAD, UPLOAD)
+    assert "compile" not in row.stages
+    assert row.waits == pytest.approx([UPLOAD + KERNEL + DOWNLOAD] * 2)
+    assert (row.copy_rate, row.peak_rate) == (COPY_RATE, PEAK_RATE)
+    assert row.bytes == 2 * 32 * 32
+    assert row.operations == 10 * 32 * 32
+
+
+def test_every_run_has_a_picture_of_its_own(backends: dict[str, Backend], gpu: StandIn) -> None:
+    """A picture that is on the card already would not be uploaded."""
+    rows_of(GPU, backends)
+    places = {request.image.pixels.__array_interface__["data"] for request in gpu.requests}
+    assert len(gpu.requests) == len(places) == 2 * (1 + 2)
+
+
+def test_levels_take_turns(backends: dict[str, Backend], gpu: StandIn) -> None:
+    rows_of(GPU, backends)
+    levels = [request.level for request in gpu.requests]
+    assert levels == ["global", "shared"] * 3
+
+
+def test_cold_caches(
+    monkeypatch: pytest.MonkeyPatch, backends: dict[str, Backend], gpu: StandIn
+) -> None:
+    evictions: list[None] = []
+    monkeypatch.setattr(rules.Evictor, "evict", lambda self: evictions.append(None))
+    rows = rows_of(replace(PLAN, cold=True), backends)
+    assert {row.cache for row in rows} == {"cold"}
+    assert len(evictions) == 2 * (1 + 2)
+    rows_of(replace(GPU, cold=True), backends)
+    assert len(evictions) == 6
+    assert {(request.cold, request.repeat) for request in gpu.requests} == {(True, 1)}
+
+
+def test_warm_caches_take_the_second_launch(backends: dict[str, Backend], gpu: StandIn) -> None:
+    rows_of(GPU, backends)
+    assert {(request.cold, request.repeat) for request in gpu.requests} == {(False, 2)}
+
+
+def test_a_slow_level_gets_a_part(backends: dict[str, Backend]) -> None:
+    plan = replace(PLAN, sweeps=grid(["mean"], [512], [3]), levels=("serial",), longest=1e-9)
+    (row,) = rows_of(plan, backends)
+    assert (row.shape, row.asked) == ((128, 128), (512, 512))
+
+
+def test_volumes(backends: dict[str, Backend]) -> None:
+    sweep = Sweep(
+        filter="mri_nlm",
+        parameters=({"search_radius": 1, "sigma_from": "given", "sigma": (10.0,)},),
+        data=(Data(Content.HEAD, (4, 6, 5), 2),),
+    )
+    serial, parallel, *on_gpu = rows_of(
+        replace(PLAN, sweeps=(sweep,), devices=("cpu", "gpu")), backends
+    )
+    assert serial.asked == parallel.asked == (4, 6, 5)
+    assert serial.channels == 2
+    assert serial.size == "5×6×4"
+    assert [row.level for row in on_gpu] == ["global", "shared", "tuned"]
+    assert all(row.operations for row in on_gpu)
+
+
+def test_a_photograph_is_judged(backends: dict[str, Backend]) -> None:
+    sweep = Sweep(filter="mean", parameters=({},), data=(Data(Content.PHOTOGRAPH, (64, 64)),))
+    for row in rows_of(replace(PLAN, sweeps=(sweep,)), backends):
+        assert row.psnr is not None
+        assert 15 < row.psnr < 40
+        assert "judge" not in row.stages
+
+
+def test_planned_work_is_what_the_executor_counts(backends: dict[str, Backend]) -> None:
+    """Bytes and operations of a sample of the result, for all samples."""
+    image = Data(Content.NOISE, (10, 20), 3).make()
+    request = Request.create(image, "greyscale", device=Device.GPU, level="global")
+    bytes_, operations = planned_work(request)
+    assert bytes_ % (10 * 20 * 3) == operations % (10 * 20 * 3) == 0
+    assert min(bytes_, operations) > 0
+
+
+# What cannot run -------------------------------------------------------------------------
+
+
+def test_rows_that_cannot_run_stay_with_the_reason(
+    backends: dict[str, Backend], gpu: StandIn
+) -> None:
+    gpu.too_large_for = "shared"
+    running, failing = rows_of(GPU, backends)
+    assert running.seconds
+    assert failing.reason == "The GPU has too little memory."
+    assert not failing.seconds
+    gpu.available = False
+    assert {row.reason for row in rows_of(GPU, backends)} == {"No GPU here."}
+
+
+def test_mistakes_are_found_before_anything_is_timed(backends: dict[str, Backend]) -> None:
+    steps: list[Step] = []
+    plan = replace(PLAN, levels=("parallel", "fast"))
+    with pytest.raises(AppError, match="“fast”"):
+        list(measure(plan, backends, CancelToken(), steps.append))
+    assert not steps
+
+
+# Libraries -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["OpenCV", "SciPy", "scikit-image"])
+def test_libraries_are_timed_on_the_same_data(
+    library: str, backends: dict[str, Backend], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    counterpart = peers.counterpart
+
+    def watch(name: str, *arguments: Any) -> peers.Counterpart | None:
+        seen.append(arguments[1])
+        return counterpart(name, *arguments)
+
+    monkeypatch.setattr(peers, "counterpart", watch)
+    plan = replace(PLAN, sweeps=grid(["median"], [32], [3]), peers=True)
+    rows = {row.series: row for row in rows_of(plan, backends)}
+    row = rows[library]
+    assert row.library
+    assert len(row.seconds) == 2
+    assert row.difference is not None
+    assert row.difference.largest == 0
+    assert not row.stages
+    for pixels in seen:
+        np.testing.assert_array_equal(pixels, Data(Content.NOISE, (32, 32)).make().pixels)
+
+
+def test_a_different_result_is_told(
+    monkeypatch: pytest.MonkeyPatch, backends: dict[str, Backend]
+) -> None:
+    def wrong(pixels: Any, parameters: Any, border: Any) -> Any:
+        return lambda: np.full_like(pixels, 255), np.asarray
+
+    monkeypatch.setitem(peers._ON_HOST["OpenCV"], "mean", wrong)
+    rows = rows_of(replace(PLAN, peers=True), backends)
+    (row,) = (row for row in rows if row.series == "OpenCV")
+    assert row.difference is not None
+    assert row.difference.largest > 50
+    assert row.difference.share > 0.9
+
+
+def test_nothing_that_computes_the_same(backends: dict[str, Backend]) -> None:
+    sweep = replace(grid(["nlm"], [8], [3])[0], parameters=({"patch": 3, "search_radius": 1},))
+    rows = rows_of(replace(PLAN, sweeps=(sweep,), peers=True), backends)
+    reasons = {row.series: row.reason for row in rows if row.library}
+    assert reasons["OpenCV"] == "OpenCV has nothing that computes the same."
+
+
+# Progress and cancel -----------------------------------------------------------------------
+
+
+def test_steps_tell_how_far_it_is(backends: dict[str, Backend]) -> None:
+    steps: list[Step] = []
+    plan = replace(PLAN, sweeps=grid(["mean"], [16, 32], [3]))
+    list(measure(plan, backends, CancelToken(), steps.append))
+    assert {step.total for step in steps} == {4}
+    assert [step.done for step in steps] == [0] * 6 + [2] * 6
+    assert steps[0].text == "Mean, mask size 3, 16×16, CPU serial"
+    assert steps[0].left is None
+    assert steps[0].describe() == "1/4  Mean, mask size 3, 16×16, CPU serial"
+    left = steps[-1].left
+    assert left is not None
+    assert 0 < left < 60
+    assert steps[-1].describe().endswith("s left")
+
+
+def test_cancel_keeps_what_was_begun(backends: dict[str, Backend]) -> None:
+    """In the second round of the second size: two rows are whole, two have one repeat."""
+    token = CancelToken()
+    steps: list[Step] = []
+
+    def announce(step: Step) -> None:
+        steps.append(step)
+        if len(steps) == 6 + 5:
+            token.cancel()
+
+    plan = replace(PLAN, sweeps=grid(["mean"], [16, 32], [3]))
+    rows: list[Row] = []
+    with pytest.raises(Cancelled):
+        rows.extend(collect(measure(plan, backends, token, announce), rows))
+    assert [len(row.seconds) for row in rows] == [2, 2, 1, 1]
+
+
+def collect(rows: Iterator[Row], into: list[Row]) -> Iterator[Row]:
+    """Add rows to a list one by one, so that an exception does not take them."""
+    for row in rows:
+        into.append(row)
+    yield from ()
+
+
+def test_on_the_workers_thread(backends: dict[str, Backend]) -> None:
+    """As the window does it."""
+    events: list[Event] = []
+    ended = threading.Event()
+
+    def listen(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, Completed | Stopped):
+            ended.set()
+
+    worker = Worker(backends, listen)
+    try:
+
+        def work(backends: Any, token: CancelToken, report: Any) -> None:
+            for row in measure(PLAN, backends, token, report):
+                report(row)
+
+        job = Job(work)
+        worker.submit(job)
+        assert ended.wait(120)
+    finally:
+        worker.close()
+    assert isinstance(events[0], Started)
+    assert isinstance(events[-1], Completed)
+    values = [event.value for event in events if isinstance(event, Reported)]
+    assert {type(value) for value in values} == {Step, Row}
+    assert [value.series for value in values if isinstance(value, Row)] == [
+        "CPU serial",
+        "CPU parallel",
+    ]
+
+
+def test_a_cancelled_job_stops(backends: dict[str, Backend]) -> None:
+    events: list[Event] = []
+    ended = threading.Event()
+
+    def listen(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, Reported):
+            worker.cancel()
+        if isinstance(event, Completed | Stopped):
+            ended.set()
+
+    worker = Worker(backends, listen)
+    try:
+
+        def work(backends: Any, token: CancelToken, report: Any) -> None:
+            for row in measure(PLAN, backends, token, report):
+                report(row)
+
+        worker.submit(Job(work))
+        assert ended.wait(120)
+    finally:
+        worker.close()
+    assert isinstance(events[-1], Stopped)

@@ -1,0 +1,105 @@
+"""Medians, speed-ups, rates and the roofline, on rows that are made up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.bench.rows import Difference, Row
+from app.bench.statistics import (
+    find_baseline,
+    full_time,
+    megapixels_per_second,
+    roofline,
+    speed_up,
+    summarise,
+)
+from tests.bench.made_up import row
+
+
+@pytest.mark.parametrize("values", [[3.0, 1.0, 2.0], [5.0, 1.0, 4.0, 2.0], [0.1, 0.7] * 9])
+def test_quartiles_are_numpys(values: list[float]) -> None:
+    summary = summarise(values)
+    expected = np.percentile(values, [25, 50, 75])
+    assert (summary.lower, summary.median, summary.upper) == pytest.approx(tuple(expected))
+    assert (summary.least, summary.most) == (min(values), max(values))
+
+
+def test_outliers_are_counted_and_kept() -> None:
+    summary = summarise([1.0, 1.1, 1.2, 1.3, 1.4, 9.0])
+    assert summary.outliers == 1
+    assert summary.most == 9.0
+
+
+def test_one_value_has_no_spread() -> None:
+    summary = summarise([2.0])
+    assert (summary.lower, summary.median, summary.upper, summary.spread) == (2, 2, 2, 0)
+
+
+def test_spread_is_a_share() -> None:
+    assert summarise([1.0, 2.0, 3.0]).spread == pytest.approx(0.5)
+
+
+def test_megapixels() -> None:
+    assert megapixels_per_second(row(shape=(2000, 1000), seconds=(0.2,))) == pytest.approx(10)
+
+
+def gpu_row(**changes: Any) -> Row:
+    stages = {"upload": (3.0, 3.0), "kernel": (1.0, 1.5), "download": (2.0, 2.0)}
+    return row(device="gpu", level="tuned", seconds=(1.0, 1.5), stages=stages, **changes)
+
+
+def test_speed_up_counts_what_the_user_waits_for() -> None:
+    serial = row(seconds=(60.0, 60.0), stages={"compute": (60.0, 60.0), "convert": (5.0, 5.0)})
+    assert gpu_row().waits == (6.0, 6.5)
+    assert speed_up(gpu_row(), serial).factor == pytest.approx(60 / 6.25)
+    assert speed_up(gpu_row(), serial, waiting=False).factor == pytest.approx(60 / 1.25)
+
+
+def test_a_part_is_scaled_by_its_pixels() -> None:
+    part = row(asked=(1024, 1024), shape=(256, 256), seconds=(1.0,))
+    gain = speed_up(row(asked=(1024, 1024), shape=(1024, 1024), seconds=(2.0,)), part)
+    assert gain.factor == pytest.approx(8)
+    assert gain.scaled
+
+
+def test_a_part_of_a_whole_search_is_scaled_by_their_square() -> None:
+    part = row(
+        filter="nlm", parameters={"search": "image"}, asked=(64, 64), shape=(32, 32), seconds=(1.0,)
+    )
+    assert full_time(part) == pytest.approx(16)
+
+
+def test_the_baseline_is_of_the_same_subject() -> None:
+    mine = gpu_row()
+    serial = row(seconds=(1.0,))
+    others = [
+        row(filter="median", seconds=(1.0,)),
+        row(asked=(8, 8), seconds=(1.0,)),
+        row(parameters={"size": "5"}, seconds=(1.0,)),
+        row(reason="It failed."),
+    ]
+    assert find_baseline([*others, serial], mine) is serial
+    assert find_baseline(others, mine) is None
+    assert find_baseline([serial], mine, "CPU parallel") is None
+
+
+def test_roofline() -> None:
+    below = gpu_row(bytes=1e9, operations=2e9, copy_rate=1e12, peak_rate=5e12)
+    above = gpu_row(bytes=1e9, operations=2e12, copy_rate=1e12, peak_rate=5e12)
+    unknown = gpu_row(bytes=1e9, operations=2e9)
+    points = roofline([below, above, unknown, row(seconds=(1.0,), bytes=1e9), row(reason="No.")])
+    assert [point.row for point in points] == [below, above, unknown]
+    assert points[0].intensity == pytest.approx(2)
+    assert points[0].rate == pytest.approx(2e9 / 1.25)
+    assert [point.roof for point in points] == [pytest.approx(2e12), 5e12, None]
+
+
+def test_difference_is_not_lost_in_bytes() -> None:
+    ours, theirs = np.array([[0, 255, 7]], np.uint8), np.array([[255, 0, 7]], np.uint8)
+    difference = Difference.between(ours, theirs)
+    assert (difference.largest, difference.share) == (255, pytest.approx(2 / 3))
+    assert difference.describe() == "66.67% differ from ours, by up to 255"
+    assert not Difference.between(ours, ours).describe()

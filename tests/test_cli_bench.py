@@ -1,0 +1,168 @@
+"""The command ``bench``."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from app import cli_bench
+from app.backends.cpu import CpuBackend
+from app.bench import load
+from app.cli import main
+from app.engine.backend import Backend
+from app.paths import RESOURCES
+from tests.bench.stand_in import StandIn
+
+SMALL = ["bench", "--filters", "mean", "--sizes", "32", "--masks", "3", "--repeat", "2"]
+
+
+@pytest.fixture(autouse=True)
+def devices(monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """Let the command find a GPU, which tests may take away."""
+    gpu = StandIn()
+
+    @contextmanager
+    def backends(number: int | None = None) -> Iterator[dict[str, Backend]]:
+        found: dict[str, Backend] = {"gpu": gpu, "cpu": CpuBackend()}
+        try:
+            yield found
+        finally:
+            for backend in found.values():
+                backend.close()
+
+    monkeypatch.setattr(cli_bench, "open_backends", backends)
+    return gpu
+
+
+def table(text: str) -> list[list[str]]:
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:]]
+
+
+def test_prints_a_table_and_writes_what_it_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, lines = tmp_path / "results.json", tmp_path / "results.csv"
+    arguments = ["--levels", "serial", "tuned", "--out", str(out), "--csv", str(lines)]
+    assert main([*SMALL, *arguments]) == 0
+    text = capsys.readouterr().out
+    for fact in ("Kernelscope:", "Date:", "CPU:", "Python:", "Libraries: numpy"):
+        assert fact in text
+    rows = table(text)
+    assert [row[:3] for row in rows] == [
+        ["Mean, mask size 3", "CPU serial", "32×32"],
+        ["Mean, mask size 3", "GPU tuned", "32×32"],
+    ]
+    report = load(out)
+    assert [len(row.seconds) for row in report.rows] == [2, 2]
+    assert report.plan.repeat == 2
+    assert report.machine["CPU"]
+    with lines.open(encoding="utf-8", newline="") as file:
+        assert [line["level"] for line in csv.DictReader(file)] == ["serial", "tuned"]
+
+
+def test_without_a_gpu_only_the_cpu_unless_asked(
+    devices: StandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    devices.available = False
+    assert main(SMALL) == 0
+    text = capsys.readouterr().out
+    assert [row[1] for row in table(text)] == ["CPU serial", "CPU parallel"]
+    assert "Not measured" not in text
+    assert main([*SMALL, "--devices", "gpu", "--levels", "shared"]) == 0
+    text = capsys.readouterr().out
+    assert not table(text)
+    assert "Not measured: Mean, mask size 3, 32×32, GPU shared. No GPU here." in text
+
+
+def test_peers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SMALL, "--devices", "cpu", "--peers"]) == 0
+    text = capsys.readouterr().out
+    assert [row[1] for row in table(text)] == ["CPU serial", "CPU parallel", "OpenCV", "SciPy"]
+    assert "Peers: OpenCV" in text
+
+
+def test_a_preset_and_its_repetition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "results.json"
+    arguments = ["--levels", "parallel", "--quick"]
+    assert main(["bench", "--preset", "m mean", *arguments, "--out", str(out)]) == 0
+    assert load(out).plan.name == "M mean filter ladder (256²)"
+    (row,) = load(out).rows
+    assert len(row.seconds) == 3
+    capsys.readouterr()
+    assert main(["bench", "--preset", str(out)]) == 0
+    assert [row[1:3] for row in table(capsys.readouterr().out)] == [["CPU parallel", "256×256"]]
+
+
+def test_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SMALL, "--verify"]) == 0
+    text = capsys.readouterr().out
+    assert text == "Mean, mask size 3: 7 levels give the same result. (noise, 32×32, grey, 8 bit)\n"
+    shutil.copy(RESOURCES / "coffee.png", tmp_path)
+    picture = str(tmp_path / "coffee.png")
+    arguments = ["--filters", "greyscale", "--devices", "cpu", "--verify", picture]
+    assert main(["bench", *arguments]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Greyscale: 2 levels give the same result. (coffee.png, 600×400")
+
+
+def test_verify_names_what_did_not_run(
+    devices: StandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    devices.too_large_for = "shared"
+    assert main([*SMALL, "--verify"]) == 0
+    assert "GPU shared did not run: The GPU has too little memory." in capsys.readouterr().out
+
+
+def test_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    for path in (first, second):
+        assert main([*SMALL, "--levels", "tuned", "--out", str(path)]) == 0
+    content = json.loads(second.read_text(encoding="utf-8"))
+    content["machine"]["CPU"] = "another"
+    second.write_text(json.dumps(content), encoding="utf-8")
+    capsys.readouterr()
+    assert main(["bench", "--compare", str(first), str(second)]) == 0
+    text = capsys.readouterr().out
+    assert "B another" in text
+    assert [row[3:6] for row in table(text)] == [["1", "1", "1.00"]]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--repeat", "0"],
+        ["--sizes", "x"],
+        ["--devices", "tpu"],
+        ["--preset", "M", "--filters", "mean"],
+        ["--verify", "photo.png", "--sizes", "32"],
+    ],
+)
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["bench", *arguments])
+    assert stop.value.code == 2
+    assert f"argument {arguments[0]}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--levels", "fast"], "no level “fast”"),
+        (["--filters", "blur"], "no filter “blur”"),
+        (["--preset", "x"], "no preset “x”"),
+        (["--preset", "x.json"], "x.json cannot be read"),
+        (["--out", "missing/bench.json"], "cannot be written"),
+    ],
+)
+def test_mistakes(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", *arguments]) == 1
+    output = capsys.readouterr()
+    assert message in output.err
+    assert not table(output.out)
