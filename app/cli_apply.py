@@ -289,6 +289,10 @@ def _checked(
     if options.quiet and options.verbose:
         parser.error("argument --quiet: not allowed with argument --verbose")
     options.input, options.output = files
+    written = [options.output, options.residual, options.difference, options.save_recipe]
+    targets = [path.resolve() for path in written if path is not None]
+    if len(set(targets)) < len(targets):
+        parser.error("OUTPUT, --residual, --difference and --save-recipe are files of their own")
     return options
 
 
