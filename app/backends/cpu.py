@@ -117,8 +117,11 @@ class CpuBackend:
         with run.stopwatch.stage("compile", counted=False):
             self._compile(passes, run)
         with run.stopwatch.stage("compute"):
-            for number, sweep in enumerate(passes):
-                self._sweep(sweep, number / len(passes), 1 / len(passes), run)
+            done, share = 0.0, 1 / sum(not sweep.brief for sweep in passes)
+            for sweep in passes:
+                part = 0.0 if sweep.brief else share
+                self._sweep(sweep, done, part, run)
+                done += part
         with run.stopwatch.stage("convert"):
             spec.carry_alpha(source, output, parameters, border)
         output.flags.writeable = False  # as any source, or Numba would compile for both

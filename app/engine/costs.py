@@ -14,6 +14,7 @@ from pathlib import Path
 import platformdirs
 
 from app.engine.request import Request, Result
+from app.filters.spec import ChoiceParameter, IntParameter
 
 _logger = logging.getLogger(__name__)
 
@@ -40,8 +41,9 @@ class Costs:
     """The last runs on each device, and the line through them.
 
     A run costs an overhead and so much a sample. Runs are of one kind if they agree in
-    device, level, filter, radius, sample type and grey conversion. What is learnt is kept in
-    a small file; one that is damaged or cannot be written costs knowledge, never a run.
+    device, level, filter, radius, whole numbers and choices among its settings, sample type
+    and grey conversion. What is learnt is kept in a small file; one that is damaged or cannot
+    be written costs knowledge, never a run.
 
     Parameters
     ----------
@@ -130,6 +132,11 @@ def _key(request: Request, device: str, level: str) -> str:
         level,
         request.filter.id,
         f"radius {request.filter.radius(request.parameters)}",
+        *(
+            f"{parameter.name} {request.parameters[parameter.name]}"
+            for parameter in request.filter.parameters
+            if isinstance(parameter, IntParameter | ChoiceParameter)
+        ),
         request.source.planes.dtype.name,
         *(("to grey",) if converts else ()),
         # Here time does not grow as the pixels do: what is known of one size holds for it alone.

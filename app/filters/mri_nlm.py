@@ -429,7 +429,7 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     extended: NDArray[np.float32] = np.empty(
         (components, depth + 2 * deep, height + 2 * margin, width + 2 * margin), np.float32
     )
-    passes = [CpuPass(extend, (source, extended, reach.margin), extended.shape[1])]
+    passes = [CpuPass(extend, (source, extended, reach.margin), extended.shape[1], brief=True)]
     rician = parameters["noise"] == "rician"
     if parameters["sigma_from"] == "local":
         least = np.array(parameters["sigma"])

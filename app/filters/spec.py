@@ -450,6 +450,8 @@ class CpuPass:
     kernel: Kernel
     arguments: tuple[Any, ...]
     rows: int
+    brief: bool = False
+    """Takes next to no time beside the filter's other passes, so that progress leaves it out."""
 
 
 def _no_check(parameters: Mapping[str, Any]) -> None:

@@ -21,11 +21,12 @@ from app.filters.spec import PARALLEL, SERIAL, Border, CpuPass, FilterSpec, Filt
 class Recorder:
     """Stands in for a compiled kernel: counts how often each row is computed."""
 
-    def __init__(self, rows: int, fail_at: int | None = None) -> None:
+    def __init__(self, rows: int, fail_at: int | None = None, brief: bool = False) -> None:
         self.counts = np.zeros(rows, int)
         self.bands: list[tuple[int, int]] = []
         self.threads: set[str] = set()
         self.fail_at = fail_at
+        self.brief = brief
         self._lock = threading.Lock()
 
     def compile(self, *arguments: Any) -> None:
@@ -59,7 +60,10 @@ def run(
         assert not task.source.flags.writeable
         assert task.source.flags.c_contiguous
         task.output[:] = 7
-        return [CpuPass(kernel, (), len(kernel.counts)) for kernel in passes]  # type: ignore[arg-type]
+        return [
+            CpuPass(kernel, (), len(kernel.counts), kernel.brief)  # type: ignore[arg-type]
+            for kernel in passes
+        ]
 
     spec = FilterSpec(
         id="fake",
@@ -145,6 +149,18 @@ def test_progress_grows_to_the_end_over_all_passes() -> None:
     assert fractions == sorted(fractions)
     assert 0.5 in fractions
     assert fractions[-1] == pytest.approx(1)
+
+
+def test_progress_leaves_brief_passes_out() -> None:
+    seen: list[float] = []
+    passes = [Recorder(5, brief=True), Recorder(2), Recorder(2), Recorder(5, brief=True)]
+    run(
+        CpuBackend(threads=1),
+        passes,
+        progress=lambda stage, fraction: seen.append(fraction),
+    )
+    assert sorted(set(seen)) == pytest.approx([0, 0.25, 0.5, 0.75, 1])
+    assert seen == sorted(seen)
 
 
 def test_cancelling_in_the_middle(backend) -> None:

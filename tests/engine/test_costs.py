@@ -123,6 +123,21 @@ def test_what_matters_makes_another_kind(tmp_path: Path) -> None:
     assert [costs.predict(*other) for other in others] == [None] * len(others)
 
 
+def test_settings_of_one_radius_are_of_several_kinds() -> None:
+    """Patch and search radius of non-local means make up its radius together."""
+    costs = Costs()
+    first = request(64, "nlm", parameters={"patch": 3, "search_radius": 10})
+    costs.record(result(first, 0.5), "card")
+    smoother = {"patch": 3, "search_radius": 10, "filter_sigma": 0.5}
+    others: tuple[dict[str, Any], ...] = (
+        {"patch": 11, "search_radius": 6},
+        {"patch": 3, "search_radius": 10, "weights": "uniform"},
+    )
+    assert costs.predict(request(64, "nlm", parameters=smoother), "card", "tuned") is not None
+    for other in others:
+        assert costs.predict(request(64, "nlm", parameters=other), "card", "tuned") is None
+
+
 def test_costs_outlive_the_program_and_old_ones_go(tmp_path: Path) -> None:
     path = tmp_path / "cache" / "costs.json"
     costs = Costs(path)
