@@ -96,6 +96,13 @@ class Actions:
         )
         self.views = {view: self._view(view, key) for view, key in _VIEW_KEYS.items()}
         self.views[View.OUTPUT].setChecked(True)
+        self.switch = self._action(
+            "switchKind",
+            "Picture &or Volume",
+            window.switch_kind,
+            "Ctrl+Shift+V",
+            "Go from the volume to the picture that was open, or back",
+        )
         self.noise_map = self._action(
             "noiseMap",
             "Show &Noise Map",
@@ -181,6 +188,8 @@ class Actions:
         view_menu.addActions([fit, one_to_one, zoom_in, zoom_out])
         view_menu.addSeparator()
         view_menu.addActions([*self.views.values(), self.noise_map])
+        view_menu.addSeparator()
+        view_menu.addAction(self.switch)
         view_menu.addSeparator()
         for dock, key in zip(window.docks, ("F8", "F9", "F7", "F12"), strict=True):
             toggle = dock.toggleViewAction()

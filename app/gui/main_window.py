@@ -328,6 +328,13 @@ class MainWindow(QMainWindow):
         if picture is not None:
             self._open(picture)
 
+    def switch_kind(self) -> None:
+        """Go from the volumes that are open to the picture that is, or back."""
+        if not self._has_volumes:
+            self._on_scan()
+        elif self._input is not None:
+            self._show()
+
     def show_about(self) -> None:
         """Open the about box."""
         dialogs.show_about(self)
@@ -566,12 +573,12 @@ class MainWindow(QMainWindow):
             before, drawing = rendered
             self._shown = self._history.state
             self._set_kind(Kind.PICTURE)
+            self.setWindowTitle(f"{image.title} – Kernelscope")
             if new:
                 size = f"{image.width}×{image.height}, {image.mode}"
                 details = ", ".join(filter(None, (size, moment.describe_steps())))
                 self.images.input.show_picture(image, before, 0, f"Input: {image.title}", details)
                 self.images.fit()
-                self.setWindowTitle(f"{image.title} – Kernelscope")
                 self._tell("  ".join((f"{image.describe()}.", *image.notices)))
             self._show_drawing(drawing)
             self._show_reference()
@@ -789,6 +796,8 @@ class MainWindow(QMainWindow):
         self.actions_.cancel.setEnabled(self._bridge.busy or self.recipes.busy)
         for action in (self.actions_.save, self.actions_.reuse):
             action.setEnabled(result is not None)
+        other = self.volumes.scan if pictures else self._input
+        self.actions_.switch.setEnabled(other is not None)
         self.actions_.copy.setEnabled(pictures and result is not None)
         for action in self.actions_.reference:
             action.setEnabled(pictures and self._input is not None)

@@ -116,6 +116,24 @@ def test_a_volume_takes_the_place_of_the_picture_and_back(
     assert not window.volumes.components.isVisible()
 
 
+def test_picture_and_volume_stay_open_beside_each_other(
+    qtbot: QtBot, window: MainWindow, scan: Path, picture: Path
+) -> None:
+    switch = window.findChild(QAction, "switchKind")
+    assert not switch.isEnabled()
+    load(qtbot, window, picture)
+    open_scan(qtbot, window, scan)
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+Shift+V")
+    qtbot.waitUntil(window.images.isVisible)
+    assert window.windowTitle() == "ramp.png – Kernelscope"
+    assert window.images.input.image.title == "ramp.png"
+    press(qtbot, window, "Ctrl+Shift+V")
+    qtbot.waitUntil(window.volumes.isVisible)
+    assert window.windowTitle() == "T1.nii.gz – Kernelscope"
+    assert caption(window).startswith("Output: MRI NLM")
+
+
 def test_a_folder_of_pictures_is_opened(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     folder = tmp_path / "slices"
     folder.mkdir()
