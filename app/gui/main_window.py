@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.engine.backend import Availability, Backend
+from app.engine.chain import estimate
 from app.engine.costs import Costs
 from app.engine.image import Image
 from app.engine.launch import LaunchReport
@@ -54,7 +55,7 @@ from app.gui.parameter_panel import ParameterPanel
 from app.gui.phantom_dialog import Order, PhantomDialog
 from app.gui.pictures import Pictures
 from app.gui.quality_panel import QualityPanel
-from app.gui.recipes import Recipes, estimate
+from app.gui.recipes import Recipes
 from app.gui.rendering import render
 from app.gui.run_bar import RunBar
 from app.gui.settings import Settings
@@ -205,7 +206,12 @@ class MainWindow(QMainWindow):
             self.volumes.use_output()
         elif self._result is not None:
             moment = self._moment
-            self._background.start("use", lambda: following(moment), self._go_on, self._report)
+
+            def go_on(following_moment: Moment) -> None:
+                if self._source is moment.image:  # nothing else was opened or undone meanwhile
+                    self._go_on(following_moment)
+
+            self._background.start("use", lambda: following(moment), go_on, self._report)
 
     def undo(self) -> None:
         """Go back to the input before this one, with its output and reference."""

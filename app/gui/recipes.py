@@ -6,41 +6,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
-from app.engine.chain import naming, shapes
+from app.engine.chain import estimate, naming, shapes
 from app.engine.image import Image
 from app.engine.recipe import Recipe, Step
 from app.engine.request import Request
 from app.errors import AppError
 from app.files import RECIPE_SUFFIX, read_recipe, write_recipe
-from app.files.depth import to_grey
-from app.filters.spec import FloatParameter
 from app.gui import dialogs
 from app.gui.background import Background
-from app.judging import colours
 
 _FILES = "Recipes (*.json);;All files (*)"
-
-
-def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
-    """Return numbers for the parameters of these names, estimated from the picture.
-
-    Takes a while for large images: call it off the GUI thread.
-    """
-    pixels = colours(request.image.planes)
-    if request.grey and pixels.shape[2] == 3:
-        pixels = np.ascontiguousarray(to_grey(pixels))
-    numbers = {}
-    for name in names:
-        parameter = request.filter.parameter(name)
-        assert isinstance(parameter, FloatParameter)
-        assert parameter.estimate is not None
-        number = float(f"{parameter.estimate(pixels, request.parameters):.4g}")
-        numbers[name] = min(max(number, parameter.minimum), parameter.maximum)
-    return numbers
 
 
 def as_recipe(requests: Iterable[Request]) -> Recipe:

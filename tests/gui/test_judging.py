@@ -416,6 +416,29 @@ def test_earlier_run_keeps_its_steps_and_can_be_undone(
     qtbot.waitUntil(lambda: shown(window) == "other.png")
 
 
+def test_output_is_not_taken_after_something_else_is_shown(
+    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(qtbot, window, picture)
+    original = window.images.input.image
+    add_noise(qtbot, window)
+    run(qtbot, window)
+    gate = threading.Event()
+
+    def late(moment: Moment) -> Moment:
+        assert gate.wait(10)
+        return following(moment)
+
+    monkeypatch.setattr(main_window, "following", late)
+    window.use_output()
+    window.undo()
+    qtbot.waitUntil(lambda: window.images.input.image is original)
+    gate.set()
+    qtbot.waitUntil(lambda: "use" not in window._background._latest)
+    assert window._input is original
+    assert window._history.redo_name == "Gaussian noise"
+
+
 def test_picture_that_cannot_be_shown_leaves_the_last_one(
     qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from pytestqt.qtbot import QtBot
 
 from app import filters
 from app.engine.backend import Availability
+from app.engine.chain import estimate
 from app.engine.image import Image
 from app.engine.request import Device, Request
 from app.errors import AppError
@@ -31,7 +32,7 @@ from app.gui import run_bar
 from app.gui.dialogs import ErrorDialog
 from app.gui.editors import NumberEditor
 from app.gui.main_window import MainWindow
-from app.gui.recipes import as_recipe, estimate
+from app.gui.recipes import as_recipe
 from app.gui.run_bar import RunBar
 from tests.gui.helpers import FakeCpu, Opener, child, dialog, load, press, run, state
 
