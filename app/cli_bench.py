@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -190,6 +191,7 @@ def _measure(options: argparse.Namespace) -> int:
 
 def _verify(options: argparse.Namespace) -> int:
     from app.bench import Data, verify
+    from app.bench.cases import subjects
     from app.files import read_image
 
     picture = None if options.verify is True else Data.of(read_image(Path(options.verify)))
@@ -199,23 +201,21 @@ def _verify(options: argparse.Namespace) -> int:
         def announce(text: str, fraction: float) -> None:
             status.show(f"{text} {fraction:.0%}")
 
-        for sweep in plan.sweeps:
-            for parameters in sweep.parameters:
-                for data in sweep.data:
-                    parity = verify(
-                        data.make(),
-                        sweep.filter,
-                        parameters,
-                        backends,
-                        token,
-                        announce,
-                        border=sweep.border,
-                        devices=plan.devices,
-                    )
-                    status.clear()
-                    print(f"{parity.describe()} ({parity.source})", flush=True)
-                    for level, reason in parity.reasons.items():
-                        print(f"  {level} did not run: {reason}")
+        for case in itertools.chain.from_iterable(map(subjects, plan.sweeps)):
+            parity = verify(
+                case.data.make(),
+                case.filter,
+                case.parameters,
+                backends,
+                token,
+                announce,
+                border=case.border,
+                devices=plan.devices,
+            )
+            status.clear()
+            print(f"{parity.describe()} ({parity.source})", flush=True)
+            for level, reason in parity.reasons.items():
+                print(f"  {level} did not run: {reason}")
     return 0
 
 

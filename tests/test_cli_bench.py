@@ -120,6 +120,20 @@ def test_verify_names_what_did_not_run(
     assert "GPU shared did not run: The GPU has too little memory." in capsys.readouterr().out
 
 
+def test_plots_are_drawn_by_the_module_that_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli_bench, "PLOTS", "plotter_for_the_test")
+    with pytest.raises(SystemExit):
+        main([*SMALL, "--plot", str(tmp_path)])
+    assert "unrecognized arguments: --plot" in capsys.readouterr().err
+    code = "def export(report, folder):\n    (folder / 'rows').write_text(str(len(report.rows)))\n"
+    (tmp_path / "plotter_for_the_test.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main([*SMALL, "--devices", "cpu", "--plot", str(tmp_path)]) == 0
+    assert (tmp_path / "rows").read_text() == "2"
+
+
 def test_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = tmp_path / "a.json", tmp_path / "b.json"
     for path in (first, second):

@@ -35,6 +35,8 @@ What plots need
     Bars by level with a baseline: ``speed_up(row, find_baseline(rows, row, series))``.
     Stacked bars: medians of ``row.stages``. Roofline: ``roofline(rows)``. The authors' figures:
     ``figures.beside(row)`` and ``preset.figures``. Rows with a ``row.reason`` have no times.
+    The window draws: once ``app.gui.bench_plots`` has ``export(report, folder)``, the command
+    offers ``--plot DIR``, which calls it.
 """
 
 from app.bench.cases import Plan, Sweep, expand, grid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,15 +39,18 @@ class Sweep:
     ----------
     filter : str
     parameters : tuple of mapping
-        Those that differ from the defaults, valid.
+        Those that labels name; valid.
     data : tuple of Data
     border : Border
+    fixed : mapping
+        What else differs from the defaults, in all of them.
     """
 
     filter: str
     parameters: tuple[Parameters, ...]
     data: tuple[Data, ...]
     border: Border = Border.REFLECT
+    fixed: Parameters = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,13 +133,15 @@ class Plan:
 
 def _sweep_to_json(sweep: Sweep) -> dict[str, Any]:
     spec = filters.get(sweep.filter)
+
+    def texts(values: Parameters) -> dict[str, str]:
+        return {name: spec.parameter(name).format(value) for name, value in values.items()}
+
     return {
         "filter": sweep.filter,
         "border": str(sweep.border),
-        "parameters": [
-            {name: spec.parameter(name).format(value) for name, value in chosen.items()}
-            for chosen in sweep.parameters
-        ],
+        "parameters": list(map(texts, sweep.parameters)),
+        "fixed": texts(sweep.fixed),
         "data": [
             {
                 "content": str(data.content),
@@ -152,12 +157,14 @@ def _sweep_to_json(sweep: Sweep) -> dict[str, Any]:
 
 def _sweep_from_json(content: Mapping[str, Any]) -> Sweep:
     spec = filters.get(str(content["filter"]))
+
+    def values(texts: Mapping[str, str]) -> Parameters:
+        return {name: spec.parameter(name).parse(text) for name, text in texts.items()}
+
     return Sweep(
         filter=spec.id,
-        parameters=tuple(
-            {name: spec.parameter(name).parse(text) for name, text in chosen.items()}
-            for chosen in content["parameters"]
-        ),
+        parameters=tuple(map(values, content["parameters"])),
+        fixed=values(content["fixed"]),
         data=tuple(
             Data(
                 Content(data["content"]),
@@ -298,14 +305,17 @@ class Case:
 
     Attributes
     ----------
+    label : str
+        The filter and those parameters that tell it from others, for tables.
     parameters : mapping
-        Those that were chosen, see `Sweep`.
+        Those that differ from the defaults.
     level : str
         A level of the device, or a library.
     reason : str
         Why it cannot run; empty if it can, as far as is known.
     """
 
+    label: str
     filter: str
     parameters: Parameters
     border: Border
@@ -318,10 +328,6 @@ class Case:
     @property
     def spec(self) -> FilterSpec:
         return filters.get(self.filter)
-
-    @property
-    def label(self) -> str:
-        return label_of(self.spec, self.parameters)
 
     def row(self, **measured: Any) -> Row:
         """Return the row of this case; without `measured`, one without times."""
@@ -374,23 +380,30 @@ def expand(plan: Plan, backends: Mapping[str, Backend]) -> tuple[Group, ...]:
             )
     groups = []
     for sweep in plan.sweeps:
-        spec = filters.get(sweep.filter)
-        check_border(spec, sweep.border)
-        for parameters, data in itertools.product(sweep.parameters, sweep.data):
-            spec.validate(parameters)
-            for device in plan.devices:
-                base = Case(
-                    filter=spec.id,
-                    parameters=parameters,
-                    border=sweep.border,
-                    data=data,
-                    device=device,
-                    level="",
-                )
-                cases = tuple(_cases_of(base, plan, backends.get(device)))
-                if cases:
-                    groups.append(Group(cases))
+        check_border(filters.get(sweep.filter), sweep.border)
+        for base, device in itertools.product(subjects(sweep), plan.devices):
+            here = replace(base, device=device)
+            cases = tuple(_cases_of(here, plan, backends.get(device)))
+            if cases:
+                groups.append(Group(cases))
     return tuple(groups)
+
+
+def subjects(sweep: Sweep) -> Iterator[Case]:
+    """Yield a case for each parameter set on each of the data, for no device yet."""
+    spec = filters.get(sweep.filter)
+    for chosen, data in itertools.product(sweep.parameters, sweep.data):
+        values = {**chosen, **sweep.fixed}
+        spec.validate(values)
+        yield Case(
+            label=label_of(spec, chosen),
+            filter=spec.id,
+            parameters=values,
+            border=sweep.border,
+            data=data,
+            device="",
+            level="",
+        )
 
 
 def _cases_of(base: Case, plan: Plan, backend: Backend | None) -> Iterator[Case]:

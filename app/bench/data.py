@@ -31,8 +31,8 @@ HEAD_SIGMA = 10.0
 PHOTOGRAPH_SIGMA = math.sqrt(0.001)
 """Gaussian noise of the photograph, of white: what source N adds."""
 
-_SMALLEST = {2: 128, 3: 16}
-"""Side in pixels or voxels that a slow run falls back to, of pictures and of volumes."""
+_SMALLEST = {2: 128**2, 3: 16**3}
+"""Pixels of a picture and voxels of a volume that a slow run falls back to, about."""
 
 
 class Content(StrEnum):
@@ -95,10 +95,11 @@ class Data:
         return hashlib.sha256(self.given.planes.tobytes()).hexdigest()[:16]
 
     def parts(self) -> Iterator[Data]:
-        """Yield parts of growing size, the last of which is all of it."""
-        halvings = max(0, (min(self.shape) // _SMALLEST[len(self.shape)]).bit_length() - 1)
-        for k in range(halvings, -1, -1):
-            yield self.resized(tuple(side >> k for side in self.shape))
+        """Yield parts of growing size, each side doubled, the last of which is all of it."""
+        part = self.resized(tuple(side // 2 for side in self.shape))
+        if part.size >= _SMALLEST[len(self.shape)]:
+            yield from part.parts()
+        yield self
 
     def at_most(self, side: int) -> Data:
         """Return a part, no side of which is longer than `side`."""

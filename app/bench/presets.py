@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from app.bench.cases import Case, Plan, Sweep, weights
+from app.bench.cases import Plan, Sweep, subjects, weights
 from app.bench.data import HEAD_SIGMA, Content, Data
 from app.bench.figures import Figure, all_figures
 from app.errors import InvalidParameter
@@ -44,18 +44,7 @@ class Preset:
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
         """The authors' figures about what the plan measures, those included that we lack."""
-        rows = [
-            Case(
-                filter=sweep.filter,
-                parameters=parameters,
-                border=sweep.border,
-                data=data,
-                device="",
-                level="",
-            ).row()
-            for sweep in self.plan.sweeps
-            for parameters, data in itertools.product(sweep.parameters, sweep.data)
-        ]
+        rows = [case.row() for sweep in self.plan.sweeps for case in subjects(sweep)]
         return tuple(
             figure
             for figure in all_figures()
@@ -71,9 +60,10 @@ def _noise(*sides: int) -> tuple[Data, ...]:
     return tuple(Data(Content.NOISE, (side, side)) for side in sides)
 
 
-def _custom(*sides: int) -> tuple[dict[str, Any], ...]:
-    """Return masks with “Divide by kernel size”."""
-    return tuple({"mask": weights(side), "divisor": "count"} for side in sides)
+def _custom(sides: tuple[int, ...], data: tuple[Data, ...]) -> Sweep:
+    """Return a sweep over custom masks with “Divide by kernel size”."""
+    masks = tuple({"mask": weights(side)} for side in sides)
+    return Sweep(filter="mask", parameters=masks, data=data, fixed={"divisor": "count"})
 
 
 def _heads(components: int, *shapes: tuple[int, int, int]) -> tuple[Data, ...]:
@@ -83,19 +73,16 @@ def _heads(components: int, *shapes: tuple[int, int, int]) -> tuple[Data, ...]:
 def _volumes(dimensions: str, *radii: tuple[int, int]) -> tuple[dict[str, Any], ...]:
     """Return parameters for pairs (d, v): the radii of patches and of the search."""
     return tuple(
-        {
-            "dimensions": dimensions,
-            "patch_radius": patch,
-            "search_radius": search,
-            "sigma_from": "given",
-            "sigma": (HEAD_SIGMA,),
-        }
+        {"dimensions": dimensions, "patch_radius": patch, "search_radius": search}
         for patch, search in radii
     )
 
 
 _PHANTOM, _REAL = (37, 256, 256), (130, 157, 189)
 """Shapes of source V's volumes: slices, rows, columns."""
+
+_GIVEN = {"sigma_from": "given", "sigma": (HEAD_SIGMA,)}
+"""Estimating the noise is not what the tables are about."""
 
 _RADII = tuple(itertools.product((2, 1), (5, 3)))
 
@@ -105,7 +92,7 @@ _PRESETS = (
         "Custom mask, median and Sobel against the size of the picture, as in the thesis.",
         Plan(
             sweeps=(
-                Sweep(filter="mask", parameters=_custom(*_MASKS), data=_noise(*_SIDES)),
+                _custom(_MASKS, _noise(*_SIDES)),
                 Sweep(
                     filter="median",
                     parameters=tuple({"size": side} for side in _MASKS),
@@ -120,7 +107,7 @@ _PRESETS = (
     _preset(
         "F level comparison (9x9, 4096²)",
         "What each memory level buys for a custom mask of 9×9.",
-        Plan(sweeps=(Sweep(filter="mask", parameters=_custom(9), data=_noise(4096)),)),
+        Plan(sweeps=(_custom((9,), _noise(4096)),)),
         "F",
     ),
     _preset(
@@ -136,10 +123,12 @@ _PRESETS = (
             sweeps=(
                 Sweep(
                     filter="nlm",
-                    parameters=tuple({"patch": side, "search": "image"} for side in (3, 5, 7)),
+                    parameters=tuple({"patch": side} for side in (3, 5, 7)),
+                    fixed={"search": "image"},
                     data=tuple(Data(Content.PHOTOGRAPH, (side, side)) for side in (64, 128, 256)),
                 ),
             ),
+            repeat=3,
             longest=10.0,
         ),
         "N",
@@ -153,6 +142,7 @@ _PRESETS = (
                     filter="mri_nlm",
                     parameters=_volumes(dimensions, *_RADII),
                     data=_heads(1, _PHANTOM, _REAL),
+                    fixed=_GIVEN,
                 )
                 for dimensions in ("3d", "2d")
             ),
@@ -165,7 +155,12 @@ _PRESETS = (
         "MRI NLM of T1w, T2w and PDw together, in slices and in space, by the radii.",
         Plan(
             sweeps=tuple(
-                Sweep(filter="mri_nlm", parameters=_volumes(dimensions, *radii), data=data)
+                Sweep(
+                    filter="mri_nlm",
+                    parameters=_volumes(dimensions, *radii),
+                    data=data,
+                    fixed=_GIVEN,
+                )
                 for dimensions, radii, data in (
                     ("3d", ((2, 5), (1, 5)), _heads(3, _PHANTOM)),
                     ("2d", ((2, 5), (1, 3)), _heads(3, _PHANTOM)),
@@ -182,7 +177,7 @@ _PRESETS = (
         "What the GPU and each level buy here, in about 20 seconds.",
         Plan(
             sweeps=(
-                Sweep(filter="mask", parameters=_custom(9), data=_noise(2048)),
+                _custom((9,), _noise(2048)),
                 Sweep(filter="median", parameters=({"size": 5},), data=_noise(2048)),
             ),
             repeat=3,

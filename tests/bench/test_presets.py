@@ -37,6 +37,12 @@ def test_small_version_runs_on_the_cpu(preset: Preset, backends: dict[str, Backe
     }
 
 
+def test_labels_name_what_differs(backends: dict[str, Backend]) -> None:
+    for name, label in (("N", "Non-local means, patch size 3"), ("F level", "Custom mask, 9×9")):
+        group, *_ = expand(presets.get(name).plan, backends)
+        assert group.cases[0].label == label
+
+
 @EACH
 def test_can_be_repeated_from_json(preset: Preset) -> None:
     content = json.loads(json.dumps(preset.plan.to_json()))

@@ -16,7 +16,18 @@ from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
 from app.engine.request import Device, Request
 from app.engine.run import execute
-from app.engine.worker import Event, Failed, Finished, Progressed, Started, Stopped, Worker
+from app.engine.worker import (
+    Completed,
+    Event,
+    Failed,
+    Finished,
+    Job,
+    Progressed,
+    Reported,
+    Started,
+    Stopped,
+    Worker,
+)
 from app.errors import InvalidParameter
 from tests.engine.fakes import FakeBackend, request
 
@@ -32,7 +43,7 @@ class Listener:
         self.threads.add(threading.current_thread().name)
         self.events.put(event)
 
-    def next(self, kind: type[Event], wanted: Request, seconds: float = 10) -> Event:
+    def next(self, kind: type[Event], wanted: Request | Job, seconds: float = 10) -> Event:
         """Return the next event, which has to be of that kind and request."""
         event = self.events.get(timeout=seconds)
         assert isinstance(event, kind), event
@@ -208,6 +219,46 @@ def test_closing_stops_what_runs_and_closes_the_backends(listener) -> None:
         worker.submit(request())
     worker.close()
     assert backend.closed == 1
+
+
+def test_jobs_use_the_backends_on_the_thread_of_the_worker(start, listener) -> None:
+    def work(backends, token, report) -> None:
+        assert threading.current_thread().name == "kernelscope-worker"
+        report(sorted(backends))
+        report("more")
+
+    worker, job, wanted = start(FakeBackend()), Job(work), request()
+    worker.submit(job)
+    listener.next(Started, job)
+    assert listener.next(Reported, job).value == ["cpu"]
+    assert listener.next(Reported, job).value == "more"
+    listener.next(Completed, job)
+    worker.submit(wanted)
+    listener.next(Started, wanted)
+
+
+def test_a_request_takes_the_place_of_a_job(start, listener) -> None:
+    def work(backends, token, report) -> None:
+        until_cancelled(wanted, token, lambda stage, fraction: None)
+
+    worker, job, wanted = start(FakeBackend()), Job(work), request()
+    worker.submit(job)
+    listener.next(Started, job)
+    worker.submit(wanted)
+    listener.next(Stopped, job)
+    listener.next(Started, wanted)
+
+
+def test_a_job_that_fails(start, listener) -> None:
+    error = InvalidParameter("There is no such preset.")
+
+    def work(backends, token, report) -> None:
+        raise error
+
+    worker, job = start(FakeBackend()), Job(work)
+    worker.submit(job)
+    listener.next(Started, job)
+    assert listener.next(Failed, job).error is error
 
 
 def test_every_request_ends_in_exactly_one_event(start, listener) -> None:
