@@ -147,8 +147,9 @@ def apply(steps: Sequence[Step], image: Image | Scan, run: Run, limit: int | Non
             run.device.resident.clear()
             rows = min(rows, output.shape[0]) // 2
             _logger.warning("out of device memory: trying again in strips of %d rows", rows)
+    least = "a slice of this volume" if isinstance(image, Scan) else "a few rows of this image"
     raise OutOfMemory(
-        "The GPU has too little free memory, even for a few rows of this image.",
+        f"The GPU has too little free memory, even for {least}.",
         "Close other programs that use the GPU, or choose CPU.",
     )
 
@@ -206,8 +207,9 @@ def _in_strips(
     final = steps[-1]
     height = pixels.shape[0]
     strips = cut(height, output.shape[0], final.radius, final.task.border, rows, whole=final.whole)
+    what, parts = ("volume", "slabs") if pixels.ndim == 4 else ("image", "strips")
     run.stopwatch.notices = [
-        f"The image is too large for the GPU's free memory: filtered in {len(strips)} strips."
+        f"The {what} is too large for the GPU's free memory: filtered in {len(strips)} {parts}."
     ]
     row_bytes = pixels.nbytes // height
     run.keep = None

@@ -26,7 +26,7 @@ class Plan:
     launch : Launch
         Of several the one that does most of the work.
     grid : tuple of int
-        Blocks in x and y over the whole output.
+        Blocks in x and y (and z) over the whole output.
     """
 
     launch: Launch
