@@ -16,6 +16,7 @@ from app.backends.cpu import CpuBackend
 from app.backends.cuda import CudaBackend, executor
 from app.backends.cuda.compiler import CompileError, CubinCache, Nvcc, Nvrtc
 from app.backends.cuda.device import Device as Card
+from app.bench.runner import planned_work
 from app.engine.control import CancelToken
 from app.engine.image import Image
 from app.engine.request import Device, Request, Result
@@ -87,6 +88,16 @@ def test_cold_launches_read_from_memory(gpu: CudaBackend) -> None:
         for cold in (True, False)
     )
     assert cold > 1.1 * warm
+
+
+@pytest.mark.parametrize("filter_id", ["mean", "greyscale", "nlm"])
+def test_the_bench_plans_the_work_that_is_counted(gpu: CudaBackend, filter_id: str) -> None:
+    result = run(gpu, noise(64, 80, 3), filter_id, level="global")
+    kernel = sum(stage.seconds for stage in result.stages if stage.name == "kernel")
+    rates = {metric.name: metric.value for metric in result.metrics}
+    bytes_, operations = planned_work(result.request)
+    assert rates["effective rate"] * kernel == pytest.approx(bytes_)
+    assert rates["arithmetic rate"] * kernel == pytest.approx(operations)
 
 
 def test_no_launch_is_long(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> None:

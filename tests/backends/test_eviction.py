@@ -1,0 +1,38 @@
+"""Emptying the card's cache, on a driver that the test makes up."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from app.backends.cuda.executor import _evictor
+
+CACHE = 50 << 20
+
+
+def test_rewrites_twice_the_cache_on_the_stream_of_the_kernels() -> None:
+    calls: list[tuple[Any, ...]] = []
+    allocated: list[tuple[int, Any]] = []
+
+    def allocate(size: int, keep: Any) -> int:
+        allocated.append((size, keep))
+        return 4096
+
+    device = SimpleNamespace(
+        handle=SimpleNamespace(get_attribute={"L2": CACHE}.__getitem__),
+        cuda=SimpleNamespace(
+            device_attribute=SimpleNamespace(L2_CACHE_SIZE="L2"),
+            memset_d8_async=lambda *arguments: calls.append(arguments),
+        ),
+        allocate=allocate,
+        stream="stream",
+    )
+    owned: list[Any] = []
+    run: Any = SimpleNamespace(device=device, keep="image")
+    evict = _evictor(run, owned)
+    assert allocated == [(2 * CACHE, "image")]
+    assert owned == [4096], "the caller frees it"
+    assert not calls
+    evict()
+    evict()
+    assert calls == [(4096, 0, 2 * CACHE, "stream")] * 2
