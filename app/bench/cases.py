@@ -431,7 +431,7 @@ def _cases_of(base: Case, plan: Plan, backend: Backend | None) -> Iterator[Case]
     for level in lacking:
         gap = spec.gpu_gaps.get(level) or f"{spec.name} has no level {level}."
         yield replace(base, level=level, reason=gap)
-    if plan.peers and kind_of(base.data) is spec.kind:
+    if plan.peers:
         for library in peers.libraries(base.device, spec.id):
             reason = missing or peers.missing(library)
             yield replace(base, level=library, library=True, reason=reason)

@@ -20,6 +20,7 @@ from app.engine.control import CancelToken
 from app.engine.image import Image
 from app.engine.request import Device, Request, Result
 from app.engine.run import execute
+from app.engine.timing import Stage
 from app.errors import AppError, Cancelled
 from app.filters.launch import CudaPlan, CudaTask
 
@@ -240,10 +241,13 @@ class _Level(_Contestant):
 
     def _timed_run(self) -> None:
         result = self._run(self._data)
+        totals: dict[str, float] = {}
+        for stage in result.stages:
+            if stage.counted:
+                totals[stage.name] = totals.get(stage.name, 0.0) + _once(stage)
         self.seconds.append(_computing(result))
-        for name in dict.fromkeys(stage.name for stage in result.stages if stage.counted):
-            total = sum(stage.seconds for stage in result.stages if stage.name == name)
-            self._stages.setdefault(name, []).append(total)
+        for name, seconds in totals.items():
+            self._stages.setdefault(name, []).append(seconds)
 
     def _run(self, data: Data, reference: Image | None = None) -> Result:
         case, plan = self.case, self._tools.plan
@@ -314,11 +318,14 @@ class _Library(_Contestant):
 
 
 def _computing(result: Result) -> float:
-    """Return the seconds that a run spent computing; of a kernel's repeats the last."""
-    if result.device == GPU:
-        kernels = [stage for stage in result.stages if stage.name == "kernel"]
-        return sum(stage.repeats[-1] if stage.repeats else stage.seconds for stage in kernels)
-    return sum(stage.seconds for stage in result.stages if stage.name == "compute")
+    """Return the seconds that a run spent computing."""
+    name = "kernel" if result.device == GPU else "compute"
+    return sum(_once(stage) for stage in result.stages if stage.name == name)
+
+
+def _once(stage: Stage) -> float:
+    """Return the seconds of a stage: of a kernel's repeats the last, see `_Level._run`."""
+    return stage.repeats[-1] if stage.repeats else stage.seconds
 
 
 def planned_work(request: Request) -> tuple[float, float]:
