@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,7 +80,10 @@ _OFFSETS = 512
 """Most offsets in a unit of work of a window search, which has to end well within a second."""
 
 _IMAGE_ROWS = 16
-"""Rows of a tile of a whole-image search, in which any two tiles are a unit of work."""
+"""Rows of a tile of a whole-image search."""
+
+_SHARES = 4
+"""Units of work in which any two tiles of a whole-image search meet: each has to end in time."""
 
 
 class Search(NamedTuple):
@@ -415,12 +419,13 @@ def nlm_window(
 
 @kernel
 def nlm_image(
-    extended: Any, sums: Any, metric: Any, margin: Any, turn: Any, start: Any, stop: Any
+    extended: Any, sums: Any, metric: Any, margin: Any, turn: Any, share: Any, start: Any, stop: Any
 ) -> None:
     """Let tiles meet whose numbers add up to `turn`, modulo the number of tiles.
 
     In each turn a tile meets one tile, which may be itself, so that no two units add to the
-    same sums; after as many turns as there are tiles each has met them all.
+    same sums; after as many turns as there are tiles each has met them all. Of the vertical
+    offsets it is every `_SHARES`-th, from number `share` on.
     """
     colours, height, width = sums.samples.shape
     groups = colours // metric.group
@@ -441,7 +446,8 @@ def nlm_image(
         other_size = (min(_IMAGE_ROWS, height - other[0]), min(_WIDEST, width - other[1]))
         own[:] = 0
         partners[:] = 0
-        for dy in range(other[0] - corner[0] - size[0] + 1, other[0] + other_size[0] - corner[0]):
+        lowest = other[0] - corner[0] - size[0] + 1
+        for dy in range(lowest + share, other[0] + other_size[0] - corner[0], _SHARES):
             y = max(corner[0], other[0] - dy)
             rows = min(corner[0] + size[0], other[0] + other_size[0] - dy) - y
             for dx in range(
@@ -543,8 +549,9 @@ def plan_pairs(
             yield CpuPass(nlm_window, (extended, sums, metric, search, tall, dys), units)
         return
     tiles = -(-height // _IMAGE_ROWS) * across
-    for turn in range(tiles):
-        yield CpuPass(nlm_image, (extended, sums, metric, search.margin, turn), tiles * groups)
+    for turn, share in product(range(tiles), range(_SHARES)):
+        arguments = (extended, sums, metric, search.margin, turn, share)
+        yield CpuPass(nlm_image, arguments, tiles * groups)
 
 
 def estimate_filter_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
