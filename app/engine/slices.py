@@ -139,6 +139,7 @@ def _one(request: SliceRequest, picture: Image, number: int) -> Request:
         request.level,
         repeat=request.repeat,
         memory_limit=request.memory_limit,
+        cold=request.cold,
     )
 
 

@@ -134,6 +134,9 @@ def apply(steps: Sequence[Step], image: Image | Scan, run: Run, limit: int | Non
     """
     final = steps[-1].task
     output = np.empty(final.output_shape, final.dtype)
+    if limit:  # What stays on the card counts too.
+        while run.device.resident.evict(image.pixels):
+            pass
     free = run.device.free_memory() + run.device.resident.size
     rows = _rows_that_fit(steps, min(free * 9 // 10, limit or free))
     while rows > 0:
@@ -145,6 +148,7 @@ def apply(steps: Sequence[Step], image: Image | Scan, run: Run, limit: int | Non
             return output
         except run.device.cuda.MemoryError:
             run.device.resident.clear()
+            run.kernel_seconds = run.kernel_bytes = run.kernel_operations = 0.0
             rows = min(rows, output.shape[0]) // 2
             _logger.warning("out of device memory: trying again in strips of %d rows", rows)
     least = "a slice of this volume" if isinstance(image, Scan) else "a few rows of this image"
