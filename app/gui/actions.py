@@ -149,6 +149,13 @@ class Actions:
             window.save_recipe,
             tip="Save the steps that led to the input, and the filter as it is set",
         )
+        bench = self._action(
+            "benchmark",
+            "&Benchmark…",
+            window.show_bench,
+            "Ctrl+B",
+            "Time filters, levels, devices and libraries against each other (Ctrl+B)",
+        )
         gpu = self._action("gpuInfo", "&GPU Information…", window.show_gpu)
         about = self._action("about", "&About Kernelscope", window.show_about)
 
@@ -205,7 +212,7 @@ class Actions:
         run_menu.addSeparator()
         run_menu.addActions([self.run_recipe, self.save_recipe])
         run_menu.addSeparator()
-        run_menu.addAction(kernel)
+        run_menu.addActions([kernel, bench])
 
         help_menu = self._menu("helpMenu", "&Help")
         help_menu.addActions([gpu, about])

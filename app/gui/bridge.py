@@ -9,13 +9,26 @@ from PySide6.QtCore import QObject, Qt, Signal
 from app.engine.backend import Backend
 from app.engine.costs import Costs
 from app.engine.request import Request
-from app.engine.worker import Event, Failed, Finished, Progressed, Started, Stopped, Worker
+from app.engine.worker import (
+    Completed,
+    Event,
+    Failed,
+    Finished,
+    Job,
+    Progressed,
+    Reported,
+    Started,
+    Stopped,
+    Worker,
+)
 
 
 class WorkerBridge(QObject):
     """Owns the worker; its signals come on the GUI thread and tell of the latest request only.
 
     Between `submitted` and one of `finished`, `failed` and `stopped` a request is under way.
+    A job ends in `job_ended`, with a `Completed`, `Failed` or `Stopped`; a request that is
+    submitted meanwhile takes its place, and the other way round.
     """
 
     submitted = Signal(object)
@@ -23,6 +36,8 @@ class WorkerBridge(QObject):
     finished = Signal(object)
     failed = Signal(object)
     stopped = Signal()
+    job_reported = Signal(object)
+    job_ended = Signal(object)
 
     _arrived = Signal(object)
 
@@ -34,6 +49,7 @@ class WorkerBridge(QObject):
     ) -> None:
         super().__init__(parent)
         self._current: Request | None = None
+        self._job: Job | None = None
         self._arrived.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
         self._worker = Worker(backends, self._arrived.emit, costs)
 
@@ -58,12 +74,25 @@ class WorkerBridge(QObject):
             self._current = None
             self.stopped.emit()
 
+    def start(self, job: Job) -> None:
+        """Run `job` in place of what is under way."""
+        self._job = job
+        self._worker.submit(job)
+
+    def stop_job(self) -> None:
+        """Stop the job that is under way; what it still reports comes before `job_ended`."""
+        if self._job is not None:
+            self._worker.cancel()
+
     def close(self, timeout: float) -> None:
         """Cancel and wait for the worker's thread to end, `timeout` seconds at most."""
-        self._current = None
+        self._current = self._job = None
         self._worker.close(timeout)
 
     def _deliver(self, event: Event) -> None:
+        if self._job is not None and event.request is self._job:
+            self._deliver_of_job(event)
+            return
         if event.request is not self._current:
             return  # of a request that was replaced
         match event:
@@ -80,3 +109,11 @@ class WorkerBridge(QObject):
             case Stopped():
                 self._current = None
                 self.stopped.emit()
+
+    def _deliver_of_job(self, event: Event) -> None:
+        match event:
+            case Reported(value=value):
+                self.job_reported.emit(value)
+            case Completed() | Failed() | Stopped():
+                self._job = None
+                self.job_ended.emit(event)

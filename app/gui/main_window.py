@@ -34,6 +34,7 @@ from app.filters.spec import Kind
 from app.gui import dialogs, theme
 from app.gui.actions import Actions
 from app.gui.background import Background
+from app.gui.bench_window import BenchWindow
 from app.gui.bridge import WorkerBridge
 from app.gui.comparison import (
     Drawing,
@@ -103,6 +104,7 @@ class MainWindow(QMainWindow):
         self._close_when_saved = False
         self._launches: dict[str, LaunchReport] = {}
         self._kernel_viewer: KernelViewer | None = None
+        self._bench: BenchWindow | None = None
         self._cold = False
 
         self.console = Console()  # first, so that it misses nothing
@@ -314,6 +316,21 @@ class MainWindow(QMainWindow):
         self._kernel_viewer.show()
         self._kernel_viewer.raise_()
         self._kernel_viewer.activateWindow()
+
+    def show_bench(self) -> None:
+        """Show the bench, beside the window."""
+        if self._bench is None:
+            self._bench = BenchWindow(
+                self._bridge,
+                self.settings,
+                self._availability,
+                current=self._request,
+                opened=lambda: self._source,
+                parent=self,
+            )
+        self._bench.show()
+        self._bench.raise_()
+        self._bench.activateWindow()
 
     def new_phantom(self) -> None:
         """Ask for a phantom, make it and open it."""

@@ -1,0 +1,405 @@
+"""What the plots of the bench show, as numbers: from rows to charts, without Qt."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.bench import Row, find_baseline, roofline, speed_up, summarise
+from app.bench.figures import Figure, all_figures
+from app.bench.statistics import BASELINE, RooflinePoint, full_time
+
+
+class Plot(StrEnum):
+    """The kinds of plots, as the window calls them."""
+
+    SPEED_UP = "Speed-up"
+    BARS = "Time by level"
+    TIME = "Time against size"
+    RATE = "Megapixels per second"
+    STAGES = "Upload, kernel, download"
+    ROOFLINE = "Roofline"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which rows a plot is about.
+
+    Attributes
+    ----------
+    label, size : str or None
+        Of the rows, see `Row`; None for any.
+    """
+
+    label: str | None = None
+    size: str | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (self.label or "All filters", self.size)))
+
+    def has(self, row: Row) -> bool:
+        """Tell whether the plot is about `row`."""
+        return self.label in (None, row.label) and self.size in (None, row.size)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A value with its spread.
+
+    Attributes
+    ----------
+    x, y : float
+        Of bars, x is the number of the group.
+    low, high : float
+        Quartiles, or the range that an author tells.
+    repeats : tuple of float
+        Every single value, outliers too.
+    text : str
+        The value as it is written beside a bar.
+    """
+
+    x: float
+    y: float
+    low: float
+    high: float
+    repeats: tuple[float, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points of one colour.
+
+    Attributes
+    ----------
+    style : int
+        Which of the styles: series keep theirs from plot to plot.
+    theirs : bool
+        The figures of an author, not measured here.
+    line : bool
+        Of charts without bars: a curve without symbols, such as a roof.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    style: int
+    theirs: bool = False
+    line: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What is drawn.
+
+    Attributes
+    ----------
+    groups : tuple of str
+        Names below groups of bars; empty for curves.
+    ticks : tuple of (float, str)
+        Marks on the x axis of curves; empty for numbers.
+    log : bool
+        Whether the axes are logarithmic; of bars only y is.
+    stacked : bool
+        Whether bars stand on each other.
+    joined : bool
+        Whether lines join the points of a series.
+    """
+
+    title: str
+    x: str
+    y: str
+    series: tuple[Series, ...]
+    groups: tuple[str, ...] = ()
+    ticks: tuple[tuple[float, str], ...] = ()
+    log: bool = True
+    stacked: bool = False
+    joined: bool = True
+
+
+def choices(plot: Plot, rows: Iterable[Row]) -> list[Choice]:
+    """Return what a plot of `rows` can be about, the most telling first."""
+    timed = [row for row in rows if row.seconds]
+    if plot is Plot.ROOFLINE:
+        points = [point.row for point in roofline(timed)]
+        labels = [Choice(label) for label in _distinct(row.label for row in points)]
+        return [Choice(), *labels] if len(labels) > 1 else labels
+    if plot is Plot.STAGES:
+        carried = [row for row in timed if _is_carried(row)]
+        return list(dict.fromkeys(Choice(row.label, row.size) for row in carried))
+    labels = [Choice(label) for label in _distinct(row.label for row in timed)]
+    if plot in (Plot.TIME, Plot.RATE):
+        return labels
+    sizes = _distinct(row.size for row in timed)
+    together = [Choice(None, size) for size in sizes] if len(labels) > 1 else []
+    return together + labels
+
+
+def chart(
+    plot: Plot,
+    choice: Choice,
+    rows: Sequence[Row],
+    *,
+    baseline: str = BASELINE,
+    waiting: bool = True,
+) -> Chart:
+    """Return the chart of one kind about some of the rows.
+
+    Parameters
+    ----------
+    baseline : str
+        The series that the speed-up is over.
+    waiting : bool
+        Show what the user waits for (`Row.waits`), or else the computing alone.
+    """
+    shown = [row for row in rows if row.seconds and choice.has(row)]
+    names = _distinct(row.series for row in rows if row.seconds)
+    match plot:
+        case Plot.TIME:
+            return _curves(choice, shown, names, waiting, "Time", "ms", lambda row, s: 1e3 * s)
+        case Plot.RATE:
+            unit = "million voxels/s" if shown and len(shown[0].shape) == 3 else "megapixels/s"
+            return _curves(
+                choice, shown, names, waiting, "Speed", unit, lambda row, s: row.pixels / 1e6 / s
+            )
+        case Plot.BARS:
+            return _bars(choice, shown, names, waiting)
+        case Plot.SPEED_UP:
+            return _speed_ups(choice, shown, names, waiting, baseline)
+        case Plot.STAGES:
+            return _stages(choice, shown)
+        case Plot.ROOFLINE:
+            return _roofline(choice, shown, names)
+
+
+def _curves(
+    choice: Choice,
+    rows: Sequence[Row],
+    names: Sequence[str],
+    waiting: bool,
+    quantity: str,
+    unit: str,
+    value: Callable[[Row, float], float],
+) -> Chart:
+    """Return curves of what `value` makes of the seconds of each row, against its pixels."""
+
+    def point(row: Row) -> Point:
+        seconds = row.waits if waiting else row.seconds
+        summary = summarise(seconds)
+        low, high = sorted((value(row, summary.lower), value(row, summary.upper)))
+        repeats = tuple(value(row, each) for each in seconds)
+        return Point(row.pixels, value(row, summary.median), low, high, repeats)
+
+    def their_point(row: Row, figure: Figure) -> Point:
+        low, high = sorted((value(row, figure.low), value(row, figure.high)))
+        return Point(math.prod(figure.shape), (low + high) / 2, low, high)
+
+    series = [*_of_series(rows, names, point), *_theirs(rows, names, "time", their_point)]
+    sizes = {row.pixels: "×".join(map(str, reversed(row.shape))) for row in rows}
+    return Chart(
+        f"{choice}: {_what(quantity, waiting)}",
+        "Size in voxels" if rows and len(rows[0].shape) == 3 else "Size in pixels",
+        f"{quantity} in {unit}",
+        tuple(series),
+        ticks=tuple(sorted(sizes.items())),
+    )
+
+
+def _bars(choice: Choice, rows: Sequence[Row], names: Sequence[str], waiting: bool) -> Chart:
+    groups, number = _groups(choice, rows)
+
+    def point(row: Row) -> Point:
+        seconds = row.waits if waiting else row.seconds
+        summary, whole = summarise(seconds), 1e3 * full_time(row, waiting)
+        scale = whole / summary.median
+        about = "≈ " if row.shape != row.asked else ""
+        return Point(
+            number(row),
+            whole,
+            scale * summary.lower,
+            scale * summary.upper,
+            tuple(scale * each for each in seconds),
+            f"{about}{_short(whole)}",
+        )
+
+    def their_point(row: Row, figure: Figure) -> Point:
+        low, high = 1e3 * figure.low, 1e3 * figure.high
+        return Point(number(row), (low + high) / 2, low, high, (), _short((low + high) / 2))
+
+    return Chart(
+        f"{choice}: {_what('Time', waiting)}",
+        "",
+        "Time in ms",
+        (*_of_series(rows, names, point), *_theirs(rows, names, "time", their_point)),
+        groups,
+        log=False,
+    )
+
+
+def _speed_ups(
+    choice: Choice, rows: Sequence[Row], names: Sequence[str], waiting: bool, baseline: str
+) -> Chart:
+    compared = [
+        (row, base) for row in rows if (base := find_baseline(rows, row, baseline)) is not None
+    ]
+    bases = {id(row): base for row, base in compared}
+    kept = [row for row, _ in compared]
+    groups, number = _groups(choice, kept)
+
+    def point(row: Row) -> Point:
+        gain = speed_up(row, bases[id(row)], waiting)
+        summary = summarise(row.waits if waiting else row.seconds)
+        scale = gain.factor * summary.median
+        about = "≈ " if gain.scaled else ""
+        repeats = tuple(scale / each for each in (row.waits if waiting else row.seconds))
+        text = f"{about}{_short(gain.factor)}×"
+        return Point(
+            number(row), gain.factor, scale / summary.upper, scale / summary.lower, repeats, text
+        )
+
+    def their_point(row: Row, figure: Figure) -> Point:
+        middle = (figure.low + figure.high) / 2
+        return Point(number(row), middle, figure.low, figure.high, (), f"{_short(middle)}×")
+
+    theirs = _theirs(kept, names, "speed-up", their_point) if baseline == BASELINE else ()
+    return Chart(
+        f"{choice}: {_what('Speed-up', waiting)}",
+        "",
+        f"Times as fast as {baseline}",
+        (*_of_series(kept, names, point), *theirs),
+        groups,
+    )
+
+
+_STAGE_ORDER = ("prepare", "upload", "kernel", "download")
+
+
+def _stages(choice: Choice, rows: Sequence[Row]) -> Chart:
+    carried = [row for row in rows if _is_carried(row)]
+    found = _distinct(name for row in carried for name in row.stages)
+    order = [name for name in _STAGE_ORDER if name in found]
+    order += [name for name in found if name not in order]
+    series = []
+    for style, name in enumerate(order):
+        points = []
+        for number, row in enumerate(carried):
+            if name in row.stages:
+                summary = summarise([1e3 * each for each in row.stages[name]])
+                points.append(
+                    Point(
+                        number,
+                        summary.median,
+                        summary.lower,
+                        summary.upper,
+                        text=_short(summary.median),
+                    )
+                )
+        series.append(Series(name.capitalize(), tuple(points), style))
+    return Chart(
+        f"{choice}: where the time goes on the GPU",
+        "",
+        "Time in ms",
+        tuple(series),
+        tuple(row.level for row in carried),
+        log=False,
+        stacked=True,
+    )
+
+
+def _roofline(choice: Choice, rows: Sequence[Row], names: Sequence[str]) -> Chart:
+    points = roofline(rows)
+    found = {id(point.row): point for point in points}
+
+    def point(row: Row) -> Point:
+        here = found[id(row)]
+        rates = [row.operations / each / 1e9 for each in row.seconds if row.operations]
+        summary = summarise(rates)
+        return Point(here.intensity, here.rate / 1e9, summary.lower, summary.upper, tuple(rates))
+
+    series = list(_of_series([each.row for each in points], names, point))
+    copies = [each.row.copy_rate for each in points if each.row.copy_rate]
+    peaks = [each.row.peak_rate for each in points if each.row.peak_rate]
+    if copies:
+        series.append(_roof(points, statistics.median(copies), max(peaks, default=math.inf), names))
+    return Chart(
+        f"{choice}: what the kernels reach of what the card allows",
+        "Operations per byte",
+        "Billion operations per second",
+        tuple(series),
+        joined=False,
+    )
+
+
+def _roof(
+    points: Sequence[RooflinePoint], copy_rate: float, peak_rate: float, names: Sequence[str]
+) -> Series:
+    """Return the roof over the points, a little wider than they are."""
+    least = min(each.intensity for each in points) / 2
+    most = 2 * max(each.intensity for each in points)
+    ridge = peak_rate / copy_rate
+    corners = sorted({least, most, *([ridge] if least < ridge < most else [])})
+    heights = (min(copy_rate * x, peak_rate) / 1e9 for x in corners)
+    known = "" if math.isinf(peak_rate) else f", peak {peak_rate / 1e12:.3g} Tops/s"
+    return Series(
+        f"Roof: copy {copy_rate / 1e9:,.0f} GB/s{known}",
+        tuple(Point(x, y, y, y) for x, y in zip(corners, heights, strict=True)),
+        len(names),
+        line=True,
+    )
+
+
+def _of_series(
+    rows: Sequence[Row], names: Sequence[str], point: Callable[[Row], Point]
+) -> Iterator[Series]:
+    for style, name in enumerate(names):
+        points = sorted((point(row) for row in rows if row.series == name), key=lambda p: p.x)
+        if points:
+            yield Series(name, tuple(points), style)
+
+
+def _theirs(
+    rows: Sequence[Row],
+    names: Sequence[str],
+    quantity: str,
+    point: Callable[[Row, Figure], Point],
+) -> Iterator[Series]:
+    """Yield the authors' figures about what the rows are about, whatever ran them there."""
+    found: dict[str, dict[float, Point]] = {}
+    subjects = {row.subject: row for row in rows}
+    for figure in all_figures():
+        if figure.quantity == quantity:
+            for row in subjects.values():
+                if figure.is_about(row):
+                    name = f"{figure.origin.author}: {figure.variant}"
+                    made = point(row, figure)
+                    found.setdefault(name, {})[made.x] = made
+    for style, (name, points) in enumerate(found.items(), start=len(names)):
+        yield Series(name, tuple(points[x] for x in sorted(points)), style, theirs=True)
+
+
+def _groups(choice: Choice, rows: Iterable[Row]) -> tuple[tuple[str, ...], Callable[[Row], int]]:
+    """Return the names of groups of bars, and which of them a row belongs to."""
+
+    def name(row: Row) -> str:
+        return row.size if choice.label is not None else row.label
+
+    names = _distinct(map(name, rows))
+    return tuple(names), lambda row: names.index(name(row))
+
+
+def _is_carried(row: Row) -> bool:
+    return row.device == "gpu" and bool(row.stages)
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
+def _what(quantity: str, waiting: bool) -> str:
+    return f"{quantity.lower()} {'with transfers' if waiting else 'of computing'}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"

@@ -1,0 +1,361 @@
+"""Draws the charts of the bench, in the window and into files."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPalette
+from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtWidgets import QApplication
+
+from app.bench import Report
+from app.errors import AppError
+from app.gui import theme
+from app.gui.bench_charts import Chart, Plot, Point, Series, chart, choices
+
+_COLOURS = (
+    (None, None),
+    ("#e69f00", "#e69f00"),
+    ("#0072b2", "#6fa8ff"),
+    ("#d55e00", "#ff7f3f"),
+    ("#009e73", "#2fd0a0"),
+    ("#cc79a7", "#e79cc6"),
+    ("#56b4e9", "#a8dcff"),
+)
+"""On light and on dark ground, after Okabe and Ito (2008), which the colour-blind tell apart;
+None for the colour of text."""
+
+_SYMBOLS = ("o", "s", "t", "d", "+", "x", "star", "p", "h", "t1", "t2")
+_DASHES = (
+    Qt.PenStyle.SolidLine,
+    Qt.PenStyle.DashLine,
+    Qt.PenStyle.DashDotLine,
+    Qt.PenStyle.DashDotDotLine,
+)
+_FILLS = (
+    Qt.BrushStyle.SolidPattern,
+    Qt.BrushStyle.BDiagPattern,
+    Qt.BrushStyle.Dense4Pattern,
+    Qt.BrushStyle.CrossPattern,
+)
+_MOST_TEXTS, _MOST_LEVEL = 70, 10
+"""Bars that have their values written, and that have them written level."""
+
+_FILE_SIZE = QSize(1200, 720)
+_SCALE = 2
+"""How much finer PNGs are than what they are drawn like."""
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a series looks; number, symbol and dash or fill tell it apart without colours."""
+
+    number: int
+    theirs: bool
+    palette: QPalette
+
+    @property
+    def colour(self) -> QColor:
+        name = _COLOURS[self.number % len(_COLOURS)][theme.is_dark(self.palette)]
+        return QColor(name) if name else self.palette.color(QPalette.ColorRole.Text)
+
+    @property
+    def symbol(self) -> str:
+        return _SYMBOLS[self.number % len(_SYMBOLS)]
+
+    def pen(self) -> Any:
+        dash = _DASHES[self.number // len(_COLOURS) % len(_DASHES)]
+        return pg.mkPen(self.colour, width=1.5, style=Qt.PenStyle.DotLine if self.theirs else dash)
+
+    def symbol_brush(self) -> QColor:
+        """Symbols of the authors' figures are hollow."""
+        return self.palette.color(QPalette.ColorRole.Base) if self.theirs else self.colour
+
+    def brush(self) -> Any:
+        if self.theirs:
+            return pg.mkBrush(None)
+        brush = pg.mkBrush(self.colour)
+        brush.setStyle(_FILLS[self.number // len(_COLOURS) % len(_FILLS)])
+        return brush
+
+
+class _LogAxis(pg.AxisItem):  # type: ignore[misc]
+    """Writes powers of ten as plain numbers."""
+
+    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:  # noqa: N802
+        if not self.logMode:
+            return list(super().tickStrings(values, scale, spacing))
+        return [_power(value) for value in values]
+
+
+class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
+    """One chart with its legend on the right.
+
+    Parameters
+    ----------
+    palette : QPalette, optional
+        Colours in place of the desktop's, such as a light ground for files.
+    """
+
+    def __init__(self, palette: QPalette | None = None, parent: Any = None) -> None:
+        self._own = palette  # before Qt asks for it
+        self._chart: Chart | None = None
+        super().__init__(parent)
+        self.setObjectName("benchPlot")
+        self.setAccessibleName("Plot")
+        self.setMinimumSize(320, 200)
+
+    def show_chart(self, shown: Chart | None) -> None:
+        """Draw a chart in place of the one before; None for an empty plot."""
+        self._chart = shown
+        palette = self._own or self.palette()
+        self.clear()
+        self.setBackground(palette.color(QPalette.ColorRole.Base))
+        self.setAccessibleDescription(shown.title if shown else "")
+        if shown is None:
+            return
+        axes = {side: _LogAxis(side) for side in ("left", "bottom")}
+        plot = self.addPlot(0, 0, axisItems=axes)
+        plot.setMenuEnabled(False)
+        plot.hideButtons()
+        text = palette.color(QPalette.ColorRole.Text)
+        plot.setTitle(shown.title, color=text, size="11pt")
+        for side, label in (("left", shown.y), ("bottom", shown.x)):
+            axis = axes[side]
+            axis.setPen(theme.quiet_text(palette))
+            axis.setTextPen(text)
+            axis.enableAutoSIPrefix(False)
+            if label:
+                axis.setLabel(label, color=text.name())
+        plot.showGrid(x=not shown.groups, y=True, alpha=0.2)
+        draw = _BarPainter if shown.groups else _CurvePainter
+        entries = draw(shown, plot, palette).draw()
+        self._add_legend(entries, text)
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange and self._own is None and self._chart:
+            self.show_chart(self._chart)
+
+    def _add_legend(self, entries: list[tuple[Any, str]], text: QColor) -> None:
+        legend = pg.LegendItem(labelTextColor=text, labelTextSize="9pt", verSpacing=-3)
+        room = self.addViewBox(0, 1, enableMouse=False, enableMenu=False)
+        legend.setParentItem(room)
+        for item, name in entries:
+            legend.addItem(item, name)
+        legend.updateSize()
+        room.setFixedWidth(legend.boundingRect().width() + 8)
+        legend.anchor((0, 0), (0, 0), (4, 24))
+
+    def paint(self, painter: QPainter, size: QSize) -> None:
+        """Draw the chart onto something of this size."""
+        self.resize(size)
+        # The items learn their places from the event loop, which a file does not wait for.
+        self.ci.layout.activate()
+        QApplication.sendPostedEvents()
+        for item in self.scene().items():
+            if isinstance(item, pg.AxisItem | pg.ViewBox):
+                item.prepareForPaint() if isinstance(item, pg.ViewBox) else item.update()
+        painter.fillRect(QRectF(0, 0, size.width(), size.height()), self.backgroundBrush())
+        self.scene().prepareForPaint()
+        self.render(painter, QRectF(0, 0, size.width(), size.height()), self.rect())
+
+
+class _Painter:
+    """Puts the items of a chart into a plot."""
+
+    def __init__(self, shown: Chart, plot: Any, palette: QPalette) -> None:
+        self._chart, self._plot, self._palette = shown, plot, palette
+
+    def _style(self, series: Series) -> Style:
+        return Style(series.style, series.theirs, self._palette)
+
+    def draw(self) -> list[tuple[Any, str]]:
+        """Return the items of the legend with their names."""
+        raise NotImplementedError
+
+    def _name(self, series: Series) -> str:
+        return f"{series.name} (theirs)" if series.theirs else series.name
+
+    def _whisker(self, x: float, point: Point, colour: QColor, to: Any) -> None:
+        if point.high > point.low:
+            pen = pg.mkPen(colour, width=1.5)
+            self._plot.plot([x, x], [to(point.low), to(point.high)], pen=pen)
+
+
+class _CurvePainter(_Painter):
+    def draw(self) -> list[tuple[Any, str]]:
+        entries = []
+        for series in self._chart.series:
+            style = self._style(series)
+            xs, ys = ([_log(value) for value in values] for values in _coordinates(series))
+            dots = [(_log(p.x), _log(each)) for p in series.points for each in p.repeats]
+            if len(dots) > len(xs):
+                faint = QColor(style.colour)
+                faint.setAlpha(110)
+                self._plot.plot(
+                    *zip(*dots, strict=True), pen=None, symbol="o", symbolSize=3,
+                    symbolPen=None, symbolBrush=faint,
+                )  # fmt: skip
+            for point in series.points:
+                self._whisker(_log(point.x), point, style.colour, _log)
+            symbols = {} if series.line else {
+                "symbol": style.symbol, "symbolSize": 9,
+                "symbolPen": pg.mkPen(style.colour), "symbolBrush": style.symbol_brush(),
+            }  # fmt: skip
+            joined = self._chart.joined or series.line
+            curve = self._plot.plot(xs, ys, pen=style.pen() if joined else None, **symbols)
+            entries.append((curve, self._name(series)))
+        for side in ("left", "bottom"):
+            self._plot.getAxis(side).setLogMode(True)
+        self._plot.getViewBox().setDefaultPadding(0.07)  # room for names of ticks at the ends
+        if self._chart.ticks:
+            self._plot.getAxis("bottom").setTicks(
+                [[(_log(x), text) for x, text in self._chart.ticks]]
+            )
+        return entries
+
+
+class _BarPainter(_Painter):
+    def draw(self) -> list[tuple[Any, str]]:
+        chart_ = self._chart
+        count = 1 if chart_.stacked else max(1, len(chart_.series))
+        width = 0.8 / count
+        entries = []
+        foot = [0.0] * len(chart_.groups)
+        bars_in_all = count * len(chart_.groups)
+        for number, series in enumerate(chart_.series):
+            style = self._style(series)
+            shift = 0.0 if chart_.stacked else (number - (count - 1) / 2) * width
+            xs = [point.x + shift for point in series.points]
+            feet = [foot[int(point.x)] if chart_.stacked else 0.0 for point in series.points]
+            heights = [self._to(point.y) for point in series.points]
+            bars = pg.BarGraphItem(
+                x=xs, y0=feet, height=heights, width=0.9 * width,
+                brush=style.brush(), pen=style.pen(), name=self._name(series),
+            )  # fmt: skip
+            self._plot.addItem(bars)
+            entries.append((bars, self._name(series)))
+            for x, point, height in zip(xs, series.points, heights, strict=True):
+                foot[int(point.x)] += height
+                if not chart_.stacked:
+                    text = self._palette.color(QPalette.ColorRole.Text)
+                    self._whisker(x, point, text, self._to)
+                    if bars_in_all <= _MOST_TEXTS:
+                        above = max(height, self._to(point.high), 0.0)
+                        self._write(x, above, point.text, upright=bars_in_all > _MOST_LEVEL)
+        if chart_.stacked:
+            for group, total in enumerate(foot):
+                self._write(group, total, f"{total:.3g}")
+        axis = self._plot.getAxis("bottom")
+        axis.setTicks([list(enumerate(chart_.groups))])
+        axis.setStyle(tickLength=0)
+        self._plot.getAxis("left").setLogMode(chart_.log)
+        self._plot.setXRange(-0.5, len(chart_.groups) - 0.5, padding=0.02)
+        tops = [self._to(p.high) for s in chart_.series for p in s.points] + foot
+        lows = [self._to(p.low) for s in chart_.series for p in s.points] if chart_.log else []
+        top, bottom = max([0.01, *tops]), min([0.0, *lows])
+        room = top - bottom
+        self._plot.setYRange(bottom - 0.04 * room * (bottom < 0), top + 0.15 * room, padding=0)
+        return entries
+
+    def _to(self, value: float) -> float:
+        return _log(value) if self._chart.log else value
+
+    def _write(self, x: float, y: float, text: str, upright: bool = False) -> None:
+        colour = self._palette.color(QPalette.ColorRole.Text)
+        anchor = (0, 0.5) if upright else (0.5, 1)
+        item = pg.TextItem(text, colour, anchor=anchor, angle=90 if upright else 0)
+        item.setPos(x, y)
+        self._plot.addItem(item, ignoreBounds=True)
+
+
+def _coordinates(series: Series) -> tuple[list[float], list[float]]:
+    return [point.x for point in series.points], [point.y for point in series.points]
+
+
+def _power(exponent: float) -> str:
+    """Return a power of ten as a number; nothing for those between 1, 2 and 5, which crowd."""
+    if f"{10**exponent:e}"[0] not in "125":
+        return ""
+    return f"{10**exponent:,.0f}" if exponent > -0.01 else f"{10**exponent:.3g}"
+
+
+def _log(value: float) -> float:
+    return math.log10(max(value, 1e-12))
+
+
+# Files ---------------------------------------------------------------------------------
+
+
+def light() -> QPalette:
+    """Return colours for paper."""
+    palette = QPalette(QColor("#f0f0f0"))
+    palette.setColor(QPalette.ColorRole.Base, QColor("white"))
+    palette.setColor(QPalette.ColorRole.Text, QColor("black"))
+    return palette
+
+
+def save_chart(shown: Chart, path: Path) -> None:
+    """Draw a chart, dark on white, into a PNG or, by the name's ending, an SVG.
+
+    Raises
+    ------
+    AppError
+        If the file cannot be written.
+    """
+    view = ChartView(light())
+    view.resize(_FILE_SIZE)
+    view.show_chart(shown)
+    if path.suffix.lower() == ".svg":
+        target = QSvgGenerator()
+        target.setFileName(str(path))
+        target.setSize(_FILE_SIZE)
+        target.setViewBox(QRectF(0, 0, _FILE_SIZE.width(), _FILE_SIZE.height()))
+        target.setTitle(shown.title)
+        painter = QPainter()
+        good = painter.begin(target)
+    else:
+        image = QImage(_FILE_SIZE * _SCALE, QImage.Format.Format_RGB32)
+        image.setDevicePixelRatio(_SCALE)
+        painter = QPainter(image)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        good = True
+    if good:
+        view.paint(painter, _FILE_SIZE)
+        painter.end()
+    if path.suffix.lower() != ".svg":
+        good = image.save(str(path))
+    if not good:
+        raise AppError(f"“{path}” cannot be written.", "Choose another place.")
+
+
+def export(report: Report, folder: Path) -> list[Path]:
+    """Draw every plot of a report into a folder, as PNG and SVG; return the files.
+
+    Raises
+    ------
+    AppError
+        If a file cannot be written.
+    """
+    app = QApplication.instance() or QApplication(["kernelscope", "-platform", "offscreen"])
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AppError(f"“{folder}” cannot be made: {error.strerror}.") from None
+    paths = []
+    for plot in Plot:
+        for choice in choices(plot, report.rows):
+            name = re.sub(r"[^\w×]+", "-", f"{plot}-{choice}".lower()).strip("-")
+            for suffix in (".png", ".svg"):
+                path = folder / f"{name}{suffix}"
+                save_chart(chart(plot, choice, report.rows), path)
+                paths.append(path)
+    del app
+    return paths

@@ -1,0 +1,110 @@
+"""The results of the bench as a table, the authors' figures beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractItemView, QTreeWidget, QTreeWidgetItem
+
+from app.bench import Row, figures, speed_up, summarise
+from app.bench.report import remarks
+from app.bench.statistics import megapixels_per_second
+from app.gui import theme
+
+_COLUMNS = (
+    ("Filter", 30, "The filter and its parameters"),
+    ("By", 18, "Device and level, or library"),
+    ("Size", 12, "Width × height"),
+    ("ms", 12, "Median of computing: stage compute, the kernels, or a library’s call"),
+    ("± %", 8, "Half the interquartile range"),
+    ("End to end ms", 18, "Of a GPU: upload, kernel and download"),
+    ("MP/s", 11, "Millions of pixels or voxels a second of computing"),
+    ("Speed-up", 12, "Times as fast as the baseline, end to end; ≈ where one was timed on a part"),
+    (
+        "Authors’ figures (their hardware)",
+        48,
+        "What the source’s author reported, not measured here",
+    ),
+    ("Remark", 60, "Differences of libraries, load by other programs, why there is no time"),
+)
+_NUMBERS = range(3, 8)
+_SPEED_UP, _THEIRS, _REMARK = 7, 8, 9
+
+
+class BenchTable(QTreeWidget):
+    """A line for each row, those without times with the reason."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("benchTable")
+        self.setAccessibleName("Results")
+        self.setHeaderLabels([title for title, _, _ in _COLUMNS])
+        self.setRootIsDecorated(False)
+        self.setUniformRowHeights(True)
+        self.setAllColumnsShowFocus(True)
+        self.setAlternatingRowColors(True)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        unit = self.fontMetrics().averageCharWidth()
+        for column, (_, width, tip) in enumerate(_COLUMNS):
+            self.setColumnWidth(column, width * unit)
+            self.headerItem().setToolTip(column, tip)
+        self._rows: list[Row] = []
+        self._items: list[QTreeWidgetItem] = []
+
+    def show_rows(self, rows: Sequence[Row], baseline: str) -> None:
+        """Show these rows in place of those before."""
+        self.clear()
+        self._rows, self._items = [], []
+        for row in rows:
+            self.add(row)
+        self.compare(baseline)
+
+    def add(self, row: Row) -> None:
+        """Add a line, without its speed-up: `compare` fills that for all."""
+        self._rows.append(row)
+        item = QTreeWidgetItem([row.label, row.series, row.size])
+        for column in _NUMBERS:
+            item.setTextAlignment(
+                column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            )
+        if row.seconds:
+            summary = summarise(row.seconds)
+            item.setText(3, f"{1e3 * summary.median:.4g}")
+            item.setText(4, f"{50 * summary.spread:.0f}")
+            if row.waits != row.seconds:
+                item.setText(5, f"{1e3 * summarise(row.waits).median:.4g}")
+            item.setText(6, f"{megapixels_per_second(row):.4g}")
+            said = [text for text in remarks(row) if not text.startswith("theirs: ")]
+            if row.difference is not None and not row.difference.largest:
+                said.insert(0, "same result as ours")
+        else:
+            said = [f"Not measured: {row.reason}"]
+            for column in range(len(_COLUMNS)):
+                item.setForeground(column, theme.quiet_text(self.palette()))
+        found = list(figures.beside(row))
+        item.setText(_THEIRS, "; ".join(f"theirs: {figure.describe()}" for figure in found))
+        item.setToolTip(
+            _THEIRS,
+            "\n".join(dict.fromkeys(f"{f.origin.author} on {f.origin.hardware}" for f in found)),
+        )
+        font = item.font(_THEIRS)
+        font.setItalic(True)
+        item.setFont(_THEIRS, font)
+        item.setText(_REMARK, "; ".join(said))
+        item.setToolTip(_REMARK, item.text(_REMARK))
+        item.setToolTip(0, row.label)
+        self.addTopLevelItem(item)
+        self._items.append(item)
+
+    def compare(self, baseline: str) -> None:
+        """Fill the speed-up over the series `baseline`."""
+        bases = {row.subject: row for row in self._rows if row.series == baseline and row.seconds}
+        for item, row in zip(self._items, self._rows, strict=True):
+            base = bases.get(row.subject) if row.seconds else None
+            text = ""
+            if base is not None:
+                gain = speed_up(row, base)
+                text = f"{'≈ ' if gain.scaled else ''}{gain.factor:.3g}×"
+            item.setText(_SPEED_UP, text)
