@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtCore import QBuffer, QEvent, QEventLoop, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPalette
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QApplication
@@ -153,18 +153,18 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         room.setFixedWidth(legend.boundingRect().width() + 8)
         legend.anchor((0, 0), (0, 0), (4, 24))
 
-    def paint(self, painter: QPainter, size: QSize) -> None:
-        """Draw the chart onto something of this size."""
-        self.resize(size)
-        # The items learn their places from the event loop, which a file does not wait for.
-        self.ci.layout.activate()
-        QApplication.sendPostedEvents()
-        for item in self.scene().items():
-            if isinstance(item, pg.AxisItem | pg.ViewBox):
-                item.prepareForPaint() if isinstance(item, pg.ViewBox) else item.update()
-        painter.fillRect(QRectF(0, 0, size.width(), size.height()), self.backgroundBrush())
-        self.scene().prepareForPaint()
-        self.render(painter, QRectF(0, 0, size.width(), size.height()), self.rect())
+    def paint(self, painter: QPainter) -> None:
+        """Draw the chart onto something of the view's size."""
+        # Items learn their places when the view is shown; nobody has to see that.
+        self.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
+        self.show()
+        for _ in range(2):  # axes make room for their texts, and move what is beside them
+            QApplication.processEvents(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
+            self.grab()
+        area = QRectF(self.rect())
+        painter.fillRect(area, self.backgroundBrush())
+        self.scene().render(painter, area, area)
+        self.hide()
 
 
 class _Painter:
@@ -201,13 +201,14 @@ class _CurvePainter(_Painter):
                 faint.setAlpha(110)
                 self._plot.plot(
                     *zip(*dots, strict=True), pen=None, symbol="o", symbolSize=3,
-                    symbolPen=None, symbolBrush=faint,
+                    symbolPen=None, symbolBrush=faint, useCache=False,
                 )  # fmt: skip
             for point in series.points:
                 self._whisker(_log(point.x), point, style.colour, _log)
             symbols = {} if series.line else {
                 "symbol": style.symbol, "symbolSize": 9,
                 "symbolPen": pg.mkPen(style.colour), "symbolBrush": style.symbol_brush(),
+                "useCache": False,
             }  # fmt: skip
             joined = self._chart.joined or series.line
             curve = self._plot.plot(xs, ys, pen=style.pen() if joined else None, **symbols)
@@ -258,7 +259,8 @@ class _BarPainter(_Painter):
         axis.setStyle(tickLength=0)
         self._plot.getAxis("left").setLogMode(chart_.log)
         self._plot.setXRange(-0.5, len(chart_.groups) - 0.5, padding=0.02)
-        tops = [self._to(p.high) for s in chart_.series for p in s.points] + foot
+        tops = [self._to(p.high) for s in chart_.series for p in s.points]
+        tops += foot if chart_.stacked else []
         lows = [self._to(p.low) for s in chart_.series for p in s.points] if chart_.log else []
         top, bottom = max([0.01, *tops]), min([0.0, *lows])
         room = top - bottom
@@ -313,27 +315,39 @@ def save_chart(shown: Chart, path: Path) -> None:
     view = ChartView(light())
     view.resize(_FILE_SIZE)
     view.show_chart(shown)
-    if path.suffix.lower() == ".svg":
-        target = QSvgGenerator()
-        target.setFileName(str(path))
-        target.setSize(_FILE_SIZE)
-        target.setViewBox(QRectF(0, 0, _FILE_SIZE.width(), _FILE_SIZE.height()))
-        target.setTitle(shown.title)
-        painter = QPainter()
-        good = painter.begin(target)
-    else:
-        image = QImage(_FILE_SIZE * _SCALE, QImage.Format.Format_RGB32)
-        image.setDevicePixelRatio(_SCALE)
-        painter = QPainter(image)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        good = True
-    if good:
-        view.paint(painter, _FILE_SIZE)
-        painter.end()
-    if path.suffix.lower() != ".svg":
-        good = image.save(str(path))
-    if not good:
-        raise AppError(f"“{path}” cannot be written.", "Choose another place.")
+    drawn = _as_svg(view, shown.title) if path.suffix.lower() == ".svg" else _as_png(view)
+    try:
+        path.write_bytes(drawn)
+    except OSError as error:
+        raise AppError(
+            f"“{path}” cannot be written: {error.strerror}.", "Choose another place."
+        ) from None
+
+
+def _as_svg(view: ChartView, title: str) -> bytes:
+    buffer = QBuffer()
+    target = QSvgGenerator()
+    target.setOutputDevice(buffer)
+    target.setResolution(view.logicalDpiX())
+    target.setSize(_FILE_SIZE)
+    target.setViewBox(QRectF(view.rect()))
+    target.setTitle(title)
+    painter = QPainter(target)
+    view.paint(painter)
+    painter.end()
+    return buffer.data().data()
+
+
+def _as_png(view: ChartView) -> bytes:
+    image = QImage(_FILE_SIZE * _SCALE, QImage.Format.Format_RGB32)
+    image.setDevicePixelRatio(_SCALE)
+    painter = QPainter(image)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    view.paint(painter)
+    painter.end()
+    buffer = QBuffer()
+    image.save(buffer, "PNG")
+    return buffer.data().data()
 
 
 def export(report: Report, folder: Path) -> list[Path]:
@@ -352,7 +366,8 @@ def export(report: Report, folder: Path) -> list[Path]:
     paths = []
     for plot in Plot:
         for choice in choices(plot, report.rows):
-            name = re.sub(r"[^\w×]+", "-", f"{plot}-{choice}".lower()).strip("-")
+            title = f"{plot} {choice}".lower().replace("×", "x")
+            name = re.sub(r"\W+", "-", title).strip("-")
             for suffix in (".png", ".svg"):
                 path = folder / f"{name}{suffix}"
                 save_chart(chart(plot, choice, report.rows), path)

@@ -1,0 +1,468 @@
+"""The bench in the window: choosing, measuring, cancelling, plots, exports, parity."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtGui import QColor, QImage, QPalette
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QCheckBox,
+    QComboBox,
+    QFrame,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QSpinBox,
+    QTreeWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app.bench import PRESETS, QUICK_LOOK, Content, Data, Parity, Plan, Report, Row, Sweep, load
+from app.engine.backend import Availability
+from app.engine.image import Image
+from app.engine.request import Device, Request
+from app.gui import bench_window as module
+from app.gui.bench_charts import Choice, Plot, chart, choices
+from app.gui.bench_form import OWN_CHOICE
+from app.gui.bench_plots import export, save_chart
+from app.gui.bench_window import BenchWindow
+from app.gui.bridge import WorkerBridge
+from app.gui.dialogs import ErrorDialog
+from app.gui.main_window import MainWindow
+from app.gui.parity_dialog import ParityDialog
+from app.gui.settings import Settings
+from tests.bench.made_up import row
+from tests.bench.stand_in import StandIn
+from tests.gui.helpers import FakeCpu, press
+from tests.gui.helpers import load as load_picture
+
+TINY = Plan(
+    sweeps=(
+        Sweep(
+            filter="mean",
+            parameters=({"size": 3},),
+            data=tuple(Data(Content.NOISE, (side, side)) for side in (16, 32)),
+        ),
+    ),
+    repeat=2,
+    cold=False,
+)
+
+
+@pytest.fixture
+def gpu() -> StandIn:
+    return StandIn()
+
+
+@pytest.fixture
+def bridge(qtbot: QtBot, cpu: FakeCpu, gpu: StandIn) -> Iterator[WorkerBridge]:
+    bridge = WorkerBridge({"gpu": gpu, "cpu": cpu})
+    yield bridge
+    cpu.go.set()
+    bridge.close(5)
+
+
+@pytest.fixture
+def settings(store: Path) -> Settings:
+    return Settings(QSettings(str(store), QSettings.Format.IniFormat))
+
+
+Maker = Callable[..., BenchWindow]
+
+
+@pytest.fixture
+def make(qtbot: QtBot, bridge: WorkerBridge, settings: Settings) -> Maker:
+    image = Image.from_array(np.arange(600, dtype=np.uint8).reshape(20, 30), "ramp")
+
+    def make_(gpu: bool = True, source: Image | None = image) -> BenchWindow:
+        bench = BenchWindow(
+            bridge,
+            settings,
+            {"gpu": Availability(gpu, "a stand-in")},
+            current=lambda: Request.create(source, "mean") if source else None,
+            opened=lambda: source,
+        )
+        qtbot.addWidget(bench)
+        bench.show()
+        return bench
+
+    return make_
+
+
+@pytest.fixture
+def bench(make: Maker) -> BenchWindow:
+    return make()
+
+
+def child(bench: BenchWindow, kind: type, name: str) -> Any:
+    found = bench.findChild(kind, name)
+    assert found is not None, name
+    return found
+
+
+def click(qtbot: QtBot, bench: BenchWindow, name: str) -> None:
+    qtbot.mouseClick(child(bench, QAbstractButton, name), Qt.MouseButton.LeftButton)
+
+
+def state(bench: BenchWindow) -> str:
+    return child(bench, QLabel, "benchState").text()
+
+
+def table(bench: BenchWindow) -> list[list[str]]:
+    tree = child(bench, QTreeWidget, "benchTable")
+    items = (tree.topLevelItem(number) for number in range(tree.topLevelItemCount()))
+    return [[item.text(column) for column in range(tree.columnCount())] for item in items]
+
+
+def tick(bench: BenchWindow, name: str, *wanted: str) -> None:
+    box = child(bench, QListWidget, name)
+    for number in range(box.count()):
+        item = box.item(number)
+        on = item.data(Qt.ItemDataRole.UserRole) in wanted
+        item.setCheckState(Qt.CheckState.Checked if on else Qt.CheckState.Unchecked)
+
+
+def set_small(bench: BenchWindow) -> None:
+    """Choose the mean of 3×3 on two sizes, two repeats."""
+    tick(bench, "benchFilters", "mean")
+    child(bench, QLineEdit, "benchSizes").setText("16, 32 16")
+    child(bench, QLineEdit, "benchMasks").setText("3")
+    child(bench, QSpinBox, "benchRepeat").setValue(2)
+
+
+def wait_for_end(qtbot: QtBot, bench: BenchWindow) -> None:
+    run = child(bench, QAbstractButton, "benchRun")
+    qtbot.waitUntil(run.isEnabled, timeout=10_000)
+
+
+def measured(*, more: tuple[Row, ...] = ()) -> Report:
+    """Return a report of two sizes on two devices that nobody measured."""
+    rows = []
+    for side in (16, 32):
+        size = {"shape": (side, side)}
+        rows.append(row(**size, seconds=(8.0, 9.0, 10.0)))
+        rows.append(
+            row(
+                **size,
+                device="gpu",
+                level="tuned",
+                seconds=(0.5, 1.0, 4.0),
+                stages={"upload": (1.0, 1.0, 1.0), "kernel": (0.5, 1.0, 4.0)},
+                bytes=1e9,
+                operations=4e9,
+                copy_rate=2e9,
+                peak_rate=6e9,
+            )
+        )
+    return Report({"Date": "today"}, TINY, (*rows, *more))
+
+
+# Choosing ------------------------------------------------------------------------------
+
+
+def test_own_choice_becomes_a_plan(bench: BenchWindow) -> None:
+    set_small(bench)
+    plan = bench._form.plan()
+    (sweep,) = plan.sweeps
+    assert (sweep.filter, sweep.parameters) == ("mean", ({"size": 3},))
+    assert [data.shape for data in sweep.data] == [(16, 16), (32, 32)]
+    assert (plan.levels, plan.devices, plan.repeat, plan.peers) == ((), ("cpu", "gpu"), 2, False)
+
+
+def test_the_open_image_is_measured_instead_of_sizes(bench: BenchWindow) -> None:
+    set_small(bench)
+    child(bench, QCheckBox, "benchOpenImage").setChecked(True)
+    (data,) = bench._form.plan().sweeps[0].data
+    assert (data.content, data.shape, data.title) == (Content.GIVEN, (20, 30), "ramp")
+    assert not child(bench, QLineEdit, "benchSizes").isEnabled()
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "said"),
+    [
+        ("benchSizes", "huge", "Sizes: “huge” is not a list of numbers from 16 to 16384."),
+        ("benchSizes", "16385", "Sizes: “16385”"),
+        ("benchSizes", "", "Sizes: “”"),
+        ("benchMasks", "255", "None of these filters has masks of 255."),
+        ("benchMasks", "4", "Mask size: 4 is even."),
+    ],
+)
+def test_what_cannot_be_is_said(
+    qtbot: QtBot, bench: BenchWindow, field: str, text: str, said: str
+) -> None:
+    set_small(bench)
+    child(bench, QLineEdit, field).setText(text)
+    click(qtbot, bench, "benchRun")
+    box = bench.findChild(ErrorDialog)
+    assert box.text().startswith(said)
+    box.reject()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_fill_the_form(bench: BenchWindow, name: str) -> None:
+    child(bench, QComboBox, "benchPreset").setCurrentText(name)
+    preset = PRESETS[name]
+    plan = bench._form.plan()
+    assert (plan.name, plan.sweeps, plan.repeat) == (name, preset.plan.sweeps, preset.plan.repeat)
+    assert set(plan.levels) == set(preset.plan.levels)
+    assert child(bench, QLabel, "benchSummary").text() == preset.summary
+    assert not child(bench, QListWidget, "benchFilters").isEnabled()
+    child(bench, QComboBox, "benchPreset").setCurrentText(OWN_CHOICE)
+    assert child(bench, QListWidget, "benchFilters").isEnabled()
+
+
+def test_without_a_gpu_it_is_not_ticked(make: Maker) -> None:
+    assert make(gpu=False)._form.plan().devices == ("cpu",)
+
+
+# Measuring -----------------------------------------------------------------------------
+
+
+def test_run_fills_the_table_and_the_plots(qtbot: QtBot, bench: BenchWindow) -> None:
+    set_small(bench)
+    click(qtbot, bench, "benchRun")
+    assert not child(bench, QAbstractButton, "benchRun").isEnabled()
+    wait_for_end(qtbot, bench)
+    lines = table(bench)
+    assert len(lines) == 14
+    assert state(bench) == "Done: 14 rows measured."
+    assert {line[1] for line in lines} >= {"CPU serial", "CPU parallel", "GPU tuned"}
+    assert {line[2] for line in lines} == {"16×16", "32×32"}
+    serial = next(line for line in lines if line[1] == "CPU serial")
+    assert serial[7] == "1×"
+    plots = child(bench, QComboBox, "benchPlotKind")
+    for plot in Plot:
+        plots.setCurrentText(plot)
+        assert bench._view.isVisible(), plot
+        assert bench._view.accessibleDescription()
+
+
+def test_rows_that_cannot_run_have_the_reason(
+    qtbot: QtBot, bench: BenchWindow, gpu: StandIn
+) -> None:
+    gpu.available = False
+    set_small(bench)
+    click(qtbot, bench, "benchRun")
+    wait_for_end(qtbot, bench)
+    missing = [line for line in table(bench) if line[1].startswith("GPU")]
+    assert len(missing) == 10
+    assert {line[9] for line in missing} == {"Not measured: No GPU here."}
+    assert state(bench) == "Done: 4 rows measured, 10 cannot run here (reasons in the table)."
+
+
+def test_cancel_keeps_what_was_measured(qtbot: QtBot, bench: BenchWindow, cpu: FakeCpu) -> None:
+    set_small(bench)
+    child(bench, QCheckBox, "benchGpu").setChecked(False)
+    click(qtbot, bench, "benchRun")
+    qtbot.waitUntil(lambda: len(table(bench)) >= 2)
+    cpu.go.clear()  # in case it is still running; the second size may be done already
+    click(qtbot, bench, "benchCancel")
+    wait_for_end(qtbot, bench)
+    assert len(table(bench)) >= 2
+    assert child(bench, QAbstractButton, "benchSaveData").isEnabled()
+
+
+def test_cancel_in_the_middle(qtbot: QtBot, bench: BenchWindow, cpu: FakeCpu) -> None:
+    set_small(bench)
+    cpu.go.clear()
+    click(qtbot, bench, "benchRun")
+    qtbot.waitUntil(cpu.entered.is_set)
+    qtbot.waitUntil(lambda: "CPU serial" in state(bench))
+    qtbot.keyClick(bench, Qt.Key.Key_Escape)
+    wait_for_end(qtbot, bench)
+    assert state(bench).startswith("Stopped")
+    assert table(bench) == []
+
+
+def test_a_filter_that_is_run_meanwhile_ends_it(
+    qtbot: QtBot, bench: BenchWindow, bridge: WorkerBridge, cpu: FakeCpu
+) -> None:
+    set_small(bench)
+    cpu.go.clear()
+    click(qtbot, bench, "benchRun")
+    qtbot.waitUntil(cpu.entered.is_set)
+    image = Image.from_array(np.zeros((4, 5), np.uint8))
+    with qtbot.waitSignal(bridge.finished):
+        bridge.submit(Request.create(image, "mean", device=Device.CPU))
+        cpu.go.set()
+    assert child(bench, QAbstractButton, "benchRun").isEnabled()
+    assert state(bench).startswith("Stopped")
+
+
+def test_the_first_open_offers_a_quick_look(
+    qtbot: QtBot, make: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = make()
+    assert child(first, QFrame, "benchOffer").isVisible()
+    plans: list[Plan] = []
+    monkeypatch.setattr(BenchWindow, "_measure", lambda self, plan: plans.append(plan))
+    click(qtbot, first, "benchQuick")
+    assert [plan.name for plan in plans] == [QUICK_LOOK.name]
+    assert child(first, QComboBox, "benchPlotKind").currentText() == Plot.SPEED_UP
+    assert not child(first, QFrame, "benchOffer").isVisible()
+    assert not child(make(), QFrame, "benchOffer").isVisible()
+
+
+# Showing -------------------------------------------------------------------------------
+
+
+def test_the_authors_figures_stand_beside_ours(bench: BenchWindow) -> None:
+    ours = row(shape=(256, 256), seconds=(0.01,), border="reflect")
+    bench._show_report(Report({}, TINY, (ours,)))
+    (line,) = table(bench)
+    assert line[8].startswith("theirs: 1.296 ms (parallel computing report no. 5")
+    shown = chart(Plot.TIME, Choice(ours.label), [ours])
+    theirs = {series.name: series for series in shown.series if series.theirs}
+    assert theirs["parallel computing report no. 5: serial"].points[0].y == pytest.approx(1.296)
+
+
+def test_choices_begin_with_all_filters() -> None:
+    other = row(label="Median", filter="median", seconds=(1.0,))
+    rows = measured(more=(other,)).rows
+    assert choices(Plot.SPEED_UP, rows)[0] == Choice(None, "16×16")
+    assert choices(Plot.TIME, rows) == [Choice("Mean, mask size 3"), Choice("Median")]
+    assert [str(each) for each in choices(Plot.STAGES, rows)] == [
+        "Mean, mask size 3, 16×16",
+        "Mean, mask size 3, 32×32",
+    ]
+
+
+def test_speed_ups_are_over_the_baseline() -> None:
+    rows = measured().rows
+    choice = Choice("Mean, mask size 3")
+    gpu = chart(Plot.SPEED_UP, choice, rows).series[1]
+    assert [point.y for point in gpu.points] == [9 / 2, 9 / 2]
+    computing = chart(Plot.SPEED_UP, choice, rows, waiting=False).series[1]
+    assert computing.points[0].y == 9
+    assert computing.points[0].text == "9×"
+    swapped = chart(Plot.SPEED_UP, choice, rows, baseline="GPU tuned").series[0]
+    assert swapped.points[0].y == pytest.approx(2 / 9)
+
+
+def test_every_repeat_is_drawn_and_the_spread_is_quartiles() -> None:
+    shown = chart(Plot.TIME, Choice("Mean, mask size 3"), measured().rows, waiting=False)
+    point = shown.series[1].points[0]
+    assert (point.x, point.y, point.low, point.high) == (256, 1000, 750, 2500)
+    assert point.repeats == (500, 1000, 4000)
+
+
+def test_stages_and_roof() -> None:
+    rows = measured().rows
+    stages = chart(Plot.STAGES, Choice("Mean, mask size 3", "16×16"), rows)
+    assert {series.name: series.points[0].y for series in stages.series} == {
+        "Upload": 1000,
+        "Kernel": 1000,
+    }
+    roofline = chart(Plot.ROOFLINE, Choice("Mean, mask size 3"), rows)
+    points, roof = roofline.series
+    assert (points.points[0].x, points.points[0].y) == (4, 4)
+    assert [(p.x, p.y) for p in roof.points] == [(2, 4), (3, 6), (8, 6)]
+
+
+def test_a_dark_theme_is_followed(qtbot: QtBot, bench: BenchWindow) -> None:
+    bench._show_report(measured())
+    palette = QPalette(QColor("#202020"))
+    palette.setColor(QPalette.ColorRole.Base, QColor("#101010"))
+    bench._view.setPalette(palette)
+    assert bench._view.backgroundBrush().color() == QColor("#101010")
+
+
+# Files ---------------------------------------------------------------------------------
+
+
+def test_plots_are_saved_as_png_and_svg(bench: BenchWindow, tmp_path: Path) -> None:
+    paths = export(measured(), tmp_path / "plots")
+    assert len(paths) == 2 * len([c for plot in Plot for c in choices(plot, measured().rows)])
+    picture = QImage(str(next(path for path in paths if path.suffix == ".png")))
+    assert (picture.width(), picture.height()) == (2400, 1440)
+    drawing = next(path for path in paths if path.suffix == ".svg").read_text(encoding="utf-8")
+    for text in ("CPU serial", "GPU tuned", "Times as fast as CPU serial", "16×16", "4.5×"):
+        assert text in drawing
+    pixels = {picture.pixelColor(x, y).name() for x in range(0, 2400, 7) for y in range(0, 1440, 7)}
+    assert {"#ffffff", "#e69f00"} <= pixels
+
+
+def test_an_unwritable_plot_is_an_error(bench: BenchWindow, tmp_path: Path) -> None:
+    shown = chart(Plot.BARS, Choice("Mean, mask size 3"), measured().rows)
+    for name in ("a.png", "a.svg"):
+        with pytest.raises(module.AppError, match="cannot be written"):
+            save_chart(shown, tmp_path / "missing" / name)
+
+
+def test_data_are_saved_and_opened(
+    qtbot: QtBot, bench: BenchWindow, make: Maker, tmp_path: Path
+) -> None:
+    bench._show_report(measured())
+    for name in ("out.json", "out.csv"):
+        click(qtbot, bench, "benchSaveData")
+        chooser = bench.findChildren(module.dialogs.QFileDialog)[-1]
+        chooser.fileSelected.emit(str(tmp_path / name))
+        chooser.reject()
+        assert state(bench) == f"Saved {name}."
+    assert load(tmp_path / "out.json").rows == measured().rows
+    assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["machine"]
+    assert (tmp_path / "out.csv").read_text(encoding="utf-8").count("\n") == 5
+    other = make()
+    other._load(tmp_path / "out.json")
+    assert len(table(other)) == 4
+    assert state(other) == "out.json, measured today."
+
+
+# Verifying -----------------------------------------------------------------------------
+
+
+def test_verify_shows_where_levels_differ(
+    qtbot: QtBot, bench: BenchWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    click(qtbot, bench, "benchVerify")  # the fake CPU inverts, the stand-in takes the mean
+    wait_for_end(qtbot, bench)
+    shown = bench.findChild(ParityDialog)
+    assert "Levels differ by up to" in child(shown, QLabel, "headline").text()
+    assert "CPU serial" in child(shown, QLabel, "parityText").text()
+    assert not child(shown, QLabel, "parityMap").pixmap().isNull()
+    shown.reject()
+
+
+def test_a_single_pixel_is_seen_on_the_map(qtbot: QtBot) -> None:
+    differences = np.zeros((2000, 1000), np.uint8)
+    differences[1234, 567] = 3
+    parity = Parity("Mean", "a", ("x", "y"), {}, 3.0, ("x", "y"), (1234, 567, 0), 5e-7, differences)
+    dialog = ParityDialog(parity)
+    qtbot.addWidget(dialog)
+    drawn = child(dialog, QLabel, "parityMap").pixmap().toImage()
+    assert drawn.height() == 480
+    bright = sum(
+        drawn.pixelColor(x, y).lightness() > 200
+        for x in range(drawn.width())
+        for y in range(drawn.height())
+    )
+    assert 1 <= bright <= 9
+
+
+def test_nothing_open_is_said(qtbot: QtBot, make: Maker) -> None:
+    bench = make(source=None)
+    click(qtbot, bench, "benchVerify")
+    assert state(bench) == "Open a picture in the main window first."
+
+
+# In the main window --------------------------------------------------------------------
+
+
+def test_the_menu_opens_it(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
+    load_picture(qtbot, window, picture)
+    press(qtbot, window, "Ctrl+B")
+    bench = window.findChild(BenchWindow)
+    assert bench.isVisible()
+    named = [w for w in bench.findChildren(QAbstractButton) if w.objectName().startswith("bench")]
+    assert all(w.accessibleName() or w.text() for w in named)
+    assert all(w.toolTip() for w in named)
+    child(bench, QCheckBox, "benchOpenImage").setChecked(True)
+    tick(bench, "benchFilters", "mean")
+    assert bench._form.plan().sweeps[0].data[0].title == picture.name
