@@ -10,7 +10,7 @@ from typing import Any
 
 import pyqtgraph as pg
 from PySide6.QtCore import QBuffer, QEvent, QEventLoop, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPalette
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPalette
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QApplication
 
@@ -46,6 +46,9 @@ _FILLS = (
 )
 _MOST_TEXTS, _MOST_LEVEL = 70, 10
 """Bars that have their values written, and that have them written level."""
+
+_MOST_WIDE, _MOST_BROKEN = 3, 6
+"""Groups of bars whose names have room on one line, and broken at commas only."""
 
 _FILE_SIZE = QSize(1200, 720)
 _SCALE = 2
@@ -255,7 +258,10 @@ class _BarPainter(_Painter):
             for group, total in enumerate(foot):
                 self._write(group, total, f"{total:.3g}")
         axis = self._plot.getAxis("bottom")
-        axis.setTicks([list(enumerate(chart_.groups))])
+        names = [self._broken(name) for name in chart_.groups]
+        axis.setTicks([list(enumerate(names))])
+        lines = 1 + max((name.count("\n") for name in names), default=0)
+        axis.setHeight(lines * QFontMetrics(QApplication.font()).height() + 10)
         axis.setStyle(tickLength=0)
         self._plot.getAxis("left").setLogMode(chart_.log)
         self._plot.setXRange(-0.5, len(chart_.groups) - 0.5, padding=0.02)
@@ -266,6 +272,13 @@ class _BarPainter(_Painter):
         room = top - bottom
         self._plot.setYRange(bottom - 0.04 * room * (bottom < 0), top + 0.15 * room, padding=0)
         return entries
+
+    def _broken(self, name: str) -> str:
+        """Return the name of a group on as many lines as it takes not to touch the next."""
+        count = len(self._chart.groups)
+        if count > _MOST_BROKEN:
+            return name.replace(" ", "\n")
+        return name.replace(", ", ",\n") if count > _MOST_WIDE else name
 
     def _to(self, value: float) -> float:
         return _log(value) if self._chart.log else value

@@ -282,7 +282,7 @@ class BenchWindow(QWidget):
 
     def _hint_text(self) -> str:
         if self._report is None or not any(row.seconds for row in self._report.rows):
-            return "Choose what to measure, and press Run."
+            return "Measuring…" if self._busy else "Choose what to measure, and press Run."
         match Plot(self._plot.currentText()):
             case Plot.STAGES:
                 return "Needs rows of the GPU."
