@@ -348,7 +348,7 @@ def _as_svg(view: ChartView, title: str) -> bytes:
     painter = QPainter(target)
     view.paint(painter)
     painter.end()
-    return buffer.data().data()
+    return bytes(buffer.data().data())
 
 
 def _as_png(view: ChartView) -> bytes:
@@ -359,8 +359,8 @@ def _as_png(view: ChartView) -> bytes:
     view.paint(painter)
     painter.end()
     buffer = QBuffer()
-    image.save(buffer, "PNG")
-    return buffer.data().data()
+    image.save(buffer, "PNG")  # type: ignore[call-overload]
+    return bytes(buffer.data().data())
 
 
 def export(report: Report, folder: Path) -> list[Path]:
