@@ -218,9 +218,12 @@ def _in_strips(
     row_bytes = pixels.nbytes // height
     run.keep = None
     device.resident.clear()
-    source = device.allocate(max(strip.source_rows for strip in strips) * row_bytes)
-    target = device.allocate(rows * (output.nbytes // output.shape[0]))
+    owned: list[Any] = []
     try:
+        source = device.allocate(max(strip.source_rows for strip in strips) * row_bytes)
+        owned.append(source)
+        target = device.allocate(rows * (output.nbytes // output.shape[0]))
+        owned.append(target)
         for number, strip in enumerate(strips):
             run.token.check()
             run.strip = number, len(strips)
@@ -233,7 +236,7 @@ def _in_strips(
             with run.stopwatch.stage("download"):
                 device.staging.download(int(target), output[strip.first : strip.last])
     finally:
-        device.free(source, target)
+        device.free(*owned)
 
 
 def _steps(
