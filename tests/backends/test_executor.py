@@ -291,6 +291,21 @@ def test_cancelling_leaves_nothing_behind(room: float) -> None:
     session.assert_nothing_leaked()
 
 
+@pytest.mark.parametrize("room", [ROOMY, TIGHT])
+@pytest.mark.parametrize("direction", ["upload", "download"])
+def test_a_copy_that_fails_leaves_nothing_behind(
+    direction: str, room: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError("the link is down")
+
+    session = Session(WeightedRows(BANDS), room=room)
+    monkeypatch.setattr(session.card.staging, direction, fail)
+    with pytest.raises(RuntimeError, match="link"):
+        session.filter(picture(BANDS))
+    session.assert_nothing_leaked()
+
+
 @pytest.mark.parametrize("part", [1.5, 0.55])
 def test_what_stays_on_the_card_counts_against_a_memory_limit(part: float) -> None:
     """Ten images and their results stay open; the card has room for all of them."""
