@@ -19,6 +19,10 @@ PAD_MODES = {
 }
 
 
+WHITES = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0}
+"""The value that stands for white, by type."""
+
+
 def windows(
     source: NDArray[Any], radius: int, border: Border
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.filters.cuda_nlm_tuned import plan_tuned
 from app.filters.launch import BLOCK, CudaPlan, CudaTask, Launch
-from app.filters.non_local import colour_count, patch_weights, white_level
+from app.filters.non_local import patch_weights
 from app.filters.spec import (
     CONSTANT,
     GLOBAL,
@@ -18,6 +18,8 @@ from app.filters.spec import (
     TUNED,
     Border,
     Level,
+    colour_count,
+    white_level,
 )
 
 HOST_PARTITIONS = Level(

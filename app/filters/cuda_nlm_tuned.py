@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.filters.launch import CudaPlan, CudaTask, Launch
-from app.filters.non_local import colour_count, patch_profile, white_level
-from app.filters.spec import Border
+from app.filters.non_local import patch_profile
+from app.filters.spec import Border, colour_count, white_level
 
 _COLUMNS = 128
 _BAND = 160

@@ -10,8 +10,8 @@ import numpy as np
 
 from app.filters.correlation import settle
 from app.filters.jit import kernel
-from app.filters.noise import SEED, NoiseSpec, plan_noise, white_of
-from app.filters.spec import CpuPass, FilterTask, FloatParameter
+from app.filters.noise import SEED, NoiseSpec, plan_noise
+from app.filters.spec import CpuPass, FilterTask, FloatParameter, white_level
 
 
 @kernel
@@ -40,7 +40,7 @@ def sigma_of(parameters: Mapping[str, Any]) -> float:
 
 
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
-    return plan_noise(task, gaussian, sigma_of(task.parameters) * white_of(task))
+    return plan_noise(task, gaussian, sigma_of(task.parameters) * white_level(task.source.dtype))
 
 
 SPEC = NoiseSpec(

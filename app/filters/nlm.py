@@ -31,12 +31,10 @@ from app.filters.cuda_nlm import GAPS, HOST_PARTITIONS, plan_nlm
 from app.filters.jit import kernel
 from app.filters.non_local import (
     add_weighted,
-    colour_count,
     expected_distance,
     fused,
     patch_profile,
     power_of_two,
-    white_level,
 )
 from app.filters.spec import (
     GLOBAL,
@@ -53,6 +51,8 @@ from app.filters.spec import (
     IntParameter,
     OddParameter,
     Pixels,
+    colour_count,
+    white_level,
 )
 
 _VECTOR = 32

@@ -27,6 +27,7 @@ from app.filters.spec import (
     FilterSpec,
     FilterTask,
     IntParameter,
+    colour_count,
 )
 
 SEED = IntParameter(
@@ -46,12 +47,6 @@ def radius(parameters: Mapping[str, Any]) -> int:
     return 0
 
 
-def white_of(task: FilterTask) -> float:
-    """Return the value of white in the samples of `task`."""
-    dtype = task.source.dtype
-    return 1.0 if dtype.kind == "f" else float(np.iinfo(dtype).max)
-
-
 def plan_noise(task: FilterTask, kernel: Kernel, *amounts: float) -> Sequence[CpuPass]:
     """Plan ``kernel(source, output, colours, seeds, finish, *amounts, start, stop)``.
 
@@ -66,7 +61,7 @@ def plan_noise(task: FilterTask, kernel: Kernel, *amounts: float) -> Sequence[Cp
     """
     source = task.source
     height, _, channels = source.shape
-    colours = channels - (channels in (2, 4))
+    colours = colour_count(channels)
     seeds = np.random.SeedSequence(task.parameters["seed"]).generate_state(height)
     finish = Finish.of(source.dtype, np.float64)
     return [CpuPass(kernel, (source, task.output, colours, seeds, finish, *amounts), height)]

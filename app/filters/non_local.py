@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.filters.jit import Kernel
-from app.filters.spec import Pixels
+from app.filters.spec import Pixels, white_level
 
 _DB2 = np.array([-1 - 3**0.5, 3 + 3**0.5, 3**0.5 - 3, 1 - 3**0.5]) / (4 * 2**0.5)
 """Daubechies' wavelet of two vanishing moments: the filter of the details."""
@@ -54,16 +54,6 @@ def add_weighted(weights: Any, row: Any, samples: Any) -> None:
     """Add `weights` times `row` to `samples`."""
     for x in range(weights.size):
         samples[x] += weights[x] * row[x]
-
-
-def colour_count(channels: int) -> int:
-    """Return how many of `channels` are colours; 2 and 4 have alpha, which is the last."""
-    return channels - (channels in (2, 4))
-
-
-def white_level(dtype: np.dtype[Any]) -> float:
-    """Return the value of white in samples of `dtype`."""
-    return 1.0 if dtype.kind == "f" else float(np.iinfo(dtype).max)
 
 
 def patch_profile(parameters: Mapping[str, Any]) -> NDArray[np.float64]:

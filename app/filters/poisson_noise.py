@@ -9,8 +9,8 @@ import numpy as np
 
 from app.filters.correlation import settle
 from app.filters.jit import kernel
-from app.filters.noise import SEED, NoiseSpec, plan_noise, white_of
-from app.filters.spec import CpuPass, FilterTask, IntParameter
+from app.filters.noise import SEED, NoiseSpec, plan_noise
+from app.filters.spec import CpuPass, FilterTask, IntParameter, white_level
 
 _COUNTABLE = 2.0**52
 """From here on the noise is below the precision of float32, and counts would overflow."""
@@ -41,7 +41,9 @@ def poisson(
 
 
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
-    return plan_noise(task, poisson, float(task.parameters["photons"]), white_of(task))
+    return plan_noise(
+        task, poisson, float(task.parameters["photons"]), white_level(task.source.dtype)
+    )
 
 
 SPEC = NoiseSpec(

@@ -9,8 +9,8 @@ import numpy as np
 
 from app.filters.correlation import settle
 from app.filters.jit import kernel
-from app.filters.noise import SEED, NoiseSpec, plan_noise, white_of
-from app.filters.spec import CpuPass, FilterTask, FloatParameter
+from app.filters.noise import SEED, NoiseSpec, plan_noise
+from app.filters.spec import CpuPass, FilterTask, FloatParameter, white_level
 
 
 @kernel
@@ -36,7 +36,7 @@ def rician(
 
 
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
-    return plan_noise(task, rician, task.parameters["sigma"] * white_of(task))
+    return plan_noise(task, rician, task.parameters["sigma"] * white_level(task.source.dtype))
 
 
 SPEC = NoiseSpec(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from app.filters.jit import kernel
-from app.filters.noise import SEED, NoiseSpec, plan_noise, white_of
-from app.filters.spec import CpuPass, FilterTask, FloatParameter
+from app.filters.noise import SEED, NoiseSpec, plan_noise
+from app.filters.spec import CpuPass, FilterTask, FloatParameter, white_level
 
 
 @kernel
@@ -39,7 +39,9 @@ def salt_and_pepper(
 
 
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
-    return plan_noise(task, salt_and_pepper, task.parameters["density"], white_of(task))
+    return plan_noise(
+        task, salt_and_pepper, task.parameters["density"], white_level(task.source.dtype)
+    )
 
 
 SPEC = NoiseSpec(

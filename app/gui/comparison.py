@@ -12,7 +12,7 @@ from app.engine.image import Image
 from app.engine.request import Request, Result
 from app.errors import Incomparable
 from app.files.depth import to_grey
-from app.filters.spec import Border
+from app.filters.spec import Border, colour_count
 from app.gui.history import Moment, Origin, Reference
 from app.gui.rendering import render
 from app.judging import colours
@@ -130,9 +130,12 @@ def judging(request: Request, reference: Reference | None) -> Request:
     if reference is None:
         return request
     height, width, channels = request.output_shape
-    colour_count = channels - 1 if channels in (2, 4) else channels
     same_type = request.image.pixels.dtype == reference.image.pixels.dtype
-    if same_type and colours(reference.image.planes).shape == (height, width, colour_count):
+    if same_type and colours(reference.image.planes).shape == (
+        height,
+        width,
+        colour_count(channels),
+    ):
         return replace(request, reference=reference.image)
     return request
 

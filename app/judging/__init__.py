@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import Incomparable
-
-WHITES = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0}
-"""The value that stands for white, and so the range of the data, by type."""
+from app.filters.spec import colour_count, white_level
 
 
 def colours(planes: NDArray[Any]) -> NDArray[Any]:
@@ -21,8 +19,7 @@ def colours(planes: NDArray[Any]) -> NDArray[Any]:
     planes : ndarray, shape (height, width, channels)
         Alpha is the last of two or four channels, as in `Image.planes`.
     """
-    channels = planes.shape[2]
-    return planes[:, :, : channels - 1] if channels in (2, 4) else planes
+    return planes[:, :, : colour_count(planes.shape[2])]
 
 
 def comparable(
@@ -41,7 +38,7 @@ def comparable(
         If their types or shapes differ.
     """
     check_comparable(picture, other)
-    return read_only(picture), read_only(other), WHITES[picture.dtype.name]
+    return read_only(picture), read_only(other), white_level(picture.dtype)
 
 
 def check_comparable(picture: NDArray[Any], other: NDArray[Any]) -> None:

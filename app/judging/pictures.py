@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.filters.jit import kernel
-from app.judging import WHITES, comparable, read_only
+from app.filters.spec import white_level
+from app.judging import comparable, read_only
 from app.judging.bands import total
 
 ZERO = 128
@@ -104,7 +105,7 @@ def histogram(
     array = read_only(pixels)
     channels = array.shape[2]
     whole_numbers = array.dtype.kind == "u"
-    low, high = 0.0, WHITES[array.dtype.name]
+    low, high = 0.0, white_level(array.dtype)
     if whole_numbers:
         high += 1
     else:

@@ -13,8 +13,9 @@ from hypothesis.extra import numpy as stn
 from skimage.metrics import mean_squared_error, peak_signal_noise_ratio, structural_similarity
 
 from app.errors import Cancelled, Incomparable
-from app.judging import WHITES, bands, colours
+from app.judging import bands, colours
 from app.judging.metrics import Quality, judge
+from tests.oracle import WHITES
 
 each_type = pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
 

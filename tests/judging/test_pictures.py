@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
 from app.errors import Incomparable
-from app.judging import WHITES, bands
+from app.judging import bands
 from app.judging.pictures import difference, histogram, suggest_gain
 from tests.judging.test_metrics import each_type, pair
+from tests.oracle import WHITES
 
 
 @each_type
