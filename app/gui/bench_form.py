@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -68,7 +69,7 @@ class BenchForm(QWidget):
         )
         self._preset.setMinimumContentsLength(24)
         self._preset.currentTextChanged.connect(self._on_preset)
-        self._summary = QLabel(self)
+        self._summary = _Summary(self)
         self._summary.setObjectName("benchSummary")
         self._summary.setWordWrap(True)
 
@@ -218,6 +219,21 @@ class BenchForm(QWidget):
                 item.setCheckState(_state(wanted))
             self._devices[CPU].setChecked(True)
         self.preset_changed.emit(preset)
+
+
+class _Summary(QLabel):
+    """A wrapped text that keeps the height it needs, which the form would give to its lists."""
+
+    def setText(self, text: str) -> None:  # noqa: N802
+        super().setText(text)
+        self._keep_height()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        super().resizeEvent(event)
+        self._keep_height()
+
+    def _keep_height(self) -> None:
+        self.setMinimumHeight(self.heightForWidth(self.width()))
 
 
 def _checklist(
