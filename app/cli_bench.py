@@ -6,6 +6,7 @@ import argparse
 import importlib
 import importlib.util
 import itertools
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 PLOTS = "app.gui.bench_plots"
 """The module of the window whose ``export(report, folder)`` draws the plots of a report."""
+
+_SAVE_EVERY = 2.0
+"""Seconds between two times that what was measured so far is written."""
 
 _QUICK = 3
 _SIZES = (4096,)
@@ -166,6 +170,7 @@ def _measure(options: argparse.Namespace) -> int:
             return report
 
         write()  # Better now than after an hour if a file cannot be written.
+        written = time.monotonic()
         for name, value in machine.items():
             print(f"{name}: {value}")
         print(f"\n{LEGEND}\n\n{TABLE.head()}", flush=True)
@@ -179,13 +184,16 @@ def _measure(options: argparse.Namespace) -> int:
                 if row.seconds:
                     status.clear()
                     print(format_row(row, rows), flush=True)
-                write()
+                if time.monotonic() - written > _SAVE_EVERY:
+                    write()
+                    written = time.monotonic()
         finally:
             status.clear()
+            report = write()
     for line in format_reasons(rows):
         print(line)
     if getattr(options, "plot", None):
-        importlib.import_module(PLOTS).export(write(), options.plot)
+        importlib.import_module(PLOTS).export(report, options.plot)
     return 0
 
 
