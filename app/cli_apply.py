@@ -94,8 +94,7 @@ def apply(arguments: list[str]) -> int:
     if options.verbose:
         log_to_stderr()
     recipe = options.steps or read_recipe(options.recipe)
-    for_volumes = any(step.filter.kind is Kind.VOLUME for step in recipe.steps)
-    if for_volumes or is_volume(options.input):
+    if is_volume(options.input) or any(step.filter.kind is Kind.VOLUME for step in recipe.steps):
         from app.cli_volumes import apply_to_volumes
 
         return apply_to_volumes(recipe, options)
@@ -186,7 +185,7 @@ def _pictures(options: argparse.Namespace, result: Result) -> Iterator[_Differen
         (options.residual, before, f"output - input of {result.request.filter.name}"),
         (options.difference, result.request.reference, "output - reference"),
     ):
-        if path is None or other is None:
+        if path is None or not isinstance(other, Image):
             continue
         if result.image.is_grey:
             other = to_grey(other)
@@ -369,9 +368,8 @@ def _apply_parser() -> argparse.ArgumentParser:
         default=None,
         help="do what --save-recipe, or the window, wrote to FILE",
     )
-    run = _add_run_options(parser, _levels(every_filter().values()))
-    _add_picture_options(run)
-    _add_volume_options(parser, Kind.PICTURE)
+    _add_run_options(parser, _levels(every_filter().values()))
+    _add_volume_options(parser, *Kind)
     return parser
 
 
@@ -403,21 +401,17 @@ def _filter_parser(spec: FilterSpec, levels: Sequence[str]) -> argparse.Argument
                 const=choice.value,
                 help=f"the same as {option_of(parameter)} {choice.value}",
             )
-    if spec.kind is Kind.VOLUME:
-        _add_run_options(parser, levels)
-        _add_volume_options(parser, spec.kind)
-        return parser
-    own.add_argument(
-        "--border",
-        choices=[str(border) for border in spec.borders],
-        default=str(spec.borders[0]),
-        help="treatment of cells outside the image (default: %(default)s)",
-    )
-    own.add_argument(
-        "--grey", action="store_true", default=False, help="convert to greyscale first"
-    )
+    if spec.kind is Kind.PICTURE:
+        own.add_argument(
+            "--border",
+            choices=[str(border) for border in spec.borders],
+            default=str(spec.borders[0]),
+            help="treatment of cells outside the image (default: %(default)s)",
+        )
+        own.add_argument(
+            "--grey", action="store_true", default=False, help="convert to greyscale first"
+        )
     run = _add_run_options(parser, levels)
-    _add_picture_options(run)
     _add_volume_options(parser, spec.kind)
     run.add_argument(
         "--save-recipe",
@@ -471,8 +465,21 @@ def _add_run_options(
     group.add_argument(
         "--reference",
         metavar="FILE",
-        help="judge each step by this picture, or the result by this volume: PSNR, SSIM, MSE and "
-        f"MAE before and after; “{INPUT}” is INPUT itself; turned to grey where a result is",
+        help="judge each step by this picture or volume: PSNR, SSIM, MSE and MAE before and "
+        f"after; “{INPUT}” is INPUT itself; turned to grey where a result is",
+    )
+    group.add_argument(
+        "--difference",
+        metavar="FILE",
+        type=Path,
+        help="write OUTPUT - reference to FILE: of a picture amplified around mid-grey, of a "
+        "volume the values",
+    )
+    group.add_argument(
+        "--residual",
+        metavar="FILE",
+        type=Path,
+        help="write what the last step changed, its output - its input, in the same way",
     )
     group.add_argument(
         "--lossy",
@@ -485,38 +492,22 @@ def _add_run_options(
     return group
 
 
-def _add_picture_options(group: argparse._ArgumentGroup) -> None:
-    """Add what may be given once, where pictures are filtered."""
-    group.add_argument(
-        "--difference",
-        metavar="FILE",
-        type=Path,
-        help="write OUTPUT - reference to FILE, amplified, as a picture around mid-grey",
-    )
-    group.add_argument(
-        "--residual",
-        metavar="FILE",
-        type=Path,
-        help="write what the last step changed, its output - its input, in the same way",
-    )
-
-
-def _add_volume_options(parser: argparse.ArgumentParser, kind: Kind) -> None:
-    """Add what may be given once, where filters of `kind` are applied to volumes."""
+def _add_volume_options(parser: argparse.ArgumentParser, *kinds: Kind) -> None:
+    """Add what may be given once, where filters of these kinds are applied to volumes."""
     group = parser.add_argument_group(
         "volumes",
         "INPUT may be a NIfTI file, a TIFF stack, a NumPy array, or a DICOM series or pictures "
         "of equal size in a folder."
-        + (" It is filtered slice by slice." if kind is Kind.PICTURE else ""),
+        + (" Filters of pictures go through it slice by slice." if Kind.PICTURE in kinds else ""),
     )
-    if kind is Kind.PICTURE:
+    if Kind.PICTURE in kinds:
         group.add_argument(
             "--axis",
             choices=AXES,
             help=f"across which axis slices lie (default: {AXES[0]}); amounts that are fractions "
             "of white are fractions of the brightest voxel",
         )
-    else:
+    if Kind.VOLUME in kinds:
         group.add_argument(
             "--component",
             metavar="FILE",
@@ -537,7 +528,7 @@ def _add_volume_options(parser: argparse.ArgumentParser, kind: Kind) -> None:
         metavar="N",
         type=volume_numbers,
         help="number of the volume in a file of several, or of the series in a folder, from 1"
-        + ("" if kind is Kind.PICTURE else "; like 1,3,4 to give each component its own"),
+        + ("; like 1,3,4 to give each component its own" if Kind.VOLUME in kinds else ""),
     )
     group.add_argument(
         "--float",

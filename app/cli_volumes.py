@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,9 @@ from app.cli_common import (
     open_backends,
     whole_number,
 )
-from app.engine.volume import AXES, Volume, check_shape
+from app.engine.volume import AXES, Volume, check_reference, check_shape
 from app.errors import (
     ImageReadError,
-    Incomparable,
     InvalidParameter,
     LossyFormat,
     OutOfMemory,
@@ -34,8 +34,8 @@ from app.filters.spec import Kind
 from app.phantom import AFFINE, BRIGHTEST, Contrast, Noise, Shape, add_noise, head
 
 if TYPE_CHECKING:
-    from app.engine.recipe import Recipe, Step
-    from app.engine.request import Request
+    from app.engine.recipe import Recipe
+    from app.engine.request import Result
     from app.engine.scan import Scan
 
 _WEIGHTINGS = {contrast.removesuffix("w").lower(): contrast for contrast in Contrast}
@@ -47,88 +47,86 @@ def apply_to_volumes(recipe: Recipe, options: argparse.Namespace) -> int:
     Parameters
     ----------
     recipe : Recipe
-        One step; a filter of pictures runs slice by slice.
+        Filters of pictures run slice by slice.
     options : Namespace
         Those of ``apply``.
     """
+    from app.engine.chain import execute_recipe, shapes
     from app.engine.costs import Costs, default_path
-    from app.engine.run import execute
+    from app.engine.request import Device
     from app.files import write_recipe
     from app.files.volumes import write_volume
-    from app.judging.volumes import judge_volume
 
-    step = _only_step(recipe, options)
+    if options.axis:
+        recipe = _across(recipe, options.axis)
     outputs = _outputs(options)
     scan = _read_scan(options)
     reference = _read_reference(options.reference, scan.volumes[0])
+    shapes(recipe, scan)
     _check_outputs(scan, outputs, options)
-    request = _request(step, scan, options)
     status = StatusLine(not (options.quiet or options.verbose))
     say = Speaker(options.quiet)
     say.notices(scan.notices)
-    try:
-        with open_backends(options.gpu) as backends, interruptible() as token:
-            costs = Costs(default_path())
-            result = execute(request, backends, token, status.progress, costs)
-            judged = []
-            if reference:
-                status.show("judge")
-                judged = [
-                    judge_volume(volume.voxels, reference.voxels, token.check)
-                    for volume in (scan.volumes[0], result.scan.volumes[0])
-                ]
-        status.show("save")
-        for volume, path in zip(result.scan.volumes, outputs, strict=True):
-            write_volume(volume, path, lossy=options.lossy)
-    finally:
-        status.clear()
+    with open_backends(options.gpu) as backends, interruptible() as token:
+        results = execute_recipe(
+            recipe,
+            scan,
+            backends,
+            token,
+            status.progress,
+            Costs(default_path()),
+            device=Device(options.device),
+            level=options.level,
+            reference=reference,
+            repeat=options.repeat,
+            memory_limit=options.memory_limit,
+        )
+        try:
+            for number, result in enumerate(results, 1):
+                status.clear()
+                if number < len(recipe.steps):
+                    say.result(f"step {number}", result)
+        finally:
+            status.clear()
+    made = list(zip(result.scan.volumes, outputs, strict=True))
+    changes = _changes(result, options)
+    for volume, path in (*made, *((change, path) for change, path, _ in changes)):
+        status.show(f"save {path.name}")
+        write_volume(volume, path, lossy=options.lossy)
+    status.clear()
     say.result(str(outputs[0]), result)
-    for when, quality in zip(("before: ", "after:  "), judged, strict=False):
-        say.line(f"  {when}{quality.describe()}")
     for volume, path in zip(scan.volumes[1:], outputs[1:], strict=True):
         say.line(f"{path}: from {volume.title}")
+    for _, path, of in changes:
+        say.line(f"{path}: {of}")
     if options.save_recipe:
         write_recipe(recipe, options.save_recipe)
     return 0
 
 
-def _only_step(recipe: Recipe, options: argparse.Namespace) -> Step:
-    if len(recipe.steps) > 1:
+def _across(recipe: Recipe, axis: str) -> Recipe:
+    """Return the recipe with filters of pictures going along `axis`."""
+    if not any(step.filter.kind is Kind.PICTURE for step in recipe.steps):
         raise InvalidParameter(
-            "Several filters in a row work on pictures, not on volumes.", "Apply them one by one."
+            f"{recipe.steps[0].filter.name} has no --axis: it does not go slice by slice.",
+            "Leave it out.",
         )
-    for name in ("difference", "residual"):
-        if getattr(options, name):
-            raise InvalidParameter(
-                f"--{name} writes a picture; {options.input} is a volume.", "Leave it out."
-            )
-    (step,) = recipe.steps
-    for name in step.estimates:
-        raise InvalidParameter(
-            f"{step.filter.parameter(name).label} is estimated for pictures only; "
-            f"{options.input} is a volume.",
-            "Give a number.",
-        )
-    return step
+    return replace(
+        recipe, steps=tuple(replace(step, axis=AXES.index(axis)) for step in recipe.steps)
+    )
 
 
-def _request(step: Step, scan: Scan, options: argparse.Namespace) -> Request:
-    from app.engine.request import Device, Request
-    from app.engine.slices import by_slices
-
-    where = {
-        "border": step.border,
-        "device": Device(options.device),
-        "level": options.level,
-        "repeat": options.repeat,
-        "memory_limit": options.memory_limit,
-    }
-    if step.filter.kind is Kind.VOLUME:
-        if options.axis:
-            raise InvalidParameter(f"{step.filter.name} has no --axis.", "Leave it out.")
-        return Request.create(scan, step.filter.id, step.parameters, **where)
-    axis = AXES.index(options.axis or AXES[0])
-    return by_slices(scan, step.filter.id, step.parameters, axis=axis, **where)
+def _changes(result: Result, options: argparse.Namespace) -> list[tuple[Volume, Path, str]]:
+    """Return what the options ask for of the first volume, where it goes and what it is."""
+    output, reference = result.scan.volumes[0], result.request.reference
+    found = []
+    if options.residual:
+        change = output.minus(result.request.scan.volumes[0])
+        of = f"output - input of {result.request.filter.name}"
+        found.append((change, options.residual, of))
+    if options.difference and isinstance(reference, Volume):
+        found.append((output.minus(reference), options.difference, "output - reference"))
+    return found
 
 
 # Files --------------------------------------------------------------------------------
@@ -162,16 +160,14 @@ def _read_reference(name: str | None, volume: Volume) -> Volume | None:
     if name is None:
         return None
     reference = volume if name == INPUT else read_volume(name)
-    if reference.voxels.shape != volume.voxels.shape:
-        raise Incomparable(
-            f"{volume.describe()} cannot be judged by {reference.describe()}.",
-            "Give a volume of the same size.",
-        )
+    check_reference(volume, reference)
     return reference
 
 
 def _outputs(options: argparse.Namespace) -> list[Path]:
     """Return where to write INPUT's result and those of the components."""
+    from app.files.volumes import beside
+
     output: Path = options.output
     inputs: list[Path] = [options.input, *options.component]
     named: list[Path] = options.output_component
@@ -180,7 +176,8 @@ def _outputs(options: argparse.Namespace) -> list[Path]:
             f"There are {len(named)} --output-component for {len(options.component)} --component.",
             "Name one for each, or none.",
         )
-    outputs = [output, *(named or [_beside(output, path) for path in options.component])]
+    names = [path.resolve().name for path in options.component]
+    outputs = [output, *(named or [beside(output, name) for name in names])]
     places = [path.resolve() for path in outputs]
     for number, place in enumerate(places):
         if place in places[:number]:
@@ -196,20 +193,6 @@ def _outputs(options: argparse.Namespace) -> list[Path]:
     return outputs
 
 
-def _beside(output: Path, component: Path) -> Path:
-    """Return ``OUT-T2.nii.gz`` for ``OUT.nii.gz`` and ``T2.nii.gz``."""
-    suffix = _suffix(output)
-    name = component.resolve().name
-    name = name if component.is_dir() else name.removesuffix(_suffix(component))
-    return output.with_name(f"{output.name.removesuffix(suffix)}-{name}{suffix}")
-
-
-def _suffix(path: Path) -> str:
-    """Return the suffix of a file, both parts of ``.nii.gz``."""
-    compressed = re.search(r"\.nii\.gz$", path.name, re.IGNORECASE)
-    return compressed[0] if compressed else path.suffix
-
-
 def _check_outputs(scan: Scan, outputs: Sequence[Path], options: argparse.Namespace) -> None:
     """Refuse before a long run what would be refused after it."""
     from app.files.atomic import check_target
@@ -220,6 +203,9 @@ def _check_outputs(scan: Scan, outputs: Sequence[Path], options: argparse.Namesp
             check_write_volume(volume, path, lossy=options.lossy)
         except LossyFormat as error:
             raise LossyFormat(error.message, f"{error.hint} Or add --lossy.") from None
+    for path in (options.residual, options.difference):
+        if path:
+            check_write_volume(scan.volumes[0], path, lossy=options.lossy)
     if options.save_recipe:
         check_target(options.save_recipe)
 

@@ -102,9 +102,10 @@ def test_help_shows_every_parameter(spec: FilterSpec, capsys: pytest.CaptureFixt
         assert parameter.help in text
         for switch, choice in switches(parameter).items():
             assert f"{switch} the same as {option} {choice.value}" in text
-    for option in ("--component", "--output-component", "--volume", "--float", "--level"):
+    shared = ("--component", "--output-component", "--volume", "--float", "--level", "--residual")
+    for option in (*shared, "--difference", "--reference", "--save-recipe"):
         assert f" {option} " in text
-    for option in ("--axis", "--border", "--grey", "--residual", "--save-recipe"):
+    for option in ("--axis", "--border", "--grey"):
         assert f" {option} " not in text
 
 
@@ -263,15 +264,14 @@ def test_judged_by_the_input(capsys: pytest.CaptureFixture[str]) -> None:
         ("mri-nlm T1.nii.gz out.nii --beta 9", "9 is out of range"),
         ("mri-nlm T1.nii.gz out.nii --reference small.nii", "cannot be judged by small.nii"),
         (f"mri-nlm T1.nii.gz o.nii{' --component T2.nii' * 4} --volume 1", "written twice"),
-        ("median T1.nii.gz out.nii : mean", "Several filters in a row"),
+        ("median T1.nii.gz out.nii : mean --border valid", "Step 2, Mean: Slices have to keep"),
         ("median T1.nii.gz out.nii --border valid", "Slices have to keep their size"),
-        ("median T1.nii.gz out.nii --residual r.png", "--residual writes a picture"),
+        ("median T1.nii.gz out.nii --residual r.png", "volumes are not written as .png files"),
         ("median T1.nii.gz out.nii --size 4", "4 is even"),
-        ("nlm T1.nii.gz out.nii --filter-sigma estimate", "Filter sigma is estimated for pictures"),
         ("median in.png out.png --axis z", "--axis is for volumes; in.png is none."),
         ("median in.png out.png --volume 2", "--volume is for volumes"),
         ("median in.png out.png --float", "--float is for volumes"),
-        ("median in.png out.png : mri-nlm", "Several filters in a row"),
+        ("median in.png out.png : mri-nlm", "in.png: this is no volume"),
     ],
 )
 def test_what_the_user_can_mend_is_said_before_computing(

@@ -111,7 +111,8 @@ class CpuBackend:
         """Return ``spec`` applied to `source`, the planes of an image or a scan, read-only."""
         with run.stopwatch.stage("prepare"):
             output = np.empty(spec.output_shape(source.shape, parameters, border), source.dtype)
-            parameters = spec.resolve(source, parameters)
+            given, parameters = parameters, spec.resolve(source, parameters)
+            run.stopwatch.estimates |= spec.estimates(given, parameters)
             task = FilterTask(source, output, parameters, border, run.level.id)
             passes = spec.plan_cpu(task)
         with run.stopwatch.stage("compile", counted=False):

@@ -15,15 +15,18 @@ from app.engine.control import CancelToken, Progress, no_progress
 from app.engine.costs import Costs
 from app.engine.image import Image
 from app.engine.recipe import Recipe, Step
-from app.engine.request import Device, Request, Result
+from app.engine.request import Device, Request, Result, told
 from app.engine.run import execute, usable
+from app.engine.scan import Scan
+from app.engine.slices import SliceRequest, picture_of
+from app.engine.volume import Volume
 from app.errors import AppError
 from app.filters.spec import PARALLEL, Border, FilterTask, FloatParameter
 from app.judging import colours
 
 
-def shapes(recipe: Recipe, image: Image) -> list[tuple[int, ...]]:
-    """Return the shape (height, width, channels) of each step's result, without computing any.
+def shapes(recipe: Recipe, source: Image | Scan) -> list[tuple[int, ...]]:
+    """Return the shape of each step's result, as `Request.output_shape`, without computing any.
 
     Raises
     ------
@@ -31,18 +34,18 @@ def shapes(recipe: Recipe, image: Image) -> list[tuple[int, ...]]:
         If a step cannot work on what it would get.
     """
     found: list[tuple[int, ...]] = []
-    picture = image
     for number, step in enumerate(recipe.steps, 1):
         with naming(recipe, number):
-            found.append(step.request(picture).output_shape)
-        # Takes no memory: it is there for its shape only.
-        picture = Image(np.broadcast_to(image.pixels.dtype.type(0), found[-1]), image.title)
+            found.append(step.request(source).output_shape)
+        if isinstance(source, Image):
+            # Takes no memory: it is there for its shape only.
+            source = Image(np.broadcast_to(source.pixels.dtype.type(0), found[-1]), source.title)
     return found
 
 
 def execute_recipe(
     recipe: Recipe,
-    image: Image,
+    source: Image | Scan,
     backends: Mapping[str, Backend],
     token: CancelToken | None = None,
     progress: Progress = no_progress,
@@ -50,7 +53,7 @@ def execute_recipe(
     *,
     device: Device = Device.AUTO,
     level: str | None = None,
-    reference: Image | None = None,
+    reference: Image | Volume | None = None,
     **options: Any,
 ) -> Iterator[Result]:
     """Yield the result of each step as soon as it is there; the last one is the recipe's.
@@ -60,9 +63,8 @@ def execute_recipe(
     progress : callable
         Called with the step and its stage, and the fraction of the whole recipe.
     device, level
-        Hold for every step that has them. A step that does not, where another does, is run as
-        if nothing was chosen, and a notice says so.
-    reference : Image, optional
+        As for `prepare`.
+    reference : Image or Volume, optional
         Judges every result; turned to grey where a step turned the picture to grey.
     **options
         `repeat` and `memory_limit` of `Request.create`.
@@ -78,24 +80,49 @@ def execute_recipe(
     costs = costs or Costs()
     if device is not Device.AUTO:
         usable(device, backends)
-    results = shapes(recipe, image)
+    results = shapes(recipe, source)
     report = _over_all(progress, len(recipe.steps))
-    for number, step in enumerate(recipe.steps, 1):
+    for number in range(1, len(recipe.steps) + 1):
         with naming(recipe, number):
-            if reference and not reference.is_grey and results[number - 1][2] <= 2:
+            if isinstance(reference, Image) and results[number - 1][2] <= 2:
                 reference = to_grey(reference)
-            names = step.estimates
-            estimates = estimate(step.request(image), names) if names else {}
-            where, notices = _where(recipe, step, backends, device, level)
-            result = execute(
-                step.request(image, estimates, reference=reference, **where, **options),
-                backends,
-                token,
-                report(number),
-                costs,
+            request, notices = prepare(
+                recipe, number, source, backends, device, level, reference=reference, **options
             )
-        yield replace(result, notices=(*notices, *_told(step, estimates), *result.notices))
-        image = result.image
+            result = execute(request, backends, token, report(number), costs)
+        yield replace(result, notices=(*notices, *result.notices))
+        source = result.output
+
+
+def prepare(
+    recipe: Recipe,
+    number: int,
+    source: Image | Scan,
+    backends: Mapping[str, Backend],
+    device: Device = Device.AUTO,
+    level: str | None = None,
+    **options: Any,
+) -> tuple[Request, tuple[str, ...]]:
+    """Return the request for step `number`, from 1, and what to tell the user about it.
+
+    What the step leaves to its source is estimated, which takes a while.
+
+    Parameters
+    ----------
+    source : Image or Scan
+        What the step before made.
+    device, level
+        Hold for every step that has them. A step that does not, where another does, is run as
+        if nothing was chosen, and a notice says so.
+    **options
+        As for `Request.create`.
+    """
+    step = recipe.steps[number - 1]
+    first = step.request(source, **options)
+    estimates = estimate(first, step.estimates) if step.estimates else {}
+    where, notices = _where(recipe, step, backends, device, level)
+    request = step.request(source, estimates, **where, **options)
+    return request, (*notices, *told(request, estimates))
 
 
 def to_grey(image: Image) -> Image:
@@ -115,16 +142,17 @@ def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
     """Return numbers for the parameters of these names, estimated from the picture.
 
     They are rounded to four digits, so that the number that is shown is the one that is used,
-    and lie within the parameter's range. This takes a while for large pictures.
+    and lie within the parameter's range. This takes a while for large pictures. Of volumes
+    that are filtered slice by slice, the slice in the middle of the first is looked at.
 
     Parameters
     ----------
     request : Request
-        The picture, and the other parameters.
+        The picture or the slices, and the other parameters.
     names : iterable of str
         Parameters that have an estimate.
     """
-    image = to_grey(request.image) if request.grey else request.image
+    image = _looked_at(request)
     numbers = {}
     for name in names:
         parameter = request.filter.parameter(name)
@@ -133,6 +161,14 @@ def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
         number = float(f"{parameter.estimate(colours(image.planes), request.parameters):.4g}")
         numbers[name] = min(max(number, parameter.minimum), parameter.maximum)
     return numbers
+
+
+def _looked_at(request: Request) -> Image:
+    """Return the picture to estimate from."""
+    if isinstance(request, SliceRequest):
+        volume = request.scan.volumes[0]
+        return picture_of(volume, request.axis, volume.voxels.shape[request.axis] // 2)
+    return to_grey(request.image) if request.grey else request.image
 
 
 @contextmanager
@@ -162,14 +198,6 @@ def _over_all(progress: Progress, steps: int) -> Callable[[int], Progress]:
         return report
 
     return of
-
-
-def _told(step: Step, estimates: Mapping[str, float]) -> tuple[str, ...]:
-    labels = {name: step.filter.parameter(name).label for name in estimates}
-    return tuple(
-        f"{step.filter.name}: {labels[name].lower()} was estimated: {number:.4g}."
-        for name, number in estimates.items()
-    )
 
 
 def _where(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,10 @@ class Image:
         view = array.view()
         view.flags.writeable = False
         return cls(view, title, path, notices)
+
+    def arrays(self) -> Iterator[NDArray[Any]]:
+        """Yield what it holds in memory."""
+        yield self.pixels
 
     @property
     def height(self) -> int:

@@ -15,8 +15,11 @@ from typing import Any
 from app import filters
 from app.engine.image import Image
 from app.engine.request import Request, check_border
+from app.engine.scan import Scan
+from app.engine.slices import by_slices
+from app.engine.volume import AXES
 from app.errors import AppError, InvalidParameter, InvalidRecipe
-from app.filters.spec import Border, FilterSpec, FloatParameter, MaskParameter, Parameter
+from app.filters.spec import Border, FilterSpec, FloatParameter, Kind, MaskParameter, Parameter
 
 ESTIMATE = "estimate"
 """In place of a number: take it from the picture, once that is there."""
@@ -42,12 +45,15 @@ class Step:
     border : Border
     grey : bool
         Convert to greyscale first (ITU-R 601).
+    axis : int
+        Across which axis of the voxels slices lie, where a filter of pictures gets volumes.
     """
 
     filter: FilterSpec
     parameters: Mapping[str, Any]
     border: Border
     grey: bool = False
+    axis: int = 0
 
     @classmethod
     def create(
@@ -57,6 +63,7 @@ class Step:
         *,
         border: Border | None = None,
         grey: bool = False,
+        axis: int = 0,
     ) -> Step:
         """Return a checked step; the border is the filter's first one if none is given.
 
@@ -75,7 +82,7 @@ class Step:
         numbers = {name: value for name, value in values.items() if name not in estimates}
         border = spec.borders[0] if border is None else border
         check_border(spec, border)
-        return cls(spec, MappingProxyType(spec.validate(numbers) | estimates), border, grey)
+        return cls(spec, MappingProxyType(spec.validate(numbers) | estimates), border, grey, axis)
 
     @property
     def estimates(self) -> tuple[str, ...]:
@@ -83,9 +90,11 @@ class Step:
         return tuple(name for name, value in self.parameters.items() if value == ESTIMATE)
 
     def request(
-        self, image: Image, estimates: Mapping[str, float] | None = None, **options: Any
+        self, source: Image | Scan, estimates: Mapping[str, float] | None = None, **options: Any
     ) -> Request:
-        """Return the request for this step on `image`.
+        """Return the request for this step on a picture, or on volumes.
+
+        A filter of pictures gets the slices of volumes, which have no colours to turn to grey.
 
         Parameters
         ----------
@@ -95,13 +104,13 @@ class Step:
             As for `Request.create`.
         """
         values = {n: value for n, value in self.parameters.items() if n not in self.estimates}
+        values |= estimates or {}
+        if isinstance(source, Scan) and self.filter.kind is Kind.PICTURE:
+            return by_slices(
+                source, self.filter.id, values, axis=self.axis, border=self.border, **options
+            )
         return Request.create(
-            image,
-            self.filter.id,
-            {**values, **(estimates or {})},
-            border=self.border,
-            grey=self.grey,
-            **options,
+            source, self.filter.id, values, border=self.border, grey=self.grey, **options
         )
 
 
@@ -135,6 +144,7 @@ class Recipe:
                     },
                     "border": str(step.border),
                     "grey": step.grey,
+                    **({"axis": AXES[step.axis]} if step.axis else {}),
                 }
                 for step in self.steps
             ],
@@ -145,7 +155,7 @@ class Recipe:
     def from_json(cls, text: str, name: str = "recipe") -> Recipe:
         """Return the recipe that `text` holds.
 
-        Parameters, border and grey have their defaults where they are left out.
+        Parameters, border, grey and axis have their defaults where they are left out.
 
         Parameters
         ----------
@@ -211,7 +221,7 @@ def _check_fields(content: Any, where: str, known: tuple[str, ...]) -> None:
 
 
 def _step(content: Any, where: str) -> Step:
-    _check_fields(content, where, ("filter", "parameters", "border", "grey"))
+    _check_fields(content, where, ("filter", "parameters", "border", "grey", "axis"))
     filter_id = content.get("filter")
     if not isinstance(filter_id, str):
         raise InvalidRecipe(
@@ -225,6 +235,9 @@ def _step(content: Any, where: str) -> Step:
     grey = content.get("grey", False)
     if not isinstance(grey, bool):
         raise InvalidRecipe(f"{where}, “grey”: {json.dumps(grey)} is neither true nor false.")
+    axis = content.get("axis", AXES[0])
+    if axis not in AXES:
+        raise InvalidRecipe(f"{where}, “axis”: {json.dumps(axis)} is none of {_and(AXES)}.")
     border = content.get("border", spec.borders[0])
     try:
         check_border(spec, border)
@@ -239,7 +252,9 @@ def _step(content: Any, where: str) -> Step:
         name: _value(spec, name, value, f"{where}, “{name}”") for name, value in parameters.items()
     }
     try:
-        return Step.create(filter_id, values, border=Border(border), grey=grey)
+        return Step.create(
+            filter_id, values, border=Border(border), grey=grey, axis=AXES.index(axis)
+        )
     except AppError as error:
         raise InvalidRecipe(f"{where}: {error.message}", error.hint) from None
 

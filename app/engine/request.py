@@ -15,6 +15,7 @@ from app.engine.image import Image
 from app.engine.launch import LaunchReport
 from app.engine.scan import Scan
 from app.engine.timing import Metric, Stage
+from app.engine.volume import Volume
 from app.errors import InvalidParameter
 from app.filters.spec import Border, FilterSpec, Kind
 from app.judging.metrics import Quality
@@ -54,8 +55,9 @@ class Request:
         How often a GPU repeats its kernels; the median time is reported.
     memory_limit : int, optional
         Most bytes of GPU memory to use for images; larger ones are filtered in strips.
-    reference : Image, optional
-        The picture that the result should be like; both it and the input are judged by that.
+    reference : Image or Volume, optional
+        What the result, or the first volume of it, should be like; both it and the input are
+        judged by that.
     cold : bool
         Empty the cache of a GPU before each repeat, to time what comes from memory.
     id : int
@@ -71,7 +73,7 @@ class Request:
     grey: bool = False
     repeat: int = 1
     memory_limit: int | None = None
-    reference: Image | None = None
+    reference: Image | Volume | None = None
     cold: bool = False
     id: int = field(default_factory=lambda: next(_ids))
 
@@ -88,7 +90,7 @@ class Request:
         grey: bool = False,
         repeat: int = 1,
         memory_limit: int | None = None,
-        reference: Image | None = None,
+        reference: Image | Volume | None = None,
         cold: bool = False,
     ) -> Request:
         """Return a checked request.
@@ -192,6 +194,8 @@ class Result:
         The kernel that did the work; only a GPU has one.
     quality : Judgement, optional
         None without a reference, or where a notice says why the result does not compare.
+    estimates : mapping
+        Parameters that were estimated from the data, by name; notices tell them in full.
     """
 
     request: Request
@@ -203,6 +207,7 @@ class Result:
     metrics: tuple[Metric, ...] = ()
     launch: LaunchReport | None = None
     quality: Judgement | None = None
+    estimates: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def image(self) -> Image:
@@ -228,5 +233,29 @@ class Result:
         return pixels / 1e6 / max(self.seconds, 1e-9)
 
     def describe(self) -> str:
-        """Return the settings, device and level in words."""
-        return f"{self.request.describe()}, {self.device.upper()} {self.level}"
+        """Return the settings, what was estimated, device and level in words."""
+        estimates = (
+            f"{self.request.filter.parameter(name).label.lower()} of {', '.join(short(value))}"
+            for name, value in self.estimates.items()
+        )
+        where = f"{self.device.upper()} {self.level}"
+        return ", ".join((self.request.describe(), *estimates, where))
+
+
+def short(estimate: Any) -> list[str]:
+    """Return one number or several as texts of four digits."""
+    numbers = estimate if isinstance(estimate, tuple) else (estimate,)
+    return [f"{number:.4g}" for number in numbers]
+
+
+def told(request: Request, estimates: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a sentence on each parameter that was estimated, with the volumes' names."""
+    sentences = []
+    for name, estimate in estimates.items():
+        texts = short(estimate)
+        if isinstance(request.source, Scan) and len(texts) == len(request.source.volumes) > 1:
+            titles = (volume.title for volume in request.source.volumes)
+            texts = [f"{text} ({title})" for text, title in zip(texts, titles, strict=True)]
+        label = request.filter.parameter(name).label.lower()
+        sentences.append(f"{request.filter.name}: {label} was estimated: {', '.join(texts)}.")
+    return tuple(sentences)

@@ -11,10 +11,11 @@ from app.engine.backend import Backend
 from app.engine.control import CancelToken, Progress, no_progress
 from app.engine.costs import Costs
 from app.engine.image import Image
-from app.engine.request import Device, Judgement, Request, Result
+from app.engine.request import Device, Judgement, Request, Result, told
 from app.engine.scan import Scan
 from app.engine.slices import SliceRequest, filter_slices
 from app.engine.timing import Stopwatch
+from app.engine.volume import Volume
 from app.errors import (
     AppError,
     DeviceUnavailable,
@@ -25,6 +26,7 @@ from app.errors import (
 from app.filters.spec import Level
 from app.judging import colours
 from app.judging.metrics import Quality, judge
+from app.judging.volumes import judge_volume
 
 _logger = logging.getLogger(__name__)
 
@@ -107,10 +109,11 @@ def _run(
         backend.id,
         level.id,
         stopwatch.stages,
-        (*notices, *stopwatch.notices),
+        (*notices, *told(request, stopwatch.estimates), *stopwatch.notices),
         tuple(stopwatch.metrics),
         stopwatch.launch,
         quality,
+        stopwatch.estimates,
     )
     _logger.info(
         "Done in %.3f ms, %.1f megapixels/s", result.seconds * 1e3, result.megapixels_per_second
@@ -147,10 +150,14 @@ def _judge(
 ) -> Judgement | None:
     """Compare input and result with the reference, if there is one that they compare with."""
     reference = request.reference
-    if reference is None or not isinstance(result, Image):
+    if reference is None:
         return None
 
-    def of(image: Image) -> Quality:
+    def of(image: Image | Scan) -> Quality:
+        if isinstance(image, Scan):
+            assert isinstance(reference, Volume)
+            return judge_volume(image.volumes[0].voxels, reference.voxels, token.check)
+        assert isinstance(reference, Image)
         try:
             mse = backend.mean_squared_error(image, reference)
         except DeviceUnavailable as error:  # The result is there; the CPU can judge it.
@@ -166,7 +173,7 @@ def _judge(
             stopwatch.notices.append(f"The result cannot be judged: {error}")
             return None
         with contextlib.suppress(Incomparable):
-            return Judgement(of(request.image), after)
+            return Judgement(of(request.source), after)
         return Judgement(None, after)
 
 

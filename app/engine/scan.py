@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -46,6 +47,13 @@ class Scan:
     def pixels(self) -> NDArray[np.float32]:
         """The same as `planes`: what stays on a GPU is known by its array."""
         return self.planes
+
+    def arrays(self) -> Iterator[NDArray[Any]]:
+        """Yield what it holds in memory by now."""
+        yield from (volume.voxels for volume in self.volumes)
+        planes = vars(self).get("planes")
+        if planes is not None and planes.base is None:
+            yield planes
 
     @property
     def title(self) -> str:

@@ -53,6 +53,7 @@ def by_slices(
     level: str | None = None,
     repeat: int = 1,
     memory_limit: int | None = None,
+    reference: Volume | None = None,
 ) -> SliceRequest:
     """Return a checked request; the arguments are those of `Request.create`.
 
@@ -76,6 +77,7 @@ def by_slices(
         level,
         repeat=repeat,
         memory_limit=memory_limit,
+        reference=reference,
         axis=axis,
     )
 

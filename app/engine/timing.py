@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from app.engine.launch import LaunchReport
 
@@ -69,6 +70,8 @@ class Stopwatch:
         What the user should know about how the run went.
     launch : LaunchReport, optional
         The kernel that did the work, on a GPU.
+    estimates : dict
+        Parameters that were estimated from the data, by name.
     """
 
     def __init__(self) -> None:
@@ -76,6 +79,7 @@ class Stopwatch:
         self.metrics: list[Metric] = []
         self.notices: list[str] = []
         self.launch: LaunchReport | None = None
+        self.estimates: dict[str, Any] = {}
 
     @contextmanager
     def stage(self, name: str, *, counted: bool = True) -> Iterator[None]:

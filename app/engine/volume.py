@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.engine.image import Image
-from app.errors import InvalidImage, InvalidParameter
+from app.errors import Incomparable, InvalidImage, InvalidParameter
 
 DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "int16", "float32"))
 """The types of voxels; integers come before floats, small ones before large ones."""
@@ -282,6 +282,11 @@ class Volume:
         new.flags.writeable = False
         return replace(self, voxels=new, stored=stored)
 
+    def minus(self, other: Volume) -> Volume:
+        """Return by how much the voxels exceed those of a volume of the same shape, as floats."""
+        change = self.voxels.astype(np.float32) - other.voxels
+        return self.with_voxels(change, as_float=True)
+
 
 def stack(volumes: Sequence[Volume]) -> NDArray[np.float32]:
     """Put volumes of the same head side by side, for filters of several components.
@@ -301,12 +306,29 @@ def stack(volumes: Sequence[Volume]) -> NDArray[np.float32]:
     if not volumes:
         raise InvalidParameter("There is no volume to filter.", "Choose at least one.")
     first = volumes[0]
+    if len(volumes) == 1 and first.voxels.dtype == np.float32:
+        return first.voxels[..., np.newaxis]  # no second copy of what may be large
     for other in volumes[1:]:
         _check_aligned(first, other)
     stacked = np.empty((*first.voxels.shape, len(volumes)), np.float32)
     for component, volume in enumerate(volumes):
         stacked[..., component] = volume.voxels
     return stacked
+
+
+def check_reference(volume: Volume, reference: Volume) -> None:
+    """Refuse a reference that does not compare with `volume`.
+
+    Raises
+    ------
+    Incomparable
+        If they differ in size.
+    """
+    if volume.voxels.shape != reference.voxels.shape:
+        raise Incomparable(
+            f"{volume.describe()} cannot be judged by {reference.describe()}.",
+            "Choose a volume of the same size.",
+        )
 
 
 def check_shape(shape: Sequence[int], title: str) -> None:

@@ -421,6 +421,10 @@ def resolve(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**parameters, "sigma_from": "given", "sigma": raised}
 
 
+def estimates(given: Mapping[str, Any], resolved: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"sigma": resolved["sigma"]} if given["sigma_from"] == "volume" else {}
+
+
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     source, output, parameters = task.source, task.output, task.parameters
     reach = reach_of(parameters)
@@ -520,12 +524,14 @@ SPEC = FilterSpec(
         NumbersParameter(
             name="sigma",
             label="Sigma",
-            help="Standard deviation of the noise: one for all volumes, or one for each.",
+            help="Standard deviation of the noise in units of the voxels: one for all volumes, "
+            "or one for each.",
             minimum=0.0,
             maximum=_MOST,
             most=4,
             none="estimated",
             implies={"sigma_from": "given"},
+            matters=lambda parameters: parameters["sigma_from"] == "given",
         ),
         IntParameter(
             name="window_radius",
@@ -535,6 +541,7 @@ SPEC = FilterSpec(
             minimum=1,
             maximum=2,
             unit="voxels",
+            matters=lambda parameters: parameters["sigma_from"] == "local",
         ),
         FloatParameter(
             name="beta",
@@ -555,4 +562,5 @@ SPEC = FilterSpec(
     gpu_levels=(GLOBAL, SHARED, TUNED),
     gpu_gaps=GAPS,
     resolve=resolve,
+    estimates=estimates,
 )

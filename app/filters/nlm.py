@@ -595,6 +595,7 @@ SPEC = FilterSpec(
             maximum=50,
             slider=(1, 20),
             unit="px",
+            matters=lambda parameters: parameters["search"] == "window",
         ),
         FloatParameter(
             name="filter_sigma",
@@ -618,6 +619,7 @@ SPEC = FilterSpec(
             maximum=100.0,
             slider=(0.5, 5.0),
             unit="px",
+            matters=lambda parameters: parameters["weights"] == "gaussian",
         ),
         ChoiceParameter(
             name="weights",

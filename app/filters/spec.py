@@ -117,6 +117,11 @@ def _number_text(number: float) -> str:
     return short if float(short) == number else repr(number)
 
 
+def _always(values: Mapping[str, Any]) -> bool:
+    """Matter whatever the other parameters are."""
+    return True
+
+
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
     """A value the user can set; subclasses say of what kind.
@@ -136,6 +141,9 @@ class Parameter:
     implies : mapping
         Values of other parameters that come with this one where it is typed on a command line,
         unless they are typed too.
+    matters : callable
+        Tells from the values of all parameters whether this one has a part in the result; where
+        it has none, labels do not name it and the window does not offer it.
     """
 
     name: str
@@ -144,6 +152,7 @@ class Parameter:
     default: Any
     unit: str = ""
     implies: Mapping[str, Any] = field(default_factory=dict)
+    matters: Callable[[Mapping[str, Any]], bool] = _always
 
     def validate(self, value: Any) -> Any:
         """Return `value` in canonical form, or raise `InvalidParameter`."""
@@ -215,6 +224,8 @@ class FloatParameter(Parameter):
     estimate : callable, optional
         Maps a picture, shape (height, width, channels) without alpha, and the values of the
         filter's other parameters to a valid value that suits them.
+    absent : float, optional
+        The value that stands for none; labels do not name it.
     """
 
     minimum: float
@@ -223,6 +234,7 @@ class FloatParameter(Parameter):
     step: float = 0.1
     decimals: int = 3
     estimate: Callable[[Pixels, Mapping[str, Any]], float] | None = None
+    absent: float | None = None
 
     def validate(self, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | np.number):
@@ -474,6 +486,11 @@ def _is_local(parameters: Mapping[str, Any]) -> bool:
     return False
 
 
+def _no_estimates(given: Mapping[str, Any], resolved: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Take nothing from the data."""
+    return {}
+
+
 def _as_they_are(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return `parameters` that do not depend on the source."""
     return parameters
@@ -529,6 +546,9 @@ class FilterSpec:
         Maps a source, shaped as that of a `FilterTask`, and validated parameters to the
         parameters to plan with: what depends on the data is filled in, values that do not go
         with the source are refused. Resolving twice changes nothing.
+    estimates : callable
+        Maps validated parameters and what `resolve` made of them to those that were estimated
+        from the data, for the user to know: values by name.
     """
 
     id: str
@@ -549,6 +569,7 @@ class FilterSpec:
     whole: Callable[[Mapping[str, Any]], bool] = _is_local
     kind: Kind = Kind.PICTURE
     resolve: Callable[[Pixels, Mapping[str, Any]], Mapping[str, Any]] = _as_they_are
+    estimates: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _no_estimates
 
     def output_shape(
         self, shape: tuple[int, ...], parameters: Mapping[str, Any], border: Border
@@ -601,5 +622,12 @@ class FilterSpec:
 
     def describe(self, values: Mapping[str, Any]) -> str:
         """Return ``Median, mask size 5 px``-like text for labels and logs."""
-        parts = (parameter.describe(values[parameter.name]) for parameter in self.parameters)
-        return ", ".join((self.name, *parts))
+        named = (
+            parameter
+            for parameter in self.parameters
+            if parameter.matters(values)
+            and not (
+                isinstance(parameter, FloatParameter) and values[parameter.name] == parameter.absent
+            )
+        )
+        return ", ".join((self.name, *(each.describe(values[each.name]) for each in named)))

@@ -58,6 +58,13 @@ class Actions:
         self.save = self._action(
             "save", "&Save Output…", window.save_output, Key.Save, "Save the output to a file"
         )
+        self.save_all = self._action(
+            "saveAll",
+            "Save &All Components…",
+            window.save_components,
+            "Ctrl+Alt+S",
+            "Save the output of every component, each to a file with its own header",
+        )
         self.save_view = self._action(
             "saveView",
             "Save &Residual or Difference…",
@@ -90,7 +97,7 @@ class Actions:
         self.redo.setShortcuts([QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y")])
         self.redo.setIconText("↷")
         self.reference = (
-            self._action("chooseReference", "&Choose Picture…", pictures.choose_reference),
+            self._action("chooseReference", "&Choose…", window.choose_reference),
             self._action("inputAsReference", "Use &Input", window.use_input_as_reference),
             self._action("clearReference", "C&lear", window.clear_reference),
         )
@@ -177,7 +184,7 @@ class Actions:
         file_menu.addSeparator()
         file_menu.addActions([phantom, self.slice])
         file_menu.addSeparator()
-        file_menu.addActions([self.save, self.save_view])
+        file_menu.addActions([self.save, self.save_all, self.save_view])
         file_menu.addSeparator()
         file_menu.addAction(quit_)
 
@@ -219,12 +226,10 @@ class Actions:
 
     def show_kind(self, kind: Kind) -> None:
         """Offer what can be done with a picture or with a volume."""
-        pictures = kind is Kind.PICTURE
-        for action in (self.run_recipe, self.save_recipe):
-            action.setEnabled(pictures)
+        volumes = kind is Kind.VOLUME
         for action in (self.slice, self.noise_map):
-            action.setEnabled(not pictures)
-        self._of_volumes.setEnabled(not pictures)
+            action.setEnabled(volumes)
+        self._of_volumes.setEnabled(volumes)
 
     def mark_filter(self, filter_id: str) -> None:
         """Tick the filter that is chosen."""

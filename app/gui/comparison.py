@@ -22,7 +22,7 @@ from app.judging.pictures import difference, suggest_gain
 NOISE = "Noise"
 """The category of filters that spoil a picture, so that others can be judged by mending it."""
 
-NO_REFERENCE = "Choose a reference picture (menu Edit, Reference)"
+NO_REFERENCE = "Choose a reference (menu Edit, Reference)"
 
 
 class View(StrEnum):
@@ -107,7 +107,7 @@ def like_output(image: Image, result: Result) -> Image:
     return Image.from_array(planes, image.title, image.path)
 
 
-def following(moment: Moment) -> Moment:
+def following(moment: Moment[Image]) -> Moment[Image]:
     """Return the moment whose input is the output of `moment`.
 
     What the picture was before noise was added becomes the reference by itself, unless there
@@ -118,14 +118,14 @@ def following(moment: Moment) -> Moment:
     reference = moment.reference
     noise = result.request.filter.category == NOISE
     if noise and (reference is None or reference.origin is Origin.KEPT):
-        reference = Reference(moment.image, Origin.NOISE)
+        reference = Reference(moment.source, Origin.NOISE)
     if reference is not None:
         reference = replace(reference, image=like_output(reference.image, result))
     steps = (*moment.steps, result.request)
     return Moment(result.image, result.request.filter.name, steps, reference)
 
 
-def judging(request: Request, reference: Reference | None) -> Request:
+def judging(request: Request, reference: Reference[Image] | None) -> Request:
     """Return `request` with the reference, if its result will compare with that."""
     if reference is None:
         return request
@@ -140,7 +140,9 @@ def judging(request: Request, reference: Reference | None) -> Request:
     return request
 
 
-def draw(view: View, result: Result, reference: Reference | None, gain: int | None) -> Drawing:
+def draw(
+    view: View, result: Result, reference: Reference[Image] | None, gain: int | None
+) -> Drawing:
     """Return a view of `result`; without a `gain` the one that shows most.
 
     Takes a while for large images: call it off the GUI thread.

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.engine.request import short
 from app.filters.spec import (
     BoolParameter,
     ChoiceParameter,
@@ -193,6 +194,10 @@ class NumbersEditor(QLineEdit):
         self.setPlaceholderText(parameter.none)
         self.set_value(parameter.default)
         self.textChanged.connect(self.changed)
+
+    def show_estimate(self, value: tuple[float, ...]) -> None:
+        """Show what was estimated, where nothing is written."""
+        self.setPlaceholderText(f"{', '.join(short(value))} ({self._parameter.none})")
 
     def value(self) -> tuple[float, ...]:
         """Return the numbers; raises `InvalidParameter`."""

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from app.errors import InvalidParameter
 from app.filters.spec import FilterSpec, MaskPreset
-from app.gui.editors import BoolEditor, Editor, NumberEditor, create_editor
+from app.gui.editors import BoolEditor, Editor, NumberEditor, NumbersEditor, create_editor
 from app.gui.mask_editor import MaskEditor
 
 
@@ -34,6 +34,7 @@ class FilterForm(QWidget):
         self.setObjectName(f"{spec.id}Form")
         self._spec = spec
         self._editors: dict[str, Editor] = {}
+        self._labels: dict[str, QLabel] = {}
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
@@ -44,9 +45,10 @@ class FilterForm(QWidget):
                 label.setBuddy(editor)
                 label.setToolTip(parameter.help)
                 layout.addWidget(label)
+                self._labels[parameter.name] = label
             layout.addWidget(editor)
             layout.addSpacing(8)
-            editor.changed.connect(self.changed)
+            editor.changed.connect(self._on_changed)
             if isinstance(editor, MaskEditor):
                 editor.presetChosen.connect(self._apply_preset)
             if isinstance(editor, NumberEditor):
@@ -56,6 +58,7 @@ class FilterForm(QWidget):
             nothing = QLabel("This filter has nothing to set.", self)
             nothing.setAlignment(Qt.AlignmentFlag.AlignLeft)
             layout.addWidget(nothing)
+        self._offer_what_matters()
 
     def values(self) -> dict[str, Any]:
         """Return the checked values; raises `InvalidParameter`."""
@@ -70,6 +73,13 @@ class FilterForm(QWidget):
         """Show `values`; parameters that are not named keep theirs."""
         for name, value in values.items():
             self._editors[name].set_value(value)
+
+    def show_estimates(self, values: Mapping[str, Any]) -> None:
+        """Show what was estimated where no number is set."""
+        for name, value in values.items():
+            editor = self._editors[name]
+            if isinstance(editor, NumbersEditor):
+                editor.show_estimate(value)
 
     def reset(self) -> None:
         """Go back to the defaults."""
@@ -91,6 +101,22 @@ class FilterForm(QWidget):
 
     def _raw_values(self) -> dict[str, Any]:
         return {name: editor.value() for name, editor in self._editors.items()}
+
+    def _on_changed(self) -> None:
+        self._offer_what_matters()
+        self.changed.emit()
+
+    def _offer_what_matters(self) -> None:
+        """Disable what has no part in the result as the other parameters are set."""
+        try:
+            values = self._raw_values()
+        except InvalidParameter:
+            return  # as it was, until the values can be read
+        for parameter in self._spec.parameters:
+            matters = parameter.matters(values)
+            self._editors[parameter.name].setEnabled(matters)
+            if parameter.name in self._labels:
+                self._labels[parameter.name].setEnabled(matters)
 
     def _apply_preset(self, preset: MaskPreset) -> None:
         self.set_values(preset.settings)

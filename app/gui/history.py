@@ -2,78 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from numpy.typing import NDArray
 
 from app.engine.image import Image
 from app.engine.request import Request, Result
+from app.engine.scan import Scan
+from app.engine.volume import Volume
 
 MOST_MOMENTS = 20
 
 MOST_BYTES = 1 << 30
-"""Most pixels to keep alive; what is shown stays in any case."""
+"""Most pixels and voxels to keep alive; what is shown stays in any case."""
+
+Source = TypeVar("Source", Image, Scan)
+"""What is filtered."""
+
+Judge = TypeVar("Judge", Image, Volume)
+"""What others are judged by."""
 
 
 class Origin(StrEnum):
-    """Why a picture is the reference, in words for the user."""
+    """Why a picture or volume is the reference, in words for the user."""
 
+    TRUTH = "the truth"
     NOISE = "before noise"
     CHOSEN = "chosen"
-    KEPT = "kept from the last picture"
+    KEPT = "kept from before"
 
 
 @dataclass(frozen=True, eq=False)
-class Reference:
-    """The picture that others are judged by."""
+class Reference(Generic[Judge]):
+    """The picture or volume that others are judged by."""
 
-    image: Image
+    image: Judge
     origin: Origin
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class Moment(Generic[Source]):
     """An input and all that belongs to it.
 
     Attributes
     ----------
+    source : Image or Scan
     name : str
         What brought this input, for “Undo …”: a filter or “Open a.png”.
     steps : tuple of Request
-        The runs from the picture that was opened to this one.
+        The runs from what was opened to this one.
     reference : Reference, optional
+        Of a picture.
     result : Result, optional
         The last run on this input.
+    references : mapping
+        Of volumes, each of which has its own.
     """
 
-    image: Image
+    source: Source
     name: str
     steps: tuple[Request, ...] = ()
-    reference: Reference | None = None
+    reference: Reference[Image] | None = None
     result: Result | None = None
+    references: Mapping[Volume, Reference[Volume]] = field(default_factory=dict)
 
-    def images(self) -> Iterable[Image]:
-        yield self.image
+    def arrays(self) -> Iterator[NDArray[Any]]:
+        """Yield what has to stay in memory."""
+        yield from self.source.arrays()
         if self.reference is not None:
-            yield self.reference.image
+            yield from self.reference.image.arrays()
+        yield from (each.image.voxels for each in self.references.values())
         if self.result is not None:
-            yield self.result.image
+            yield from self.result.output.arrays()
 
     def describe_steps(self) -> str:
-        """Return ``after Gaussian noise, Median``; empty for a picture as it was opened."""
+        """Return ``after Gaussian noise, Median``; empty for what was opened."""
         names = ", ".join(step.filter.name for step in self.steps)
         return f"after {names}" if names else ""
 
 
-class History:
+class History(Generic[Source]):
     """The moments, oldest first, and which of them is shown."""
 
     def __init__(self) -> None:
-        self._moments: list[Moment] = []
+        self._moments: list[Moment[Source]] = []
         self._place = -1
 
     @property
-    def current(self) -> Moment | None:
+    def current(self) -> Moment[Source] | None:
         """What is shown."""
         return self._moments[self._place] if self._moments else None
 
@@ -89,18 +108,19 @@ class History:
         return following[0].name if following else ""
 
     @property
-    def state(self) -> tuple[list[Moment], int]:
+    def state(self) -> tuple[list[Moment[Source]], int]:
         """Everything there is, to come back to when a picture cannot be shown."""
         return list(self._moments), self._place
 
     @state.setter
-    def state(self, state: tuple[list[Moment], int]) -> None:
+    def state(self, state: tuple[list[Moment[Source]], int]) -> None:
         moments, self._place = state
         self._moments = list(moments)
 
-    def push(self, moment: Moment) -> None:
+    def push(self, moment: Moment[Source]) -> None:
         """Go on to `moment`; what was taken back before is forgotten."""
-        self._moments = [*self._moments[: self._place + 1], moment]
+        del self._moments[self._place + 1 :]
+        self._moments.append(moment)
         self._place += 1
         self._trim()
 
@@ -117,10 +137,10 @@ class History:
         """Go one moment on; `redo_name` says whether there is one."""
         self._place += 1
 
-    def steps_to(self, image: Image) -> tuple[Request, ...]:
-        """Return what led to `image`, as far as that is still known."""
-        found = (moment.steps for moment in self._moments if moment.image is image)
-        return next(found, ())
+    def moment_of(self, source: Source) -> Moment[Source] | None:
+        """Return the oldest moment with this input, if it is still known."""
+        found = (moment for moment in self._moments if moment.source is source)
+        return next(found, None)
 
     def _trim(self) -> None:
         """Forget the oldest moments, then the furthest ones ahead, until the rest is small."""
@@ -132,9 +152,5 @@ class History:
                 del self._moments[-1]
 
     def _is_small(self) -> bool:
-        sizes = {
-            id(image.pixels): image.pixels.nbytes
-            for moment in self._moments
-            for image in moment.images()
-        }
+        sizes = {id(array): array.nbytes for moment in self._moments for array in moment.arrays()}
         return len(self._moments) <= MOST_MOMENTS and sum(sizes.values()) <= MOST_BYTES

@@ -30,6 +30,9 @@ _ZOOM_STEP = 1.25
 _FIT_MARGIN = 8
 """Pixels left free around a fitted picture."""
 
+RUNNING = "Running…"
+"""Said where the output is going to be."""
+
 _PAN_STEP = 0.1
 """Part of the view that an arrow key moves over."""
 
@@ -177,6 +180,11 @@ class ImageView(QWidget):
         self._hint.setText(text)
         self._hint.show()
 
+    def set_running(self, running: bool) -> None:
+        """Say whether a picture is on its way, where the hint that the view began with stood."""
+        if self._hint.text() in (self._first_hint, RUNNING):
+            self._hint.setText(RUNNING if running else self._first_hint)
+
     def clear(self) -> None:
         """Show the hint that the view began with instead of a picture."""
         self.image = None
@@ -296,6 +304,10 @@ class ImagePair(QWidget):
             view.moved.connect(lambda view=view: self._follow(view))
             view.resized.connect(self._apply)
             view.hovered.connect(self._describe)
+
+    def set_running(self, running: bool) -> None:
+        """Say in place of an output whether it is on its way."""
+        self.output.set_running(running)
 
     def fit(self) -> None:
         """Show the whole picture, and go on doing so when the window is resized."""

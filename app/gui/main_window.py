@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,7 @@ from app.engine.costs import Costs
 from app.engine.image import Image
 from app.engine.launch import LaunchReport
 from app.engine.recipe import Recipe
-from app.engine.request import Device, Request, Result
+from app.engine.request import Request, Result
 from app.engine.scan import Scan
 from app.engine.volume import Volume
 from app.errors import AppError
@@ -96,7 +95,7 @@ class MainWindow(QMainWindow):
         self.settings = settings
         self._backends = backends
         self._availability: dict[str, Availability] = {}
-        self._history = History()
+        self._history: History[Image] = History()
         self._shown = self._history.state
         self._view = View.OUTPUT
         self._drawing: Drawing | None = None
@@ -114,7 +113,7 @@ class MainWindow(QMainWindow):
         self.volumes = VolumePage(self._background, self._report)
         self._pages = QStackedWidget()
         self.panel = ParameterPanel(backends, settings)
-        self.recipes = Recipes(self, self._background)
+        self.recipes = Recipes(self, self._background, backends)
         self.timing = TimingPanel()
         self.quality = QualityPanel()
         self._controls = QWidget()
@@ -169,14 +168,20 @@ class MainWindow(QMainWindow):
 
     def save_output(self) -> None:
         """Ask where, then save the output; of several volumes the one that is shown."""
-        volume, result = self.volumes.shown_output, self.volumes.result
+        volume = self.volumes.shown_output
         if self._has_volumes:
-            if volume is not None and result is not None:
-                stem = Path(volume.title.removesuffix(".gz")).stem if volume.path else volume.title
-                self.pictures.save(volume, f"{stem}-{result.request.filter.id}")
+            if volume is not None:
+                self.pictures.save([volume], self.volumes.output_name(volume))
         elif self._result is not None:
             name = f"{Path(self._result.request.image.title).stem}-{self._result.request.filter.id}"
-            self.pictures.save(self._result.image, name)
+            self.pictures.save([self._result.image], name)
+
+    def save_components(self) -> None:
+        """Ask where, then save every component of the output, each to a file of its own."""
+        result = self.volumes.result
+        if self._has_volumes and result is not None:
+            volumes = result.scan.volumes
+            self.pictures.save(volumes, self.volumes.output_name(volumes[0]))
 
     def copy_output(self) -> None:
         """Put the output on the clipboard."""
@@ -189,18 +194,19 @@ class MainWindow(QMainWindow):
             self._background.start(
                 "change",
                 self.volumes.change,
-                lambda change: self.pictures.save(change, change.title),
+                lambda change: self.pictures.save([change], change.title),
                 self._report,
             )
         elif self._drawing is not None and self._drawing.image is not None:
             stem = Path(self._drawing.image.title).stem
-            self.pictures.save(self._drawing.image, f"{stem}-{self._drawing.view}")
+            self.pictures.save([self._drawing.image], f"{stem}-{self._drawing.view}")
 
     def save_recipe(self) -> None:
         """Ask where, then save the steps to the input and the filter as it is set."""
         request = self._request()
         if request is not None:
-            self.recipes.save((*self._moment.steps, request))
+            steps = self._any_history.current.steps if self._any_history.current else ()
+            self.recipes.save((*steps, request))
 
     def use_output(self) -> None:
         """Make the output the new input."""
@@ -209,25 +215,25 @@ class MainWindow(QMainWindow):
         elif self._result is not None:
             moment = self._moment
 
-            def go_on(following_moment: Moment) -> None:
-                if self._source is moment.image:  # nothing else was opened or undone meanwhile
+            def go_on(following_moment: Moment[Image]) -> None:
+                if self._source is moment.source:  # nothing else was opened or undone meanwhile
                     self._go_on(following_moment)
 
             self._background.start("use", lambda: following(moment), go_on, self._report)
 
     def undo(self) -> None:
         """Go back to the input before this one, with its output and reference."""
-        if self._history.undo_name:
+        if self._any_history.undo_name:
             self.recipes.stop()
-            self._history.undo()
-            self._show()
+            self._any_history.undo()
+            self._show_moment()
 
     def redo(self) -> None:
         """Take `undo` back."""
-        if self._history.redo_name:
+        if self._any_history.redo_name:
             self.recipes.stop()
-            self._history.redo()
-            self._show()
+            self._any_history.redo()
+            self._show_moment()
 
     def show_again(self, result: Result) -> None:
         """Go back to an earlier run: its input, output and settings."""
@@ -242,19 +248,31 @@ class MainWindow(QMainWindow):
             self._history.amend(result=result)
             self._show()
         else:
-            steps = self._history.steps_to(image)
+            known = self._history.moment_of(image)
+            steps = known.steps if known else ()
             judged_by = result.request.reference
-            reference = Reference(judged_by, Origin.CHOSEN) if judged_by is not None else None
+            reference = (
+                Reference(judged_by, Origin.CHOSEN) if isinstance(judged_by, Image) else None
+            )
             self._go_on(Moment(image, "Earlier Run", steps, reference, result))
 
     def use_input_as_reference(self) -> None:
         """Judge what comes of the input by the input itself."""
-        if self._input is not None:
+        if self._has_volumes:
+            self.volumes.use_input_as_reference()
+            self._judge()
+        elif self._input is not None:
             self._set_reference(Reference(self._input, Origin.CHOSEN))
+
+    def choose_reference(self) -> None:
+        """Let the user choose what input and output are judged by."""
+        self.pictures.choose_reference(Kind.VOLUME if self._has_volumes else Kind.PICTURE)
 
     def clear_reference(self) -> None:
         """Judge no longer."""
-        if self._input is not None:
+        if self._has_volumes:
+            self._set_volume_reference(None)
+        elif self._input is not None:
             self._set_reference(None)
 
     def set_view(self, view: View) -> None:
@@ -448,7 +466,7 @@ class MainWindow(QMainWindow):
         self._view_bar.gain_changed.connect(self._draw)
         self.docks[2].visibilityChanged.connect(self._on_quality_seen)
         self.recipes.loaded.connect(self._start_recipe)
-        self.recipes.wanted.connect(self._submit_step)
+        self.recipes.wanted.connect(self._submit)
         self.recipes.failed.connect(self._on_failed)
         self.actions_.mark_filter(self.panel.filter_id)
         self.timing.resultActivated.connect(self.show_again)
@@ -472,18 +490,23 @@ class MainWindow(QMainWindow):
         self._close_when_saved = False
 
     @property
-    def _moment(self) -> Moment:
+    def _moment(self) -> Moment[Image]:
         """What is shown; there is none before the first picture."""
         assert self._history.current is not None
         return self._history.current
 
     @property
     def _input(self) -> Image | None:
-        return self._history.current.image if self._history.current else None
+        return self._history.current.source if self._history.current else None
 
     @property
     def _result(self) -> Result | None:
         return self._history.current.result if self._history.current else None
+
+    @property
+    def _any_history(self) -> History[Image] | History[Scan]:
+        """The history of what is shown."""
+        return self.volumes.history if self._has_volumes else self._history
 
     @property
     def _has_volumes(self) -> bool:
@@ -572,7 +595,7 @@ class MainWindow(QMainWindow):
             reference = Reference(reference.image, Origin.KEPT) if kept else None
         self._go_on(Moment(image, f"Open {image.title}", reference=reference))
 
-    def _go_on(self, moment: Moment) -> None:
+    def _go_on(self, moment: Moment[Image]) -> None:
         """Show `moment`, so that the one before can be come back to."""
         self.recipes.stop()
         new = moment.reference is not None and self._reference_image() is None
@@ -582,10 +605,17 @@ class MainWindow(QMainWindow):
         if new and quality.toggleViewAction().isChecked():
             quality.raise_()
 
+    def _show_moment(self) -> None:
+        """Show the current moment of what is open."""
+        if self._has_volumes:
+            self.volumes.show_moment()
+        else:
+            self._show()
+
     def _show(self) -> None:
-        """Show the current moment."""
+        """Show the current moment of pictures."""
         moment = self._moment
-        image, result, view, gain = moment.image, moment.result, self._view, self._view_bar.gain
+        image, result, view, gain = moment.source, moment.result, self._view, self._view_bar.gain
         new = image is not self.images.input.image
 
         def work() -> tuple[list[QImage], Drawing | None]:
@@ -653,14 +683,26 @@ class MainWindow(QMainWindow):
         if drawing.problem:
             self.images.output.show_hint(drawing.problem)
 
-    def _set_reference(self, reference: Reference | None) -> None:
+    def _set_reference(self, reference: Reference[Image] | None) -> None:
         self._history.amend(reference=reference)
         self._show_reference()
         self._draw()
 
-    def _on_reference(self, image: Image) -> None:
+    def _set_volume_reference(self, volume: Volume | None) -> None:
+        try:
+            self.volumes.set_reference(volume)
+        except AppError as error:
+            dialogs.show_error(self, error)
+        self._judge()
+
+    def _on_reference(self, image: Image | Volume) -> None:
+        if isinstance(image, Image) is self._has_volumes:
+            return  # the other kind is shown by now
         self._tell(f"{image.describe()}.")
-        self._set_reference(Reference(image, Origin.CHOSEN))
+        if isinstance(image, Image):
+            self._set_reference(Reference(image, Origin.CHOSEN))
+        else:
+            self._set_volume_reference(image)
 
     def _reference_image(self) -> Image | None:
         moment = self._history.current
@@ -685,14 +727,14 @@ class MainWindow(QMainWindow):
             return
         if moment is None:
             return
-        pictures = {"input": moment.image}
+        pictures = {"input": moment.source}
         if moment.result is not None:
             pictures["output"] = moment.result.image
 
         def work() -> tuple[Judged, dict[str, Histogram]]:
             reference = moment.reference
             judged = (
-                judge_both(moment.image, moment.result, reference.image) if reference else Judged()
+                judge_both(moment.source, moment.result, reference.image) if reference else Judged()
             )
             return judged, {name: Histogram.of(image) for name, image in pictures.items()}
 
@@ -706,31 +748,24 @@ class MainWindow(QMainWindow):
         self._background.start("judge", work, show, self._report)
 
     def _start_recipe(self, recipe: Recipe) -> None:
-        if self._input is None:
+        if self._source is None:
             self._tell("Open a picture first (Ctrl+O).")
             return
         self._bridge.cancel()
         try:
-            self.recipes.start(recipe, self._input, self.panel.run_options())
+            self.recipes.start(recipe, self._source, self.panel.run_options())
         except AppError as error:
             dialogs.show_error(self, error)
         self._refresh_actions()
 
-    def _submit_step(self, request: Request) -> None:
-        """Run a step of a recipe, on another device where it does not run on the chosen one."""
-        backend = self._backends.get(request.device)
-        if backend is not None and not backend.levels(request.filter):
-            request = replace(request, device=Device.AUTO)
-        self._submit(request)
-
     def _continue_recipe(self) -> None:
-        """Run the next step on what the last one made, without showing that in between."""
+        """Run the next step on the picture that the last one made, without showing that."""
         moment = self._moment
 
-        def go_on(following_moment: Moment) -> None:
+        def go_on(following_moment: Moment[Image]) -> None:
             if self._moment is moment and self.recipes.busy:
                 self._history.push(following_moment)
-                self.recipes.go_on(following_moment.image)
+                self.recipes.go_on(following_moment.source)
 
         self._background.start("use", lambda: following(moment), go_on, self._report)
 
@@ -750,7 +785,9 @@ class MainWindow(QMainWindow):
         self._refresh_actions()
 
     def _on_finished(self, result: Result) -> None:
+        result = self.recipes.told(result)
         self.timing.add_result(result)
+        self.panel.show_estimates(result.request.filter.id, result.estimates)
         if result.launch is not None:
             self._launches[result.launch.kernel] = result.launch
             if self._kernel_viewer is not None:
@@ -763,7 +800,11 @@ class MainWindow(QMainWindow):
         if result.request.source is not self._source:
             self._tell("The run on the previous picture is done; it is in the list of runs.")
         elif self._has_volumes:
-            self.volumes.show_result(result)
+            if self.recipes.has_more:
+                self.recipes.go_on(self.volumes.go_on_unseen(result))
+            else:
+                self.recipes.stop()
+                self.volumes.show_result(result)
         else:
             self._history.amend(result=result)
             if self.recipes.has_more:
@@ -786,7 +827,10 @@ class MainWindow(QMainWindow):
 
     def _show_rest(self) -> None:
         """Show how far a recipe came that did not reach its end."""
-        if self._input is not self.images.input.image and not self._has_volumes:
+        if self._has_volumes:
+            if self.volumes.is_behind:
+                self.volumes.show_moment()
+        elif self._input is not self.images.input.image:
             self._show()
 
     def _on_stopped(self) -> None:
@@ -819,15 +863,15 @@ class MainWindow(QMainWindow):
         self.actions_.cancel.setEnabled(self._bridge.busy or self.recipes.busy)
         for action in (self.actions_.save, self.actions_.reuse):
             action.setEnabled(result is not None)
+        several = not pictures and result is not None and len(result.scan.volumes) > 1
+        self.actions_.save_all.setEnabled(several)
         other = self.volumes.scan if pictures else self._input
         self.actions_.switch.setEnabled(other is not None)
         self.actions_.copy.setEnabled(pictures and result is not None)
-        for action in self.actions_.reference:
-            action.setEnabled(pictures and self._input is not None)
-        if pictures:
-            self.actions_.name_steps(self._history.undo_name, self._history.redo_name)
-        else:
-            self.actions_.name_steps("", "")
+        for action in (*self.actions_.reference, self.actions_.save_recipe):
+            action.setEnabled(self._source is not None)
+        self.actions_.name_steps(self._any_history.undo_name, self._any_history.redo_name)
+        self.canvas.set_running(self.actions_.cancel.isEnabled())
 
     # --- Qt ---
 

@@ -197,6 +197,11 @@ class ParameterPanel(QScrollArea):
         """Set parameters of a filter that was shown already; others keep their values."""
         self._forms[filter_id].set_values(values)
 
+    def show_estimates(self, filter_id: str, values: Mapping[str, Any]) -> None:
+        """Show what a run estimated for parameters of a filter."""
+        if filter_id in self._forms:
+            self._forms[filter_id].show_estimates(values)
+
     def reset(self) -> None:
         """Set the parameters of the chosen filter to their defaults."""
         self._form.reset()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QMimeData, QObject, Signal
@@ -16,10 +16,12 @@ from app.files import READABLE, SAMPLES, WRITABLE, Format, read_image, write_ima
 from app.files.volumes import (
     READABLE_VOLUMES,
     WRITABLE_VOLUMES,
+    beside,
     is_volume,
     read_volume,
     write_volume,
 )
+from app.filters.spec import Kind
 from app.gui.background import Background
 from app.gui.dialogs import open_dialog, show_error
 from app.gui.rendering import from_clipboard, to_clipboard
@@ -38,8 +40,8 @@ class Pictures(QObject):
         A picture was opened or pasted, or a volume opened.
     component_loaded : Volume
         A volume was opened to be filtered together with others.
-    reference_loaded : Image
-        A picture was opened to judge others by.
+    reference_loaded : Image or Volume
+        A picture or a volume was opened to judge others by.
     saved : Image or Volume, Path
         This is on the disk now.
     told : str
@@ -78,10 +80,12 @@ class Pictures(QObject):
         volumes = ("All volumes", READABLE_VOLUMES)
         self._choose("Add Volume", "componentDialog", self.open_component, *volumes)
 
-    def choose_reference(self) -> None:
-        """Let the user choose a file to judge others by."""
-        pictures = ("All pictures", READABLE)
-        self._choose("Reference Picture", "referenceDialog", self._open_reference, *pictures)
+    def choose_reference(self, kind: Kind) -> None:
+        """Let the user choose a file to judge pictures or volumes by."""
+        formats = READABLE if kind is Kind.PICTURE else READABLE_VOLUMES
+        open_ = self._open_reference if kind is Kind.PICTURE else self._open_reference_volume
+        title = f"Reference {kind.capitalize()}"
+        self._choose(title, "referenceDialog", open_, f"All {kind}s", formats)
 
     def _choose(
         self,
@@ -113,6 +117,17 @@ class Pictures(QObject):
         self.told.emit(f"Opening {path.name}…")
         self._background.start(
             "reference", lambda: read_image(path), self.reference_loaded.emit, self._on_unread
+        )
+
+    def _open_reference_volume(self, path: Path, number: int | None = None) -> None:
+        self.told.emit(f"Opening {path.name}…")
+        self._background.start(
+            "reference",
+            lambda: read_volume(path, number),
+            self.reference_loaded.emit,
+            lambda error: self._on_no_volume(
+                error, lambda number: self._open_reference_volume(path, number)
+            ),
         )
 
     def open(self, path: Path, number: int | None = None) -> None:
@@ -190,12 +205,15 @@ class Pictures(QObject):
         QGuiApplication.clipboard().setImage(to_clipboard(image))
         self.told.emit(f"Copied {image.describe()}.")
 
-    def save(self, image: Image | Volume, name: str) -> None:
-        """Let the user choose where to save `image`; `name` is offered, without suffix."""
+    def save(self, images: Sequence[Image | Volume], name: str) -> None:
+        """Let the user choose where to save a picture, or volumes; see `_targets`.
+
+        `name` is offered, without suffix.
+        """
         what, setting, writable = (
             ("Picture", "saveFormat", WRITABLE)
-            if isinstance(image, Image)
-            else ("Volume", "saveVolumeFormat", WRITABLE_VOLUMES)
+            if isinstance(images[0], Image)
+            else ("Volume" + "s" * (len(images) > 1), "saveVolumeFormat", WRITABLE_VOLUMES)
         )
         dialog = QFileDialog(self._window, f"Save {what}", self._settings.folder("save"))
         dialog.setObjectName("saveDialog")
@@ -212,10 +230,13 @@ class Pictures(QObject):
             self._settings.set_text(setting, selected)
             path = _with_suffix(Path(text), kinds[selected], writable)
             self._settings.set_folder("save", path.parent)
-            if path != Path(text) and path.exists():  # the dialog asked about another name
-                self._ask_overwrite(image, path)
+            # The dialog asked about the name that was typed only.
+            there = [each for each in _targets(images, path) if each.exists()]
+            there = [each for each in there if each != Path(text)]
+            if there:
+                self._ask_overwrite(images, path, there)
             else:
-                self._write(image, path)
+                self._write(images, path)
 
         dialog.fileSelected.connect(chosen)
         open_dialog(dialog)
@@ -232,27 +253,32 @@ class Pictures(QObject):
         else:
             self.broken.emit(error)
 
-    def _write(self, image: Image | Volume, path: Path, *, lossy: bool = False) -> None:
-        self.told.emit(f"Saving {path.name}…")
+    def _write(self, images: Sequence[Image | Volume], path: Path, *, lossy: bool = False) -> None:
+        targets = _targets(images, path)
+        names = ", ".join(target.name for target in targets)
+        self.told.emit(f"Saving {names}…")
 
-        def write() -> Path:
-            if isinstance(image, Image):
-                return write_image(image, path, lossy=lossy)
-            return write_volume(image, path, lossy=lossy)
+        def write() -> None:
+            for image, target in zip(images, targets, strict=True):
+                if isinstance(image, Image):
+                    write_image(image, target, lossy=lossy)
+                else:
+                    write_volume(image, target, lossy=lossy)
 
-        def written(_: Path) -> None:
-            self.told.emit(f"Saved {path}.")
-            self.saved.emit(image, path)
+        def written(_: None) -> None:
+            self.told.emit(f"Saved {path if len(targets) == 1 else names}.")
+            for image, target in zip(images, targets, strict=True):
+                self.saved.emit(image, target)
 
         self._background.start(
             "save",
             write,
             written,
-            lambda error: self._on_unwritten(image, path, error),
+            lambda error: self._on_unwritten(images, path, error),
             must_finish=True,
         )
 
-    def _on_unwritten(self, image: Image | Volume, path: Path, error: Exception) -> None:
+    def _on_unwritten(self, images: Sequence[Image | Volume], path: Path, error: Exception) -> None:
         self.told.emit("")
         go_on = "Save with Loss"
         if isinstance(error, LossyFormat):
@@ -268,20 +294,23 @@ class Pictures(QObject):
 
         def answered(answer: str) -> None:
             if answer == go_on:
-                self._write(image, path, lossy=True)
+                self._write(images, path, lossy=True)
             else:
-                self.save(image, _stem(path))
+                self.save(images, _stem(path))
 
         self._ask("saveProblem", error.message, error.hint, answers, answered)
 
-    def _ask_overwrite(self, image: Image | Volume, path: Path) -> None:
+    def _ask_overwrite(
+        self, images: Sequence[Image | Volume], path: Path, there: Sequence[Path]
+    ) -> None:
+        names = " and ".join(f"“{each.name}”" for each in there)
         self._ask(
             "overwrite",
-            f"“{path.name}” already exists.",
-            "Replace it?",
+            f"{names} already exist{'s' * (len(there) == 1)}.",
+            "Replace it?" if len(there) == 1 else "Replace them?",
             ["Replace", "Choose Another Name…"],
             lambda answer: (
-                self._write(image, path) if answer == "Replace" else self.save(image, _stem(path))
+                self._write(images, path) if answer == "Replace" else self.save(images, _stem(path))
             ),
         )
 
@@ -307,6 +336,15 @@ class Pictures(QObject):
             lambda button: then(buttons[button]) if button in buttons else None
         )
         open_dialog(box)
+
+
+def _targets(images: Sequence[Image | Volume], path: Path) -> list[Path]:
+    """Return where to write `images`: the first to `path`, further volumes beside it."""
+    targets = [path]
+    for number, image in enumerate(images[1:], 2):
+        target = beside(path, image.title)
+        targets.append(target if target not in targets else beside(path, f"{number}-{image.title}"))
+    return targets
 
 
 def _name_filter(kind: Format) -> str:

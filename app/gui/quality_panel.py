@@ -33,8 +33,9 @@ _HELP = {
     "SSIM": "Structural similarity: 1 for equal pictures",
     "MSE": "Mean squared difference: less is better",
     "MAE": "Mean absolute difference: less is better",
+    "bias": "Mean difference: above 0 where it is too bright, 0 is best",
 }
-NO_REFERENCE = "No reference: choose a picture, or add noise and use the output as input."
+NO_REFERENCE = "No reference: choose one, or add noise and use the output as input."
 _CSV_FILES = "Tables (*.csv);;All files (*)"
 
 
@@ -52,8 +53,8 @@ class QualityPanel(QWidget):
         choose = self._choose = QToolButton(self)
         choose.setObjectName("referenceButton")
         choose.setText("Reference")
-        choose.setAccessibleName("Reference picture")
-        choose.setToolTip("The picture that input and output are judged by")
+        choose.setAccessibleName("Reference")
+        choose.setToolTip("What input and output are judged by")
         choose.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         choose.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         top = QHBoxLayout()
@@ -119,23 +120,19 @@ class QualityPanel(QWidget):
         """Let the button open `menu`, which is about the reference."""
         self._choose.setMenu(menu)
 
-    def show_judged(
-        self, title: str, origin: str, judged: Judged, nothing: str = NO_REFERENCE
-    ) -> None:
-        """Show the title of the reference, why it is that, and what the comparison said.
-
-        `nothing` is said without a title.
-        """
+    def show_judged(self, title: str, origin: str, judged: Judged) -> None:
+        """Show the title of the reference, why it is that, and what the comparison said."""
         if not title:
-            self._reference.setText(nothing)
+            self._reference.setText(NO_REFERENCE)
         elif judged.problem:
             self._reference.setText(f"{title}: {judged.problem}")
         else:
             self._reference.setText(f"Beside {title}, {origin}")
         self._table.clear()
         before, after = _figures(judged.before), _figures(judged.after)
-        for name in _FIGURES:
-            item = QTreeWidgetItem([name, before[name], after[name], ""])
+        for name in before | after:
+            texts = (each.get(name, "–") for each in (before, after))
+            item = QTreeWidgetItem([name, *texts, ""])
             item.setToolTip(0, _HELP[name])
             for column in (1, 2):
                 item.setTextAlignment(column, _RIGHT)
@@ -198,7 +195,7 @@ def improvement(name: str, before: Quality, after: Quality) -> float:
     first, second = (getattr(quality, name.lower()) for quality in (before, after))
     if first is None or second is None or first == second:  # also infinite ones
         return 0.0
-    return float(second - first if name in ("PSNR", "SSIM") else first - second)
+    return float(second - first if name in ("PSNR", "SSIM") else abs(first) - abs(second))
 
 
 def _verdict(name: str, before: Quality, after: Quality, gain: float) -> str:

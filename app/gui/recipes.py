@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
-from app.engine.chain import estimate, naming, shapes
+from app.engine.backend import Backend
+from app.engine.chain import naming, prepare, shapes
 from app.engine.image import Image
 from app.engine.recipe import Recipe, Step
-from app.engine.request import Request
+from app.engine.request import Request, Result
+from app.engine.scan import Scan
+from app.engine.slices import SliceRequest
 from app.errors import AppError
 from app.files import RECIPE_SUFFIX, read_recipe, write_recipe
 from app.gui import dialogs
@@ -25,7 +29,13 @@ def as_recipe(requests: Iterable[Request]) -> Recipe:
     """Return the recipe that does again what `requests` did."""
     return Recipe(
         tuple(
-            Step.create(each.filter.id, each.parameters, border=each.border, grey=each.grey)
+            Step.create(
+                each.filter.id,
+                each.parameters,
+                border=each.border,
+                grey=each.grey,
+                axis=each.axis if isinstance(each, SliceRequest) else 0,
+            )
             for each in requests
         )
     )
@@ -48,12 +58,16 @@ class Recipes(QObject):
     wanted = Signal(object)
     failed = Signal(object)
 
-    def __init__(self, window: QWidget, background: Background) -> None:
+    def __init__(
+        self, window: QWidget, background: Background, backends: Mapping[str, Backend]
+    ) -> None:
         super().__init__(window)
         self._window = window
         self._background = background
+        self._backends = backends
         self._recipe: Recipe | None = None
         self._number = 0
+        self._notices: tuple[str, ...] = ()
         self._options: dict[str, Any] = {}
 
     def choose(self) -> None:
@@ -90,27 +104,31 @@ class Recipes(QObject):
         name = self._recipe.steps[self._number - 1].filter.name
         return f"Step {self._number} of {len(self._recipe.steps)}, {name}: "
 
-    def start(self, recipe: Recipe, image: Image, options: dict[str, Any]) -> None:
-        """Run `recipe` on `image`; `options` are those of `Request.create` for every step.
+    def start(self, recipe: Recipe, source: Image | Scan, options: dict[str, Any]) -> None:
+        """Run `recipe` on a picture or on volumes; `options` are those of `prepare`.
 
         Raises
         ------
         InvalidParameter
             If a step cannot work on what it would get.
         """
-        shapes(recipe, image)
+        shapes(recipe, source)
         self._recipe, self._number, self._options = recipe, 0, dict(options)
-        self._next(image)
+        self._next(source)
 
     @property
     def has_more(self) -> bool:
         """Whether a step follows the one under way."""
         return self._recipe is not None and self._number < len(self._recipe.steps)
 
-    def go_on(self, image: Image) -> None:
-        """Run the next step on `image`, which the last one made, unless `stop` came between."""
+    def told(self, result: Result) -> Result:
+        """Return the result of the step under way with what is to be said of that step."""
+        return replace(result, notices=(*self._notices, *result.notices)) if self.busy else result
+
+    def go_on(self, source: Image | Scan) -> None:
+        """Run the next step on what the last one made, unless `stop` came between."""
         if self.has_more:
-            self._next(image)
+            self._next(source)
 
     def stop(self) -> None:
         """Leave the recipe where it is."""
@@ -138,18 +156,20 @@ class Recipes(QObject):
         else:
             self.loaded.emit(recipe)
 
-    def _next(self, image: Image) -> None:
-        """Ask for the next step, after estimating what it leaves to the picture."""
+    def _next(self, source: Image | Scan) -> None:
+        """Ask for the next step, after estimating what it leaves to its source."""
         assert self._recipe is not None
-        step = self._recipe.steps[self._number]
+        recipe, options = self._recipe, self._options
         self._number += 1
+        number = self._number
 
-        def work() -> Request:
-            first = step.request(image, **self._options)
-            if not step.estimates:
-                return first
-            return step.request(image, estimate(first, step.estimates), **self._options)
+        def ask(prepared: tuple[Request, tuple[str, ...]]) -> None:
+            request, self._notices = prepared
+            self.wanted.emit(request)
 
         self._background.start(
-            "recipe", work, self.wanted.emit, lambda error: self.failed.emit(self.fail(error))
+            "recipe",
+            lambda: prepare(recipe, number, source, self._backends, **options),
+            ask,
+            lambda error: self.failed.emit(self.fail(error)),
         )

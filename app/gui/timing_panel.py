@@ -401,8 +401,7 @@ def _size_mode_and_unit(source: Image | Scan) -> tuple[str, str, str]:
 
 def _pixels_of(image: Image | Scan) -> dict[int, int]:
     """Return the bytes of the arrays that an image or a scan keeps alive, by their identity."""
-    arrays = [image.pixels] if isinstance(image, Image) else [v.voxels for v in image.volumes]
-    return {id(array): array.nbytes for array in arrays}
+    return {id(array): array.nbytes for array in image.arrays()}
 
 
 def _added_up(stages: Iterable[Stage]) -> dict[str, float]:

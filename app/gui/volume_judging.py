@@ -1,18 +1,40 @@
-"""How good volumes are beside the truth, where that is known, and how their values spread."""
+"""What volumes are judged by, how good they are beside that, and how their values spread."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from app.engine.scan import Scan
 from app.engine.volume import Volume
-from app.gui.comparison import Judged
+from app.gui.comparison import NOISE, Judged
 from app.gui.histogram_view import Histogram
+from app.gui.history import Moment, Origin, Reference
 from app.judging.pictures import histogram
 from app.judging.volumes import judge_volume
 
 
+def following(moment: Moment[Scan]) -> Moment[Scan]:
+    """Return the moment whose input is the output of `moment`.
+
+    A volume keeps its reference. What it was before noise was added becomes the reference by
+    itself, unless there is one already for this volume.
+    """
+    result = moment.result
+    assert result is not None
+    noise = result.request.filter.category == NOISE
+    references = {}
+    for old, new in zip(moment.source.volumes, result.scan.volumes, strict=True):
+        reference = moment.references.get(old)
+        if noise and (reference is None or reference.origin is Origin.KEPT):
+            reference = Reference(old, Origin.NOISE)
+        if reference is not None:
+            references[new] = reference
+    steps = (*moment.steps, result.request)
+    return Moment(result.scan, result.request.filter.name, steps, references=references)
+
+
 def judge_volumes(
-    before: Volume, after: Volume | None, truth: Volume | None
+    before: Volume, after: Volume | None, reference: Volume | None
 ) -> tuple[Judged, dict[str, Histogram]]:
     """Return the figures of input and output, and their histograms by name.
 
@@ -20,10 +42,10 @@ def judge_volumes(
     """
     volumes = {"input": before} | ({"output": after} if after is not None else {})
     histograms = {name: _histogram(volume) for name, volume in volumes.items()}
-    if truth is None:
+    if reference is None:
         return Judged(), histograms
     figures = {
-        name: judge_volume(volume.voxels, truth.voxels).quality for name, volume in volumes.items()
+        name: judge_volume(volume.voxels, reference.voxels) for name, volume in volumes.items()
     }
     return Judged(figures["input"], figures.get("output")), histograms
 

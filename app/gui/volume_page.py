@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from PySide6.QtCore import Signal
@@ -16,20 +16,19 @@ from app.engine.image import Image
 from app.engine.request import Request, Result
 from app.engine.scan import Scan
 from app.engine.slices import by_slices, picture_of
-from app.engine.volume import Volume
+from app.engine.volume import Volume, check_reference
 from app.filters.mri_sigma import estimate_local
 from app.filters.spec import Kind
 from app.gui.background import Background
-from app.gui.comparison import Judged, View
+from app.gui.comparison import NO_REFERENCE, Judged, View
 from app.gui.histogram_view import Histogram
+from app.gui.history import History, Moment, Origin, Reference
 from app.gui.quality_panel import QualityPanel
 from app.gui.view_bar import GAINS
 from app.gui.volume_components import Components
-from app.gui.volume_judging import judge_volumes
+from app.gui.volume_judging import following, judge_volumes
 from app.gui.volume_planes import Window, auto_gain, auto_window
 from app.gui.volume_viewer import VolumeViewer
-
-NO_TRUTH = "Only of a phantom the truth is known"
 
 
 class VolumePage(QWidget):
@@ -37,10 +36,8 @@ class VolumePage(QWidget):
 
     Attributes
     ----------
-    scan : Scan or None
-        What is filtered next.
-    result : Result or None
-        The last run on it.
+    history : History
+        The scans that were filtered, and which of them is shown.
     components : Components
         The list that belongs to this page; it stands with the settings.
 
@@ -65,11 +62,9 @@ class VolumePage(QWidget):
         super().__init__(parent)
         self.setObjectName("volumePage")
         self._background, self._report = background, report
-        self.scan: Scan | None = None
-        self.result: Result | None = None
+        self.history: History[Scan] = History()
         self._wanted: tuple[Volume, ...] = ()
         """What is being opened, or is open."""
-        self._truths: WeakKeyDictionary[Volume, Volume] = WeakKeyDictionary()
         self._view = View.OUTPUT
         self._map: Volume | None = None
         """A map of noise that is shown in place of the output."""
@@ -80,30 +75,38 @@ class VolumePage(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.viewer)
         self.components.chosen.connect(self._show)
-        self.components.reordered.connect(self.open)
+        self.components.reordered.connect(lambda volumes: self.open(volumes, name="Components"))
 
-    def open(self, volumes: Sequence[Volume], truth: Sequence[Volume] = ()) -> None:
+    @property
+    def scan(self) -> Scan | None:
+        """What is filtered next."""
+        return self.history.current.source if self.history.current else None
+
+    @property
+    def result(self) -> Result | None:
+        """The last run on it."""
+        return self.history.current.result if self.history.current else None
+
+    def open(
+        self, volumes: Sequence[Volume], truth: Sequence[Volume] = (), *, name: str = ""
+    ) -> None:
         """Show `volumes` as one scan, if they are of one head.
 
         Parameters
         ----------
         truth : sequence of Volume
             What they are without noise, where that is known; one for each.
+        name : str
+            What this is called, to be taken back.
         """
-
         self._wanted = tuple(volumes)
-
-        def stack() -> tuple[Scan, list[Window]]:
-            scan = Scan(tuple(volumes))
-            _ = scan.planes  # takes a while, and refuses volumes that do not match
-            return scan, [auto_window(volume) for volume in volumes]
 
         def show(stacked: tuple[Scan, list[Window]]) -> None:
             scan, windows = stacked
-            for volume, window in zip(volumes, windows, strict=True):
-                self.viewer.know_window(volume, window)
-            self._truths.update(zip(volumes, truth, strict=False))
-            self._show_scan(scan, None)
+            self._know_windows(scan, windows)
+            references = self._references(volumes, truth)
+            steps = self._steps(volumes)
+            self._go_on(Moment(scan, name or f"Open {scan.title}", steps, references=references))
 
         def failed(error: Exception) -> None:
             self._wanted = ()
@@ -112,11 +115,15 @@ class VolumePage(QWidget):
                 self.components.show_volumes(self.scan.volumes)
             self._report(error)
 
+        def stack() -> tuple[Scan, list[Window]]:
+            scan = Scan(tuple(volumes))
+            return scan, _look_at(scan)
+
         self._background.start("scan", stack, show, failed)
 
     def add(self, volume: Volume) -> None:
         """Filter `volume` together with those that are open."""
-        self.open([*self._wanted, volume])
+        self.open([*self._wanted, volume], name=f"Add {volume.title}")
 
     def request(self, filter_id: str, **arguments: Any) -> Request:
         """Return a checked request for the scan; the arguments are those of `Request.create`.
@@ -147,16 +154,81 @@ class VolumePage(QWidget):
 
     def show_result(self, result: Result) -> None:
         """Show what came of a run, and the scan that it was made from."""
-        self._show_scan(result.request.scan, result)
+        if result.request.scan is self.scan:
+            self.history.amend(result=result)
+            self.show_moment()
+            return
+        known = self.history.moment_of(result.request.scan)
+        moment = known or Moment(result.request.scan, "")
+        self._go_on(replace(moment, name="Earlier Run", result=result))
 
     def use_output(self) -> None:
-        """Make the output the new input."""
-        if self.result is not None:
-            volumes = self.result.scan.volumes
-            for old, new in zip(self.result.request.scan.volumes, volumes, strict=True):
-                if old in self._truths:
-                    self._truths[new] = self._truths[old]
-            self.open(volumes)
+        """Make the output the new input, unless something else is shown by then."""
+        moment = self.history.current
+        if moment is None or moment.result is None:
+            return
+        new = following(moment)
+
+        def show(windows: list[Window]) -> None:
+            if self.scan is moment.source:
+                self._know_windows(new.source, windows)
+                self._go_on(new)
+
+        self._background.start("use", lambda: _look_at(new.source), show, self._report)
+
+    def go_on_unseen(self, result: Result) -> Scan:
+        """Make `result` of the current scan the next input; `show_moment` shows what followed."""
+        self.history.amend(result=result)
+        assert self.history.current is not None
+        moment = following(self.history.current)
+        self.history.push(moment)
+        return moment.source
+
+    def show_moment(self) -> None:
+        """Show the scan that is current, and what came of it."""
+        assert self.scan is not None
+        self._wanted = self.scan.volumes
+        self.components.show_volumes(self.scan.volumes)
+        self._show()
+        self.opened.emit()
+
+    @property
+    def reference(self) -> Reference[Volume] | None:
+        """What the volume that is shown is judged by."""
+        moment = self.history.current
+        return moment.references.get(self._volume) if moment is not None else None
+
+    def set_reference(self, volume: Volume | None) -> None:
+        """Judge the volume that is shown by another one, or no longer.
+
+        Raises
+        ------
+        Incomparable
+            If they differ in size.
+        """
+        moment = self.history.current
+        assert moment is not None
+        references = {each: moment.references[each] for each in moment.references}
+        references.pop(self._volume, None)
+        if volume is not None:
+            check_reference(self._volume, volume)
+            references[self._volume] = Reference(volume, Origin.CHOSEN)
+        self.history.amend(references=references)
+        self._show_output()
+
+    def use_input_as_reference(self) -> None:
+        """Judge what comes of the volume that is shown by the volume itself."""
+        self.set_reference(self._volume)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the scan that is current has not been shown yet."""
+        return self.scan is not None and self.viewer.input.volume not in self.scan.volumes
+
+    def output_name(self, volume: Volume) -> str:
+        """Return what to call a volume of the output in a file, without suffix."""
+        assert self.result is not None
+        return f"{_stem(volume)}-{self.result.request.filter.id}"
 
     def set_view(self, view: View, gain: int | None) -> None:
         """Show the output or a difference; without a `gain` the one that shows most."""
@@ -173,7 +245,7 @@ class VolumePage(QWidget):
             Those of a filter; what it says about noise counts.
         """
         assert self.scan is not None
-        volume = self.scan.volumes[self.components.current]
+        volume = self._volume
         window = parameters.get("window_radius", 1)
         rician = parameters.get("noise", "rician") == "rician"
         deep = parameters.get("dimensions", "3d") == "3d"
@@ -184,7 +256,7 @@ class VolumePage(QWidget):
             return replace(noise, title=f"{_stem(volume)}-noise")
 
         def show(noise: Volume) -> None:
-            if self.scan is None or volume is not self.scan.volumes[self.components.current]:
+            if volume is not self._volume:
                 return
             low, middle, high = np.percentile(noise.voxels[::2, ::2, ::2], (5, 50, 95)).tolist()
             kind = "Rician" if rician else "Gaussian"
@@ -199,19 +271,19 @@ class VolumePage(QWidget):
         self._background.start("noise", work, show, self._report)
 
     def judge(self, panel: QualityPanel) -> None:
-        """Compare what is shown with the truth, if that is known, and count the values."""
+        """Compare what is shown with its reference, if there is one, and count the values."""
         if self.scan is None:
             return
-        volume = self.scan.volumes[self.components.current]
-        output, truth = self.shown_output, self._truths.get(volume)
+        volume, output, reference = self._volume, self.shown_output, self.reference
+        image, origin = (reference.image, reference.origin) if reference else (None, "")
 
         def show(answer: tuple[Judged, dict[str, Histogram]]) -> None:
             judged, histograms = answer
-            panel.show_judged(truth.title if truth else "", "the truth", judged, f"{NO_TRUTH}.")
+            panel.show_judged(image.title if image else "", origin, judged)
             panel.show_histograms(histograms)
 
         self._background.start(
-            "judge", lambda: judge_volumes(volume, output, truth), show, self._report
+            "judge", lambda: judge_volumes(volume, output, image), show, self._report
         )
 
     @property
@@ -229,15 +301,19 @@ class VolumePage(QWidget):
         output, other = self.shown_output, self._other()
         assert output is not None
         assert other is not None
-        title = f"{_stem(other)}-{self._view}"
-        change = output.voxels.astype(np.float32) - other.voxels
-        return replace(output.with_voxels(change, as_float=True), title=title)
+        return replace(output.minus(other), title=f"{_stem(other)}-{self._view}")
 
     def _other(self) -> Volume | None:
         """Return what is subtracted from the output."""
+        if self._view is View.RESIDUAL:
+            return self._volume
+        return self.reference.image if self.reference else None
+
+    @property
+    def _volume(self) -> Volume:
+        """The component of the input that is shown."""
         assert self.scan is not None
-        volume = self.scan.volumes[self.components.current]
-        return volume if self._view is View.RESIDUAL else self._truths.get(volume)
+        return self.scan.volumes[self.components.current]
 
     def slice_as_picture(self) -> Image | None:
         """Return the slice that was clicked last as it is drawn, for the filters of pictures.
@@ -258,18 +334,43 @@ class VolumePage(QWidget):
         notice = f"Values from {window.low:.4g} to {high:.4g} became 0 to 1."
         return Image.from_array(window.share(cut), title, notices=(notice,))
 
-    def _show_scan(self, scan: Scan, result: Result | None) -> None:
-        self.scan, self.result = scan, result
-        self._wanted = scan.volumes
-        self.components.show_volumes(scan.volumes)
-        self._show()
-        self.opened.emit()
+    def _go_on(self, moment: Moment[Scan]) -> None:
+        """Show `moment`, so that the one before can be come back to."""
+        self.history.push(moment)
+        self.show_moment()
+
+    def _know_windows(self, scan: Scan, windows: Sequence[Window]) -> None:
+        for volume, window in zip(scan.volumes, windows, strict=True):
+            self.viewer.know_window(volume, window)
+
+    def _references(
+        self, volumes: Sequence[Volume], truth: Sequence[Volume]
+    ) -> dict[Volume, Reference[Volume]]:
+        """Return what new volumes are judged by: a chosen reference may be meant for them too."""
+        if truth:
+            truths = (Reference(volume, Origin.TRUTH) for volume in truth)
+            return dict(zip(volumes, truths, strict=True))
+        old = self.history.current.references if self.history.current else {}
+        references = {volume: old[volume] for volume in volumes if volume in old}
+        shown = self.reference if self.scan else None
+        if shown and shown.origin in (Origin.CHOSEN, Origin.KEPT) and len(volumes) == 1:
+            (volume,) = volumes
+            if volume.voxels.shape == shown.image.voxels.shape:
+                references.setdefault(volume, Reference(shown.image, Origin.KEPT))
+        return references
+
+    def _steps(self, volumes: Sequence[Volume]) -> tuple[Request, ...]:
+        """Return what led to `volumes`, where that is the same for all of them."""
+        moment = self.history.current
+        of_this = moment is not None and set(volumes) <= set(moment.source.volumes)
+        return moment.steps if moment is not None and of_this else ()
 
     def _show(self) -> None:
         """Show the component that is chosen."""
-        assert self.scan is not None
-        volume = self.scan.volumes[self.components.current]
-        self.viewer.show_input(volume, f"Input: {volume.describe()}")
+        moment = self.history.current
+        assert moment is not None
+        details = ", ".join(filter(None, (self._volume.describe(), moment.describe_steps())))
+        self.viewer.show_input(self._volume, f"Input: {details}")
         self._show_output()
 
     def _show_output(self) -> None:
@@ -285,15 +386,24 @@ class VolumePage(QWidget):
             return
         other = self._other()
         if other is None:
-            self.viewer.show_output(None, "Difference", hint=NO_TRUTH)
+            self.viewer.show_output(None, "Difference", hint=NO_REFERENCE)
             self.drawn.emit(None, False)
             return
         gain = self._wanted_gain or auto_gain(output, other, self.viewer.window_, GAINS)
-        minus = "input" if self._view is View.RESIDUAL else "truth"
+        minus = "input" if self._view is View.RESIDUAL else "reference"
         caption = f"{self._view.value.capitalize()}: output – {minus}, ×{gain}"
         self.viewer.show_output(output, caption, minus=other, gain=gain)
         self.drawn.emit(gain, True)
 
 
 def _stem(volume: Volume) -> str:
-    return volume.title.removesuffix(".gz").removesuffix(".nii")
+    return Path(volume.title.removesuffix(".gz")).stem if volume.path else volume.title
+
+
+def _look_at(scan: Scan) -> list[Window]:
+    """Return how volumes are shown at first, once they are ready to be filtered.
+
+    Takes a while; raises `AppError` if they are not of one head.
+    """
+    _ = scan.planes
+    return [auto_window(volume) for volume in scan.volumes]

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from app.engine.volume import Volume
 from app.gui import theme
 from app.gui.elided_label import ElidedLabel
+from app.gui.image_views import RUNNING
 from app.gui.switch import Switch
 from app.gui.volume_plane_view import PlaneView
 from app.gui.volume_planes import (
@@ -77,6 +78,11 @@ class _Side(QWidget):
         self._caption.set_full_text(caption or self._heading)
         self._hint.setText(hint or self._first_hint)
         self._hint.setVisible(volume is None)
+
+    def set_running(self, running: bool) -> None:
+        """Say whether a volume is on its way, where the hint that the side began with stood."""
+        if self._hint.text() in (self._first_hint, RUNNING):
+            self._hint.setText(RUNNING if running else self._first_hint)
 
     def place_hint(self) -> None:
         """Put the hint over what is shown."""
@@ -208,6 +214,10 @@ class VolumeViewer(QWidget):
             self._windows[self.input.volume] = window
             self._auto.setChecked(False)
             self._set_window(window)
+
+    def set_running(self, running: bool) -> None:
+        """Say in place of an output whether it is on its way."""
+        self.output.set_running(running)
 
     def fit(self) -> None:
         """Show whole slices."""

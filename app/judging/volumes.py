@@ -16,24 +16,22 @@ from app.judging.metrics import Quality, judge
 
 
 @dataclass(frozen=True)
-class VolumeQuality:
+class VolumeQuality(Quality):
     """How far a volume is from its reference.
+
+    The brightest voxel of the reference counts as white; errors are in the units of the
+    voxels. SSIM is the mean over slices across z.
 
     Attributes
     ----------
-    quality : Quality
-        The brightest voxel of the reference counts as white; errors are in the units of the
-        voxels. SSIM is the mean over slices across z.
     bias : float
         Mean difference, positive where the volume is brighter than the reference.
     """
 
-    quality: Quality
     bias: float
 
-    def describe(self) -> str:
-        """Return ``PSNR 31.29 dB, SSIM 0.8912, MSE 48.31, MAE 5.123, bias +0.6``."""
-        return f"{self.quality.describe()}, bias {self.bias:+.4g}"
+    def figures(self) -> tuple[tuple[str, str], ...]:
+        return (*super().figures(), ("bias", f"{self.bias:+.4g}"))
 
 
 def judge_volume(
@@ -67,13 +65,13 @@ def judge_volume(
         biases.append(float(plane.mean(dtype=np.float64) - other.mean(dtype=np.float64)))
     mse = fmean(each.mse for each in slices)
     similarities = [each.ssim for each in slices if each.ssim is not None]
-    quality = Quality(
+    return VolumeQuality(
         mse * white * white,
         fmean(each.mae for each in slices) * white,
         -10 * math.log10(mse) if mse > 0 else math.inf,
         fmean(similarities) if similarities else None,
+        fmean(biases),
     )
-    return VolumeQuality(quality, fmean(biases))
 
 
 def _picture(plane: NDArray[Any], white: float) -> NDArray[np.float32]:

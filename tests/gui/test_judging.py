@@ -136,7 +136,7 @@ def test_opening_a_picture_drops_what_was_remembered_but_not_what_was_chosen(
     assert chosen.image is window.images.input.image
     load(qtbot, window, write_picture(tmp_path / "c.png", 2))
     show_quality(window)
-    qtbot.waitUntil(lambda: judged_by(window) == "Beside b.png, kept from the last picture")
+    qtbot.waitUntil(lambda: judged_by(window) == "Beside b.png, kept from before")
     assert window._moment.reference.image is chosen.image
     assert figures(window)["MAE"][0] == "1"
     add_noise(qtbot, window)  # now another one belongs to the picture
@@ -491,7 +491,7 @@ def test_history_is_bounded_in_number_and_memory(monkeypatch: pytest.MonkeyPatch
     history.push(moment("a", side=20))
     history.push(moment("b", side=20))
     history.undo()
-    history.amend(reference=main_window.Reference(moment("r", side=20).image, Origin.CHOSEN))
+    history.amend(reference=main_window.Reference(moment("r", side=20).source, Origin.CHOSEN))
     assert (history.current.name, history.redo_name) == ("a", "")
     shared = moment("s", side=31)
     history = History()

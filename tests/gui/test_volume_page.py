@@ -27,7 +27,7 @@ from app.engine.slices import SliceRequest, by_slices
 from app.engine.volume import Volume
 from app.files.volumes import read_volume
 from app.filters.mri_sigma import estimate_local
-from app.gui import volume_page
+from app.gui import comparison
 from app.gui.comparison import View
 from app.gui.dialogs import ErrorDialog
 from app.gui.kernel_viewer import KernelViewer
@@ -257,7 +257,7 @@ def test_a_run_shows_output_residual_and_timing(
     child(window, QListWidget, "componentList").setCurrentRow(1)
     assert window.volumes.viewer.output.volume is window.volumes.result.scan.volumes[1]
     press(qtbot, window, "F4")
-    assert child(window, QLabel, "volumeOutputHint").text() == volume_page.NO_TRUTH
+    assert child(window, QLabel, "volumeOutputHint").text() == comparison.NO_REFERENCE
 
 
 def test_wrong_numbers_are_explained_at_once(qtbot: QtBot, window: MainWindow, scan: Path) -> None:
@@ -463,12 +463,12 @@ def test_a_phantom_is_ordered_made_and_judged(qtbot: QtBot, window: MainWindow) 
     assert first.orientation == "RPS"
     run(qtbot, window)
     press(qtbot, window, "F4")
-    assert caption(window).startswith("Difference: output – truth, ×")
+    assert caption(window).startswith("Difference: output – reference, ×")
     window.findChild(QDockWidget, "qualityDock").raise_()
     beside = child(window, QLabel, "referenceName")
     qtbot.waitUntil(lambda: beside.text() == "Beside Phantom T1w, the truth")
     figures = window.quality.text().splitlines()
-    expected = judge_volume(first.voxels, window.volumes._truths[first].voxels).quality
+    expected = judge_volume(first.voxels, window.volumes.reference.image.voxels)
     assert figures[1].split("\t")[:2] == ["PSNR", dict(expected.figures())["PSNR"]]
     assert "worse" in figures[1]  # half of everything is further from the truth
     child(window, QListWidget, "componentList").setCurrentRow(1)
@@ -478,7 +478,7 @@ def test_a_phantom_is_ordered_made_and_judged(qtbot: QtBot, window: MainWindow) 
     qtbot.waitUntil(lambda: window.volumes.result is None)
     run(qtbot, window)
     window.set_view(View.DIFFERENCE)
-    assert caption(window).startswith("Difference: output – truth, ×")  # the truth stays
+    assert caption(window).startswith("Difference: output – reference, ×")  # the truth stays
 
 
 def test_a_phantom_without_contrasts_cannot_be_ordered(qtbot: QtBot) -> None:
@@ -496,11 +496,16 @@ def test_phantom_has_the_noise_that_was_ordered() -> None:
 
 
 def test_drawn_volumes_are_not_kept_alive(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+    qtbot: QtBot,
+    window: MainWindow,
+    scan: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import gc
     import weakref
 
+    monkeypatch.setattr("app.gui.history.MOST_MOMENTS", 1)
     open_scan(qtbot, window, scan)
     first = weakref.ref(window.volumes.scan.volumes[0])
     open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))

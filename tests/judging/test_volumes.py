@@ -16,16 +16,16 @@ def test_errors_are_in_units_of_the_voxels_and_psnr_knows_none(scale: int) -> No
     reference = np.linspace(0, scale, 3 * 8 * 9, dtype=np.float32).reshape(3, 8, 9)
     judged = judge_volume(reference - np.float32(0.1 * scale), reference)
     assert judged.bias == pytest.approx(-0.1 * scale)
-    assert judged.quality.mae == pytest.approx(0.1 * scale)
-    assert judged.quality.mse == pytest.approx(0.01 * scale**2)
-    assert judged.quality.psnr == pytest.approx(20, abs=1e-4)
+    assert judged.mae == pytest.approx(0.1 * scale)
+    assert judged.mse == pytest.approx(0.01 * scale**2)
+    assert judged.psnr == pytest.approx(20, abs=1e-4)
 
 
 def test_black_references_and_small_slices() -> None:
     black = np.zeros((2, 3, 9), np.int16)
     judged = judge_volume(black + np.int16(2), black)
-    assert (judged.quality.mse, judged.quality.ssim, judged.bias) == (4, None, 2)
-    assert judge_volume(black, black).quality.psnr == math.inf
+    assert (judged.mse, judged.ssim, judged.bias) == (4, None, 2)
+    assert judge_volume(black, black).psnr == math.inf
 
 
 def test_other_shapes_are_refused() -> None:

@@ -153,6 +153,7 @@ class CudaBackend:
         source = request.source
         with stopwatch.stage("prepare"):
             parameters = request.filter.resolve(source.planes, request.parameters)
+            stopwatch.estimates |= request.filter.estimates(request.parameters, parameters)
         with stopwatch.stage("compile", counted=False):
             progress("compile", 0.0)
             steps = self._steps(device, request, parameters, level)

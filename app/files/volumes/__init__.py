@@ -1,11 +1,12 @@
 """Volume files: NIfTI, DICOM series, TIFF stacks, NumPy arrays, folders of pictures."""
 
 from app.files.volumes.reading import READABLE_VOLUMES, is_volume, read_volume
-from app.files.volumes.writing import WRITABLE_VOLUMES, check_write_volume, write_volume
+from app.files.volumes.writing import WRITABLE_VOLUMES, beside, check_write_volume, write_volume
 
 __all__ = [
     "READABLE_VOLUMES",
     "WRITABLE_VOLUMES",
+    "beside",
     "check_write_volume",
     "is_volume",
     "read_volume",

@@ -118,6 +118,25 @@ def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False)
     check_target(path)
 
 
+def beside(output: Path, title: str) -> Path:
+    """Return where to write a volume of this title that belongs to another one.
+
+    ``OUT-T2.nii.gz`` for ``OUT.nii.gz`` and ``T2.nii.gz``: one file each, since each has a header
+    of its own.
+    """
+    suffix = _suffix(output)
+    stem = title.removesuffix(_suffix(Path(title)))
+    return output.with_name(f"{output.name.removesuffix(suffix)}-{stem}{suffix}")
+
+
+def _suffix(path: Path) -> str:
+    """Return the suffix of a volume file, as it is written: ``.nii.gz``; empty for any other."""
+    lower = path.name.lower()
+    suffixes = (suffix for writer in _WRITERS for suffix in writer.format.suffixes)
+    found = next((suffix for suffix in suffixes if lower.endswith(suffix)), "")
+    return path.name[len(path.name) - len(found) :]
+
+
 def _writer(path: Path) -> _Writer:
     for writer in _WRITERS:
         if path.name.lower().endswith(writer.format.suffixes):
