@@ -74,7 +74,8 @@ def estimate_global(volume: NDArray[Any], rician: bool = True) -> float:
     means, edges, details = _haar(volume)
     if not details.size:
         return 0.0
-    inside = means >= means.mean()
+    # The mean of equal values may round to a little more than each of them.
+    inside = means >= min(means.mean(), means.max())
     inside &= edges <= np.median(edges[inside])
     sigma = float(np.median(np.abs(details[inside]))) / NORMAL_MEDIAN
     if rician:
