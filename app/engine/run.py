@@ -66,8 +66,10 @@ def execute(
     try:
         result = _run(request, backend, notices, token, progress)
     except AppError as error:
+        if request.device is not Device.AUTO or request.level is not None:
+            raise
         cpu = backends[Device.CPU.value]
-        if request.device is not Device.AUTO or request.level is not None or backend is cpu:
+        if backend is cpu:
             raise
         notice = f"Auto turned to the CPU, because the {backend.name} failed: {error.message}"
         return _run(request, cpu, (notice,), token, progress)
