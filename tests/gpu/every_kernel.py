@@ -1,9 +1,11 @@
-"""Runs every kernel once or more on small images: the program that `sanitize.py` watches."""
+"""Runs every kernel once or more on small images and volumes: what `sanitize.py` watches."""
 
 from __future__ import annotations
 
 import itertools
+import random
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -11,11 +13,15 @@ from app import filters
 from app.backends.cpu import CpuBackend
 from app.backends.cuda import CudaBackend
 from app.backends.cuda.compiler import Nvrtc
+from app.engine.backend import Backend
 from app.engine.image import DTYPES, Image
 from app.engine.request import Device, Request
 from app.engine.run import execute
-from app.filters.spec import TUNED, Border
+from app.engine.scan import Scan
+from app.engine.volume import Volume
+from app.filters.spec import TUNED, Border, FilterSpec, Kind
 from tests.test_contract import make, parameters_of, test_module
+from tests.test_volume_contract import make as make_volumes
 
 SHAPE = (37, 141)
 """More than a block of any level both ways, and a multiple of nothing."""
@@ -26,33 +32,51 @@ ROOMY = (100, 640)
 BORDERS = (Border.REFLECT, Border.REDUCE, Border.VALID)
 """One that textures treat, one that counts cells, one with a smaller result."""
 
+VOLUME = (5, 19, 45)
+"""More than a block of any level along each axis, for volumes."""
+
+
+def pictures(spec: FilterSpec) -> Iterator[Request]:
+    """Yield requests that together reach every kernel of a filter of pictures."""
+    cases = range(len(getattr(test_module(spec.id), "CASES", ())))
+    combinations = itertools.product(cases, DTYPES, BORDERS, spec.gpu_levels, (SHAPE, ROOMY))
+    chance = random.Random(0)
+    for case, dtype, border, level, shape in combinations:
+        if border not in spec.borders or (shape == ROOMY and level is not TUNED):
+            continue
+        channels = chance.choice((1, 1, 3, 4))
+        pixels = np.ascontiguousarray(make(dtype, "random", shape)[:, :, :channels])
+        yield Request.create(
+            Image.from_array(pixels),
+            spec.id,
+            parameters_of(spec.id, case),
+            border=border,
+            device=Device.GPU,
+            level=level.id,
+        )
+
+
+def volumes(spec: FilterSpec) -> Iterator[Request]:
+    """Yield requests that together reach every kernel of a filter of volumes."""
+    cases = getattr(test_module(spec.id), "CASES", ())
+    for number, (case, level) in enumerate(itertools.product(cases, spec.gpu_levels)):
+        components = 1 + number // len(spec.gpu_levels) % 4
+        planes = make_volumes(VOLUME, components)
+        scan = Scan(tuple(Volume.from_array(planes[..., c].copy()) for c in range(components)))
+        yield Request.create(scan, spec.id, case, device=Device.GPU, level=level.id)
+
 
 def main(wanted: list[str]) -> None:
     backend = CudaBackend(compiler=Nvrtc())
+    backends: dict[str, Backend] = {"gpu": backend, "cpu": CpuBackend()}
     runs = 0
-    for filter_id in wanted or filters.discover():
-        spec = filters.get(filter_id)
-        cases = getattr(test_module(spec.id), "CASES", ())
-        for case, dtype, border, level, shape in itertools.product(
-            range(len(cases)), DTYPES, BORDERS, spec.gpu_levels, (SHAPE, ROOMY)
-        ):
-            if shape == ROOMY and level is not TUNED:
+    for kind, requests in ((Kind.PICTURE, pictures), (Kind.VOLUME, volumes)):
+        for spec in filters.discover(kind).values():
+            if wanted and spec.id not in wanted:
                 continue
-            parameters = parameters_of(spec.id, case)
-            if border not in spec.borders:
-                continue
-            channels = (1, 1, 3, 4)[runs % 4]
-            pixels = np.ascontiguousarray(make(dtype, "random", shape)[:, :, :channels])
-            request = Request.create(
-                Image.from_array(pixels),
-                spec.id,
-                parameters,
-                border=border,
-                device=Device.GPU,
-                level=level.id,
-            )
-            execute(request, {"gpu": backend, "cpu": CpuBackend()})
-            runs += 1
+            for request in requests(spec):
+                execute(request, backends)
+                runs += 1
     backend.close()
     print(f"{runs} runs")
 
