@@ -1,4 +1,4 @@
-"""The command ``bench``: measure, verify, and compare two runs."""
+"""The command ``bench``: measure, verify, show runs and compare two."""
 
 from __future__ import annotations
 
@@ -45,6 +45,8 @@ def bench(arguments: list[str]) -> int:
     options = _parse(arguments)
     if options.compare:
         return _compare(*options.compare)
+    if options.show:
+        return _show(options)
     if options.verify:
         return _verify(options)
     return _measure(options)
@@ -111,6 +113,13 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     instead.add_argument(
         "--compare", metavar=("A.json", "B.json"), nargs=2, type=Path, help="compare two runs"
     )
+    instead.add_argument(
+        "--show",
+        metavar="FILE.json",
+        nargs="+",
+        type=Path,
+        help="print runs that were saved as if they were one; with --plot, draw them",
+    )
     options = parser.parse_args(arguments)
     if options.preset and (options.filters or options.sizes or options.masks):
         parser.error("argument --preset: it says which filters, sizes and masks")
@@ -153,7 +162,7 @@ def _session(
 
 def _measure(options: argparse.Namespace) -> int:
     from app.bench import Report, Row, Step, expand, facts, measure, save, save_csv
-    from app.bench.report import LEGEND, TABLE, format_reasons, format_row
+    from app.bench.report import format_row
 
     status = StatusLine()
     rows: list[Row] = []
@@ -171,9 +180,7 @@ def _measure(options: argparse.Namespace) -> int:
 
         write()  # Better now than after an hour if a file cannot be written.
         written = time.monotonic()
-        for name, value in machine.items():
-            print(f"{name}: {value}")
-        print(f"\n{LEGEND}\n\n{TABLE.head()}", flush=True)
+        _print_head(machine)
 
         def announce(step: Step) -> None:
             status.show(step.describe())
@@ -190,11 +197,46 @@ def _measure(options: argparse.Namespace) -> int:
         finally:
             status.clear()
             report = write()
-    for line in format_reasons(rows):
+    _print_end(report)
+    _draw(report, options)
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    from app.bench import load, merge, save_csv
+    from app.bench.report import format_row
+
+    report = merge([load(path) for path in options.show])
+    _print_head(report.machine)
+    for row in report.rows:
+        if row.seconds:
+            print(format_row(row, report.rows))
+    _print_end(report)
+    if options.csv:
+        save_csv(report, options.csv)
+    _draw(report, options)
+    return 0
+
+
+def _print_head(machine: Mapping[str, str]) -> None:
+    from app.bench.report import LEGEND, TABLE
+
+    for name, value in machine.items():
+        print(f"{name}: {value}")
+    print(f"\n{LEGEND}\n\n{TABLE.head()}", flush=True)
+
+
+def _print_end(report: Report) -> None:
+    """Print whose figures stood in the table, and what has none."""
+    from app.bench.report import format_origins, format_reasons
+
+    for line in (*format_origins(report.rows), *format_reasons(report.rows)):
         print(line)
+
+
+def _draw(report: Report, options: argparse.Namespace) -> None:
     if getattr(options, "plot", None):
         importlib.import_module(PLOTS).export(report, options.plot)
-    return 0
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -148,6 +148,21 @@ def test_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [row[3:6] for row in table(text)] == [["1", "1", "1.00"]]
 
 
+def test_saved_runs_are_shown_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [tmp_path / "serial.json", tmp_path / "tuned.json"]
+    for path in paths:
+        assert main([*SMALL, "--levels", path.stem, "--out", str(path)]) == 0
+    capsys.readouterr()
+    plots, lines = tmp_path / "plots", tmp_path / "both.csv"
+    options = ["--plot", str(plots), "--csv", str(lines)]
+    assert main(["bench", "--show", *map(str, paths), *options]) == 0
+    serial, tuned = table(capsys.readouterr().out)
+    assert (serial[1], serial[7], tuned[1]) == ("CPU serial", "1", "GPU tuned")
+    assert tuned[7], "it is compared with the row of the other run"
+    assert (plots / "speed-up-mean-mask-size-3.svg").exists()
+    assert len(lines.read_text(encoding="utf-8").splitlines()) == 3
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -35,15 +35,15 @@ What plots need
     Bars by level with a baseline: ``speed_up(row, find_baseline(rows, row, series))``.
     Stacked bars: medians of ``row.stages``. Roofline: ``roofline(rows)``. The authors' figures:
     ``figures.beside(row)`` and ``preset.figures``. Rows with a ``row.reason`` have no times.
-    The window draws: once ``app.gui.bench_plots`` has ``export(report, folder)``, the command
-    offers ``--plot DIR``, which calls it.
+    The window draws: ``export(report, folder)`` in ``app.gui.bench_plots`` is the command's
+    ``--plot DIR``. Runs of several machines are drawn together as ``merge(reports)``.
 """
 
 from app.bench.cases import Plan, Sweep, expand, grid
 from app.bench.data import Content, Data
 from app.bench.parity import Parity, verify
 from app.bench.presets import PRESETS, QUICK_LOOK, Preset
-from app.bench.report import Report, compare, facts, load, save, save_csv
+from app.bench.report import Report, compare, facts, load, merge, save, save_csv
 from app.bench.rows import Difference, Row
 from app.bench.runner import Step, measure
 from app.bench.statistics import find_baseline, roofline, speed_up, summarise
@@ -68,6 +68,7 @@ __all__ = [
     "grid",
     "load",
     "measure",
+    "merge",
     "roofline",
     "save",
     "save_csv",

@@ -20,6 +20,9 @@ class Source:
     author: str
     hardware: str
 
+    def describe(self) -> str:
+        return f"{self.author}, measured on {self.hardware}."
+
 
 SOURCES = {
     "F": Source(

@@ -20,6 +20,7 @@ from app.bench.statistics import (
     find_baseline,
     full_time,
     megapixels_per_second,
+    short,
     speed_up,
     summarise,
 )
@@ -48,14 +49,38 @@ class Report:
     rows: tuple[Row, ...]
 
 
+_GROUPS = ("Software", "Measured")
+"""Of what a GPU tells of itself, those that decide about times and are not said elsewhere."""
+
+
 def facts(backends: Mapping[str, Backend], with_peers: bool = False) -> dict[str, str]:
     """Return what a reader needs to know to judge a run: commit, date, machine, versions."""
     found = machine.facts()
     if GPU in backends and backends[GPU].availability().available:
         found |= machine.gpu_facts() or {"GPU": backends[GPU].availability().summary}
+        for group in backends[GPU].facts():
+            if group.title in _GROUPS:
+                found |= {fact.name: f"{fact.value} {fact.unit}".strip() for fact in group.facts}
     if with_peers:
         found["Peers"] = ", ".join(f"{name} {text}" for name, text in peers.versions().items())
     return found
+
+
+def merge(reports: Sequence[Report]) -> Report:
+    """Return one report of the rows of several, such as of a CPU here and of a GPU elsewhere.
+
+    Where their machines differ, each fact has what all of them say; the plan is the first's.
+    """
+    names = dict.fromkeys(name for report in reports for name in report.machine)
+    said = {
+        name: dict.fromkeys(each.machine[name] for each in reports if name in each.machine)
+        for name in names
+    }
+    return Report(
+        {name: "; ".join(texts) for name, texts in said.items()},
+        reports[0].plan,
+        tuple(row for report in reports for row in report.rows),
+    )
 
 
 # JSON ----------------------------------------------------------------------------------
@@ -74,9 +99,11 @@ def save(report: Report, path: Path) -> None:
         "version": VERSION,
         "machine": dict(report.machine),
         "plan": report.plan.to_json(),
-        "rows": [asdict(row) for row in report.rows],
     }
-    _write(path, json.dumps(content, indent=1) + "\n")
+    # A row is a line: files that are kept beside a page should be no longer than need be.
+    rows = ",\n".join(json.dumps(asdict(row)) for row in report.rows)
+    head = json.dumps(content, indent=1).removesuffix("\n}")
+    _write(path, f'{head},\n "rows": [\n{rows}\n ]\n}}\n')
 
 
 def load(path: Path) -> Report:
@@ -305,11 +332,11 @@ def format_row(row: Row, rows: Iterable[Row]) -> str:
             row.label,
             row.series,
             row.size,
-            f"{summary.median * 1e3:.4g}",
+            short(summary.median * 1e3, 4),
             f"{50 * summary.spread:.0f}",
-            f"{summarise(row.waits).median * 1e3:.4g}" if row.waits != row.seconds else "",
-            f"{megapixels_per_second(row):.4g}",
-            f"{'≈ ' if gain.scaled else ''}{gain.factor:.3g}" if gain else "",
+            short(summarise(row.waits).median * 1e3, 4) if row.waits != row.seconds else "",
+            short(megapixels_per_second(row), 4),
+            f"{'≈ ' if gain.scaled else ''}{short(gain.factor)}" if gain else "",
             "; ".join(remarks(row)),
         )
     )
@@ -330,6 +357,12 @@ def remarks(row: Row) -> Iterator[str]:
     for figure in figures.beside(row):
         yield f"theirs: {figure.describe()}"
     yield from row.notices
+
+
+def format_origins(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield a line for each author whose figures stand beside rows, with their hardware."""
+    for source in dict.fromkeys(f.origin for row in rows for f in figures.beside(row)):
+        yield f"Theirs: {source.describe()}"
 
 
 def format_reasons(rows: Iterable[Row]) -> Iterator[str]:
@@ -423,7 +456,7 @@ def format_comparison(first: Report, second: Report) -> Iterator[str]:
                 row.series,
                 row.size,
                 *(
-                    f"{full_time(each) * 1e3:.4g}" if each is not None else "none"
+                    short(full_time(each) * 1e3, 4) if each is not None else "none"
                     for each in (pair.first, pair.second)
                 ),
                 f"{ratio:.2f}" if ratio is not None else "",

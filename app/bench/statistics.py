@@ -59,6 +59,11 @@ def megapixels_per_second(row: Row, waiting: bool = False) -> float:
     return row.pixels / 1e6 / summarise(row.waits if waiting else row.seconds).median
 
 
+def short(value: float, digits: int = 3) -> str:
+    """Return a number with so many digits, or all before the point: no powers of ten."""
+    return f"{value:.{digits}g}" if value < 10**digits - 0.5 else f"{value:,.0f}"
+
+
 @dataclass(frozen=True)
 class SpeedUp:
     """How many times less time a row takes than the baseline.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from app.bench import Row, find_baseline, roofline, speed_up, summarise
-from app.bench.figures import Figure, all_figures
-from app.bench.statistics import BASELINE, RooflinePoint, full_time
+from app.bench.figures import SOURCES, Figure, all_figures
+from app.bench.statistics import BASELINE, RooflinePoint, full_time, short
 
 
 class Plot(StrEnum):
@@ -102,6 +102,10 @@ class Chart:
         Marks on the x axis of curves; empty for numbers.
     log : bool
         Whether the axes are logarithmic; of bars only y is.
+    foot : float
+        What bars on a logarithmic axis stand on.
+    note : str
+        What the reader has to know besides, such as whose figures are shown; may be empty.
     stacked : bool
         Whether bars stand on each other.
     joined : bool
@@ -115,6 +119,8 @@ class Chart:
     groups: tuple[str, ...] = ()
     ticks: tuple[tuple[float, str], ...] = ()
     log: bool = True
+    foot: float = 1.0
+    note: str = ""
     stacked: bool = False
     joined: bool = True
 
@@ -156,6 +162,26 @@ def chart(
     """
     shown = [row for row in rows if row.seconds and choice.has(row)]
     names = _distinct(row.series for row in rows if row.seconds)
+    drawn = _chart(plot, choice, shown, names, baseline, waiting)
+    authors = {series.name.partition(":")[0] for series in drawn.series if series.theirs}
+    return replace(drawn, note="\n".join(_whose(authors)))
+
+
+def _whose(authors: Container[str]) -> Iterator[str]:
+    """Yield what those authors measured on whose figures a plot shows."""
+    for source in SOURCES.values():
+        if source.author in authors:
+            yield f"Theirs: {source.describe()}"
+
+
+def _chart(
+    plot: Plot,
+    choice: Choice,
+    shown: Sequence[Row],
+    names: Sequence[str],
+    baseline: str,
+    waiting: bool,
+) -> Chart:
     match plot:
         case Plot.TIME:
             return _curves(choice, shown, names, waiting, "Time", "ms", lambda row, s: 1e3 * s)
@@ -221,20 +247,23 @@ def _bars(choice: Choice, rows: Sequence[Row], names: Sequence[str], waiting: bo
             scale * summary.lower,
             scale * summary.upper,
             tuple(scale * each for each in seconds),
-            f"{about}{_short(whole)}",
+            f"{about}{short(whole)}",
         )
 
     def their_point(row: Row, figure: Figure) -> Point:
         low, high = 1e3 * figure.low, 1e3 * figure.high
-        return Point(number(row), (low + high) / 2, low, high, (), _short((low + high) / 2))
+        return Point(number(row), (low + high) / 2, low, high, (), short((low + high) / 2))
 
+    series = (*_of_series(rows, names, point), *_theirs(rows, names, "time", their_point))
+    times = [point.y for each in series for point in each.points] or [1.0]
     return Chart(
         f"{choice}: {_what('Time', waiting)}",
         "",
         "Time in ms",
-        (*_of_series(rows, names, point), *_theirs(rows, names, "time", their_point)),
+        series,
         groups,
-        log=False,
+        log=max(times) > _MOST_LINEAR * min(times),
+        foot=10.0 ** math.floor(math.log10(min(times))),
     )
 
 
@@ -254,14 +283,14 @@ def _speed_ups(
         scale = gain.factor * summary.median
         about = "≈ " if gain.scaled else ""
         repeats = tuple(scale / each for each in (row.waits if waiting else row.seconds))
-        text = f"{about}{_short(gain.factor)}×"
+        text = f"{about}{short(gain.factor)}×"
         return Point(
             number(row), gain.factor, scale / summary.upper, scale / summary.lower, repeats, text
         )
 
     def their_point(row: Row, figure: Figure) -> Point:
         middle = (figure.low + figure.high) / 2
-        return Point(number(row), middle, figure.low, figure.high, (), f"{_short(middle)}×")
+        return Point(number(row), middle, figure.low, figure.high, (), f"{short(middle)}×")
 
     theirs = _theirs(kept, names, "speed-up", their_point) if baseline == BASELINE else ()
     return Chart(
@@ -272,6 +301,9 @@ def _speed_ups(
         groups,
     )
 
+
+_MOST_LINEAR = 30
+"""How many times longer than the shortest the longest bar may be on a linear axis."""
 
 _STAGE_ORDER = ("prepare", "upload", "kernel", "download")
 
@@ -293,7 +325,7 @@ def _stages(choice: Choice, rows: Sequence[Row]) -> Chart:
                         summary.median,
                         summary.lower,
                         summary.upper,
-                        text=_short(summary.median),
+                        text=short(summary.median),
                     )
                 )
         series.append(Series(name.capitalize(), tuple(points), style))
@@ -335,11 +367,11 @@ def _roofline(choice: Choice, rows: Sequence[Row], names: Sequence[str]) -> Char
 def _roof(
     points: Sequence[RooflinePoint], copy_rate: float, peak_rate: float, names: Sequence[str]
 ) -> Series:
-    """Return the roof over the points, a little wider than they are."""
-    least = min(each.intensity for each in points) / 2
-    most = 2 * max(each.intensity for each in points)
-    ridge = peak_rate / copy_rate
-    corners = sorted({least, most, *([ridge] if least < ridge < most else [])})
+    """Return the roof over the points, a little wider than they and its ridge are."""
+    known_ridge = [] if math.isinf(peak_rate) else [peak_rate / copy_rate]
+    least = min(*(each.intensity for each in points), *known_ridge) / 2
+    most = 2 * max(*(each.intensity for each in points), *known_ridge)
+    corners = sorted({least, *known_ridge, most})
     heights = (min(copy_rate * x, peak_rate) / 1e9 for x in corners)
     known = "" if math.isinf(peak_rate) else f", peak {peak_rate / 1e12:.3g} Tops/s"
     return Series(
@@ -399,7 +431,3 @@ def _distinct(texts: Iterable[str]) -> list[str]:
 
 def _what(quantity: str, waiting: bool) -> str:
     return f"{quantity.lower()} {'with transfers' if waiting else 'of computing'}"
-
-
-def _short(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"

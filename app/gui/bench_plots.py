@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import math
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,9 @@ _FILLS = (
 )
 _MOST_TEXTS, _MOST_LEVEL = 70, 10
 """Bars that have their values written, and that have them written level."""
+
+_ROOM_UPRIGHT, _ROOM_LEVEL = 0.26, 0.12
+"""Above the highest bar, for its value: as shares of the heights."""
 
 _MOST_WIDE, _MOST_BROKEN = 3, 6
 """Groups of bars whose names have room on one line, and broken at commas only."""
@@ -140,6 +145,10 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         draw = _BarPainter if shown.groups else _CurvePainter
         entries = draw(shown, plot, palette).draw()
         self._add_legend(entries, text)
+        if shown.note:
+            note = html.escape(shown.note).replace("\n", "<br>")
+            quiet = theme.quiet_text(palette)
+            self.addLabel(note, 1, 0, colspan=2, color=quiet, size="8pt", justify="left")
 
     def changeEvent(self, event: QEvent) -> None:  # noqa: N802
         super().changeEvent(event)
@@ -186,6 +195,19 @@ class _Painter:
     def _name(self, series: Series) -> str:
         return f"{series.name} (theirs)" if series.theirs else series.name
 
+    def _dots(
+        self, xs: Sequence[float], series: Series, colour: QColor, to: Callable[[float], float]
+    ) -> None:
+        """Draw every repeat, so that no outlier is hidden."""
+        dots = [(x, to(each)) for x, p in zip(xs, series.points, strict=True) for each in p.repeats]
+        if len(dots) > len(xs):
+            faint = QColor(colour)
+            faint.setAlpha(110)
+            self._plot.plot(
+                *zip(*dots, strict=True), pen=None, symbol="o", symbolSize=3,
+                symbolPen=None, symbolBrush=faint, useCache=False,
+            )  # fmt: skip
+
     def _whisker(self, x: float, point: Point, colour: QColor, to: Any) -> None:
         if point.high > point.low:
             pen = pg.mkPen(colour, width=1.5)
@@ -198,14 +220,7 @@ class _CurvePainter(_Painter):
         for series in self._chart.series:
             style = self._style(series)
             xs, ys = ([_log(value) for value in values] for values in _coordinates(series))
-            dots = [(_log(p.x), _log(each)) for p in series.points for each in p.repeats]
-            if len(dots) > len(xs):
-                faint = QColor(style.colour)
-                faint.setAlpha(110)
-                self._plot.plot(
-                    *zip(*dots, strict=True), pen=None, symbol="o", symbolSize=3,
-                    symbolPen=None, symbolBrush=faint, useCache=False,
-                )  # fmt: skip
+            self._dots(xs, series, style.colour, _log)
             for point in series.points:
                 self._whisker(_log(point.x), point, style.colour, _log)
             symbols = {} if series.line else {
@@ -232,28 +247,32 @@ class _BarPainter(_Painter):
         count = 1 if chart_.stacked else max(1, len(chart_.series))
         width = 0.8 / count
         entries = []
+        ground = self._to(chart_.foot) if chart_.log else 0.0
         foot = [0.0] * len(chart_.groups)
         bars_in_all = count * len(chart_.groups)
+        upright = not chart_.stacked and _MOST_LEVEL < bars_in_all <= _MOST_TEXTS
         for number, series in enumerate(chart_.series):
             style = self._style(series)
             shift = 0.0 if chart_.stacked else (number - (count - 1) / 2) * width
             xs = [point.x + shift for point in series.points]
-            feet = [foot[int(point.x)] if chart_.stacked else 0.0 for point in series.points]
+            feet = [foot[int(p.x)] if chart_.stacked else ground for p in series.points]
             heights = [self._to(point.y) for point in series.points]
             bars = pg.BarGraphItem(
-                x=xs, y0=feet, height=heights, width=0.9 * width,
+                x=xs, y0=feet, height=[h - ground for h in heights], width=0.9 * width,
                 brush=style.brush(), pen=style.pen(), name=self._name(series),
             )  # fmt: skip
             self._plot.addItem(bars)
             entries.append((bars, self._name(series)))
+            if not chart_.stacked:
+                self._dots(xs, series, self._palette.color(QPalette.ColorRole.Text), self._to)
             for x, point, height in zip(xs, series.points, heights, strict=True):
                 foot[int(point.x)] += height
                 if not chart_.stacked:
                     text = self._palette.color(QPalette.ColorRole.Text)
                     self._whisker(x, point, text, self._to)
                     if bars_in_all <= _MOST_TEXTS:
-                        above = max(height, self._to(point.high), 0.0)
-                        self._write(x, above, point.text, upright=bars_in_all > _MOST_LEVEL)
+                        above = max(height, self._to(point.high), ground)
+                        self._write(x, above, point.text, upright=upright)
         if chart_.stacked:
             for group, total in enumerate(foot):
                 self._write(group, total, f"{total:.3g}")
@@ -265,12 +284,14 @@ class _BarPainter(_Painter):
         axis.setStyle(tickLength=0)
         self._plot.getAxis("left").setLogMode(chart_.log)
         self._plot.setXRange(-0.5, len(chart_.groups) - 0.5, padding=0.02)
-        tops = [self._to(p.high) for s in chart_.series for p in s.points]
-        tops += foot if chart_.stacked else []
-        lows = [self._to(p.low) for s in chart_.series for p in s.points] if chart_.log else []
-        top, bottom = max([0.01, *tops]), min([0.0, *lows])
-        room = top - bottom
-        self._plot.setYRange(bottom - 0.04 * room * (bottom < 0), top + 0.15 * room, padding=0)
+        values = [(p.low, p.high, *p.repeats) for s in chart_.series for p in s.points]
+        tops = foot if chart_.stacked else [self._to(max(each)) for each in values]
+        lows = [self._to(min(each)) for each in values] if chart_.log else []
+        top, bottom = max([ground, *tops]), min([ground, *lows])
+        room = (top - bottom) or 1.0
+        below = 0.04 * room * (bottom < ground)
+        above = (_ROOM_UPRIGHT if upright else _ROOM_LEVEL) * room
+        self._plot.setYRange(bottom - below, top + above, padding=0)
         return entries
 
     def _broken(self, name: str) -> str:

@@ -9,13 +9,13 @@ from PySide6.QtWidgets import QAbstractItemView, QTreeWidget, QTreeWidgetItem
 
 from app.bench import Row, figures, speed_up, summarise
 from app.bench.report import remarks
-from app.bench.statistics import megapixels_per_second
+from app.bench.statistics import megapixels_per_second, short
 from app.gui import theme
 
 _COLUMNS = (
-    ("Filter", 30, "The filter and its parameters"),
-    ("By", 18, "Device and level, or library"),
-    ("Size", 12, "Width × height"),
+    ("Filter", 32, "The filter and its parameters"),
+    ("By", 20, "Device and level, or library"),
+    ("Size", 14, "Width × height"),
     ("ms", 12, "Median of computing: stage compute, the kernels, or a library’s call"),
     ("± %", 8, "Half the interquartile range"),
     ("End to end ms", 18, "Of a GPU: upload, kernel and download"),
@@ -56,6 +56,7 @@ class BenchTable(QTreeWidget):
     def show_rows(self, rows: Sequence[Row], baseline: str) -> None:
         """Show these rows in place of those before."""
         self.clear()
+        self.setColumnHidden(_THEIRS, True)
         self._rows, self._items = [], []
         for row in rows:
             self.add(row)
@@ -71,16 +72,17 @@ class BenchTable(QTreeWidget):
             )
         if row.seconds:
             summary = summarise(row.seconds)
-            item.setText(3, f"{1e3 * summary.median:.4g}")
+            item.setText(3, short(1e3 * summary.median, 4))
             item.setText(4, f"{50 * summary.spread:.0f}")
             if row.waits != row.seconds:
-                item.setText(5, f"{1e3 * summarise(row.waits).median:.4g}")
-            item.setText(6, f"{megapixels_per_second(row):.4g}")
+                item.setText(5, short(1e3 * summarise(row.waits).median, 4))
+            item.setText(6, short(megapixels_per_second(row), 4))
             said = [text for text in remarks(row) if not text.startswith("theirs: ")]
             if row.difference is not None and not row.difference.largest:
                 said.insert(0, "same result as ours")
         else:
             said = [f"Not measured: {row.reason}"]
+            item.setText(3, "none")
             for column in range(len(_COLUMNS)):
                 item.setForeground(column, theme.quiet_text(self.palette()))
         found = list(figures.beside(row))
@@ -89,12 +91,15 @@ class BenchTable(QTreeWidget):
             _THEIRS,
             "\n".join(dict.fromkeys(f"{f.origin.author} on {f.origin.hardware}" for f in found)),
         )
+        if found:
+            self.setColumnHidden(_THEIRS, False)
         font = item.font(_THEIRS)
         font.setItalic(True)
         item.setFont(_THEIRS, font)
         item.setText(_REMARK, "; ".join(said))
         item.setToolTip(_REMARK, item.text(_REMARK))
-        item.setToolTip(0, row.label)
+        for column in range(_THEIRS):
+            item.setToolTip(column, item.text(_REMARK) if row.reason else item.text(column))
         self.addTopLevelItem(item)
         self._items.append(item)
 
@@ -106,5 +111,5 @@ class BenchTable(QTreeWidget):
             text = ""
             if base is not None:
                 gain = speed_up(row, base)
-                text = f"{'≈ ' if gain.scaled else ''}{gain.factor:.3g}×"
+                text = f"{'≈ ' if gain.scaled else ''}{short(gain.factor)}×"
             item.setText(_SPEED_UP, text)

@@ -10,8 +10,27 @@ from pathlib import Path
 
 import pytest
 
-from app.bench import Difference, Plan, Report, compare, facts, grid, load, measure, save, save_csv
-from app.bench.report import TABLE, format_comparison, format_reasons, format_row, to_csv
+from app.bench import (
+    Difference,
+    Plan,
+    Report,
+    compare,
+    facts,
+    grid,
+    load,
+    measure,
+    merge,
+    save,
+    save_csv,
+)
+from app.bench.report import (
+    TABLE,
+    format_comparison,
+    format_origins,
+    format_reasons,
+    format_row,
+    to_csv,
+)
 from app.engine.backend import Backend
 from app.engine.control import CancelToken
 from app.errors import AppError
@@ -159,6 +178,13 @@ def test_reasons_are_told_once() -> None:
     assert line.endswith("GPU c and 2 more. There is no GPU.")
 
 
+def test_whose_figures_they_are_is_told_once() -> None:
+    rows = [row(asked=(256, 256), level=level) for level in ("serial", "parallel", "serial")]
+    (line,) = format_origins(rows)
+    assert line.startswith("Theirs: parallel computing report no. 5, measured on Xeon")
+    assert not list(format_origins([SERIAL]))
+
+
 # Two reports -----------------------------------------------------------------------------
 
 
@@ -184,3 +210,10 @@ def test_comparison_says_what_tells_the_two_apart() -> None:
     assert lines[0][3:] == ["60", "120", "2.00", "on parts of different size"]
     assert lines[1][3:] == ["2", "2", "1.00", "unclear"]
     assert lines[2][3:] == ["10", "none", "", ""]
+
+
+def test_merged_reports_say_what_both_machines_are() -> None:
+    card = Report({"CPU": "b", "Date": "today", "GPU": "c"}, PLAN, (TUNED,))
+    both = merge([replace(REPORT, rows=(SERIAL,)), card])
+    assert both.rows == (SERIAL, TUNED)
+    assert both.machine == {"CPU": "a, with comma; b", "Date": "today", "GPU": "c"}

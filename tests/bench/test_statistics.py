@@ -13,6 +13,7 @@ from app.bench.statistics import (
     full_time,
     megapixels_per_second,
     roofline,
+    short,
     speed_up,
     summarise,
 )
@@ -103,3 +104,17 @@ def test_difference_is_not_lost_in_bytes() -> None:
     assert (difference.largest, difference.share) == (255, pytest.approx(2 / 3))
     assert difference.describe() == "66.67% differ from ours, by up to 255"
     assert not Difference.between(ours, ours).describe()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0123456, "0.0123"),
+        (12.345, "12.3"),
+        (999.4, "999"),
+        (999.6, "1,000"),
+        (124848.0, "124,848"),
+    ],
+)
+def test_numbers_have_no_powers_of_ten(value: float, text: str) -> None:
+    assert short(value) == text

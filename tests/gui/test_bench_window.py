@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import QSettings, Qt
 from PySide6.QtGui import QColor, QImage, QPalette
@@ -31,7 +32,7 @@ from app.engine.request import Device, Request
 from app.gui import bench_window as module
 from app.gui.bench_charts import Choice, Plot, chart, choices
 from app.gui.bench_form import OWN_CHOICE
-from app.gui.bench_plots import export, save_chart
+from app.gui.bench_plots import ChartView, export, save_chart
 from app.gui.bench_window import BenchWindow
 from app.gui.bridge import WorkerBridge
 from app.gui.dialogs import ErrorDialog
@@ -319,6 +320,7 @@ def test_the_authors_figures_stand_beside_ours(bench: BenchWindow) -> None:
     (line,) = table(bench)
     assert line[8].startswith("theirs: 1.296 ms (parallel computing report no. 5")
     shown = chart(Plot.TIME, Choice(ours.label), [ours])
+    assert shown.note.endswith("measured on Xeon Gold 6154 + RTX 2080 Ti.")
     theirs = {series.name: series for series in shown.series if series.theirs}
     assert theirs["parallel computing report no. 5: serial"].points[0].y == pytest.approx(1.296)
 
@@ -363,7 +365,27 @@ def test_stages_and_roof() -> None:
     roofline = chart(Plot.ROOFLINE, Choice("Mean, mask size 3"), rows)
     points, roof = roofline.series
     assert (points.points[0].x, points.points[0].y) == (4, 4)
-    assert [(p.x, p.y) for p in roof.points] == [(2, 4), (3, 6), (8, 6)]
+    assert [(p.x, p.y) for p in roof.points] == [(1.5, 3), (3, 6), (8, 6)], "its ridge is seen"
+
+
+def test_bars_that_are_far_apart_stand_on_a_logarithmic_axis() -> None:
+    rows = [row(seconds=(2.0,)), row(level="parallel", seconds=(0.1,))]
+    assert not chart(Plot.BARS, Choice("Mean, mask size 3"), rows).log
+    rows.append(row(device="gpu", level="tuned", seconds=(0.0035,)))
+    wide = chart(Plot.BARS, Choice("Mean, mask size 3"), rows)
+    assert (wide.log, wide.foot) == (True, 1), "milliseconds"
+
+
+def test_outliers_of_bars_are_drawn(qtbot: QtBot) -> None:
+    repeats = (1.0, 1.0, 1.0, 1.1, 3.0)
+    view = ChartView()
+    qtbot.addWidget(view)
+    view.show_chart(chart(Plot.BARS, Choice("Mean, mask size 3"), [row(seconds=repeats)]))
+    plot = view.getItem(0, 0)
+    curves = (item for item in plot.items if isinstance(item, pg.PlotDataItem))
+    drawn = [tuple(map(float, item.yData)) for item in curves]
+    assert tuple(1e3 * each for each in repeats) in drawn
+    assert plot.viewRange()[1][1] > 3000
 
 
 def test_a_dark_theme_is_followed(qtbot: QtBot, bench: BenchWindow) -> None:
