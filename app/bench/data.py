@@ -31,7 +31,7 @@ HEAD_SIGMA = 10.0
 PHOTOGRAPH_SIGMA = math.sqrt(0.001)
 """Gaussian noise of the photograph, of white: what source N adds."""
 
-_SMALLEST = {2: 128**2, 3: 16**3}
+_SMALLEST = {2: 64**2, 3: 16**3}
 """Pixels of a picture and voxels of a volume that a slow run falls back to, about."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -234,7 +235,7 @@ def _curves(
 
 
 def _bars(choice: Choice, rows: Sequence[Row], names: Sequence[str], waiting: bool) -> Chart:
-    groups, number = _groups(choice, rows)
+    groups = _Groups.of(choice, rows)
 
     def point(row: Row) -> Point:
         seconds = row.waits if waiting else row.seconds
@@ -242,7 +243,7 @@ def _bars(choice: Choice, rows: Sequence[Row], names: Sequence[str], waiting: bo
         scale = whole / summary.median
         about = "≈ " if row.shape != row.asked else ""
         return Point(
-            number(row),
+            groups.number(row),
             whole,
             scale * summary.lower,
             scale * summary.upper,
@@ -252,16 +253,16 @@ def _bars(choice: Choice, rows: Sequence[Row], names: Sequence[str], waiting: bo
 
     def their_point(row: Row, figure: Figure) -> Point:
         low, high = 1e3 * figure.low, 1e3 * figure.high
-        return Point(number(row), (low + high) / 2, low, high, (), short((low + high) / 2))
+        return Point(groups.number(row), (low + high) / 2, low, high, (), short((low + high) / 2))
 
     series = (*_of_series(rows, names, point), *_theirs(rows, names, "time", their_point))
     times = [point.y for each in series for point in each.points] or [1.0]
     return Chart(
-        f"{choice}: {_what('Time', waiting)}",
+        f"{groups.about}: {_what('Time', waiting)}",
         "",
         "Time in ms",
         series,
-        groups,
+        groups.names,
         log=max(times) > _MOST_LINEAR * min(times),
         foot=10.0 ** math.floor(math.log10(min(times))),
     )
@@ -275,7 +276,7 @@ def _speed_ups(
     ]
     bases = {id(row): base for row, base in compared}
     kept = [row for row, _ in compared]
-    groups, number = _groups(choice, kept)
+    groups = _Groups.of(choice, kept)
 
     def point(row: Row) -> Point:
         gain = speed_up(row, bases[id(row)], waiting)
@@ -285,20 +286,25 @@ def _speed_ups(
         repeats = tuple(scale / each for each in (row.waits if waiting else row.seconds))
         text = f"{about}{short(gain.factor)}×"
         return Point(
-            number(row), gain.factor, scale / summary.upper, scale / summary.lower, repeats, text
+            groups.number(row),
+            gain.factor,
+            scale / summary.upper,
+            scale / summary.lower,
+            repeats,
+            text,
         )
 
     def their_point(row: Row, figure: Figure) -> Point:
         middle = (figure.low + figure.high) / 2
-        return Point(number(row), middle, figure.low, figure.high, (), f"{short(middle)}×")
+        return Point(groups.number(row), middle, figure.low, figure.high, (), f"{short(middle)}×")
 
     theirs = _theirs(kept, names, "speed-up", their_point) if baseline == BASELINE else ()
     return Chart(
-        f"{choice}: {_what('Speed-up', waiting)}",
+        f"{groups.about}: {_what('Speed-up', waiting)}",
         "",
         f"Times as fast as {baseline}",
         (*_of_series(kept, names, point), *theirs),
-        groups,
+        groups.names,
     )
 
 
@@ -411,14 +417,40 @@ def _theirs(
         yield Series(name, tuple(points[x] for x in sorted(points)), style, theirs=True)
 
 
-def _groups(choice: Choice, rows: Iterable[Row]) -> tuple[tuple[str, ...], Callable[[Row], int]]:
-    """Return the names of groups of bars, and which of them a row belongs to."""
+@dataclass(frozen=True)
+class _Groups:
+    """The groups of bars.
 
-    def name(row: Row) -> str:
-        return row.size if choice.label is not None else row.label
+    Attributes
+    ----------
+    about : str
+        What they have in common, for the title.
+    keys, names : tuple of str
+        What rows of a group have in common, and what tells it from the others.
+    """
 
-    names = _distinct(map(name, rows))
-    return tuple(names), lambda row: names.index(name(row))
+    about: str
+    keys: tuple[str, ...]
+    names: tuple[str, ...]
+    sizes: bool
+
+    @classmethod
+    def of(cls, choice: Choice, rows: Iterable[Row]) -> _Groups:
+        """Group by size where a filter is chosen, else by filter."""
+        if choice.label is not None:
+            keys = tuple(_distinct(row.size for row in rows))
+            return cls(str(choice), keys, keys, sizes=True)
+        keys = tuple(_distinct(row.label for row in rows))
+        parts = [key.split(", ") for key in keys]
+        places = itertools.takewhile(lambda words: len(set(words)) == 1, zip(*parts, strict=False))
+        alike = len(list(places)) if len(keys) > 1 else 0
+        names = tuple(", ".join(each[alike:]) or key for each, key in zip(parts, keys, strict=True))
+        common = ", ".join([*parts[0][:alike], *filter(None, [choice.size])]) if alike else ""
+        return cls(common or str(choice), keys, names, sizes=False)
+
+    def number(self, row: Row) -> int:
+        """Return which of the groups a row belongs to."""
+        return self.keys.index(row.size if self.sizes else row.label)
 
 
 def _is_carried(row: Row) -> bool:

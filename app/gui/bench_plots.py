@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,8 +53,8 @@ _MOST_TEXTS, _MOST_LEVEL = 70, 10
 _ROOM_UPRIGHT, _ROOM_LEVEL = 0.26, 0.12
 """Above the highest bar, for its value: as shares of the heights."""
 
-_MOST_WIDE, _MOST_BROKEN = 3, 6
-"""Groups of bars whose names have room on one line, and broken at commas only."""
+_PLOT_SHARE = 0.6
+"""Of the width, that bars have beside the axis and the legend, about."""
 
 _FILE_SIZE = QSize(1200, 720)
 _SCALE = 2
@@ -100,6 +101,15 @@ class _LogAxis(pg.AxisItem):  # type: ignore[misc]
         if not self.logMode:
             return list(super().tickStrings(values, scale, spacing))
         return [_power(value) for value in values]
+
+
+class _BarSample(pg.ItemSample):  # type: ignore[misc]
+    """A bar in the legend, without the line that stands for curves."""
+
+    def paint(self, painter: QPainter, *_: Any) -> None:
+        painter.setPen(self.item.opts["pen"])
+        painter.setBrush(self.item.opts["brush"])
+        painter.drawRect(QRectF(3, 3, 15, 15))
 
 
 class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
@@ -262,7 +272,7 @@ class _BarPainter(_Painter):
                 brush=style.brush(), pen=style.pen(), name=self._name(series),
             )  # fmt: skip
             self._plot.addItem(bars)
-            entries.append((bars, self._name(series)))
+            entries.append((_BarSample(bars), self._name(series)))
             if not chart_.stacked:
                 self._dots(xs, series, self._palette.color(QPalette.ColorRole.Text), self._to)
             for x, point, height in zip(xs, series.points, heights, strict=True):
@@ -296,10 +306,13 @@ class _BarPainter(_Painter):
 
     def _broken(self, name: str) -> str:
         """Return the name of a group on as many lines as it takes not to touch the next."""
-        count = len(self._chart.groups)
-        if count > _MOST_BROKEN:
-            return name.replace(" ", "\n")
-        return name.replace(", ", ",\n") if count > _MOST_WIDE else name
+        room = _PLOT_SHARE * self._plot.getViewWidget().width() / len(self._chart.groups)
+        letters = int(room / QFontMetrics(QApplication.font()).averageCharWidth())
+        if len(name) <= letters:
+            return name
+        parts = [f"{part}," for part in name.split(", ")]
+        lines = (line for part in parts for line in textwrap.wrap(part, max(letters, 1)))
+        return "\n".join(lines).removesuffix(",")
 
     def _to(self, value: float) -> float:
         return _log(value) if self._chart.log else value
@@ -384,6 +397,11 @@ def _as_png(view: ChartView) -> bytes:
     return bytes(buffer.data().data())
 
 
+def create_drawer() -> Any:
+    """Return what has to live while charts are drawn into files: no screen is needed."""
+    return QApplication.instance() or QApplication(["kernelscope", "-platform", "offscreen"])
+
+
 def export(report: Report, folder: Path) -> list[Path]:
     """Draw every plot of a report into a folder, as PNG and SVG; return the files.
 
@@ -392,7 +410,7 @@ def export(report: Report, folder: Path) -> list[Path]:
     AppError
         If a file cannot be written.
     """
-    app = QApplication.instance() or QApplication(["kernelscope", "-platform", "offscreen"])
+    app = create_drawer()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -87,7 +87,7 @@ def test_warm_caches_take_the_second_launch(backends: dict[str, Backend], gpu: S
 def test_a_slow_level_gets_a_part(backends: dict[str, Backend]) -> None:
     plan = replace(PLAN, sweeps=grid(["mean"], [512], [3]), levels=("serial",), longest=1e-9)
     (row,) = rows_of(plan, backends)
-    assert (row.shape, row.asked) == ((128, 128), (512, 512))
+    assert (row.shape, row.asked) == ((64, 64), (512, 512))
 
 
 def test_volumes(backends: dict[str, Backend]) -> None:

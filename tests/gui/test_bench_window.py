@@ -376,6 +376,16 @@ def test_bars_that_are_far_apart_stand_on_a_logarithmic_axis() -> None:
     assert (wide.log, wide.foot) == (True, 1), "milliseconds"
 
 
+def test_what_groups_have_in_common_is_in_the_title() -> None:
+    labels = ("MRI NLM, dimensions 2d, patch radius 1", "MRI NLM, dimensions 3d, patch radius 1")
+    rows = [row(label=label, seconds=(1.0,)) for label in labels]
+    shown = chart(Plot.BARS, Choice(None, "16×16"), rows)
+    assert shown.title.startswith("MRI NLM, 16×16: ")
+    assert shown.groups == ("dimensions 2d, patch radius 1", "dimensions 3d, patch radius 1")
+    rows.append(row(label="MRI NLM", seconds=(1.0,)))
+    assert chart(Plot.BARS, Choice(None, "16×16"), rows).groups[2] == "MRI NLM"
+
+
 def test_outliers_of_bars_are_drawn(qtbot: QtBot) -> None:
     repeats = (1.0, 1.0, 1.0, 1.1, 3.0)
     view = ChartView()
