@@ -118,9 +118,9 @@ class CpuBackend:
         with run.stopwatch.stage("compile", counted=False):
             self._compile(passes, run)
         with run.stopwatch.stage("compute"):
-            done, share = 0.0, 1 / sum(not sweep.brief for sweep in passes)
+            done, total = 0.0, sum(sweep.cost for sweep in passes)
             for sweep in passes:
-                part = 0.0 if sweep.brief else share
+                part = sweep.cost / total
                 self._sweep(sweep, done, part, run)
                 done += part
         with run.stopwatch.stage("convert"):

@@ -17,7 +17,7 @@ from app.engine.scan import Scan
 from app.engine.timing import Metric, Stage
 from app.engine.volume import Volume
 from app.errors import InvalidParameter
-from app.filters.spec import Border, FilterSpec, Kind
+from app.filters.spec import Border, FilterSpec, Kind, rounded
 from app.judging.metrics import Quality
 
 _ids = itertools.count(1)
@@ -154,10 +154,20 @@ class Request:
             shape = grey.output_shape(shape, grey.defaults(), Border.REFLECT)
         return self.filter.output_shape(shape, self.parameters, self.border)
 
-    def describe(self) -> str:
-        """Return the settings in words, without device and level."""
-        text = self.filter.describe(self.parameters) + f", {self.border} border"
-        return text + ", in grey" if self.grey else text
+    def describe(self, estimates: Mapping[str, Any] | None = None) -> str:
+        """Return the settings in words, without device and level.
+
+        Parameters
+        ----------
+        estimates : mapping, optional
+            What was estimated by now.
+        """
+        parts = [self.filter.describe(self.parameters, estimates)]
+        if len(self.filter.borders) > 1:
+            parts.append(f"{self.border} border")
+        if self.grey:
+            parts.append("in grey")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -234,28 +244,18 @@ class Result:
 
     def describe(self) -> str:
         """Return the settings, what was estimated, device and level in words."""
-        estimates = (
-            f"{self.request.filter.parameter(name).label.lower()} of {', '.join(short(value))}"
-            for name, value in self.estimates.items()
-        )
-        where = f"{self.device.upper()} {self.level}"
-        return ", ".join((self.request.describe(), *estimates, where))
-
-
-def short(estimate: Any) -> list[str]:
-    """Return one number or several as texts of four digits."""
-    numbers = estimate if isinstance(estimate, tuple) else (estimate,)
-    return [f"{number:.4g}" for number in numbers]
+        settings = self.request.describe(self.estimates)
+        return f"{settings}, {self.device.upper()} {self.level}"
 
 
 def told(request: Request, estimates: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a sentence on each parameter that was estimated, with the volumes' names."""
     sentences = []
     for name, estimate in estimates.items():
-        texts = short(estimate)
-        if isinstance(request.source, Scan) and len(texts) == len(request.source.volumes) > 1:
-            titles = (volume.title for volume in request.source.volumes)
-            texts = [f"{text} ({title})" for text, title in zip(texts, titles, strict=True)]
-        label = request.filter.parameter(name).label.lower()
-        sentences.append(f"{request.filter.name}: {label} was estimated: {', '.join(texts)}.")
+        parameter = request.filter.parameter(name)
+        text = parameter.format(rounded(estimate))
+        if isinstance(request.source, Scan) and len(request.source.volumes) > 1:
+            titles = ", ".join(volume.title for volume in request.source.volumes)
+            text = f"{text} (of {titles})"
+        sentences.append(f"{request.filter.name}: {parameter.label.lower()} was estimated: {text}.")
     return tuple(sentences)

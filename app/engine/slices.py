@@ -38,8 +38,8 @@ class SliceRequest(Request):
     def output_shape(self) -> tuple[int, ...]:
         return self.scan.planes.shape
 
-    def describe(self) -> str:
-        return f"{super().describe()}, slice by slice across {AXES[self.axis]}"
+    def describe(self, estimates: Mapping[str, Any] | None = None) -> str:
+        return f"{super().describe(estimates)}, slice by slice across {AXES[self.axis]}"
 
 
 def by_slices(
@@ -106,7 +106,10 @@ def filter_slices(
     done = 0
 
     def report(stage: str, fraction: float) -> None:
-        progress(STAGE, (done + (fraction if stage == "compute" else 0)) / total)
+        if stage == "compile" and not done:
+            progress(stage, fraction)
+        else:
+            progress(STAGE, (done + (fraction if stage == "compute" else 0)) / total)
 
     results = []
     for volume in volumes:

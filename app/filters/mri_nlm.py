@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +57,9 @@ _PLANE = 2048
 
 _ROWS = 4
 """Rows that a tile has at least, however long they are."""
+
+_MAP_OFFSETS = 80
+"""How many offsets of the search window take as long as a map of local sigmas, about."""
 
 _FLOOR = 1e-6
 """Share of the largest voxel that sigma is raised to, so that nothing is divided by 0."""
@@ -433,12 +437,14 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     extended: NDArray[np.float32] = np.empty(
         (components, depth + 2 * deep, height + 2 * margin, width + 2 * margin), np.float32
     )
-    passes = [CpuPass(extend, (source, extended, reach.margin), extended.shape[1], brief=True)]
+    passes = [CpuPass(extend, (source, extended, reach.margin), extended.shape[1], cost=0)]
     rician = parameters["noise"] == "rician"
+    offsets = (2 * reach.search[0] + 1) * (2 * reach.search[1] + 1) ** 2
     if parameters["sigma_from"] == "local":
         least = np.array(parameters["sigma"])
         sigmas = np.empty((components, depth, height, width), np.float32)
-        passes.append(plan_local(extended, sigmas, least, parameters["window_radius"], rician))
+        sigma_pass = plan_local(extended, sigmas, least, parameters["window_radius"], rician)
+        passes.append(replace(sigma_pass, cost=_MAP_OFFSETS / offsets))
     else:
         sigmas = np.array(parameters["sigma"], np.float32).reshape(components, 1, 1, 1)
     cells = (2 * reach.patch[0] + 1) * (2 * reach.patch[1] + 1) ** 2

@@ -514,7 +514,7 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
         np.zeros((colours // group, height, width), np.float32),
     )
     widen = (source, extended, margin, task.border.code)
-    passes = [CpuPass(extend, widen, extended.shape[1], brief=True)]
+    passes = [CpuPass(extend, widen, extended.shape[1], cost=0)]
     profile = patch_profile(parameters).astype(np.float32)
     unit = group * white_level(source.dtype) ** 2 * parameters["filter_sigma"]
     metric = Metric(group, profile, np.float32(-math.log2(math.e) / unit))
@@ -525,11 +525,11 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
             arguments = (extended, sums, metric, search, (row, row + step))
             passes.append(CpuPass(nlm_serial, arguments, height * width))
     else:
-        passes.append(CpuPass(count_itself, (extended, sums, margin), height, brief=True))
+        passes.append(CpuPass(count_itself, (extended, sums, margin), height, cost=0))
         metric = metric._replace(profile=tuple(profile))
         passes.extend(plan_pairs(extended, sums, metric, search, whole(parameters)))
     finish = Finish.of(source.dtype, np.float32)
-    passes.append(CpuPass(divide_sums, (sums, output, finish), height, brief=True))
+    passes.append(CpuPass(divide_sums, (sums, output, finish), height, cost=0))
     return passes
 
 

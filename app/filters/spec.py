@@ -171,6 +171,10 @@ class Parameter:
         unit = f" {self.unit}" if self.unit else ""
         return f"{self.label.lower()} {self.format(value)}{unit}"
 
+    def is_absent(self, value: Any) -> bool:
+        """Tell whether `value` stands for none."""
+        return False
+
     def _refuse(self, problem: str, way_out: str = "") -> InvalidParameter:
         return InvalidParameter(f"{self.label}: {problem}.", way_out)
 
@@ -257,6 +261,9 @@ class FloatParameter(Parameter):
 
     def format(self, value: Any) -> str:
         return _number_text(value)
+
+    def is_absent(self, value: Any) -> bool:
+        return value == self.absent
 
     def describe(self, value: Any) -> str:
         """Return the value to six digits: a third would fill a line."""
@@ -473,8 +480,8 @@ class CpuPass:
     kernel: Kernel
     arguments: tuple[Any, ...]
     rows: int
-    brief: bool = False
-    """Takes next to no time beside the filter's other passes, so that progress leaves it out."""
+    cost: float = 1.0
+    """Time that it takes in proportion to the filter's other passes, for progress; about."""
 
 
 def _no_check(parameters: Mapping[str, Any]) -> None:
@@ -620,14 +627,26 @@ class FilterSpec:
         self.check(validated)
         return validated
 
-    def describe(self, values: Mapping[str, Any]) -> str:
-        """Return ``Median, mask size 5 px``-like text for labels and logs."""
-        named = (
-            parameter
-            for parameter in self.parameters
-            if parameter.matters(values)
-            and not (
-                isinstance(parameter, FloatParameter) and values[parameter.name] == parameter.absent
-            )
-        )
-        return ", ".join((self.name, *(each.describe(values[each.name]) for each in named)))
+    def describe(
+        self, values: Mapping[str, Any], estimates: Mapping[str, Any] | None = None
+    ) -> str:
+        """Return ``Median, mask size 5 px``-like text for labels and logs.
+
+        `estimates` are named too, see `estimates` above.
+        """
+        found = estimates or {}
+        parts = [self.name]
+        for parameter in self.parameters:
+            value = values[parameter.name]
+            if parameter.name in found:
+                parts.append(f"estimated {parameter.describe(rounded(found[parameter.name]))}")
+            elif parameter.matters(values) and not parameter.is_absent(value):
+                parts.append(parameter.describe(value))
+        return ", ".join(parts)
+
+
+def rounded(estimate: Any) -> Any:
+    """Return one number or several with the four digits that an estimate is good for."""
+    if isinstance(estimate, tuple):
+        return tuple(rounded(number) for number in estimate)
+    return float(f"{estimate:.4g}")

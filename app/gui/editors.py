@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.engine.request import short
 from app.filters.spec import (
     BoolParameter,
     ChoiceParameter,
@@ -27,6 +26,7 @@ from app.filters.spec import (
     NumbersParameter,
     OddParameter,
     Parameter,
+    rounded,
 )
 from app.gui.mask_editor import MaskEditor
 from app.gui.switch import Switch
@@ -197,7 +197,9 @@ class NumbersEditor(QLineEdit):
 
     def show_estimate(self, value: tuple[float, ...]) -> None:
         """Show what was estimated, where nothing is written."""
-        self.setPlaceholderText(f"{', '.join(short(value))} ({self._parameter.none})")
+        self.setPlaceholderText(
+            f"{self._parameter.format(rounded(value))} ({self._parameter.none})"
+        )
 
     def value(self) -> tuple[float, ...]:
         """Return the numbers; raises `InvalidParameter`."""

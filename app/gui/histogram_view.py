@@ -22,8 +22,12 @@ _CHANNELS = {
     3: ("red", "green", "blue"),
 }
 
-_DASHES = (Qt.PenStyle.SolidLine, Qt.PenStyle.DashLine, Qt.PenStyle.DotLine)
-"""Tell the channels apart where colours do not."""
+_DASHES = {
+    Qt.PenStyle.SolidLine: "—",
+    Qt.PenStyle.DashLine: "- -",
+    Qt.PenStyle.DotLine: "···",
+}
+"""Tell the channels apart where colours do not: lines, and how a legend shows them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +109,7 @@ class HistogramView(QWidget):
         for name, plot in self._plots.items():
             plot.setBackground(palette.color(QPalette.ColorRole.Base))
             plot.clear()
-            plot.setTitle(name.capitalize(), color=quiet, size="9pt")
+            plot.setTitle(self._title(name), color=quiet, size="9pt")
             for side in ("left", "bottom"):
                 plot.getAxis(side).setPen(quiet)
                 plot.getAxis(side).setTextPen(quiet)
@@ -114,6 +118,17 @@ class HistogramView(QWidget):
                 self._add_curves(plot, self.histograms[name])
         if self.histograms:
             self._set_ranges()
+
+    def _title(self, name: str) -> str:
+        """Return what stands above a plot; several channels are named in their colours."""
+        channels = self.histograms[name].channels if name in self.histograms else ()
+        legend = (
+            f'<span style="color: {channel_colour(channel, self.palette()).name()}">'
+            f"{dash} {channel}</span>"
+            for channel, dash in zip(channels, _DASHES.values(), strict=False)
+        )
+        heading = name.capitalize()
+        return f"{heading}: {'&nbsp; '.join(legend)}" if len(channels) > 1 else heading
 
     def _add_curves(self, plot: pg.PlotWidget, shown: Histogram) -> None:
         for channel, counts, dash in zip(shown.channels, shown.counts, _DASHES, strict=False):

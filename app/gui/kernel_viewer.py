@@ -262,8 +262,8 @@ def _planned(plan: Plan, request: Request) -> FactGroup:
                 for number, table in enumerate(launch.tables, 1)
             ),
             Fact("Reads the image through", "a texture" if launch.texture else "global memory"),
-            Fact("Least traffic", f"{launch.bytes_per_sample:g}", "bytes a sample"),
-            Fact("Arithmetic", f"{launch.operations_per_sample:g}", "operations a sample"),
+            Fact("Least traffic", _plain(launch.bytes_per_sample), "bytes a sample"),
+            Fact("Arithmetic", _plain(launch.operations_per_sample), "operations a sample"),
         ),
     )
 
@@ -277,6 +277,11 @@ def _resources(resources: Resources) -> tuple[Fact, ...]:
         Fact("Static shared memory", f"{resources.shared_bytes:,}", "bytes a block"),
         *((constant,) if resources.constant_bytes else ()),  # newer assemblers do not tell
     )
+
+
+def _plain(number: float) -> str:
+    """Return a number of four digits or more, never with an exponent."""
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.4g}"
 
 
 def _by(sizes: tuple[int, ...]) -> str:

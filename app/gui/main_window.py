@@ -738,6 +738,9 @@ class MainWindow(QMainWindow):
             )
             return judged, {name: Histogram.of(image) for name, image in pictures.items()}
 
+        if moment.reference is not None:
+            self.quality.show_comparing(moment.reference.image.title)
+
         def show(answer: tuple[Judged, dict[str, Histogram]]) -> None:
             judged, histograms = answer
             reference = moment.reference
@@ -796,7 +799,7 @@ class MainWindow(QMainWindow):
             f"Done in {_duration(result.seconds)}, {result.megapixels_per_second:.4g} "
             + ("MP/s." if isinstance(result.output, Image) else "million voxels/s.")
         )
-        self._tell("  ".join((f"{result.describe()}.", *result.notices)))
+        self._tell("  ".join((*result.notices, f"{result.describe()}.")))
         if result.request.source is not self._source:
             self._tell("The run on the previous picture is done; it is in the list of runs.")
         elif self._has_volumes:

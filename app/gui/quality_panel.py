@@ -120,6 +120,10 @@ class QualityPanel(QWidget):
         """Let the button open `menu`, which is about the reference."""
         self._choose.setMenu(menu)
 
+    def show_comparing(self, title: str) -> None:
+        """Say that a comparison with the reference of this title is under way."""
+        self._reference.setText(f"Comparing with {title}…")
+
     def show_judged(self, title: str, origin: str, judged: Judged) -> None:
         """Show the title of the reference, why it is that, and what the comparison said."""
         if not title:
@@ -132,7 +136,7 @@ class QualityPanel(QWidget):
         before, after = _figures(judged.before), _figures(judged.after)
         for name in before | after:
             texts = (each.get(name, "–") for each in (before, after))
-            item = QTreeWidgetItem([name, *texts, ""])
+            item = QTreeWidgetItem([f"{name[0].upper()}{name[1:]}", *texts, ""])
             item.setToolTip(0, _HELP[name])
             for column in (1, 2):
                 item.setTextAlignment(column, _RIGHT)

@@ -100,7 +100,7 @@ class Run:
         size, mode, unit = _size_mode_and_unit(source)
         return cls(
             number=number,
-            settings=request.describe(),
+            settings=request.describe(result.estimates),
             size=size,
             mode=mode,
             unit=unit,

@@ -277,6 +277,9 @@ class VolumePage(QWidget):
         volume, output, reference = self._volume, self.shown_output, self.reference
         image, origin = (reference.image, reference.origin) if reference else (None, "")
 
+        if image is not None:
+            panel.show_comparing(image.title)
+
         def show(answer: tuple[Judged, dict[str, Histogram]]) -> None:
             judged, histograms = answer
             panel.show_judged(image.title if image else "", origin, judged)

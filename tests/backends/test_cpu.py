@@ -21,12 +21,12 @@ from app.filters.spec import PARALLEL, SERIAL, Border, CpuPass, FilterSpec, Filt
 class Recorder:
     """Stands in for a compiled kernel: counts how often each row is computed."""
 
-    def __init__(self, rows: int, fail_at: int | None = None, brief: bool = False) -> None:
+    def __init__(self, rows: int, fail_at: int | None = None, cost: float = 1.0) -> None:
         self.counts = np.zeros(rows, int)
         self.bands: list[tuple[int, int]] = []
         self.threads: set[str] = set()
         self.fail_at = fail_at
-        self.brief = brief
+        self.cost = cost
         self._lock = threading.Lock()
 
     def compile(self, *arguments: Any) -> None:
@@ -61,7 +61,7 @@ def run(
         assert task.source.flags.c_contiguous
         task.output[:] = 7
         return [
-            CpuPass(kernel, (), len(kernel.counts), kernel.brief)  # type: ignore[arg-type]
+            CpuPass(kernel, (), len(kernel.counts), kernel.cost)  # type: ignore[arg-type]
             for kernel in passes
         ]
 
@@ -151,15 +151,15 @@ def test_progress_grows_to_the_end_over_all_passes() -> None:
     assert fractions[-1] == pytest.approx(1)
 
 
-def test_progress_leaves_brief_passes_out() -> None:
+def test_progress_follows_what_passes_cost() -> None:
     seen: list[float] = []
-    passes = [Recorder(5, brief=True), Recorder(2), Recorder(2), Recorder(5, brief=True)]
+    passes = [Recorder(5, cost=0), Recorder(2, cost=3), Recorder(2), Recorder(5, cost=0)]
     run(
         CpuBackend(threads=1),
         passes,
         progress=lambda stage, fraction: seen.append(fraction),
     )
-    assert sorted(set(seen)) == pytest.approx([0, 0.25, 0.5, 0.75, 1])
+    assert sorted(set(seen)) == pytest.approx([0, 0.375, 0.75, 0.875, 1])
     assert seen == sorted(seen)
 
 

@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from scipy import ndimage, special
 
 from app.errors import InvalidImage, InvalidParameter
+from app.files.volumes import read_volume
 from app.filters.mri_nlm import SPEC
 from app.filters.mri_sigma import estimate_global, estimate_local, rician_variance
+from app.judging.volumes import judge_volume
 from app.phantom import Contrast, Noise, Phantom, Tissue, add_noise, head
 from tests.filters import apply
+from tests.scans import MNI_T1
 
 CASES: list[dict[str, Any]] = [
     {"dimensions": dimensions, "noise": noise, "sigma_from": sigma_from}
@@ -326,8 +329,38 @@ def test_adaptive_beats_constant_where_noise_varies(phantom: Phantom, noise: str
     assert adaptive > constant + (2.0 if noise == "rician" else 1.0)
 
 
+def test_what_was_estimated_is_known() -> None:
+    source = np.random.default_rng(0).normal(100, 5, (8, 8, 8, 2)).astype(np.float32)
+    for sigma_from, known in (("volume", True), ("local", False), ("given", False)):
+        given = SPEC.validate({"sigma_from": sigma_from, "sigma": (3.0,)})
+        resolved = SPEC.resolve(source, given)
+        assert SPEC.estimates(given, resolved) == ({"sigma": resolved["sigma"]} if known else {})
+    text = SPEC.describe(SPEC.defaults(), {"sigma": (4.98761, 5.0)})
+    assert text.endswith("sigma from volume, estimated sigma 4.988, 5, beta 1")
+    assert "sigma 3, beta" in SPEC.describe(SPEC.validate({"sigma_from": "given", "sigma": 3}))
+
+
 def test_volumes_look_through_slices(phantom: Phantom) -> None:
     truth = phantom.truth[Contrast.T1W]
     noisy = add_noise(truth, Noise.RICIAN, 12.75).voxels
     flat = psnr(denoise(noisy, dimensions="2d", search_radius=5)[..., 0], truth)
     assert psnr(denoise(noisy)[..., 0], truth) > flat + 1
+
+
+# A real head --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sigma", [10.0, 20.0])
+def test_a_scan_of_a_head_is_denoised(sigma: float) -> None:
+    """The MNI template, part of which is background, with Rician noise of known sigma."""
+    truth = read_volume(MNI_T1).voxels[80:104, 20:104, 20:104].astype(np.float32)
+    noisy = add_noise(truth, Noise.RICIAN, sigma, seed=1).voxels
+    assert estimate_global(noisy) == pytest.approx(sigma, rel=0.03)
+    before, after = (judge_volume(each, truth) for each in (noisy, denoise(noisy)[..., 0]))
+    assert after.psnr > before.psnr + 9
+    assert after.ssim > before.ssim + 0.3
+    assert abs(after.bias) < 0.3 * before.bias
+    plain = judge_volume(denoise(noisy, noise="gaussian")[..., 0], truth)
+    assert after.psnr > plain.psnr + 6
+    flat = judge_volume(denoise(noisy, dimensions="2d")[..., 0], truth)
+    assert after.psnr > flat.psnr + 0.7

@@ -43,6 +43,7 @@ class FakeCpu:
         """Whether it does not look at the token, as while compiling."""
         self.error: Exception | None = None
         self.requests: list[Request] = []
+        self.estimates: dict[str, object] = {}
 
     def availability(self) -> Availability:
         return Availability(True, "test processor")
@@ -66,6 +67,7 @@ class FakeCpu:
                 token.check()
         if self.error is not None:
             raise self.error
+        stopwatch.estimates |= self.estimates
         if isinstance(request.source, Scan):
             with stopwatch.stage("compute"):
                 return request.scan.like(request.scan.planes / 2)

@@ -31,6 +31,7 @@ from app.gui import recipes as recipes_module
 from app.gui import run_bar
 from app.gui.dialogs import ErrorDialog
 from app.gui.editors import NumberEditor
+from app.gui.filter_form import FilterForm
 from app.gui.main_window import MainWindow
 from app.gui.recipes import as_recipe
 from app.gui.run_bar import RunBar
@@ -351,3 +352,28 @@ def test_long_runs_tell_the_time_left(qtbot: QtBot, monkeypatch: pytest.MonkeyPa
     assert label.text() == "Step 2 of 3, Mean: Kernel 75 %, 10 min left"
     bar.show_idle("Done.")
     assert label.text() == "Done."
+
+
+@pytest.mark.parametrize(
+    ("filter_id", "changes", "idle"),
+    [
+        ("nlm", {"search": "image", "weights": "uniform"}, {"search_radius", "patch_sigma"}),
+        ("gaussian_noise", {"sigma": 0.1}, {"variance"}),
+        ("mri_nlm", {"sigma_from": "volume"}, {"sigma", "window_radius"}),
+        ("mri_nlm", {"sigma_from": "given", "sigma": (3.0,)}, {"window_radius"}),
+        ("mri_nlm", {"sigma_from": "local"}, {"sigma"}),
+    ],
+)
+def test_what_has_no_part_in_the_result_is_not_offered(
+    qtbot: QtBot, filter_id: str, changes: dict[str, object], idle: set[str]
+) -> None:
+    form = FilterForm(filters.get(filter_id))
+    qtbot.addWidget(form)
+    form.set_values(changes)
+    offered = {name: editor.isEnabled() for name, editor in form._editors.items()}
+    assert {name for name, enabled in offered.items() if not enabled} == idle
+    text = filters.get(filter_id).describe(form.values())
+    labels = [filters.get(filter_id).parameter(name).label.lower() for name in idle]
+    assert not any(f", {label} " in text for label in labels if label != "sigma")
+    form.reset()
+    assert filter_id == "mri_nlm" or all(each.isEnabled() for each in form._editors.values())

@@ -18,13 +18,16 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QListWidget,
+    QMessageBox,
     QPushButton,
     QTreeWidget,
 )
 from pytestqt.qtbot import QtBot
 
+from app.engine.recipe import Recipe, Step
 from app.engine.slices import SliceRequest, by_slices
 from app.engine.volume import Volume
+from app.files import read_recipe, write_recipe
 from app.files.volumes import read_volume
 from app.filters.mri_sigma import estimate_local
 from app.gui import comparison
@@ -35,7 +38,7 @@ from app.gui.main_window import MainWindow
 from app.gui.phantom_dialog import Order, PhantomDialog
 from app.judging.volumes import judge_volume
 from app.phantom import Contrast, Noise
-from tests.gui.helpers import FakeCpu, Opener, child, dialog, load, press, save_as, state
+from tests.gui.helpers import FakeCpu, Opener, answer, child, dialog, load, press, save_as, state
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -325,6 +328,194 @@ def test_output_becomes_the_input(qtbot: QtBot, window: MainWindow, scan: Path) 
     assert window.volumes.result is None
 
 
+def test_input_and_output_are_taken_back_and_done_again(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    first = window.volumes.scan
+    undo = window.findChild(QAction, "undo")
+    assert not undo.isEnabled()
+    run(qtbot, window)
+    result = window.volumes.result
+    press(qtbot, window, "Ctrl+U")
+    qtbot.waitUntil(lambda: window.volumes.scan is result.scan)
+    assert caption(window, "Input").endswith("RAS, after MRI NLM")
+    assert undo.text() == "&Undo MRI NLM"
+    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
+    assert undo.text() == "&Undo Add T2.nii"
+    press(qtbot, window, "Ctrl+Z")
+    press(qtbot, window, "Ctrl+Z")
+    assert window.volumes.scan is first
+    assert window.volumes.viewer.output.volume is result.scan.volumes[0]
+    assert not undo.isEnabled()
+    press(qtbot, window, "Ctrl+Y")
+    assert window.volumes.scan is result.scan
+    assert window.volumes.viewer.output.volume is None
+    press(qtbot, window, "Ctrl+Y")
+    assert titles(window) == ["T1.nii.gz", "T2.nii"]
+
+
+def test_an_earlier_run_comes_back_with_its_steps(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+U")
+    qtbot.waitUntil(lambda: window.volumes.result is None)
+    run(qtbot, window)
+    result = window.volumes.result
+    open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
+    window.show_again(result)
+    assert window.volumes.result is result
+    assert caption(window, "Input").endswith("after MRI NLM")
+    assert window.findChild(QAction, "undo").text() == "&Undo Earlier Run"
+
+
+def test_the_output_is_said_to_be_on_its_way(
+    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
+) -> None:
+    open_scan(qtbot, window, scan)
+    hint = child(window, QLabel, "volumeOutputHint")
+    assert hint.text() == "Press Run (F5)"
+    cpu.go.clear()
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: hint.text() == "Running…")
+    press(qtbot, window, "Esc")
+    qtbot.waitUntil(lambda: hint.text() == "Press Run (F5)")
+
+
+def test_what_was_estimated_is_told(
+    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
+) -> None:
+    open_scan(qtbot, window, scan)
+    cpu.estimates = {"sigma": (30.9412,)}
+    run(qtbot, window)
+    assert window.statusBar().currentMessage().startswith("MRI NLM: sigma was estimated: 30.94.")
+    assert "sigma from volume, estimated sigma 30.94, beta 1" in caption(window)
+    sigma = child(window, QLineEdit, "sigma")
+    assert sigma.placeholderText() == "30.94 (estimated)"
+    assert not sigma.isEnabled()
+    child(window, QComboBox, "sigma_from").setCurrentText("Numbers")
+    assert sigma.isEnabled()
+
+
+# --- judging ---
+
+
+def judged_by(window: MainWindow) -> str:
+    return child(window, QLabel, "referenceName").text()
+
+
+def show_quality(window: MainWindow) -> None:
+    window.findChild(QDockWidget, "qualityDock").raise_()
+
+
+def test_what_was_before_the_noise_judges_what_comes_after(
+    qtbot: QtBot, window: MainWindow, scan: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    clean = window.volumes.scan.volumes[0]
+    window.panel.set_filter("rician_noise")
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+U")
+    qtbot.waitUntil(lambda: window.volumes.result is None)
+    show_quality(window)
+    qtbot.waitUntil(lambda: judged_by(window) == "Beside T1.nii.gz, before noise")
+    window.panel.set_filter("mri_nlm")
+    run(qtbot, window)
+    output = window.volumes.result.scan.volumes[0]
+    expected = dict(judge_volume(output.voxels, clean.voxels).figures())
+    qtbot.waitUntil(lambda: expected["PSNR"] in window.quality.text())
+    assert f"\t{expected['bias']}\t" in window.quality.text().splitlines()[5]
+    press(qtbot, window, "F4")
+    assert window.volumes.viewer._minus is clean
+    press(qtbot, window, "Ctrl+U")  # a step that adds no noise keeps the reference
+    qtbot.waitUntil(lambda: window.volumes.result is None)
+    assert window.volumes.reference.image is clean
+    press(qtbot, window, "Ctrl+Z")
+    press(qtbot, window, "Ctrl+Z")
+    qtbot.waitUntil(lambda: judged_by(window).startswith("No reference"))
+
+
+def test_a_reference_is_chosen_kept_and_cleared(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    def choose(path: Path) -> None:
+        window.findChild(QAction, "chooseReference").trigger()
+        chooser = dialog(qtbot, window, QFileDialog)
+        assert chooser.windowTitle() == "Reference Volume"
+        chooser.fileSelected.emit(str(path))
+        chooser.reject()
+
+    open_scan(qtbot, window, scan)
+    show_quality(window)
+    choose(write(tmp_path / "small.nii", voxels()[1:]))
+    problem = dialog(qtbot, window, ErrorDialog)
+    assert "cannot be judged by small.nii" in problem.text()
+    problem.reject()
+    choose(write(tmp_path / "truth.nii", voxels(7)))
+    qtbot.waitUntil(lambda: judged_by(window) == "Beside truth.nii, chosen")
+    open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
+    qtbot.waitUntil(lambda: judged_by(window) == "Beside truth.nii, kept from before")
+    open_scan(qtbot, window, write(tmp_path / "low.nii", voxels()[1:]))
+    qtbot.waitUntil(lambda: judged_by(window).startswith("No reference"))
+    window.findChild(QAction, "inputAsReference").trigger()
+    qtbot.waitUntil(lambda: judged_by(window) == "Beside low.nii, chosen")
+    window.findChild(QAction, "clearReference").trigger()
+    qtbot.waitUntil(lambda: judged_by(window).startswith("No reference"))
+
+
+# --- recipes ---
+
+
+def test_a_recipe_goes_over_a_volume_and_is_saved_again(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    open_scan(qtbot, window, scan)
+    clean = window.volumes.scan.volumes[0]
+    steps = (
+        Step.create("rician-noise", {"sigma": 0.1}, axis=2),
+        Step.create("mri-nlm", {"search_radius": 2}),
+    )
+    write_recipe(Recipe(steps), tmp_path / "steps.json")
+    press(qtbot, window, "Ctrl+Shift+R")
+    chooser = dialog(qtbot, window, QFileDialog)
+    chooser.fileSelected.emit(str(tmp_path / "steps.json"))
+    chooser.reject()
+    qtbot.waitUntil(lambda: window.volumes.result is not None and not window.recipes.busy)
+    assert [each.filter.id for each in cpu.requests] == ["rician_noise"] * SHAPE[2] + ["mri_nlm"]
+    assert cpu.requests[-1].parameters["search_radius"] == 2
+    assert caption(window, "Input").endswith("after Rician noise")
+    assert caption(window).startswith("Output: MRI NLM, ")
+    assert window.volumes.reference.image is clean
+    window.panel.show_request(window.volumes.result.request)
+    window.findChild(QAction, "saveRecipe").trigger()
+    save_as(qtbot, window, tmp_path / "again.json")
+    assert read_recipe(tmp_path / "again.json").to_json() == Recipe(steps).to_json()
+    press(qtbot, window, "Ctrl+Z")
+    assert window.volumes.scan.volumes == (clean,)
+
+
+def test_cancel_keeps_what_a_recipe_did_so_far(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    open_scan(qtbot, window, scan)
+    write_recipe(Recipe((Step.create("mri-nlm"),) * 2), tmp_path / "two.json")
+    cpu.go.clear()
+    window.recipes._load(tmp_path / "two.json")
+    qtbot.waitUntil(lambda: state(window) == "Step 1 of 2, MRI NLM: Compute 50 %")
+    cpu.entered.clear()
+    cpu.go.set()
+    cpu.go.clear()
+    qtbot.waitUntil(lambda: state(window) == "Step 2 of 2, MRI NLM: Compute 50 %")
+    press(qtbot, window, "Esc")
+    qtbot.waitUntil(lambda: state(window) == "Cancelled.")
+    assert caption(window, "Input").endswith("after MRI NLM")
+
+
+# --- noise ---
+
+
 def test_noise_around_each_voxel_is_shown_and_saved(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
@@ -397,6 +588,34 @@ def test_the_shown_output_is_saved_with_its_header(
     saved = read_volume(target)
     np.testing.assert_array_equal(saved.voxels, np.rint(voxels(1) / 2).astype(np.int16))
     np.testing.assert_array_equal(saved.affine, np.diag([1.0, 1.5, 2.0, 1.0]))
+
+
+def test_all_components_are_saved_each_with_its_header(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    save_all = window.findChild(QAction, "saveAll")
+    run(qtbot, window)
+    assert not save_all.isEnabled()
+    moved = np.array([[1.0, 0, 0, 0.01], [0, 1.5, 0, 0], [0, 0, 2.0, 0], [0, 0, 0, 1]])
+    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1), moved))
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+Alt+S")
+    assert dialog(qtbot, window, QFileDialog).selectedFiles()[0].endswith("T1-mri_nlm")
+    second = tmp_path / "out-T2.nii.gz"
+    second.write_bytes(b"old")
+    save_as(qtbot, window, tmp_path / "out.nii.gz")
+    box = dialog(qtbot, window, QMessageBox)
+    assert box.text() == "“out-T2.nii.gz” already exists."
+    answer(qtbot, box, "Replace")
+    qtbot.waitUntil(lambda: second in window.settings.recent_files)
+    for name, seed, affine in (
+        ("out.nii.gz", 0, np.diag([1.0, 1.5, 2.0, 1.0])),
+        ("out-T2.nii.gz", 1, moved),
+    ):
+        saved = read_volume(tmp_path / name)
+        np.testing.assert_array_equal(saved.voxels, np.rint(voxels(seed) / 2).astype(np.int16))
+        np.testing.assert_allclose(saved.affine, affine, atol=1e-7)
 
 
 def test_a_name_without_suffix_gets_the_chosen_one(
