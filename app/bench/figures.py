@@ -10,6 +10,7 @@ from typing import Any
 
 from app.bench.cases import CPU, GPU
 from app.bench.rows import Row
+from app.bench.statistics import short
 from app.paths import RESOURCES
 
 
@@ -95,11 +96,15 @@ class Figure:
 
     def describe(self) -> str:
         """Return ``2.6 to 2.7 s (Salari 2019: 1 gpu)``."""
+        return f"{self.amount()} ({self.origin.author}: {self.variant})"
+
+    def amount(self) -> str:
+        """Return ``2.6 to 2.7 s``."""
         low, high, unit = self.low, self.high, _UNITS[self.quantity]
         if self.quantity == "time" and high < 1:
             low, high, unit = 1e3 * low, 1e3 * high, " ms"
-        numbers = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
-        return f"{numbers}{unit} ({self.origin.author}: {self.variant})"
+        numbers = short(low, 4) if low == high else f"{short(low, 4)} to {short(high, 4)}"
+        return f"{numbers}{unit}"
 
 
 def _side(mask: str) -> int:
