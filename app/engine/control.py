@@ -27,6 +27,22 @@ class CancelToken:
             raise Cancelled
 
 
+class JointToken(CancelToken):
+    """Cancelled together with another token, or by itself."""
+
+    def __init__(self, other: CancelToken) -> None:
+        super().__init__()
+        self._other = other
+
+    @property
+    def cancelled(self) -> bool:
+        return super().cancelled or self._other.cancelled
+
+    def check(self) -> None:
+        self._other.check()
+        super().check()
+
+
 Progress = Callable[[str, float], None]
 """Called with the stage ("compile", "compute", ...) and the fraction done, 0 to 1."""
 

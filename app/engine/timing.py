@@ -25,19 +25,23 @@ class Stage:
     ----------
     name : str
         ``prepare``, ``compile``, ``compute``, ``convert``; on a GPU also ``upload``,
-        ``kernel`` and ``download``.
+        ``kernel`` and ``download``, and ``slabs``, where these overlap.
     seconds : float
         Wall-clock time, or device time between events for ``kernel``.
     counted : bool
         False for what is reported apart and is in no total: compiling.
     repeats : tuple of float
         Every repetition, where there were several; `seconds` is their median.
+    overlapped : bool
+        True for what was done while ``slabs``, which is counted, went by: with others at the
+        same time, so that they would add up to more. Of several devices it is the busiest one.
     """
 
     name: str
     seconds: float
     counted: bool = True
     repeats: tuple[float, ...] = ()
+    overlapped: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,16 @@ class Stopwatch:
         self.add(name, time.perf_counter() - start, counted=counted)
 
     def add(
-        self, name: str, seconds: float, *, counted: bool = True, repeats: tuple[float, ...] = ()
+        self,
+        name: str,
+        seconds: float,
+        *,
+        counted: bool = True,
+        repeats: tuple[float, ...] = (),
+        overlapped: bool = False,
     ) -> None:
-        """Record a duration that was measured elsewhere."""
-        self._stages.append(Stage(name, seconds, counted, repeats))
+        """Record a duration that was measured elsewhere; one that overlapped is not counted."""
+        self._stages.append(Stage(name, seconds, counted and not overlapped, repeats, overlapped))
         _logger.debug("%s: %.3f ms", name, seconds * 1e3)
 
     @property

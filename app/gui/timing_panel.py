@@ -68,6 +68,12 @@ _SPEED_UP_HELP = (
     "kind of image. The first of them is the baseline until you choose another."
 )
 
+_QUIET = (
+    ("overlapped", "Done while “slabs” went by, at the same time as other stages."),
+    ("not counted", "Done once and kept; never part of a reported time."),
+)
+"""What is said of stages that are in no total."""
+
 _LEVEL_NAMES = {level.id: level.name for level in (*CPU_LEVELS, *filters.gpu_levels().values())}
 
 _SHARE = Qt.ItemDataRole.UserRole
@@ -343,11 +349,14 @@ class TimingPanel(QWidget):
             same = [stage for stage in run.stages if stage.name == name]
             if len(same) == 1 and same[0].repeats:
                 item.setToolTip(1, _spread(same[0].repeats))
-        for name, seconds in _added_up(s for s in run.stages if not s.counted).items():
-            item = self._add_stage(name, seconds, "not counted")
-            for column in range(3):
-                item.setForeground(column, quiet_text(self.palette()))
-                item.setToolTip(column, "Done once and kept; never part of a reported time.")
+        quiet = [stage for stage in run.stages if not stage.counted]
+        for overlapped, (word, tip) in zip((True, False), _QUIET, strict=True):
+            alike = (stage for stage in quiet if stage.overlapped is overlapped)
+            for name, seconds in _added_up(alike).items():
+                item = self._add_stage(name, seconds, word)
+                for column in range(3):
+                    item.setForeground(column, quiet_text(self.palette()))
+                    item.setToolTip(column, tip)
 
     def _add_stage(self, name: str, seconds: float, share: str) -> QTreeWidgetItem:
         item = QTreeWidgetItem([name.capitalize(), f"{seconds * 1e3:.3f}", share])

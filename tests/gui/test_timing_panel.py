@@ -265,3 +265,26 @@ def test_a_gpu_run_shows_rates_and_repeats(qtbot: QtBot) -> None:
     rows = {tree.topLevelItem(n).text(0): tree.topLevelItem(n) for n in range(4)}
     assert [item.text(2) for item in rows.values()] == ["25%", "50%", "25%", "not counted"]
     assert rows["Kernel"].toolTip(1) == "Median of 3 runs, 1.000 to 4.000 ms"
+
+
+def test_what_overlapped_is_in_no_total(panel: TimingPanel) -> None:
+    request = Request.create(Image.from_array(np.zeros((8, 8), np.uint8)), "mean")
+    stages = (
+        Stage("compile", 1.0, counted=False),
+        *(
+            Stage(name, seconds, counted=False, overlapped=True)
+            for name, seconds in (("upload", 3e-3), ("kernel", 8e-3), ("download", 4e-3))
+        ),
+        Stage("slabs", 9e-3),
+        Stage("convert", 1e-3),
+    )
+    panel.add_result(Result(request, request.image, "gpu", "tuned", stages))
+    assert panel.findChild(QLabel, "timingTotal").text().startswith("10.000 ms")
+    assert rows(panel, "timingStages") == [
+        ["Slabs", "9.000", "90%"],
+        ["Convert", "1.000", "10%"],
+        ["Upload", "3.000", "overlapped"],
+        ["Kernel", "8.000", "overlapped"],
+        ["Download", "4.000", "overlapped"],
+        ["Compile", "1000.000", "not counted"],
+    ]
