@@ -74,10 +74,13 @@ class Scan:
         return f"{count} volume" + "s" * (count > 1)
 
     def like(self, planes: NDArray[Any]) -> Scan:
-        """Return the same volumes with the voxels of `planes`, rounded to their types."""
+        """Return the same volumes with the voxels of `planes`, rounded to their types.
+
+        Nobody may write to `planes` afterwards.
+        """
         return Scan(
             tuple(
-                volume.with_voxels(np.ascontiguousarray(planes[..., component]))
+                volume.with_voxels(np.ascontiguousarray(planes[..., component]), copy=False)
                 for component, volume in enumerate(self.volumes)
             )
         )

@@ -243,7 +243,9 @@ class Volume:
         title = f"{self.title}, {AXES[axis]} = {index}"
         return Image.from_array(pixels, title, notices=tuple(notices))
 
-    def with_voxels(self, voxels: NDArray[Any], *, as_float: bool = False) -> Volume:
+    def with_voxels(
+        self, voxels: NDArray[Any], *, as_float: bool = False, copy: bool = True
+    ) -> Volume:
         """Return the same volume with new voxels of the same shape.
 
         They are rounded (ties to even) and saturated to the type of this volume, and to the
@@ -253,6 +255,8 @@ class Volume:
         ----------
         as_float : bool
             Keep the values as float32, in memory and in files.
+        copy : bool
+            False where nobody writes to `voxels` any more: they are kept if nothing changes.
 
         Raises
         ------
@@ -271,14 +275,14 @@ class Volume:
         if voxels.dtype.kind == "f":
             _check_finite(voxels, self.title)
         if dtype.kind == "f":
-            new = voxels.astype(dtype)
+            new = voxels.astype(dtype, copy=copy)
             if stored and stored.dtype.kind in "iu":
                 new = stored.values(stored.numbers(new))
         elif voxels.dtype == dtype:
-            new = voxels.copy()
+            new = voxels.copy() if copy else voxels
         else:
             new = np.stack([_saturated(plane, dtype) for plane in voxels])
-        new = np.ascontiguousarray(new)
+        new = np.ascontiguousarray(new).view()
         new.flags.writeable = False
         return replace(self, voxels=new, stored=stored)
 
@@ -392,6 +396,9 @@ def _converted(array: NDArray[Any], stored: Stored) -> tuple[NDArray[Any], list[
 
 
 def _check_finite(values: NDArray[Any], title: str) -> None:
+    with np.errstate(all="ignore"):
+        if np.isfinite(np.vdot(values, values)):  # a third of the time of looking at each
+            return
     finite = sum(int(np.count_nonzero(np.isfinite(plane))) for plane in values)
     if finite != values.size:
         raise InvalidImage(
