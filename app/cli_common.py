@@ -8,7 +8,7 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -49,10 +49,21 @@ def add_gpu_option(parser: argparse._ActionsContainer) -> None:
     """Let the user choose among several GPUs."""
     parser.add_argument(
         "--gpu",
-        metavar="N",
-        type=whole_number,
-        help="number of the GPU to use (default: the variable KERNELSCOPE_GPU, or 0)",
+        "--gpus",
+        metavar="N[,N]",
+        type=_gpu_numbers,
+        help="number of the GPU to use, or several, which share the work on volumes and on what "
+        "does not fit into one (default: the variable KERNELSCOPE_GPU, or 0)",
     )
+
+
+def _gpu_numbers(text: str) -> tuple[int, ...]:
+    from app.backends import gpu_numbers
+
+    try:
+        return gpu_numbers(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def every_filter() -> dict[str, FilterSpec]:
@@ -125,11 +136,11 @@ def filter_name(spec: FilterSpec) -> str:
 
 
 @contextmanager
-def open_backends(gpu: int | None = None) -> Iterator[dict[str, Backend]]:
+def open_backends(gpus: Sequence[int] | None = None) -> Iterator[dict[str, Backend]]:
     """Give the backends by id, and close them."""
     from app.backends import create_backends
 
-    backends = create_backends(gpu)
+    backends = create_backends(gpus)
     try:
         yield backends
     finally:

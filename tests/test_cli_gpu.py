@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,9 @@ def test_sizes(text: str, size: int) -> None:
     assert byte_size(text) == size
 
 
-@pytest.mark.parametrize("option", ["--memory-limit=12Q", "--memory-limit=0", "--gpu=-1"])
+@pytest.mark.parametrize(
+    "option", ["--memory-limit=12Q", "--memory-limit=0", "--gpu=-1", "--gpus=0,x", "--gpus=1,1"]
+)
 def test_a_wrong_gpu_option_is_wrong_usage(
     option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -34,13 +37,13 @@ def test_a_wrong_gpu_option_is_wrong_usage(
 
 def test_the_gpu_options_reach_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[Request] = []
-    numbers: list[int] = []
+    numbers: list[tuple[int, ...]] = []
     real = backends.create_backends
 
-    def create(gpu: int | None = None) -> dict[str, Backend]:
-        created = real(gpu)
+    def create(gpus: Sequence[int] | None = None) -> dict[str, Backend]:
+        created = real(gpus)
         assert isinstance(created["gpu"], CudaBackend)
-        numbers.append(created["gpu"].ordinal)
+        numbers.append(created["gpu"].ordinals)
         return created
 
     def run(request: Request, *_: object) -> Result:
@@ -53,12 +56,18 @@ def test_the_gpu_options_reach_the_request(tmp_path: Path, monkeypatch: pytest.M
     options = ["--repeat", "7", "--memory-limit", "2M", "--gpu", "3"]
     assert main(["apply", "mean", source, target, *options]) == 0
     assert (requests[0].repeat, requests[0].memory_limit) == (7, 2 << 20)
-    assert numbers[-1] == 3
+    assert numbers[-1] == (3,)
+    assert main(["apply", "mean", source, target, "--gpus", "1,0"]) == 0
+    assert numbers[-1] == (1, 0)
     monkeypatch.setenv("KERNELSCOPE_GPU", "2")
     assert main(["apply", "mean", source, target]) == 0
-    assert (requests[1].repeat, requests[1].memory_limit, numbers[-1]) == (1, None, 2)
-    monkeypatch.setenv("KERNELSCOPE_GPU", "first")
-    assert main(["info"]) == 1
+    assert (requests[2].repeat, requests[2].memory_limit, numbers[-1]) == (1, None, (2,))
+    monkeypatch.setenv("KERNELSCOPE_GPU", "0,2")
+    assert main(["apply", "mean", source, target]) == 0
+    assert numbers[-1] == (0, 2)
+    for wrong in ("first", "0,0"):
+        monkeypatch.setenv("KERNELSCOPE_GPU", wrong)
+        assert main(["info"]) == 1
 
 
 def test_info_prints_the_facts_of_the_devices(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from app.backends.cpu import CpuBackend
 from app.backends.cuda import CudaBackend
@@ -10,26 +11,43 @@ from app.engine.backend import Backend
 from app.errors import InvalidParameter
 
 GPU_VARIABLE = "KERNELSCOPE_GPU"
-"""Environment variable with the number of the GPU to use."""
+"""Environment variable with the number of the GPU to use, or several: ``0,1``."""
 
 
-def create_backends(gpu: int | None = None) -> dict[str, Backend]:
+def create_backends(gpus: Sequence[int] | None = None) -> dict[str, Backend]:
     """Return the backends of this program by id, the fastest kind first.
 
     Parameters
     ----------
-    gpu : int, optional
-        Number of the GPU; by default what `GPU_VARIABLE` says, or the first one.
+    gpus : sequence of int, optional
+        Numbers of the GPUs; by default what `GPU_VARIABLE` says, or the first one.
 
     Raises
     ------
     InvalidParameter
-        If the variable is no number.
+        If the variable has other things than numbers.
     """
-    if gpu is None:
-        text = os.environ.get(GPU_VARIABLE) or "0"
-        if not text.isdecimal():
-            raise InvalidParameter(f"{GPU_VARIABLE} is “{text}”, not the number of a GPU.")
-        gpu = int(text)
-    backends: tuple[Backend, ...] = (CudaBackend(gpu), CpuBackend())
+    if gpus is None:
+        try:
+            gpus = gpu_numbers(os.environ.get(GPU_VARIABLE) or "0")
+        except ValueError as error:
+            raise InvalidParameter(f"{GPU_VARIABLE}: {error}.") from None
+    backends: tuple[Backend, ...] = (CudaBackend(gpus), CpuBackend())
     return {backend.id: backend for backend in backends}
+
+
+def gpu_numbers(text: str) -> tuple[int, ...]:
+    """Read numbers of GPUs: ``0``, ``0,1``.
+
+    Raises
+    ------
+    ValueError
+        If the text is something else, or names a GPU twice.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if not all(name.isdecimal() for name in names):
+        raise ValueError(f"“{text}” is not the number of a GPU, or several like 0,1")
+    numbers = tuple(map(int, names))
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"“{text}” names a GPU twice")
+    return numbers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QApplication
 
 from app import __version__
-from app.backends import GPU_VARIABLE, create_backends
+from app.backends import GPU_VARIABLE, create_backends, gpu_numbers
 from app.engine.backend import Backend
 from app.engine.costs import Costs, default_path
 from app.gui import theme
@@ -58,10 +59,12 @@ def create_application() -> QApplication:
 
 
 def _backends(settings: Settings) -> dict[str, Backend]:
-    """Return the backends; the environment's choice of a GPU goes before the settings'."""
-    chosen = settings.text("gpu")
-    remembered = chosen.isdecimal() and not os.environ.get(GPU_VARIABLE)
-    return create_backends(int(chosen) if remembered else None)
+    """Return the backends; the environment's choice of GPUs goes before the settings'."""
+    chosen = None
+    if not os.environ.get(GPU_VARIABLE):
+        with contextlib.suppress(ValueError):  # nothing was chosen, or another program wrote it
+            chosen = gpu_numbers(settings.text("gpu"))
+    return create_backends(chosen)
 
 
 def run(path: Path | None = None) -> int:

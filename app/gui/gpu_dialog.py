@@ -8,8 +8,9 @@ import re
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QComboBox, QDialog, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QLabel, QVBoxLayout, QWidget
 
+from app.backends import gpu_numbers
 from app.engine.backend import Availability, Backend, Fact, FactGroup
 from app.gui.background import Background
 from app.gui.dialogs import SELECTABLE, add_button, close_box, headline
@@ -100,24 +101,32 @@ class GpuDialog(QDialog):
         label.setTextInteractionFlags(SELECTABLE)
         return label
 
-    def _chooser(self, settings: Settings) -> QHBoxLayout:
-        combo = QComboBox()
-        combo.setObjectName("deviceChooser")
-        combo.setAccessibleName("GPU to use")
-        for number, name in enumerate(self._availability.devices):
-            combo.addItem(f"{number}: {name}")
-        chosen = settings.text("gpu", "0")
-        combo.setCurrentIndex(int(chosen) if chosen.isdecimal() else 0)
-        note = QLabel("from the next start on")
-        note.setObjectName("chooserNote")
-        combo.activated.connect(lambda number: settings.set_text("gpu", str(number)))
-        caption = QLabel("&Use")
-        caption.setBuddy(combo)
-        row = QHBoxLayout()
-        row.addWidget(caption)
-        row.addWidget(combo, 1)
-        row.addWidget(note)
-        return row
+    def _chooser(self, settings: Settings) -> QVBoxLayout:
+        """Return a box to tick for each device; one of them stays ticked."""
+        try:
+            chosen = gpu_numbers(settings.text("gpu"))
+        except ValueError:
+            chosen = (0,)
+        boxes = [
+            QCheckBox(f"{number}: {name}") for number, name in enumerate(self._availability.devices)
+        ]
+
+        def choose(box: QCheckBox) -> None:
+            if not any(each.isChecked() for each in boxes):
+                box.setChecked(True)
+            numbers = (str(number) for number, each in enumerate(boxes) if each.isChecked())
+            settings.set_text("gpu", ",".join(numbers))
+
+        caption = QLabel("Use, from the next start on; several share volumes and large pictures:")
+        caption.setObjectName("chooserCaption")
+        column = QVBoxLayout()
+        column.addWidget(caption)
+        for number, box in enumerate(boxes):
+            box.setObjectName(f"device{number}")
+            box.setChecked(number in chosen)
+            box.clicked.connect(lambda checked, box=box: choose(box))
+            column.addWidget(box)
+        return column
 
     def _ask(self, background: Background, backend: Backend) -> None:
         """Fill the table group by group, and show the load until the dialog is closed."""

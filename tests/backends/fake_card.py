@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.backends.cuda.compiler import Cubin
-from app.backends.cuda.device import Device
+from app.backends.cuda.device import Device, Lane
 from app.backends.cuda.memory import Resident
+from app.backends.cuda.thread import OwnerThread
 
 Kernel = Callable[..., float]
 """Called with the arguments of a launch; returns how many seconds the launch took."""
 
 CACHE_BYTES = 1 << 10
 
+CONSTANT_BYTES = 1 << 10
+"""Size of each constant of a module."""
+
 ATTRIBUTES = {
     "CLOCK_RATE": 1_980_000,
     "L2_CACHE_SIZE": CACHE_BYTES,
     "MAX_BLOCKS_PER_MULTIPROCESSOR": 32,
     "MAX_REGISTERS_PER_MULTIPROCESSOR": 65_536,
+    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232_448,
     "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 233_472,
     "MAX_THREADS_PER_MULTIPROCESSOR": 2048,
     "WARP_SIZE": 32,
@@ -41,7 +50,7 @@ class CardFull(Error):
 
 
 class Allocation:
-    """Stands in for a DeviceAllocation, and notices when it is freed twice."""
+    """Stands in for a DeviceAllocation; notices when it is freed twice or while it is used."""
 
     def __init__(self, driver: Driver, address: int, size: int) -> None:
         self._driver, self._address = driver, address
@@ -51,6 +60,7 @@ class Allocation:
         return self._address
 
     def free(self) -> None:
+        assert not self._driver.users_of(self), "freed while in use"
         assert self._driver.live.pop(self._address, None) is self, "freed twice"
 
 
@@ -69,6 +79,44 @@ class Event:
 
     def time_since(self, other: Event) -> float:
         return (self._at - other._at) * 1e3
+
+
+class PageLocked(np.ndarray[Any, Any]):
+    """Stands in for page-locked memory."""
+
+    freed = False
+
+    def free(self) -> None:
+        assert not self.freed, "freed twice"
+        self.freed = True
+
+
+class Stacks(threading.local):
+    """The contexts that are pushed, thread by thread."""
+
+    def __init__(self) -> None:
+        self.pushed: list[Context] = []
+
+
+class Context:
+    """Stands in for a primary context, which every thread pushes for itself."""
+
+    def __init__(self, stacks: Stacks, attached: list[Context]) -> None:
+        self._stacks, self._attached = stacks, attached
+        attached.append(self)
+
+    def push(self) -> None:
+        self._stacks.pushed.append(self)
+
+    def pop(self) -> None:
+        assert self._stacks.pushed.pop() is self
+
+    def detach(self) -> None:
+        self._attached.remove(self)
+
+    @staticmethod
+    def synchronize() -> None:
+        pass
 
 
 class Function:
@@ -96,8 +144,17 @@ class Function:
         shared_size: int = 0,
     ) -> None:
         assert len(arguments) == len(self._signature)
-        self._driver.calls.append(self._name)
-        self._driver.clock += self._kernel(*arguments)
+        driver = self._driver
+        driver.calls.append(self._name)
+        pointers = [
+            argument
+            for kind, argument in zip(self._signature, arguments, strict=True)
+            if kind == "P"
+        ]
+        with contextlib.ExitStack() as uses:
+            for number, address in enumerate(pointers):
+                uses.enter_context(driver.using(address, writing=number > 0))
+            driver.clock += self._kernel(*arguments)
 
 
 class Driver:
@@ -109,6 +166,8 @@ class Driver:
         Bytes of the card.
     refused : collection of int
         Allocations, counted from 0, for which there is no memory whatever is free.
+    copy_seconds : float
+        How long a copy takes by the clock on the wall; threads may do other things meanwhile.
 
     Attributes
     ----------
@@ -117,7 +176,7 @@ class Driver:
     peak : int
         Most bytes that were ever allocated at a time.
     calls : list of str
-        Launches, copies and fills, in order.
+        Launches, copies and fills, in the order of their beginning.
     modules : dict of bytes to dict of str to Kernel
         The kernels of each cubin.
     """
@@ -125,15 +184,25 @@ class Driver:
     Error, MemoryError = Error, CardFull
     device_attribute = SimpleNamespace(**{name: name for name in ATTRIBUTES})
     function_attribute = SimpleNamespace(MAX_THREADS_PER_BLOCK="threads")
+    event_flags = SimpleNamespace(DISABLE_TIMING=2)
+    Context = Context
 
-    def __init__(self, memory: int, refused: Collection[int] = ()) -> None:
-        self.memory, self.refused = memory, refused
+    def __init__(
+        self, memory: int, refused: Collection[int] = (), copy_seconds: float = 0.0
+    ) -> None:
+        self.memory, self.refused, self.copy_seconds = memory, refused, copy_seconds
         self.live: dict[int, Allocation] = {}
+        self.constants: dict[int, Allocation] = {}
         self.allocations = self.peak = 0
         self.calls: list[str] = []
         self.modules: dict[bytes, dict[str, Kernel]] = {b"hold": {"hold": lambda cycles: 0.0}}
         self.clock = 0.0
         self._next = 1 << 12
+        self.attached: list[Context] = []
+        self.page_locked: list[PageLocked] = []
+        self._stacks = Stacks()
+        self._uses: list[tuple[Allocation, bool]] = []
+        self._lock = threading.Lock()
 
     @property
     def used(self) -> int:
@@ -143,40 +212,101 @@ class Driver:
         return self.memory - self.used, self.memory
 
     def mem_alloc(self, size: int) -> Allocation:
-        number, self.allocations = self.allocations, self.allocations + 1
-        if number in self.refused or self.used + size > self.memory:
-            raise CardFull
-        allocation = self.live[self._next] = Allocation(self, self._next, size)
-        self._next += size + (1 << 12)
-        self.peak = max(self.peak, self.used)
-        return allocation
+        with self._lock:
+            number, self.allocations = self.allocations, self.allocations + 1
+            if number in self.refused or self.used + size > self.memory:
+                raise CardFull
+            allocation = self.live[self._next] = Allocation(self, self._next, size)
+            self._next += size + (1 << 12)
+            self.peak = max(self.peak, self.used)
+            return allocation
 
     def memcpy_htod_async(self, target: int, source: NDArray[Any], stream: Any) -> None:
         self.calls.append("upload")
-        self.bytes_at(target, source.nbytes)[:] = source.reshape(-1).view(np.uint8)
+        with self.using(target, writing=True):
+            time.sleep(self.copy_seconds)
+            self.bytes_at(target, source.nbytes)[:] = source.reshape(-1).view(np.uint8)
 
     def memcpy_dtoh_async(self, target: NDArray[Any], source: int, stream: Any) -> None:
         self.calls.append("download")
-        target.reshape(-1).view(np.uint8)[:] = self.bytes_at(source, target.nbytes)
+        with self.using(source, writing=False):
+            time.sleep(self.copy_seconds)
+            target.reshape(-1).view(np.uint8)[:] = self.bytes_at(source, target.nbytes)
 
     def memset_d8_async(self, target: int, value: int, size: int, stream: Any) -> None:
         self.calls.append("memset")
         self.bytes_at(target, size)[:] = value
 
-    def Event(self) -> Event:  # noqa: N802 (PyCUDA's name)
+    @contextmanager
+    def using(self, address: int, *, writing: bool) -> Iterator[None]:
+        """Hold the allocation at an address: nobody may write what another one uses."""
+        with self._lock:
+            use = self._at(address), writing
+            for other, other_writes in self._uses:
+                assert other is not use[0] or not (writing or other_writes), "used by two at once"
+            self._uses.append(use)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._uses.remove(use)
+
+    def users_of(self, allocation: Allocation) -> int:
+        with self._lock:
+            return sum(other is allocation for other, _ in self._uses)
+
+    def Event(self, flags: int = 0) -> Event:  # noqa: N802 (PyCUDA's name)
         return Event(self)
+
+    def init(self) -> None:
+        pass
+
+    def Device(self, ordinal: int) -> Any:  # noqa: N802
+        return SimpleNamespace(
+            name=lambda: f"Card {ordinal}",
+            retain_primary_context=lambda: Context(self._stacks, self.attached),
+            compute_capability=lambda: (9, 0),
+            pci_bus_id=lambda: f"bus {ordinal}",
+            get_attribute=ATTRIBUTES.__getitem__,
+        )
+
+    def Stream(self, flags: int) -> Any:  # noqa: N802
+        assert self._stacks.pushed, "no context"
+        return SimpleNamespace(synchronize=lambda: None)
+
+    def pagelocked_empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        assert self._stacks.pushed, "no context"
+        self.page_locked.append(PageLocked(shape, dtype))
+        self.page_locked[-1].fill(UNTOUCHED)
+        return self.page_locked[-1].view(np.ndarray)
 
     def module_from_buffer(self, code: bytes) -> Any:
         kernels = self.modules[code]
-        return SimpleNamespace(get_function=lambda name: Function(self, name, kernels[name]))
+        constants: dict[str, Allocation] = {}
+
+        def get_global(name: str) -> tuple[Allocation, int]:
+            with self._lock:
+                if name not in constants:
+                    constants[name] = Allocation(self, self._next, CONSTANT_BYTES)
+                    self.constants[self._next] = constants[name]
+                    self._next += CONSTANT_BYTES
+                return constants[name], CONSTANT_BYTES
+
+        return SimpleNamespace(
+            get_function=lambda name: Function(self, name, kernels[name]), get_global=get_global
+        )
 
     def bytes_at(self, address: int, size: int | None = None) -> NDArray[np.uint8]:
         """Return `size` bytes from `address` on, or all of the allocation that lies there."""
-        for start, allocation in self.live.items():
+        allocation = self._at(address)
+        data = allocation.data[address - int(allocation) :]
+        assert size is None or size <= data.size, "runs over the end"
+        return data[:size]
+
+    def _at(self, address: int) -> Allocation:
+        for start, allocation in [*self.live.items(), *self.constants.items()]:
             if start <= address < start + allocation.data.size:
-                data = allocation.data[address - start :]
-                assert size is None or size <= data.size, "runs over the end"
-                return data[:size]
+                return allocation
         raise AssertionError(f"nothing is allocated at {address}")
 
     def rows_at(self, address: int, dtype: Any, samples: int) -> NDArray[Any]:
@@ -198,18 +328,48 @@ class FakeStaging:
     def download(self, source: int, target: NDArray[Any]) -> None:
         self._driver.memcpy_dtoh_async(target, source, None)
 
+    def giving_pages_to(self, target: NDArray[Any]) -> contextlib.nullcontext[None]:
+        return contextlib.nullcontext()
+
+    def free(self) -> None:
+        pass
+
 
 class FakeCard(Device):
-    """The real `Device`, with how it makes room and what it frees, over a made-up driver."""
+    """The real `Device`, with its threads and what it frees, over a made-up driver.
 
-    def __init__(self, memory: int, refused: Collection[int] = ()) -> None:
-        self.ordinal, self.lost, self.architecture = 0, False, "sm_90"
-        self.cuda: Driver = Driver(memory, refused)
+    Attributes
+    ----------
+    opened : list of FakeCard
+        All of them, for the tests' fixture to close.
+    """
+
+    opened: ClassVar[list[FakeCard]] = []
+
+    def __init__(
+        self,
+        memory: int,
+        refused: Collection[int] = (),
+        *,
+        ordinal: int = 0,
+        copy_seconds: float = 0.0,
+    ) -> None:
+        self.ordinal, self.lost, self.architecture = ordinal, False, "sm_90"
+        self.cuda: Driver = Driver(memory, refused, copy_seconds)
         self.handle: Any = SimpleNamespace(get_attribute=ATTRIBUTES.__getitem__)
         self.stream: Any = SimpleNamespace(synchronize=lambda: None)
         self.staging = FakeStaging(self.cuda)
         self.resident = Resident()
         self._modules: dict[bytes, Any] = {}
+        self._copiers: list[OwnerThread] = []
+        self._lanes: list[Lane] = []
+        self._context: Any = SimpleNamespace(pop=lambda: None, detach=lambda: None)
+        self._thread = OwnerThread(f"made-up-{ordinal}")
+        self.opened.append(self)
+
+    def _lane(self, name: str) -> Lane:
+        staging: Any = FakeStaging(self.cuda)
+        return Lane(name, lambda: staging, lambda: None)
 
 
 class FakeCubins:

@@ -159,9 +159,9 @@ def test_the_steps_lead_from_the_driver_to_the_compiler(machine: Machine) -> Non
 def test_a_complete_machine_lists_its_devices(machine: Machine) -> None:
     machine(Driver(names=("First", "Second")))
     assert probe() == Availability(True, "First", devices=("First", "Second"))
-    assert probe(1).summary == "Second"
+    assert probe([1]).summary == "Second"
     for number in (2, -1):
-        assert f"no GPU number {number}" in probe(number).summary
+        assert f"no GPU number {number}" in probe([0, number]).summary
 
 
 def test_a_variable_that_hides_nothing_is_not_blamed(machine: Machine) -> None:
@@ -183,7 +183,7 @@ def test_a_system_without_a_name_still_gets_steps(
 
 def test_the_backend_asks_once_and_for_its_own_device(machine: Machine) -> None:
     machine(Driver(names=("First", "Second")))
-    backend = CudaBackend(1)
+    backend = CudaBackend([1])
     state = backend.availability()
     assert state.summary == "Second"
     machine(None)

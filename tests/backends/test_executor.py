@@ -3,195 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from app.backends.cuda import executor
-from app.engine.control import CancelToken
-from app.engine.image import Image
-from app.engine.scan import Scan
-from app.engine.timing import Stopwatch
-from app.engine.volume import Volume
 from app.errors import Cancelled, OutOfMemory
-from app.filters.launch import CudaPlan, CudaTask, Launch
 from app.filters.spec import Border
-from tests.backends.fake_card import FakeCard, FakeCubins
-from tests.oracle import PAD_MODES
+from tests.backends.fake_card import FakeStaging
+from tests.backends.weighted_rows import ROOMY, Session, WeightedRows, expected, picture
 
-ROOMY, TIGHT, TIGHTER = 2.0, 0.55, 0.35
-"""Memory of a card, as a part of what a filter needs for the whole image."""
+TIGHT, TIGHTER = 0.55, 0.35
+"""Less memory than the whole image needs: see `ROOMY`."""
 
 BANDS = (48, 5, 3)
 """Shape of an image that is cut into strips where memory is tight."""
-
-
-class WeightedRows:
-    """A filter whose result depends on every row that it reads, and on their order.
-
-    Row y of the result is the sum of n + 1 times the n-th row of its window: the rows from
-    y - radius to y + radius, or all rows from y on if `whole`. The kernel ``number`` writes into
-    scratch which row is which, and ``add`` believes it. ``add`` sums up in `steps`, in scratch.
-
-    Parameters
-    ----------
-    pace : float
-        Seconds that a launch takes for a step of one row.
-
-    Attributes
-    ----------
-    steps_of : dict of int to list of int
-        The steps that ``add`` did on each row, in order.
-    """
-
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        border: Border = Border.REFLECT,
-        radius: int = 3,
-        *,
-        name: str = "rows",
-        whole: bool = False,
-        steps: int = 0,
-        at_once: int | None = None,
-        pace: float = 1e-4,
-    ) -> None:
-        self.height, self.border, self.radius, self.whole = shape[0], border, radius, whole
-        self.steps, self.pace = steps, pace
-        self._length = self.height if whole else 2 * radius + 1
-        self._window_rows = self._padded(np.arange(self.height))
-        self.steps_of: dict[int, list[int]] = {}
-        out_height = self._window_rows.size - self._length + 1
-        task = CudaTask(
-            shape, (out_height, *shape[1:]), np.dtype(np.float32), {}, border, "pretend"
-        )
-        tile = (8, 4) if len(shape) == 3 else (8, 4, 2)
-        number = Launch("number", {}, tile, 1, 1e6, scratch=("number",))
-        add = Launch(
-            *("add", {}, tile, 1, 1e8),
-            scratch=("number", "sum"),
-            steps=steps,
-            steps_at_once=at_once,
-        )
-        scratch = {"number": 8, "sum": 8 * shape[-1]}
-        plan = CudaPlan((number, add), scratch)
-        cubin = FakeCubins().get(name)
-        spec: Any = SimpleNamespace(id=name, name=name)
-        self.step = executor.Step(spec, task, radius, whole, plan, (cubin, cubin))
-        source_bytes, result_bytes = (4 * int(np.prod(s)) for s in (shape, task.output_shape))
-        pixels = out_height * task.out_row_pixels
-        self.needs = source_bytes + result_bytes + pixels * sum(scratch.values())
-
-    def _padded(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return `rows` with those beyond the border, so that all windows lie inside."""
-        if self.whole:
-            return np.concatenate([rows, rows[:-1]])
-        if self.border is Border.VALID:
-            return rows
-        pad = ((self.radius, self.radius), *((0, 0),) * (rows.ndim - 1))
-        return np.pad(rows, pad, mode=PAD_MODES[self.border])  # type: ignore[call-overload,no-any-return]
-
-    def expected(self, planes: NDArray[Any]) -> NDArray[Any]:
-        """Return the result for `planes`, without a card."""
-        padded = self._padded(planes)
-        out_height = self.step.task.output_shape[0]
-        return np.sum(
-            [(n + 1) * padded[n : n + out_height] for n in range(self._length)],
-            axis=0,
-            dtype=np.float32,
-        )
-
-    def load(self, card: FakeCard) -> None:
-        """Put the kernels onto the card."""
-        self._card = card
-        card.cuda.modules[self.step.cubins[0].code] = {"number": self._number, "add": self._add}
-
-    def _number(self, source: int, target: int, number: int, *geometry: int) -> float:
-        start, stop, _, first = geometry[4:8]
-        numbers = self._card.cuda.rows_at(number, np.int64, self.step.task.out_row_pixels)
-        numbers[start - first : stop - first] = np.arange(start, stop)[:, None]
-        return self.pace * (stop - start)
-
-    def _add(self, source: int, target: int, number: int, total: int, *rest: int) -> float:
-        start, stop, source_first, first = rest[4:8]
-        first_step, last_step = rest[-2:] if self.steps else (0, 1)
-        steps = max(self.steps, 1)
-        memory, task = self._card.cuda, self.step.task
-        sources = memory.rows_at(source, np.float32, task.row_samples)
-        targets = memory.rows_at(target, np.float32, task.out_row_samples)
-        numbers = memory.rows_at(number, np.int64, task.out_row_pixels)
-        totals = memory.rows_at(total, np.float64, task.out_row_samples)
-        for y in range(start, stop):
-            self.steps_of.setdefault(y, []).extend(range(first_step, last_step))
-            at = y - first
-            if first_step == 0:
-                totals[at] = 0
-            top = int(numbers[at, 0])
-            for n, row in enumerate(self._window_rows[top : top + self._length]):
-                if first_step <= n % steps < last_step:
-                    totals[at] += (n + 1) * sources[(row - source_first) % self.height]
-            if last_step == steps:
-                targets[at] = totals[at]
-        return self.pace * (stop - start) * (last_step - first_step)
-
-
-class Session:
-    """A card with room for a part of what `filters` need, and what came of filtering on it."""
-
-    def __init__(
-        self, *filters: WeightedRows, room: float = ROOMY, refused: Sequence[int] = ()
-    ) -> None:
-        self.filters = filters
-        self.card = FakeCard(int(room * sum(rows.needs for rows in filters)), refused)
-        for rows in filters:
-            rows.load(self.card)
-        self.told: list[float] = []
-        self.token = CancelToken()
-        self.notices: list[str] = []
-
-    def filter(
-        self,
-        source: Image | Scan,
-        *,
-        repeat: int = 1,
-        cold: bool = False,
-        limit: int | None = None,
-    ) -> NDArray[Any]:
-        cache: Any = FakeCubins()
-        run = executor.Run(
-            *(self.card, cache, Stopwatch(), self.token, self._tell), repeat=repeat, cold=cold
-        )
-        try:
-            return executor.apply([rows.step for rows in self.filters], source, run, limit)
-        finally:
-            self.notices = run.stopwatch.notices
-
-    def _tell(self, stage: str, fraction: float) -> None:
-        self.told.append(fraction)
-
-    def assert_nothing_leaked(self) -> None:
-        """What is on the card belongs to an image that may stay there, and goes with it."""
-        resident = self.card.resident
-        assert sum(a.data.size for a in self.card.cuda.live.values()) == resident.size
-        resident.clear()
-        assert not self.card.cuda.live
-
-
-def picture(shape: tuple[int, ...], seed: int = 0) -> Image | Scan:
-    """Return an image or volumes of whole numbers, of which sums are exact."""
-    values = np.random.default_rng(seed).integers(0, 100, shape).astype(np.float32)
-    if len(shape) == 3:
-        return Image.from_array(values)
-    return Scan(tuple(Volume.from_array(values[..., n].copy()) for n in range(shape[3])))
-
-
-def expected(rows: WeightedRows, source: Image | Scan) -> NDArray[Any]:
-    return rows.expected(source.planes)
-
 
 GEOMETRIES = [
     pytest.param(BANDS, border, radius, False, id=f"{border.value}-{radius}")
@@ -300,7 +126,7 @@ def test_a_copy_that_fails_leaves_nothing_behind(
         raise RuntimeError("the link is down")
 
     session = Session(WeightedRows(BANDS), room=room)
-    monkeypatch.setattr(session.card.staging, direction, fail)
+    monkeypatch.setattr(FakeStaging, direction, fail)
     with pytest.raises(RuntimeError, match="link"):
         session.filter(picture(BANDS))
     session.assert_nothing_leaked()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.backends.cuda.strips import cut
+from app.backends.cuda.strips import strip
 from app.filters.spec import Border
 from tests.oracle import PAD_MODES
 
@@ -23,16 +23,17 @@ def test_every_needed_row_is_there(border: Border, radius: int, rows: int, heigh
         constant = {"constant_values": -1} if PAD_MODES[border] == "constant" else {}
         padded = np.pad(padded, radius, mode=PAD_MODES[border], **constant)  # type: ignore[call-overload]
     covered = []
-    for strip in cut(height, out_height, radius, border, rows):
+    for first in range(0, out_height, rows):
+        cut = strip(height, (first, min(first + rows, out_height)), radius, border)
         there: list[int] = []
-        for at, first, count in strip.source_pieces(height):
+        for at, row, count in cut.source_pieces(height):
             assert at == len(there)
-            there += range(first, first + count)
-        assert len(there) == strip.source_rows
+            there += range(row, row + count)
+        assert len(there) == cut.source_rows
         assert all(0 <= row < height for row in there)
-        needed = set(padded[strip.first : strip.last + 2 * radius].tolist()) - {-1}
+        needed = set(padded[cut.first : cut.last + 2 * radius].tolist()) - {-1}
         assert needed <= set(there)
         # The kernel finds row y at (y - source_first) mod height.
-        assert all((row - strip.source_first) % height == at for at, row in enumerate(there))
-        covered += range(strip.first, strip.last)
+        assert all((row - cut.source_first) % height == at for at, row in enumerate(there))
+        covered += range(cut.first, cut.last)
     assert covered == list(range(out_height))

@@ -300,7 +300,7 @@ def test_a_choice_of_the_gpu_never_falls_back(
 
 
 def test_a_device_that_is_not_there() -> None:
-    backend = CudaBackend(ordinal=99, compiler=Nvrtc())
+    backend = CudaBackend(ordinals=[99], compiler=Nvrtc())
     with pytest.raises(DeviceUnavailable, match="99"):
         run(backend, noise(8, 8))
     backend.close()

@@ -1,8 +1,9 @@
-"""Volume filters on the GPU: every level does what the CPU does; slabs change nothing."""
+"""Volume filters on GPUs: each level does what the CPU does; slabs and more GPUs change nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,15 @@ from numpy.typing import NDArray
 
 from app import filters, phantom
 from app.backends.cpu import CpuBackend
-from app.backends.cuda import CudaBackend
+from app.backends.cuda import CudaBackend, executor, slabs
+from app.backends.cuda.compiler import Nvrtc
+from app.backends.cuda.probe import probe
+from app.engine.control import CancelToken
 from app.engine.request import Device, Request, Result
 from app.engine.run import execute
 from app.engine.scan import Scan
 from app.engine.volume import Volume
-from app.errors import OutOfMemory
+from app.errors import Cancelled, OutOfMemory
 from app.filters.launch import CudaPlan, CudaTask
 from app.filters.spec import TUNED, Border, Level
 
@@ -77,15 +81,44 @@ def assert_close(actual: NDArray[Any], wanted: NDArray[Any], label: str) -> None
     assert np.minimum(linear, squared).max() <= TOLERANCE, label
 
 
-def slab_limit(scan: Scan, parameters: dict[str, Any], level: Level, slices: int) -> int:
+@pytest.fixture
+def slices_of_a_slab(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Have volumes cut into slabs of so many slices."""
+
+    def cut(slices: int) -> None:
+        monkeypatch.setattr(slabs, "_fits", lambda *_: False)
+        monkeypatch.setattr(slabs, "_slab_rows", lambda *_: slices)
+
+    return cut
+
+
+@pytest.fixture(scope="module")
+def many() -> Iterator[Callable[[int], CudaBackend]]:
+    """Give a backend of so many GPUs, of those that there are."""
+    count, backends = len(probe().devices), {}
+
+    def of(number: int) -> CudaBackend:
+        if number > count:
+            pytest.skip(f"needs {number} GPUs, there are {count}")
+        if number not in backends:
+            backends[number] = CudaBackend(range(number), compiler=Nvrtc())
+        return backends[number]
+
+    yield of
+    for backend in backends.values():
+        backend.close()
+
+
+def slab_limit(scan: Scan, level: Level, slices: int) -> int:
     """Return a memory limit that leaves slabs of so many slices."""
-    values = SPEC.resolve(scan.planes, SPEC.validate(parameters))
+    values = SPEC.resolve(scan.planes, SPEC.validate({}))
     planes = scan.planes
     assert SPEC.plan_cuda is not None
     task = CudaTask(planes.shape, planes.shape, planes.dtype, values, Border.REFLECT, level.id)
     scratch = sum(CudaPlan.of(SPEC.plan_cuda(task)).scratch.values())
-    slice_bytes = 2 * planes[0].nbytes + planes[0, :, :, 0].size * scratch
-    return int(slice_bytes * (slices + 2 * SPEC.radius(values)))
+    there = slabs.BUFFERS * planes[0].nbytes + planes[0, :, :, 0].size * scratch
+    halo = 2 * SPEC.radius(values)
+    return int((slices + halo) * there + slices * slabs.BUFFERS * planes[0].nbytes)
 
 
 @cases
@@ -126,30 +159,123 @@ def test_a_constant_volume_stays_as_it_is(sigma_from: str, gpu: CudaBackend) -> 
 
 @cases
 def test_slabs_equal_one_piece(
-    components: int, parameters: dict[str, Any], gpu: CudaBackend
+    components: int,
+    parameters: dict[str, Any],
+    gpu: CudaBackend,
+    slices_of_a_slab: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scan = head(components)
     for level in SPEC.gpu_levels:
-        gpu.memory_limit = None
         whole = apply(gpu, scan, parameters=parameters, level=level.id)
-        assert not whole.notices
+        assert "slabs" not in " ".join(whole.notices)
         # Tiles of the tuned level begin at other slices then.
-        sizes = (1, 3, 5) if level is TUNED else (3,)
-        for slices in sizes:
-            gpu.memory_limit = slab_limit(scan, parameters, level, slices)
-            slabs = apply(gpu, scan, parameters=parameters, level=level.id)
+        for slices in (1, 3, 5) if level is TUNED else (3,):
+            slices_of_a_slab(slices)
+            cut = apply(gpu, scan, parameters=parameters, level=level.id)
+            assert f"in {-(-SHAPE[0] // slices)} slabs on GPU 0" in cut.notices[-1]
             np.testing.assert_array_equal(
-                slabs.scan.planes, whole.scan.planes, f"{level.id}, {slices} slices"
+                cut.scan.planes, whole.scan.planes, f"{level.id}, {slices} slices"
             )
+        monkeypatch.undo()
 
 
 def test_a_memory_limit_is_kept_or_refused(gpu: CudaBackend) -> None:
-    scan = head(2, (40, 64, 64))
-    gpu.memory_limit = slab_limit(scan, {}, TUNED, 7)
-    assert apply(gpu, scan).notices
+    scan = head(2, (80, 64, 64))
+    gpu.memory_limit = slab_limit(scan, TUNED, 7)
+    assert "slabs" in apply(gpu, scan).notices[-1]
     gpu.memory_limit = scan.planes[0].nbytes
     with pytest.raises(OutOfMemory):
         apply(gpu, scan)
+
+
+def test_overlapped_stages_are_not_counted(
+    gpu: CudaBackend, slices_of_a_slab: Callable[[int], None]
+) -> None:
+    scan = head(1, (64, 128, 128))
+    slices_of_a_slab(8)
+    apply(gpu, scan)
+    stages = {stage.name: stage for stage in apply(gpu, scan).stages}
+    for name in ("upload", "kernel", "download"):
+        assert stages[name].overlapped
+        assert not stages[name].counted
+        assert 0 < stages[name].seconds < stages["slabs"].seconds
+    assert stages["slabs"].counted
+
+
+# Several GPUs -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [2, 4])
+@pytest.mark.parametrize("slices", [None, 1, 5])
+@pytest.mark.parametrize(("components", "parameters"), CASES[:4] + CASES[-4:-2])
+def test_any_number_of_gpus_gives_the_same_bytes(
+    number: int,
+    slices: int | None,
+    components: int,
+    parameters: dict[str, Any],
+    gpu: CudaBackend,
+    many: Callable[[int], CudaBackend],
+    slices_of_a_slab: Callable[[int], None],
+) -> None:
+    backend = many(number)
+    scan = head(components, (29, 37, 71))
+    one = apply(gpu, scan, parameters=parameters)
+    if slices is not None:
+        slices_of_a_slab(slices)
+    several = apply(backend, scan, parameters=parameters)
+    np.testing.assert_array_equal(several.scan.planes, one.scan.planes)
+    assert f"on GPU {number - 1}" in several.notices[-1]
+
+
+def test_cancel_stops_several_gpus_and_they_work_again(
+    many: Callable[[int], CudaBackend],
+) -> None:
+    backend, token = many(2), CancelToken()
+    request = Request.create(
+        head(1, (256, 256, 256)), SPEC.id, {"search_radius": 7}, device=Device.GPU, level="global"
+    )
+
+    def progress(stage: str, fraction: float) -> None:
+        if stage == "kernel":
+            token.cancel()
+
+    with pytest.raises(Cancelled):
+        execute(request, {"gpu": backend}, token, progress)
+    assert apply(backend, head(1)).scan.planes.any()
+
+
+def test_an_error_on_one_gpu_stops_the_other(
+    many: Callable[[int], CudaBackend],
+    monkeypatch: pytest.MonkeyPatch,
+    slices_of_a_slab: Callable[[int], None],
+) -> None:
+    backend, scan = many(2), head(1, (64, 64, 64))
+    slices_of_a_slab(2)
+    launch = executor._launch
+
+    def fail_on_the_second(*arguments: Any) -> None:
+        if threading.current_thread().name == "kernelscope-gpu-1":
+            raise ZeroDivisionError("a bug")
+        launch(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(executor, "_launch", fail_on_the_second)
+        with pytest.raises(ZeroDivisionError):
+            apply(backend, scan)
+    assert apply(backend, scan).scan.planes.any()
+
+
+def test_nothing_stays_on_several_gpus(many: Callable[[int], CudaBackend]) -> None:
+    backend, scan = many(2), head(1, (64, 64, 64))
+    free = []
+    for _ in range(3):
+        apply(backend, scan)
+        free.append([device.call(device.free_memory) for device in backend._open()])
+    assert free[1] == free[2]
+
+
+# A real size --------------------------------------------------------------------------
 
 
 def test_levels_agree_on_a_real_size(gpu: CudaBackend) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QSettings, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QWidget
+from PySide6.QtWidgets import QAbstractButton, QCheckBox, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.backends.cuda.probe import probe
@@ -184,16 +184,21 @@ def test_closing_while_the_card_is_asked(qtbot: QtBot, background: Background) -
     qtbot.wait(30)  # the answer comes and meets nobody
 
 
-def test_one_of_several_devices_can_be_chosen(qtbot: QtBot, tmp_path: Path) -> None:
+def test_one_or_several_devices_can_be_chosen(qtbot: QtBot, tmp_path: Path) -> None:
     settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
     settings.set_text("gpu", "1")
     state = Availability(False, "There is no GPU number 5.", devices=("A", "B"))
     dialog = GpuDialog(state, settings=settings)
     qtbot.addWidget(dialog)
     dialog.show()
-    combo = dialog.findChild(QComboBox, "deviceChooser")
-    assert combo.currentText() == "1: B"
-    qtbot.keyClick(combo, Qt.Key.Key_Up)
+    first, second = (dialog.findChild(QCheckBox, f"device{number}") for number in range(2))
+    assert (second.text(), first.isChecked(), second.isChecked()) == ("1: B", False, True)
+    first.click()
+    assert settings.text("gpu") == "0,1"
+    second.click()
+    assert settings.text("gpu") == "0"
+    first.click()  # one of them has to do it
+    assert first.isChecked()
     assert settings.text("gpu") == "0"
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-import traceback
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from app import filters
-from app.backends.cuda import executor, info, reduction
+from app.backends.cuda import executor, info, reduction, slabs
 from app.backends.cuda.compiler import Compiler, CubinCache, choose_compiler
 from app.backends.cuda.probe import probe
 from app.engine.backend import Availability, Fact, FactGroup
@@ -27,21 +27,20 @@ if TYPE_CHECKING:
     from app.backends.cuda.device import Device
 
 _logger = logging.getLogger(__name__)
-_Value = TypeVar("_Value")
 
 _RESTART = "Restart Kernelscope to use the GPU again; until then choose CPU."
 """After an illegal access CUDA refuses every new context for the rest of the process."""
 
 
 class CudaBackend:
-    """One NVIDIA GPU.
+    """One NVIDIA GPU, or several that share the work on volumes and on what fits into none.
 
     Parameters
     ----------
-    ordinal : int
-        Number of the device.
+    ordinals : sequence of int
+        Numbers of the devices. The first one filters what is not shared.
     memory_limit : int, optional
-        Use at most this many bytes of device memory for images.
+        Use at most this many bytes of each device's memory for images.
     compiler : Compiler, optional
         By default nvcc where it works, else NVRTC.
     """
@@ -51,20 +50,20 @@ class CudaBackend:
 
     def __init__(
         self,
-        ordinal: int = 0,
+        ordinals: Sequence[int] = (0,),
         memory_limit: int | None = None,
         compiler: Compiler | None = None,
     ) -> None:
         self._compiler = compiler
-        self.ordinal = ordinal
+        self.ordinals = tuple(ordinals)
         self.memory_limit = memory_limit
-        self._device: Device | None = None
+        self._devices: list[Device] = []
         self._lost = False
         self._opening = threading.RLock()
 
     @functools.cached_property
     def _availability(self) -> Availability:
-        return probe(self.ordinal, self._compiler)
+        return probe(self.ordinals, self._compiler)
 
     def availability(self) -> Availability:
         return self._availability
@@ -74,19 +73,31 @@ class CudaBackend:
             return
         import pycuda.driver as cuda
 
-        yield from info.device_groups(cuda, self.ordinal)
+        for ordinal in self.ordinals:
+            for group in info.device_groups(cuda, ordinal):
+                yield FactGroup(self._named(ordinal, group.title), group.facts)
         yield info.software_group(cuda, self._cache.compiler)
-        with self._opening:  # it must not be closed meanwhile
-            device = self._open()
-            rate = device.call(device.copy_rate)
-        yield info.measured_group(rate, info.theoretical_bandwidth(cuda, self.ordinal))
+        for number, ordinal in enumerate(self.ordinals):
+            with self._opening:  # it must not be closed meanwhile
+                device = self._open()[number]
+                rate = device.call(device.copy_rate)
+            group = info.measured_group(rate, info.theoretical_bandwidth(cuda, ordinal))
+            yield FactGroup(self._named(ordinal, group.title), group.facts)
 
     def load(self) -> tuple[Fact, ...]:
         if not self.availability().available:
             return ()
         import pycuda.driver as cuda
 
-        return info.load(cuda.Device(self.ordinal).pci_bus_id())
+        return tuple(
+            Fact(self._named(ordinal, fact.name), fact.value, fact.unit)
+            for ordinal in self.ordinals
+            for fact in info.load(cuda.Device(ordinal).pci_bus_id())
+        )
+
+    def _named(self, ordinal: int, name: str) -> str:
+        """Say of which GPU something is, where there are several."""
+        return f"GPU {ordinal}: {name}" if len(self.ordinals) > 1 else name
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
         return spec.gpu_levels
@@ -103,26 +114,31 @@ class CudaBackend:
         token: CancelToken,
         progress: Progress,
     ) -> Image | Scan:
+        devices = self._open()
         try:
-            return self._call(self._filter, request, level, stopwatch, token, progress)
+            with self._telling_errors(devices):
+                return self._filter(devices, request, level, stopwatch, token, progress)
         except KeyboardInterrupt:
-            token.cancel()  # the device's thread goes on otherwise
+            token.cancel()  # the devices' threads go on otherwise
             raise
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
         alike = first.pixels.shape == second.pixels.shape and first.mode == second.mode
-        if self._device is None or not alike or first.has_alpha:
+        if not self._devices or not alike or first.has_alpha:
             return None
-        return self._call(reduction.mean_squared_error, self._cache, first.pixels, second.pixels)
+        with self._telling_errors(self._devices):
+            device = self._devices[0]
+            return device.call(
+                reduction.mean_squared_error, device, self._cache, first.pixels, second.pixels
+            )
 
-    def _call(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
-        """Return ``function(device, *arguments)``, called on the device's thread."""
-        device = self._open()
+    @contextmanager
+    def _telling_errors(self, devices: Sequence[Device]) -> Iterator[None]:
+        """Turn CUDA's errors into what the user can do; close everything if a device is lost."""
         try:
-            value: _Value = device.call(self._watch, function, device, *arguments)
-            return value
-        except device.cuda.Error as error:
-            if not device.lost:
+            yield
+        except devices[0].cuda.Error as error:
+            if not any(device.lost for device in devices):
                 raise DeviceUnavailable(
                     f"The GPU cannot do this: {error}.", "Choose another level, or CPU."
                 ) from error
@@ -130,20 +146,9 @@ class CudaBackend:
             self.close()
             raise DeviceUnavailable(f"The GPU stopped with an error: {error}.", _RESTART) from error
 
-    def _watch(self, function: Callable[..., _Value], device: Device, *arguments: Any) -> _Value:
-        try:
-            return function(device, *arguments)
-        except BaseException as error:
-            if isinstance(error, device.cuda.Error):
-                device.look_for_loss()
-            if not device.lost:
-                # Events and memory have to go on this thread; the error takes its frames elsewhere.
-                traceback.clear_frames(error.__traceback__)
-            raise
-
     def _filter(
         self,
-        device: Device,
+        devices: Sequence[Device],
         request: Request,
         level: Level,
         stopwatch: Stopwatch,
@@ -156,19 +161,27 @@ class CudaBackend:
             stopwatch.estimates |= request.filter.estimates(request.parameters, parameters)
         with stopwatch.stage("compile", counted=False):
             progress("compile", 0.0)
-            steps = self._steps(device, request, parameters, level)
-        run = executor.Run(
-            device, self._cache, stopwatch, token, progress, request.repeat, request.cold
-        )
-        output = executor.apply(steps, source, run, request.memory_limit or self.memory_limit)
+            runs = [
+                executor.Run(
+                    device,
+                    self._cache,
+                    device.call(self._steps, device, request, parameters, level),
+                    request.repeat,
+                    request.cold,
+                )
+                for device in devices
+            ]
+        limit = request.memory_limit or self.memory_limit
+        output, runs = slabs.apply(runs, source, limit, stopwatch, token, progress)
         with stopwatch.stage("convert"):
             request.filter.carry_alpha(source.planes, output, request.parameters, request.border)
             result = source.like(output)
             # The card's alpha is not what was carried over, its voxels are not rounded.
             same = isinstance(result, Image) and not result.has_alpha
-            device.resident.rename(output, result.pixels if same else None)
-        stopwatch.metrics += run.metrics
-        stopwatch.launch = run.report
+            resident = devices[0].resident
+            devices[0].call(resident.rename, output, result.pixels if same else None)
+        stopwatch.metrics += executor.metrics(runs)
+        stopwatch.launch = max(runs, key=lambda run: run.kernel_seconds).report
         return result
 
     def _steps(
@@ -187,19 +200,19 @@ class CudaBackend:
             shape = output_shape
         return steps
 
-    def _open(self) -> Device:
+    def _open(self) -> list[Device]:
         if self._lost:
             raise DeviceUnavailable("The GPU stopped with an error earlier.", _RESTART)
         with self._opening:
-            if self._device is None:
+            for ordinal in self.ordinals[len(self._devices) :]:
                 from app.backends.cuda.device import Device
 
-                self._device = Device(self.ordinal)
-                _logger.info("opened GPU %d, %s", self.ordinal, self._device.handle.name())
-            return self._device
+                self._devices.append(Device(ordinal))
+                _logger.info("opened GPU %d, %s", ordinal, self._devices[-1].handle.name())
+            return self._devices
 
     def close(self) -> None:
         with self._opening:
-            device, self._device = self._device, None
-            if device is not None:
+            devices, self._devices = self._devices, []
+            for device in devices:
                 device.close()

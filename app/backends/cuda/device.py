@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import atexit
-import logging
+import time
+import traceback
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from app.backends.cuda import memory
 from app.backends.cuda.compiler import Cubin
 from app.backends.cuda.memory import Resident, Staging
 from app.backends.cuda.thread import OwnerThread
 from app.errors import DeviceUnavailable
 
-_logger = logging.getLogger(__name__)
 _Value = TypeVar("_Value")
 
 NON_BLOCKING = 1
@@ -22,11 +24,50 @@ COPY_PROBE_BYTES = 256 << 20
 """Size of the copy that measures bandwidth: several times the largest L2."""
 
 
+class Lane:
+    """A thread with staging buffers of its own, for copies beside the kernels of a device.
+
+    Parameters
+    ----------
+    name : str
+        Of the thread.
+    enter : callable
+        Called on the thread to begin with; returns what the copies work with.
+    leave : callable
+        Called on the thread at its end.
+    """
+
+    def __init__(self, name: str, enter: Callable[[], Staging], leave: Callable[[], None]) -> None:
+        self._thread = OwnerThread(name)
+        self._leave = leave
+        try:
+            self._staging = self._thread.call(enter)
+        except BaseException:
+            self._thread.end()
+            raise
+
+    def submit(self, copy: Callable[..., None], *arguments: Any) -> Future[float]:
+        """Let ``copy(staging, *arguments)`` run on the thread; the seconds it takes are to come."""
+        return self._thread.submit(self._timed, copy, *arguments)
+
+    def _timed(self, copy: Callable[..., None], *arguments: Any) -> float:
+        start = time.perf_counter()
+        copy(self._staging, *arguments)
+        return time.perf_counter() - start
+
+    def close(self, free: bool) -> None:
+        """End the thread; the staging buffers are given back unless the context is lost."""
+        if free:
+            self._thread.call(self._staging.free)
+        self._thread.call(self._leave)
+        self._thread.end()
+
+
 class Device:
     """A GPU's primary context, pushed once on a thread of its own.
 
-    All methods but `call` and `close` run on that thread. Everything that was made in the
-    context is freed before it is popped, and it is popped before the thread ends, also when
+    All methods but `call`, `submit` and `close` run on that thread. Everything that was made in
+    the context is freed before it is popped, and it is popped before the thread ends, also when
     nobody closes the device; otherwise the process aborts on exit.
 
     Parameters
@@ -38,24 +79,34 @@ class Device:
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
         self.lost = False
+        self._copiers: list[OwnerThread] = []
+        self._lanes: list[Lane] = []
         self._thread = OwnerThread(f"kernelscope-gpu-{ordinal}")
         self._context: Any = None
         try:
-            self.call(self._open)
+            self._thread.call(self._open)
         except BaseException:
             self.close()
             raise
         atexit.register(self.close)
 
     def call(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
-        """Run `function` on the device's thread and return what it returns."""
-        return self._thread.call(function, *arguments)
+        """Run `function` on the device's thread and return what it returns.
+
+        After an error of CUDA's, `lost` tells whether the device is.
+        """
+        value: _Value = self._thread.call(self._watch, function, *arguments)
+        return value
+
+    def submit(self, function: Callable[..., _Value], *arguments: Any) -> Future[_Value]:
+        """Let `function` run as by `call` without waiting for it."""
+        return self._thread.submit(self._watch, function, *arguments)
 
     def close(self) -> None:
         """Free everything and end the thread."""
         atexit.unregister(self.close)
         try:
-            self.call(self._close)
+            self._thread.call(self._close)
         finally:
             self._thread.end()
 
@@ -65,6 +116,7 @@ class Device:
         self.cuda = cuda
         self.resident = Resident()
         self.staging: Any = None  # a Staging, once there is a context
+        self._copiers = [OwnerThread(f"kernelscope-copy-{n}") for n in range(memory.COPIERS)]
         self._modules: dict[bytes, Any] = {}
         self._copy_rate: float | None = None
         try:
@@ -74,7 +126,7 @@ class Device:
             context.push()
             self._context = context
             self.stream = cuda.Stream(NON_BLOCKING)
-            self.staging = Staging(self.stream)
+            self.staging = Staging(self.stream, self._copiers)
         except cuda.Error as error:
             raise DeviceUnavailable(
                 f"GPU {self.ordinal} could not be opened: {error}.",
@@ -84,11 +136,15 @@ class Device:
         self.architecture = f"sm_{major}{minor}"
 
     def _close(self) -> None:
+        for copier in self._copiers:
+            copier.end()
         if self._context is None:
             return
-        if self.staging is not None:
-            self.staging.close(free=not self.lost)
+        for lane in self._lanes:
+            lane.close(free=not self.lost)
         if not self.lost:
+            if self.staging is not None:
+                self.staging.free()
             self.resident.clear()
             self._drop()
         self._context.pop()
@@ -101,7 +157,45 @@ class Device:
     def _drop(self) -> None:
         self.resident.forget()
         self.staging = self.stream = None
+        self._lanes.clear()
         self._modules.clear()
+
+    def _watch(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
+        try:
+            return function(*arguments)
+        except BaseException as error:
+            if isinstance(error, self.cuda.Error):
+                self.look_for_loss()
+            if not self.lost:
+                # Events and memory have to go on this thread; the error takes its frames elsewhere.
+                traceback.clear_frames(error.__traceback__)
+            raise
+
+    def open_lanes(self) -> None:
+        """Start the threads for copies beside the kernels, unless they are there."""
+        for name in ("up", "down")[len(self._lanes) :]:
+            self._lanes.append(self._lane(f"kernelscope-gpu-{self.ordinal}-{name}"))
+
+    @property
+    def uploads(self) -> Lane:
+        return self._lanes[0]
+
+    @property
+    def downloads(self) -> Lane:
+        return self._lanes[1]
+
+    def _lane(self, name: str) -> Lane:
+        """Return a new lane, on whose thread the context is current too."""
+
+        def enter() -> Staging:
+            self._context.push()
+            try:
+                return Staging(self.cuda.Stream(NON_BLOCKING), self._copiers)
+            except BaseException:
+                self._context.pop()
+                raise
+
+        return Lane(name, enter, self._context.pop)
 
     def wait(self, event: Any) -> None:
         """Wait for an event or a stream, and notice if the context is lost."""

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.backends.cuda import info
 from app.backends.cuda.compiler import Cubin, CubinCache, resources
 from app.backends.cuda.device import Device
+from app.backends.cuda.memory import Workspace
 from app.backends.cuda.sources import read_source
-from app.backends.cuda.strips import Strip, cut
+from app.backends.cuda.strips import Strip
 from app.backends.cuda.texture import Texture
-from app.engine.control import CancelToken, Progress
-from app.engine.image import Image
+from app.engine.control import CancelToken
 from app.engine.launch import LaunchReport
-from app.engine.scan import Scan
 from app.engine.timing import Metric, Stopwatch
-from app.errors import DeviceUnavailable, OutOfMemory
+from app.errors import DeviceUnavailable
 from app.filters.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
 from app.filters.spec import FilterSpec
-
-_logger = logging.getLogger(__name__)
 
 LAUNCH_SECONDS = 0.05
 """No launch should take longer: the display's watchdog and Cancel wait for it."""
@@ -61,42 +56,56 @@ class Step:
 
 @dataclass
 class Run:
-    """What one run works with and brings back."""
+    """What one device works with in a run, and brings back.
+
+    Attributes
+    ----------
+    tell : callable
+        Called with how much of the kernels' work on the rows under way is done.
+    workspace : Workspace
+        What the launches allocate; the caller of `filter_rows` frees it.
+    """
 
     device: Device
     cache: CubinCache
-    stopwatch: Stopwatch
-    token: CancelToken
-    progress: Progress
-    repeat: int
-    cold: bool
-    keep: NDArray[Any] | None = None  # the image that has to stay on the card
-    strip: tuple[int, int] = (0, 1)  # the number of the one under way, and of all
+    steps: Sequence[Step]
+    repeat: int = 1
+    cold: bool = False
+    token: CancelToken = field(default_factory=CancelToken)
+    tell: Callable[[float], None] = lambda fraction: None
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
     report: LaunchReport | None = None
     kernel_seconds: float = 0.0
     kernel_bytes: float = 0.0
     kernel_operations: float = 0.0
 
-    def tell(self, fraction: float) -> None:
-        """Report how much of the kernels' work on a strip, or on the image, is done."""
-        number, count = self.strip
-        self.progress("kernel", (number + fraction) / count)
+    def __post_init__(self) -> None:
+        self.workspace = Workspace(self.device)
+        self.pacers: dict[Hashable, _Pacer] = {}
 
-    @property
-    def metrics(self) -> list[Metric]:
-        """What the launches so far amount to."""
-        seconds = max(self.kernel_seconds, 1e-9)
-        metrics = [
-            Metric("effective rate", self.kernel_bytes / seconds, "B/s"),
-            Metric("arithmetic rate", self.kernel_operations / seconds, "op/s"),
-        ]
-        copy_rate = self.device.copy_rate()
-        if copy_rate is not None:
-            metrics.append(Metric("copy rate", copy_rate, "B/s"))
-        peak_rate = info.peak_rate(self.device.cuda, self.device.ordinal)
-        if peak_rate is not None:
-            metrics.append(Metric("peak rate", peak_rate, "op/s"))
-        return metrics
+    def restart(self) -> None:
+        """Forget what an attempt that failed brought back."""
+        self.stopwatch = Stopwatch()
+        self.kernel_seconds = self.kernel_bytes = self.kernel_operations = 0.0
+        self.workspace.keep = None
+
+
+def metrics(runs: Sequence[Run]) -> list[Metric]:
+    """Return what the launches on devices that worked side by side amount to."""
+    seconds = max(1e-9, *(run.kernel_seconds for run in runs))
+    found = [
+        Metric("effective rate", sum(run.kernel_bytes for run in runs) / seconds, "B/s"),
+        Metric("arithmetic rate", sum(run.kernel_operations for run in runs) / seconds, "op/s"),
+    ]
+    devices = [run.device for run in runs]
+    for name, rates, unit in (
+        ("copy rate", [device.call(device.copy_rate) for device in devices], "B/s"),
+        ("peak rate", [info.peak_rate(device.cuda, device.ordinal) for device in devices], "op/s"),
+    ):
+        known = [rate for rate in rates if rate is not None]
+        if len(known) == len(rates):
+            found.append(Metric(name, sum(known), unit))
+    return found
 
 
 def prepare(spec: FilterSpec, task: CudaTask, device: Device, cache: CubinCache) -> Step:
@@ -121,146 +130,25 @@ def prepare(spec: FilterSpec, task: CudaTask, device: Device, cache: CubinCache)
     return Step(spec, task, radius, whole, plan, cubins)
 
 
-def apply(steps: Sequence[Step], image: Image | Scan, run: Run, limit: int | None) -> NDArray[Any]:
-    """Apply `steps` to `image` and return the result, shape (height, width, channels).
+def filter_rows(run: Run, strip: Strip | None, source: int, target: int) -> None:
+    """Launch one step after the other; intermediate images live on the card only.
 
-    The image is processed in one piece if it fits into device memory (at most `limit`
-    bytes of it), else in strips; the result is the same.
-
-    Raises
-    ------
-    OutOfMemory
-        If not even a strip of a few rows fits.
+    Parameters
+    ----------
+    strip : Strip, optional
+        The rows that are there; all of them by default.
+    source, target : int
+        Device addresses of the source rows and of the output rows.
     """
-    final = steps[-1].task
-    output = np.empty(final.output_shape, final.dtype)
-    if limit:  # What stays on the card counts too.
-        while run.device.resident.evict(image.pixels):
-            pass
-    free = run.device.free_memory() + run.device.resident.size
-    rows = _rows_that_fit(steps, min(free * 9 // 10, limit or free))
-    while rows > 0:
-        try:
-            if rows >= output.shape[0]:
-                _one_piece(steps, image, output, run)
-            else:
-                _in_strips(steps, image.planes, output, run, rows)
-            return output
-        except run.device.cuda.MemoryError:
-            run.device.resident.clear()
-            run.kernel_seconds = run.kernel_bytes = run.kernel_operations = 0.0
-            rows = min(rows, output.shape[0]) // 2
-            _logger.warning("out of device memory: trying again in strips of %d rows", rows)
-    least = "a slice of this volume" if isinstance(image, Scan) else "a few rows of this image"
-    raise OutOfMemory(
-        f"The GPU has too little free memory, even for {least}.",
-        "Close other programs that use the GPU, or choose CPU.",
-    )
-
-
-def _rows_that_fit(steps: Sequence[Step], budget: int) -> int:
-    """Return how many output rows can be processed at a time within `budget` bytes."""
-    source_row = output_row = 0
-    for step in steps:
-        copies = 2 if any(launch.texture for launch in step.plan.launches) else 1
-        source_row += copies * step.task.row_samples * step.task.dtype.itemsize
-        output_row += step.task.out_row_samples * step.task.dtype.itemsize
-        output_row += step.task.out_row_pixels * sum(step.plan.scratch.values())
-    final = steps[-1]
-    height, out_height = final.task.shape[0], final.task.output_shape[0]
-    if final.whole:
-        return max(0, min(out_height, (budget - height * source_row) // output_row))
-    halo = 2 * sum(step.radius for step in steps)
-    if (out_height + halo) * (source_row + output_row) <= budget:
-        return out_height
-    return max(0, budget // (source_row + output_row) - halo)
-
-
-def _one_piece(steps: Sequence[Step], image: Image | Scan, output: NDArray[Any], run: Run) -> None:
-    """Filter the whole image; it and the result stay on the card afterwards."""
-    device, pixels = run.device, image.pixels
-    run.keep = pixels
-    source = device.resident.get(pixels)
-    if source is None:
-        with run.stopwatch.stage("prepare"):
-            source = device.allocate(pixels.nbytes)
-        try:
-            with run.stopwatch.stage("upload"):
-                device.staging.upload(pixels, int(source))
-        except BaseException:
-            device.free(source)
-            raise
-        device.resident.put(pixels, source)
-    with run.stopwatch.stage("prepare"):
-        target = device.allocate(output.nbytes, keep=pixels)
-    try:
-        _steps(steps, None, int(source), int(target), run)
-        with run.stopwatch.stage("download"):
-            device.staging.download(int(target), output)
-    except BaseException:
-        device.free(target)
-        raise
-    device.resident.put(output, target)
-
-
-def _in_strips(
-    steps: Sequence[Step], pixels: NDArray[Any], output: NDArray[Any], run: Run, rows: int
-) -> None:
-    """Filter strip by strip; only the last step has a halo (greyscale comes first)."""
-    device = run.device
-    final = steps[-1]
-    height = pixels.shape[0]
-    strips = cut(height, output.shape[0], final.radius, final.task.border, rows, whole=final.whole)
-    what, parts = ("volume", "slabs") if pixels.ndim == 4 else ("image", "strips")
-    run.stopwatch.notices = [
-        f"The {what} is too large for the GPU's free memory: filtered in {len(strips)} {parts}."
-    ]
-    row_bytes = pixels.nbytes // height
-    run.keep = None
-    device.resident.clear()
-    owned: list[Any] = []
-    try:
-        source = device.allocate(max(strip.source_rows for strip in strips) * row_bytes)
-        owned.append(source)
-        target = device.allocate(rows * (output.nbytes // output.shape[0]))
-        owned.append(target)
-        for number, strip in enumerate(strips):
-            run.token.check()
-            run.strip = number, len(strips)
-            with run.stopwatch.stage("upload"):
-                for row, first, count in strip.source_pieces(height):
-                    device.staging.upload(
-                        pixels[first : first + count], int(source) + row * row_bytes
-                    )
-            _steps(steps, strip, int(source), int(target), run)
-            with run.stopwatch.stage("download"):
-                device.staging.download(int(target), output[strip.first : strip.last])
-    finally:
-        device.free(*owned)
-
-
-def _steps(
-    steps: Sequence[Step],
-    strip: Strip | None,
-    source: int,
-    target: int,
-    run: Run,
-) -> None:
-    """Launch one step after the other; intermediate images live on the card only."""
-    scratch: list[Any] = []
-    try:
-        for step in steps[:-1]:
-            rows = strip.source_rows if strip else step.task.output_shape[0]
-            size = rows * step.task.out_row_samples * step.task.dtype.itemsize
-            between = run.device.allocate(size, run.keep)
-            scratch.append(between)
-            # A step before the last has no halo: it converts just the rows that are there.
-            whole = replace(strip, first=0, last=rows, source_first=0) if strip else None
-            _launch(step, whole, source, int(between), run)
-            source = int(between)
-        _launch(steps[-1], strip, source, target, run)
-    finally:
-        run.device.free(*scratch)
+    for step in run.steps[:-1]:
+        rows = strip.source_rows if strip else step.task.output_shape[0]
+        size = rows * step.task.out_row_samples * step.task.dtype.itemsize
+        between = run.workspace.get((step.spec.id, "result"), size)
+        # A step before the last has no halo: it converts just the rows that are there.
+        whole = replace(strip, first=0, last=rows, source_first=0) if strip else None
+        _launch(step, whole, source, between, run)
+        source = between
+    _launch(run.steps[-1], strip, source, target, run)
 
 
 def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run) -> None:
@@ -280,19 +168,19 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
     )
     rows = place.last - place.first
     row_samples = task.out_row_pixels * max(channels, task.output_shape[-1])
-    owned: list[Any] = []
+    scratch = {
+        name: run.workspace.get((step.spec.id, name), rows * task.out_row_pixels * size)
+        for name, size in step.plan.scratch.items()
+    }
+    textures: list[Texture] = []
     try:
-        scratch = {}
-        for name, size in step.plan.scratch.items():
-            owned.append(device.allocate(rows * task.out_row_pixels * size, run.keep))
-            scratch[name] = int(owned[-1])
         kernels = [
-            _Kernel(step, launch, cubin, place, scratch, run, owned)
+            _Kernel(step, launch, cubin, place, scratch, run, textures)
             for launch, cubin in zip(step.plan.launches, step.cubins, strict=True)
         ]
         work = [launch.operations_per_sample for launch in step.plan.launches]
         taken = [[0.0] * run.repeat for _ in kernels]
-        evict = _evictor(run, owned) if run.cold else None
+        evict = _evictor(run) if run.cold else None
         for repeat in range(run.repeat):
             if evict is not None:
                 evict()
@@ -313,7 +201,7 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
     finally:
         if not device.lost:
             device.wait(device.stream)
-        device.free(*owned)
+        device.free(*textures)
 
 
 @dataclass(frozen=True)
@@ -332,7 +220,7 @@ class _Place:
 class _Kernel:
     """One launch of a plan, ready to go: its arguments lie on the card.
 
-    What it allocates there goes to `owned`, for the caller to free.
+    The texture that it makes goes to `textures`, for the caller to free.
     """
 
     def __init__(
@@ -343,7 +231,7 @@ class _Kernel:
         place: _Place,
         scratch: Mapping[str, int],
         run: Run,
-        owned: list[Any],
+        textures: list[Texture],
     ) -> None:
         self._step, self._launch, self._cubin = step, launch, cubin
         self._place, self._run = place, run
@@ -362,17 +250,16 @@ class _Kernel:
             border = step.task.border if self._hardware_border else None
             texture = device.make_room(
                 lambda: Texture(step.task.row_samples, place.source_rows, step.task.dtype, border),
-                run.keep,
+                run.workspace.keep,
             )
-            owned.append(texture)
+            textures.append(texture)
             texture.fill(place.source, stream)
             first = texture.handle
         self._arguments = [first, place.target]
-        for table in launch.tables:
-            allocation = device.allocate(table.nbytes, run.keep)
-            owned.append(allocation)
-            cuda.memcpy_htod_async(int(allocation), np.ascontiguousarray(table), stream)
-            self._arguments.append(int(allocation))
+        for number, table in enumerate(launch.tables):
+            address = run.workspace.get((step.spec.id, launch.kernel, number), table.nbytes)
+            cuda.memcpy_htod_async(address, np.ascontiguousarray(table), stream)
+            self._arguments.append(address)
         self._arguments += [scratch[name] for name in launch.scratch]
         integers = len(self._geometry(0, 0)) + (2 if launch.steps else 0)
         self._function.prepare("P" * len(self._arguments) + "i" * integers)
@@ -386,7 +273,10 @@ class _Kernel:
     def run(self, row_samples: int) -> Iterator[tuple[float, float]]:
         """Launch over all rows and steps; yield the seconds of each piece and the part done."""
         launch, place = self._launch, self._place
-        pacer = _Pacer(launch, row_samples * launch.operations_per_sample)
+        pacer = self._run.pacers.setdefault(
+            (self._step.spec.id, launch.kernel),
+            _Pacer(launch, row_samples * launch.operations_per_sample),
+        )
         done, units = 0, (place.last - place.first) * max(launch.steps, 1)
         for piece in pacer.pieces(place.first, place.last):
             self._run.token.check()
@@ -454,9 +344,9 @@ class _Piece:
 class _Pacer:
     """Cuts a launch into pieces of about half of `LAUNCH_SECONDS`.
 
-    The first piece is small enough for any card; its time decides about the others. Its unit
-    is a step of one row. A piece has more than one step only if it has all rows, so that it
-    has as many blocks as can be.
+    The first piece is small enough for any card; its time decides about the others, also those
+    of later repeats and slabs. Its unit is a step of one row. A piece has more than one step
+    only if it has all rows, so that it has as many blocks as can be.
     """
 
     def __init__(self, launch: Launch, operations_per_row: float) -> None:
@@ -481,8 +371,9 @@ class _Pacer:
             step = after
 
     def learn(self, units: int, seconds: float) -> None:
-        """Note how long a launch of so many units took."""
-        self._units = units * LAUNCH_SECONDS / 2 / max(seconds, 1e-6)
+        """Note how long a launch of so many units took, unless it was but a remainder."""
+        if 2 * units >= self._units:
+            self._units = units * LAUNCH_SECONDS / 2 / max(seconds, 1e-6)
 
 
 def _holder(run: Run) -> Callable[[], None]:
@@ -496,13 +387,12 @@ def _holder(run: Run) -> Callable[[], None]:
     return lambda: function.prepared_async_call((1, 1), (1, 1, 1), device.stream, cycles)
 
 
-def _evictor(run: Run, owned: list[Any]) -> Callable[[], None]:
+def _evictor(run: Run) -> Callable[[], None]:
     """Return what rewrites memory of twice the size of the card's cache, which then holds that."""
     device = run.device
     size = 2 * device.handle.get_attribute(device.cuda.device_attribute.L2_CACHE_SIZE)
-    spare = device.allocate(size, run.keep)
-    owned.append(spare)
-    return lambda: device.cuda.memset_d8_async(int(spare), 0, size, device.stream)
+    spare = run.workspace.get("spare", size)
+    return lambda: device.cuda.memset_d8_async(spare, 0, size, device.stream)
 
 
 def _block(launch: Launch, function: Any, device: Device) -> tuple[int, int, int]:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import weakref
 from collections import OrderedDict, deque
+from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any
+from contextlib import contextmanager
+from threading import Event
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.backends.cuda.thread import OwnerThread
+
+if TYPE_CHECKING:
+    from app.backends.cuda.device import Device
 
 CHUNK_BYTES = 2 << 20
 """Size of a staging buffer; the driver's own way is as fast for what fits into one."""
@@ -20,7 +27,8 @@ CHUNKS = 8
 """Half of them are filled or emptied by the CPU while the others are on their way."""
 
 COPIERS = max(1, min(4, (os.cpu_count() or 1) - 1))
-"""Threads that copy between pageable memory and the buffers; one is slower than the link."""
+"""Threads of a device that copy between pageable memory and the buffers; one is slower than the
+link."""
 
 
 class Resident:
@@ -83,21 +91,58 @@ class Resident:
             self._entries.pop(key)[1].free()
 
 
+class Workspace:
+    """Device memory that a run needs on the way, kept from one slab to the next.
+
+    Attributes
+    ----------
+    keep : ndarray, optional
+        The image that has to stay on the card.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.keep: NDArray[Any] | None = None
+        self._device = device
+        self._kept: dict[Hashable, tuple[Any, int]] = {}
+
+    def get(self, name: Hashable, size: int) -> int:
+        """Return the address of `size` bytes or more, the same ones for a name while they do."""
+        allocation, there = self._kept.pop(name, (None, 0))
+        if allocation is None or there < size:
+            if allocation is not None:
+                self._device.free(allocation)
+            allocation, there = self._device.allocate(size, self.keep), size
+        self._kept[name] = allocation, there
+        return int(allocation)
+
+    def free(self) -> None:
+        """Free everything; what is lost with the context has to outlive that."""
+        if not self._device.lost:
+            self._device.free(*(allocation for allocation, _ in self._kept.values()))
+            self._kept.clear()
+
+
 class Staging:
     """Copies between pageable arrays and the card through page-locked buffers.
 
     Chunk by chunk: helper threads copy between the array and the buffers, and so share the
     page faults of a new array, while this thread keeps the link busy.
+
+    Parameters
+    ----------
+    stream : pycuda.driver.Stream
+    copiers : sequence of OwnerThread
+        The helper threads, which others may use too.
     """
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, copiers: Sequence[OwnerThread]) -> None:
         import pycuda.driver as cuda
 
         self._cuda = cuda
         self._stream = stream
         self._memory = cuda.pagelocked_empty((CHUNKS, CHUNK_BYTES), np.uint8)
         self._events = [cuda.Event(cuda.event_flags.DISABLE_TIMING) for _ in range(CHUNKS)]
-        self._copiers = [OwnerThread(f"kernelscope-copy-{n}") for n in range(COPIERS)]
+        self._copiers = copiers
 
     def upload(self, source: NDArray[Any], target: int) -> None:
         """Copy the C-contiguous `source` to device address `target`; returns when it is there."""
@@ -119,7 +164,7 @@ class Staging:
             buffer, event = self._chunk(number, piece.size)
             if number >= CHUNKS:
                 event.synchronize()
-            copy = self._copiers[number % COPIERS].submit(np.copyto, buffer, piece)
+            copy = self._copiers[number % len(self._copiers)].submit(np.copyto, buffer, piece)
             filling.append((copy, start, buffer, event))
         while filling:
             send()
@@ -147,22 +192,42 @@ class Staging:
             buffer, event = self._chunk(number, piece.size)
             self._cuda.memcpy_dtoh_async(buffer, source + start, self._stream)
             event.record(self._stream)
-            arriving.append((self._copiers[number % COPIERS], event, buffer, piece))
+            arriving.append((self._copiers[number % len(self._copiers)], event, buffer, piece))
         while arriving:
             receive()
         for copy in emptying:
             copy.result()
 
+    @contextmanager
+    def giving_pages_to(self, target: NDArray[Any]) -> Iterator[None]:
+        """Have the system give memory to a new array while the block runs, as far as it gets.
+
+        A download into it is faster then: half of what a copy to a new array costs is pages.
+        """
+        pieces = [piece for _, piece in _pieces(target)] if target.nbytes > CHUNK_BYTES else []
+        over = Event()
+
+        def touch(some: Sequence[NDArray[np.uint8]]) -> None:
+            for piece in some:
+                if over.is_set():
+                    return
+                piece[:: mmap.PAGESIZE] = 0
+
+        for number, copier in enumerate(self._copiers):
+            # The same thread will write there when the download comes, after this.
+            copier.submit(touch, pieces[number :: len(self._copiers)])
+        try:
+            yield
+        finally:
+            over.set()
+
     def _chunk(self, number: int, size: int) -> tuple[Any, Any]:
         """Return the buffer for piece `number`, and the event of its transfer."""
         return self._memory[number % CHUNKS, :size], self._events[number % CHUNKS]
 
-    def close(self, free: bool) -> None:
-        """End the threads, and give the page-locked memory back unless the context is lost."""
-        for copier in self._copiers:
-            copier.end()
-        if free:
-            self._memory.base.free()
+    def free(self) -> None:
+        """Give the page-locked memory back."""
+        self._memory.base.free()
 
 
 def _pieces(array: NDArray[Any]) -> list[tuple[int, NDArray[np.uint8]]]:

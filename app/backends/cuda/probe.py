@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from app.backends.cuda.compiler import Compiler, choose_compiler
@@ -22,15 +23,15 @@ _CAPABILITY = (75, 76)
 """CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR."""
 
 
-def probe(ordinal: int = 0, compiler: Compiler | None = None) -> Availability:
-    """Look for the driver, the device, a compiler and PyCUDA, in this order.
+def probe(ordinals: Sequence[int] = (0,), compiler: Compiler | None = None) -> Availability:
+    """Look for the driver, the devices, a compiler and PyCUDA, in this order.
 
     The first that is missing is named, with the steps from there on: commands for this system.
 
     Parameters
     ----------
-    ordinal : int
-        Number of the device to use.
+    ordinals : sequence of int
+        Numbers of the devices to use.
     compiler : Compiler, optional
         The one to use; by default, whichever is installed.
     """
@@ -50,14 +51,17 @@ def probe(ordinal: int = 0, compiler: Compiler | None = None) -> Availability:
     if status or not count.value:
         return _no_device(status)
     devices = tuple(_name(driver, number) for number in range(count.value))
-    if not 0 <= ordinal < len(devices):
-        return Availability(
-            False,
-            f"There is no GPU number {ordinal} on this computer.",
-            (f"Choose a number from 0 to {len(devices) - 1} with --gpu or KERNELSCOPE_GPU.",),
-            devices,
-        )
-    return _device(driver, ordinal, devices) or _software(driver, ordinal, devices, compiler)
+    for ordinal in ordinals:
+        if not 0 <= ordinal < len(devices):
+            return Availability(
+                False,
+                f"There is no GPU number {ordinal} on this computer.",
+                (f"Choose a number from 0 to {len(devices) - 1} with --gpu or KERNELSCOPE_GPU.",),
+                devices,
+            )
+        if obstacle := _device(driver, ordinal, devices):
+            return obstacle
+    return _software(driver, ordinals, devices, compiler)
 
 
 def _no_device(status: int) -> Availability:
@@ -100,7 +104,7 @@ def _device(driver: Any, ordinal: int, devices: tuple[str, ...]) -> Availability
 
 
 def _software(
-    driver: Any, ordinal: int, devices: tuple[str, ...], compiler: Compiler | None
+    driver: Any, ordinals: Sequence[int], devices: tuple[str, ...], compiler: Compiler | None
 ) -> Availability:
     try:
         if importlib.util.find_spec("pycuda") is None:
@@ -129,7 +133,7 @@ def _software(
             f"CUDA {made_for}.",
             *_driver_steps(),
         )
-    return Availability(True, devices[ordinal], devices=devices)
+    return Availability(True, " + ".join(devices[each] for each in ordinals), devices=devices)
 
 
 def release(compiler: Compiler) -> str:

@@ -35,37 +35,35 @@ class Strip:
             yield before, 0, self.source_rows - before
 
 
-def cut(
-    height: int, out_height: int, radius: int, border: Border, rows: int, *, whole: bool = False
-) -> list[Strip]:
-    """Return strips of at most `rows` output rows that together make the whole output.
+def strip(
+    height: int, rows: tuple[int, int], radius: int, border: Border, *, whole: bool = False
+) -> Strip:
+    """Return output rows ``first <= y < last`` with the source rows that they need.
 
     Parameters
     ----------
-    height, out_height : int
-        Rows of the source and of the output.
+    height : int
+        Rows of the source.
+    rows : tuple of int
+        First and last.
     radius : int
         Rows that a filter needs above and below.
     whole : bool
-        Whether each strip needs all of the source.
+        Whether every strip needs all of the source.
     """
+    first, last = rows
     shift = radius if border is Border.VALID else 0
-    strips = []
-    for first in range(0, out_height, rows):
-        last = min(first + rows, out_height)
-        top, bottom = first + shift - radius, last + shift + radius
-        if (
-            whole
-            or bottom - top >= height
-            or (border is not Border.WRAP and (top <= 0 and bottom >= height))
-        ):
-            strips.append(Strip(first, last, 0, height))
-        elif border is Border.WRAP:
-            strips.append(Strip(first, last, top % height, bottom - top))
-        else:
-            # Mirrored rows lie within `radius` of the edge; a strip at the edge has them all
-            # only if it reaches that far inwards.
-            top = max(0, min(top, height - 1 - radius))
-            bottom = min(height, max(bottom, radius + 1))
-            strips.append(Strip(first, last, top, bottom - top))
-    return strips
+    top, bottom = first + shift - radius, last + shift + radius
+    if (
+        whole
+        or bottom - top >= height
+        or (border is not Border.WRAP and (top <= 0 and bottom >= height))
+    ):
+        return Strip(first, last, 0, height)
+    if border is Border.WRAP:
+        return Strip(first, last, top % height, bottom - top)
+    # Mirrored rows lie within `radius` of the edge; a strip at the edge has them all only if
+    # it reaches that far inwards.
+    top = max(0, min(top, height - 1 - radius))
+    bottom = min(height, max(bottom, radius + 1))
+    return Strip(first, last, top, bottom - top)

@@ -1,0 +1,157 @@
+"""The backend on two GPUs, over a driver that is made up."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.backends.cuda import CudaBackend, info
+from app.engine.backend import Availability, Fact, FactGroup
+from app.engine.image import Image
+from app.engine.request import Device, Request, Result
+from app.engine.run import execute
+from app.engine.scan import Scan
+from app.engine.volume import Volume
+from app.errors import DeviceUnavailable
+from tests.backends.fake_card import Driver, Error, FakeCubins
+
+SHAPE = (40, 6, 5)
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
+    """A driver whose kernel for volumes doubles voxels, and whose mean gives the image again."""
+    driver: Any = Driver(64 << 20)
+    package: Any = ModuleType("pycuda")
+    package.driver = driver
+    monkeypatch.setitem(sys.modules, "pycuda", package)
+    monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
+    monkeypatch.setattr(CudaBackend, "_cache", FakeCubins())
+    monkeypatch.setattr(
+        CudaBackend, "_availability", Availability(True, "A + B", devices=("A", "B"))
+    )
+    made_up: Driver = driver
+    voxels = SHAPE[1] * SHAPE[2]
+
+    def double(source: int, target: int, *rest: int) -> float:
+        first, last, source_slice, output_slice = rest[7:11]
+        sources = made_up.rows_at(source, np.float32, voxels)
+        targets = made_up.rows_at(target, np.float32, voxels)
+        for z in range(first, last):
+            targets[z - output_slice] = 2 * sources[z - source_slice]
+        return 1e-3 * (last - first)
+
+    def same(source: int, target: int, *rest: int) -> float:
+        made_up.bytes_at(target)[:] = made_up.bytes_at(source)
+        return 1e-3
+
+    made_up.modules |= {b"mri_nlm": {"mri_nlm_tuned": double}, b"mean": {"mean_tuned": same}}
+    return made_up
+
+
+@pytest.fixture
+def backend(driver: Driver) -> Iterator[CudaBackend]:
+    backend = CudaBackend([0, 2])
+    yield backend
+    backend.close()
+    assert not driver.attached
+    assert not driver.live
+
+
+def scan() -> Scan:
+    voxels = np.random.default_rng(0).integers(1, 100, SHAPE).astype(np.float32)
+    return Scan((Volume.from_array(voxels),))
+
+
+def run(backend: CudaBackend, source: Image | Scan, filter_id: str, **options: Any) -> Result:
+    request = Request.create(source, filter_id, device=Device.GPU, **options)
+    return execute(request, {"gpu": backend})
+
+
+def test_two_gpus_share_a_volume(backend: CudaBackend, driver: Driver) -> None:
+    source = scan()
+    result = run(backend, source, "mri_nlm")
+    np.testing.assert_array_equal(result.scan.planes, 2 * source.planes)
+    assert result.notices[-1] == (
+        "The volume was filtered in 1 slab on GPU 0 and 1 slab on GPU 2; "
+        "transfers overlapped computing."
+    )
+    stages = {stage.name: stage for stage in result.stages}
+    assert stages["kernel"].overlapped
+    assert result.seconds == pytest.approx(
+        sum(s.seconds for s in result.stages if s.name in ("prepare", "slabs", "convert"))
+    )
+    assert {metric.name for metric in result.metrics} == {"effective rate", "arithmetic rate"}
+    assert result.launch is not None
+    assert not driver.live  # nothing stays
+
+
+def test_a_picture_stays_on_the_first(backend: CudaBackend, driver: Driver) -> None:
+    image = Image.from_array(np.arange(64, dtype=np.uint8).reshape(8, 8))
+    for _ in range(2):
+        result = run(backend, image, "mean", level="tuned")
+        np.testing.assert_array_equal(result.image.pixels, image.pixels)
+    assert driver.calls.count("upload") == 1
+    assert not result.notices
+
+
+def test_an_error_on_one_gpu_is_told_and_both_work_again(
+    backend: CudaBackend, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: int) -> float:
+        if threading.current_thread().name == "kernelscope-gpu-2":
+            raise Error("too many threads")
+        return double(*arguments)
+
+    kernels = driver.modules[b"mri_nlm"]
+    double: Callable[..., float] = kernels["mri_nlm_tuned"]
+    kernels["mri_nlm_tuned"] = fail
+    with pytest.raises(DeviceUnavailable, match="cannot do this: too many threads"):
+        run(backend, scan(), "mri_nlm")
+    assert not driver.live
+    backend.close()  # and the modules with it
+    kernels["mri_nlm_tuned"] = double
+    run(backend, scan(), "mri_nlm")
+
+
+def test_a_lost_gpu_ends_the_use_of_all(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> float:
+        raise Error("an illegal memory access was encountered")
+
+    backend = CudaBackend([0, 1])
+    driver.modules[b"mri_nlm"]["mri_nlm_tuned"] = fail
+    monkeypatch.setattr(type(driver).Context, "synchronize", staticmethod(fail))
+    with pytest.raises(DeviceUnavailable, match="stopped with an error: an illegal") as caught:
+        run(backend, scan(), "mri_nlm")
+    assert "Restart" in str(caught.value)
+    assert not driver.attached
+    with pytest.raises(DeviceUnavailable, match="stopped with an error earlier"):
+        run(backend, scan(), "mri_nlm")
+
+
+def test_facts_say_of_which_gpu_they_are(
+    backend: CudaBackend, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def groups(cuda: Any, ordinal: int) -> Iterator[FactGroup]:
+        yield FactGroup("Device", (Fact("Name", f"Card {ordinal}"),))
+
+    monkeypatch.setattr(info, "device_groups", groups)
+    monkeypatch.setattr(info, "software_group", lambda *_: FactGroup("Software", ()))
+    monkeypatch.setattr(FakeCubins, "compiler", None, raising=False)
+    monkeypatch.setattr(info, "theoretical_bandwidth", lambda *_: None)
+    monkeypatch.setattr(info, "load", lambda address: (Fact("Power", address, "W"),))
+    titles = [group.title for group in backend.facts()]
+    assert titles == [
+        "GPU 0: Device",
+        "GPU 2: Device",
+        "Software",
+        "GPU 0: Measured",
+        "GPU 2: Measured",
+    ]
+    assert [fact.name for fact in backend.load()] == ["GPU 0: Power", "GPU 2: Power"]

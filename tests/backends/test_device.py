@@ -1,0 +1,155 @@
+"""The device, its lanes and its staging buffers, over a driver that is made up."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.backends.cuda import memory
+from app.backends.cuda.device import Device
+from app.backends.cuda.memory import Staging
+from app.errors import DeviceUnavailable
+from tests.backends.fake_card import Driver, Error
+
+CHUNK = memory.CHUNK_BYTES
+SIZES = [1, CHUNK, CHUNK + 1, 3 * CHUNK - 5, (memory.CHUNKS + 3) * CHUNK]
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
+    driver: Any = Driver(1 << 30)
+    package: Any = ModuleType("pycuda")
+    package.driver = driver
+    monkeypatch.setitem(sys.modules, "pycuda", package)
+    monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
+    made_up: Driver = driver
+    return made_up
+
+
+@pytest.fixture
+def device(driver: Driver) -> Iterator[Device]:
+    device = Device(0)
+    yield device
+    device.close()
+    assert not driver.attached
+    assert not driver.live
+    assert all(buffer.freed for buffer in driver.page_locked)
+
+
+def noise(size: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(size).integers(0, 256, size, np.uint8)
+
+
+def there_and_back(device: Device, staging: Staging, source: NDArray[Any]) -> NDArray[Any]:
+    target = np.zeros_like(source)
+    allocation = device.allocate(source.nbytes)
+    try:
+        staging.upload(source, int(allocation))
+        with staging.giving_pages_to(target):
+            pass
+        staging.download(int(allocation), target)
+    finally:
+        device.free(allocation)
+    return target
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_copies_arrive(device: Device, size: int) -> None:
+    source = noise(size)
+    target = device.call(there_and_back, device, device.staging, source)
+    np.testing.assert_array_equal(target, source)
+
+
+@pytest.mark.parametrize("size", SIZES[1:])
+def test_lanes_copy_beside_the_device(device: Device, size: int) -> None:
+    """Their threads have the context too; all three share the helpers."""
+    device.call(device.open_lanes)
+    source, results = noise(size), []
+
+    def copy(staging: Staging) -> None:
+        results.append(there_and_back(device, staging, source))
+
+    works = [lane.submit(copy) for lane in (device.uploads, device.downloads)]
+    results.append(device.call(there_and_back, device, device.staging, source))
+    assert all(work.result() > 0 for work in works)
+    assert len(results) == 3
+    for result in results:
+        np.testing.assert_array_equal(result, source)
+
+
+def test_lanes_open_once(device: Device, driver: Driver) -> None:
+    for _ in range(2):
+        device.call(device.open_lanes)
+    assert len(driver.page_locked) == 3
+
+
+def test_a_lane_that_cannot_open_is_tried_again(
+    device: Device, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise Error("no memory to lock")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(driver, "pagelocked_empty", refuse)
+        with pytest.raises(Error, match="lock"):
+            device.call(device.open_lanes)
+    device.call(device.open_lanes)
+    assert len(driver.page_locked) == 3
+
+
+def test_pages_are_given_while_the_block_runs(device: Device) -> None:
+    """All of them, if there is time, and nothing but them; afterwards nobody writes any more."""
+    target = np.full((memory.CHUNKS + 1) * CHUNK, 7, np.uint8)
+    touched = np.zeros_like(target, dtype=bool)
+    touched.reshape(-1, CHUNK)[:, :: memory.mmap.PAGESIZE] = True
+
+    def give() -> None:
+        with device.staging.giving_pages_to(target):
+            for copier in device._copiers:
+                copier.call(lambda: None)
+
+    device.call(give)
+    np.testing.assert_array_equal(target, np.where(touched, 0, 7))
+
+
+def test_small_arrays_are_left_alone(device: Device) -> None:
+    """Their download goes into them without a helper, who might write over it."""
+    target = np.full(CHUNK, 7, np.uint8)
+
+    def give() -> None:
+        with device.staging.giving_pages_to(target):
+            for copier in device._copiers:
+                copier.call(lambda: None)
+
+    device.call(give)
+    assert (target == 7).all()
+
+
+def test_a_device_that_does_not_open_leaves_no_thread(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise Error("out of memory")
+
+    before = threading.active_count()
+    monkeypatch.setattr(driver, "pagelocked_empty", refuse)
+    with pytest.raises(DeviceUnavailable, match="GPU 3 could not be opened"):
+        Device(3)
+    assert not driver.attached
+    assert threading.active_count() == before
+
+
+def test_a_lost_device_ends_its_threads_and_frees_nothing(driver: Driver) -> None:
+    device = Device(0)
+    device.call(device.open_lanes)
+    device.lost = True
+    device.close()
+    assert not driver.attached
+    assert not any(buffer.freed for buffer in driver.page_locked)
