@@ -41,12 +41,9 @@ _DASHES = (
     Qt.PenStyle.DashDotLine,
     Qt.PenStyle.DashDotDotLine,
 )
-_FILLS = (
-    Qt.BrushStyle.SolidPattern,
-    Qt.BrushStyle.BDiagPattern,
-    Qt.BrushStyle.Dense4Pattern,
-    Qt.BrushStyle.CrossPattern,
-)
+_STRENGTHS = (255, 90, 170, 40)
+"""How opaque bars are; patterns would be scaled with the bars in SVGs."""
+
 _MOST_TEXTS, _MOST_LEVEL = 70, 10
 """Bars that have their values written, and that have them written level."""
 
@@ -63,7 +60,7 @@ _SCALE = 2
 
 @dataclass(frozen=True)
 class Style:
-    """How a series looks; number, symbol and dash or fill tell it apart without colours."""
+    """How a series looks; number, symbol and dash or strength tell it apart without colours."""
 
     number: int
     theirs: bool
@@ -89,9 +86,9 @@ class Style:
     def brush(self) -> Any:
         if self.theirs:
             return pg.mkBrush(None)
-        brush = pg.mkBrush(self.colour)
-        brush.setStyle(_FILLS[self.number // len(_COLOURS) % len(_FILLS)])
-        return brush
+        colour = QColor(self.colour)
+        colour.setAlpha(_STRENGTHS[self.number // len(_COLOURS) % len(_STRENGTHS)])
+        return pg.mkBrush(colour)
 
 
 class _LogAxis(pg.AxisItem):  # type: ignore[misc]

@@ -32,6 +32,7 @@ from app.bench import (
     facts,
     load,
     measure,
+    merge,
     save,
     save_csv,
     verify,
@@ -180,8 +181,8 @@ class BenchWindow(QWidget):
             self._choose_file("Save the data", "bench.json", _DATA, write)
 
     def open_data(self) -> None:
-        """Ask for a JSON that was saved, here or by the command, and show it."""
-        dialog = dialogs.choose_text_to_open(self, "Open results", self._load, _REPORTS)
+        """Ask for JSON files that were saved, here or by the command, and show them as one run."""
+        dialog = dialogs.choose_texts_to_open(self, "Open results", self._load, _REPORTS)
         dialog.setObjectName("openBenchDialog")
 
     # --- measuring ---
@@ -312,13 +313,14 @@ class BenchWindow(QWidget):
     def _tell(self, text: str) -> None:
         self._state.setText(text)
 
-    def _load(self, path: Path) -> None:
+    def _load(self, paths: list[Path]) -> None:
         try:
-            self._show_report(load(path))
+            self._show_report(merge([load(path) for path in paths]))
         except AppError as error:
             dialogs.show_error(self, error)
         else:
-            self._tell(f"{path.name}, measured {self._report_facts()}.")
+            names = ", ".join(path.name for path in paths)
+            self._tell(f"{names}, measured {self._report_facts()}.")
 
     def _report_facts(self) -> str:
         assert self._report is not None
@@ -363,7 +365,10 @@ class BenchWindow(QWidget):
             "benchSaveData", "Save &data…", "Save all rows as JSON or CSV", self.save_data
         )
         self._open = self._button(
-            "benchOpen", "&Open…", "Show results that were saved as JSON", self.open_data
+            "benchOpen",
+            "&Open…",
+            "Show results that were saved as JSON; several are shown as one run",
+            self.open_data,
         )
         self._progress = QProgressBar()
         self._progress.setObjectName("benchProgress")

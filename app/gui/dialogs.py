@@ -90,6 +90,16 @@ def choose_text_to_open(
     return _choose(QFileDialog(parent, title, filter=kinds), use)
 
 
+def choose_texts_to_open(
+    parent: QWidget, title: str, use: Callable[[list[Path]], object], kinds: str
+) -> QFileDialog:
+    """Let the user choose text files and call `use` with their paths."""
+    dialog = QFileDialog(parent, title, filter=kinds)
+    dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+    dialog.filesSelected.connect(lambda paths: use([Path(path) for path in paths]))
+    return open_dialog(dialog)
+
+
 def choose_text_to_save(
     parent: QWidget,
     title: str,

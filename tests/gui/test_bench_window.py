@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QAbstractButton,
     QCheckBox,
     QComboBox,
+    QFileDialog,
     QFrame,
     QLabel,
     QLineEdit,
@@ -25,7 +26,19 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.bench import PRESETS, QUICK_LOOK, Content, Data, Parity, Plan, Report, Row, Sweep, load
+from app.bench import (
+    PRESETS,
+    QUICK_LOOK,
+    Content,
+    Data,
+    Parity,
+    Plan,
+    Report,
+    Row,
+    Sweep,
+    load,
+    save,
+)
 from app.engine.backend import Availability
 from app.engine.image import Image
 from app.engine.request import Device, Request
@@ -442,9 +455,16 @@ def test_data_are_saved_and_opened(
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["machine"]
     assert (tmp_path / "out.csv").read_text(encoding="utf-8").count("\n") == 5
     other = make()
-    other._load(tmp_path / "out.json")
+    click(qtbot, other, "benchOpen")
+    dialog = child(other, QFileDialog, "openBenchDialog")
+    dialog.filesSelected.emit([str(tmp_path / "out.json")])
+    dialog.reject()
     assert len(table(other)) == 4
     assert state(other) == "out.json, measured today."
+    save(measured(more=(row(label="Median", seconds=(1.0,)),)), tmp_path / "more.json")
+    other._load([tmp_path / "out.json", tmp_path / "more.json"])
+    assert len(table(other)) == 9, "as one run"
+    assert state(other) == "out.json, more.json, measured today."
 
 
 # Verifying -----------------------------------------------------------------------------
