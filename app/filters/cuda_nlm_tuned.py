@@ -114,6 +114,7 @@ def _plan_sums(task: CudaTask) -> CudaPlan:
         shared_bytes=shared,
         scratch=("sums",) if whole else (),
         steps=height + strip * warps - 1 if whole else 0,
+        aligned=uniform,  # the sums down a column begin with the thread's first row
     )
     return CudaPlan((launch,), {"sums": 4 * (colours // together + colours)} if whole else {})
 

@@ -107,6 +107,9 @@ class Launch:
         0 if the kernel has no such loop.
     steps_at_once : int, optional
         Most steps of a launch, where the level is about that.
+    aligned : bool
+        The last digits of a result depend on where its tile begins: a strip of the output has to
+        begin where a tile of the whole does.
     bytes_per_sample, operations_per_sample : float
         Least traffic with device memory (read + written) and arithmetic, for the
         roofline and for the first guess of how long a launch takes.
@@ -125,6 +128,7 @@ class Launch:
     scratch: tuple[str, ...] = ()
     steps: int = 0
     steps_at_once: int | None = None
+    aligned: bool = False
 
     def __post_init__(self) -> None:
         if self.tile == (0, 0):

@@ -8,6 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -151,6 +152,17 @@ def test_slabs_of_large_rows_are_thicker_than_their_halo() -> None:
     steps = [WeightedRows((512, 1024, 1024, 1), radius=20).step]
     assert slabs._slab_rows(steps, 512, 1) == 74  # 80 wanted: in 7
     assert slabs._slab_rows(steps, 30, 1) == 30  # one more would not fit
+
+
+def test_slabs_begin_where_tiles_of_the_whole_do() -> None:
+    """If their results would differ in the last digit."""
+    step = WeightedRows((509, 3, 2, 1)).step
+    launches = tuple(replace(launch, aligned=True) for launch in step.plan.launches)
+    steps = [replace(step, plan=replace(step.plan, launches=launches))]
+    assert slabs._slab_rows(steps, 100, 4) == 64
+    assert slabs._slab_rows(steps, 3, 2) == 2
+    assert slabs._slab_rows(steps, 1, 2) == 0
+    assert slabs._slab_rows([step], 1, 2) == 1
 
 
 # Copies beside kernels ----------------------------------------------------------------

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from app import filters
 from app.backends.cpu import CpuBackend
-from app.backends.cuda import CudaBackend
+from app.backends.cuda import CudaBackend, slabs
+from app.backends.cuda.executor import Step
 from app.engine.image import Image
 from app.engine.request import Device, Request, Result
 from app.engine.run import execute
-from app.filters.launch import CudaPlan, CudaTask
 from app.filters.spec import Border, Level
 from tests.oracle import to_dtype
 from tests.test_contract import (
@@ -98,42 +98,32 @@ def test_equals_its_oracle(
                     )
 
 
-def strip_limit(
-    pixels: NDArray[Any],
-    filter_id: str,
-    level: Level,
-    rows: int,
-    earlier: int = 0,
-    **options: Any,
-) -> int:
-    """Return a memory limit that leaves strips of so many rows of `pixels`.
+@pytest.fixture
+def rows_of_a_strip(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Have every image cut as if the card had room for strips of so many rows, or one tile."""
+    of_rows = slabs._slab_rows
 
-    `earlier` are the bytes that steps before the filter need for a row; `options` its
-    parameters and border, if they are not the default ones.
-    """
-    spec = filters.get(filter_id)
-    request = Request.create(Image.from_array(pixels), filter_id, **options)
-    shape, parameters, border = pixels.shape, request.parameters, request.border
-    output_shape = spec.output_shape(shape, parameters, border)
-    height, width, channels = shape
-    task = CudaTask(
-        (height, width, channels), output_shape, pixels.dtype, parameters, border, level.id
-    )
-    assert spec.plan_cuda is not None
-    plan = CudaPlan.of(spec.plan_cuda(task))
-    copies = 2 if any(launch.texture for launch in plan.launches) else 1
-    source = copies * width * channels * pixels.itemsize + earlier
-    result = output_shape[1] * (output_shape[2] * pixels.itemsize + sum(plan.scratch.values()))
-    if spec.whole(parameters):
-        return int(height * source + rows * result)
-    return int((source + result) * (rows + 2 * spec.radius(parameters)))
+    def cut(rows: int) -> None:
+        def fit(steps: Sequence[Step], fitting: int, devices: int) -> int:
+            return of_rows(steps, max(rows, slabs._unit(steps[-1])), devices)
+
+        monkeypatch.setattr(slabs, "_fits", lambda *_: False)
+        monkeypatch.setattr(slabs, "_slab_rows", fit)
+
+    return cut
 
 
 @on_the_gpu
 @dtypes
 @borders
 def test_strips_equal_one_piece(
-    filter_id: str, case: int, dtype: np.dtype[Any], border: Border, gpu: CudaBackend
+    filter_id: str,
+    case: int,
+    dtype: np.dtype[Any],
+    border: Border,
+    gpu: CudaBackend,
+    rows_of_a_strip: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spec = filters.get(filter_id)
     if border not in spec.borders:
@@ -144,11 +134,11 @@ def test_strips_equal_one_piece(
     image = Image.from_array(pixels)
     options: dict[str, Any] = {"parameters": parameters, "border": border}
     for level in spec.gpu_levels:
-        gpu.memory_limit = None
         whole = apply(gpu, image, filter_id, level, **options)
         assert not whole.notices
-        gpu.memory_limit = strip_limit(pixels, filter_id, level, 11, **options)
+        rows_of_a_strip(11)
         strips = apply(gpu, image, filter_id, level, **options)
+        monkeypatch.undo()
         assert "strips" in strips.notices[0], level.id
         np.testing.assert_array_equal(strips.image.pixels, whole.image.pixels, level.id)
 
@@ -171,7 +161,9 @@ def test_equals_the_cpu_on_a_large_image(
 
 
 @levels
-def test_grey_first_equals_grey_before(filter_id: str, level: Level, gpu: CudaBackend) -> None:
+def test_grey_first_equals_grey_before(
+    filter_id: str, level: Level, gpu: CudaBackend, rows_of_a_strip: Callable[[int], None]
+) -> None:
     """Two steps on the card, in one piece and in strips."""
     if filter_id == "greyscale":
         pytest.skip("the result is grey already")
@@ -180,9 +172,9 @@ def test_grey_first_equals_grey_before(filter_id: str, level: Level, gpu: CudaBa
     grey = filters.get("greyscale")
     before = apply(gpu, image, "greyscale", grey.gpu_levels[-1]).image
     wanted = apply(gpu, before, filter_id, level).image.pixels
-    earlier = pixels[0].nbytes + before.pixels[0].nbytes
-    for limit in (None, strip_limit(before.planes, filter_id, level, 20, earlier)):
-        gpu.memory_limit = limit
+    for cut in (False, True):
+        if cut:
+            rows_of_a_strip(20)
         actual = apply(gpu, image, filter_id, level, grey=True)
-        assert bool(actual.notices) == bool(limit)
+        assert bool(actual.notices) == cut
         np.testing.assert_array_equal(actual.image.pixels, wanted)

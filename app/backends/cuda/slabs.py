@@ -89,8 +89,7 @@ def apply(
             rows[0] = min(rows[0], output.shape[0] // 2)
         else:
             return output, [runs[0]]
-    while any(rows):
-        rows = [_slab_rows(runs[0].steps, count, len(runs)) if count else 0 for count in rows]
+    while any(rows := [_slab_rows(runs[0].steps, count, len(runs)) for count in rows]):
         crew = [(run, count) for run, count in zip(runs, rows, strict=True) if count]
         try:
             lines = _in_slabs(crew, image, output, stopwatch, token, progress)
@@ -154,13 +153,23 @@ def _rows_that_fit(steps: Sequence[Step], budget: int) -> int:
     return max(0, (budget - halo) // (BUFFERS * (source + result) + between))
 
 
+def _unit(step: Step) -> int:
+    """Return the rows of which a slab needs a multiple, to have the bytes of one piece."""
+    launches = step.plan.launches
+    return math.lcm(*(launch.tile[-1] for launch in launches if launch.tile and launch.aligned))
+
+
 def _slab_rows(steps: Sequence[Step], fitting: int, devices: int) -> int:
     """Return how many rows a slab should have, so that every GPU gets as many slabs.
 
     `SLAB_BYTES`, but at least twice as many as its halo, which is carried up again; whole tiles
-    of the kernels where that is possible.
+    of the kernels where that is possible. 0 if `fitting` rows cannot be filtered by themselves.
     """
     final = steps[-1]
+    unit = _unit(final)
+    fitting = fitting // unit * unit
+    if not fitting:
+        return 0
     height = final.task.output_shape[0]
     _, result, _ = _needs(steps)
     wanted = min(max(SLAB_BYTES // result, 4 * final.radius, 1), fitting)
@@ -168,7 +177,7 @@ def _slab_rows(steps: Sequence[Step], fitting: int, devices: int) -> int:
     rows = math.ceil(height / (devices * turns))
     tile = math.lcm(*(launch.tile[-1] for launch in final.plan.launches if launch.tile))
     whole_tiles = math.ceil(rows / tile) * tile
-    return whole_tiles if whole_tiles <= fitting else min(rows, fitting)
+    return whole_tiles if whole_tiles <= fitting else min(math.ceil(rows / unit) * unit, fitting)
 
 
 # One piece ----------------------------------------------------------------------------
