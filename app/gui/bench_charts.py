@@ -223,6 +223,9 @@ def _curves(
         low, high = sorted((value(row, figure.low), value(row, figure.high)))
         return Point(math.prod(figure.shape), (low + high) / 2, low, high)
 
+    # Of several rows that were timed on the same part, the one that asked for no more.
+    last = {(row.series, row.shape): row for row in sorted(rows, key=_asked, reverse=True)}
+    rows = list(last.values())
     series = [*_of_series(rows, names, point), *_theirs(rows, names, "time", their_point)]
     sizes = {row.pixels: "×".join(map(str, reversed(row.shape))) for row in rows}
     return Chart(
@@ -455,6 +458,10 @@ class _Groups:
 
 def _is_carried(row: Row) -> bool:
     return row.device == "gpu" and bool(row.stages)
+
+
+def _asked(row: Row) -> int:
+    return math.prod(row.asked)
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:

@@ -91,13 +91,30 @@ class Style:
         return pg.mkBrush(colour)
 
 
-class _LogAxis(pg.AxisItem):  # type: ignore[misc]
-    """Writes powers of ten as plain numbers."""
+class _Axis(pg.AxisItem):  # type: ignore[misc]
+    """Writes powers of ten as plain numbers, and texts upright where they have no room."""
+
+    upright: tuple[str, ...] = ()
+    """Texts in place of ticks that are called 0, 1, 2…: long ones would be left out."""
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:  # noqa: N802
         if not self.logMode:
             return list(super().tickStrings(values, scale, spacing))
         return [_power(value) for value in values]
+
+    def drawPicture(self, p: QPainter, axisSpec: Any, tickSpecs: Any, textSpecs: Any) -> None:  # noqa: N802, N803
+        super().drawPicture(p, axisSpec, tickSpecs, [] if self.upright else textSpecs)
+        if self.upright:
+            p.setPen(self.textPen())
+            for place, _, text in textSpecs:
+                p.save()
+                p.translate(place.center().x(), place.top())
+                p.rotate(90)
+                p.drawText(QRectF(0, -50, 1000, 100), _UPRIGHT, self.upright[int(text)])
+                p.restore()
+
+
+_UPRIGHT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 
 class _BarSample(pg.ItemSample):  # type: ignore[misc]
@@ -135,7 +152,7 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self.setAccessibleDescription(shown.title if shown else "")
         if shown is None:
             return
-        axes = {side: _LogAxis(side) for side in ("left", "bottom")}
+        axes = {side: _Axis(side) for side in ("left", "bottom")}
         plot = self.addPlot(0, 0, axisItems=axes)
         plot.setMenuEnabled(False)
         plot.hideButtons()
@@ -284,10 +301,7 @@ class _BarPainter(_Painter):
             for group, total in enumerate(foot):
                 self._write(group, total, f"{total:.3g}")
         axis = self._plot.getAxis("bottom")
-        names = [self._broken(name) for name in chart_.groups]
-        axis.setTicks([list(enumerate(names))])
-        lines = 1 + max((name.count("\n") for name in names), default=0)
-        axis.setHeight(lines * QFontMetrics(QApplication.font()).height() + 10)
+        self._name_groups(axis)
         axis.setStyle(tickLength=0)
         self._plot.getAxis("left").setLogMode(chart_.log)
         self._plot.setXRange(-0.5, len(chart_.groups) - 0.5, padding=0.02)
@@ -301,15 +315,20 @@ class _BarPainter(_Painter):
         self._plot.setYRange(bottom - below, top + above, padding=0)
         return entries
 
-    def _broken(self, name: str) -> str:
-        """Return the name of a group on as many lines as it takes not to touch the next."""
-        room = _PLOT_SHARE * self._plot.getViewWidget().width() / len(self._chart.groups)
-        letters = int(room / QFontMetrics(QApplication.font()).averageCharWidth())
-        if len(name) <= letters:
-            return name
-        parts = [f"{part}," for part in name.split(", ")]
-        lines = (line for part in parts for line in textwrap.wrap(part, max(letters, 1)))
-        return "\n".join(lines).removesuffix(",")
+    def _name_groups(self, axis: _Axis) -> None:
+        """Write the names of the groups so that none touches the next."""
+        names, metrics = self._chart.groups, QFontMetrics(QApplication.font())
+        room = _PLOT_SHARE * self._plot.getViewWidget().width() / len(names)
+        letters = int(room / metrics.averageCharWidth())
+        if max(map(len, " ".join(names).split())) > letters:
+            axis.upright = names
+            axis.setHeight(max(map(metrics.horizontalAdvance, names)) + 10)
+            names = tuple(map(str, range(len(names))))
+        else:
+            names = tuple(_broken(name, letters) for name in names)
+            lines = 1 + max(name.count("\n") for name in names)
+            axis.setHeight(lines * metrics.height() + 10)
+        axis.setTicks([list(enumerate(names))])
 
     def _to(self, value: float) -> float:
         return _log(value) if self._chart.log else value
@@ -320,6 +339,15 @@ class _BarPainter(_Painter):
         item = pg.TextItem(text, colour, anchor=anchor, angle=90 if upright else 0)
         item.setPos(x, y)
         self._plot.addItem(item, ignoreBounds=True)
+
+
+def _broken(name: str, letters: int) -> str:
+    """Return the name of a group on lines of at most so many letters."""
+    if len(name) <= letters:
+        return name
+    parts = [f"{part}," for part in name.split(", ")]
+    lines = (line for part in parts for line in textwrap.wrap(part, letters))
+    return "\n".join(lines).removesuffix(",")
 
 
 def _coordinates(series: Series) -> tuple[list[float], list[float]]:

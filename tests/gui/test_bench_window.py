@@ -399,6 +399,23 @@ def test_what_groups_have_in_common_is_in_the_title() -> None:
     assert chart(Plot.BARS, Choice(None, "16×16"), rows).groups[2] == "MRI NLM"
 
 
+def test_many_groups_have_their_names_upright(bench: BenchWindow, tmp_path: Path) -> None:
+    labels = [f"Filter number {number}" for number in range(30)]
+    rows = [row(label=label, seconds=(1.0,)) for label in labels]
+    save_chart(chart(Plot.BARS, Choice(None, "16×16"), rows), tmp_path / "many.svg")
+    drawing = (tmp_path / "many.svg").read_text(encoding="utf-8")
+    assert all(f">{label}<" in drawing for label in labels)
+
+
+def test_rows_on_the_same_part_are_one_point() -> None:
+    rows = [
+        row(asked=(side, side), shape=(32, 32), seconds=(seconds,))
+        for side, seconds in ((64, 0.002), (32, 0.001), (128, 0.003))
+    ]
+    (series,) = chart(Plot.TIME, Choice("Mean, mask size 3"), rows).series
+    assert [point.y for point in series.points] == [1.0]
+
+
 def test_outliers_of_bars_are_drawn(qtbot: QtBot) -> None:
     repeats = (1.0, 1.0, 1.0, 1.1, 3.0)
     view = ChartView()
