@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator
 
 from app.backends.cpu import CpuBackend
-from app.engine.backend import Availability
+from app.engine.backend import Availability, Fact, FactGroup
 from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
 from app.engine.request import Request
@@ -32,6 +33,10 @@ class StandIn(CpuBackend):
 
     def availability(self) -> Availability:
         return Availability(self.available, "a stand-in" if self.available else "No GPU here.")
+
+    def facts(self) -> Iterator[FactGroup]:
+        yield FactGroup("Device", (Fact("Name", "a stand-in"),))
+        yield FactGroup("Software", (Fact("Compiler", "NVRTC 1.0"),))
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
         return spec.gpu_levels

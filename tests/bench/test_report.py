@@ -118,6 +118,8 @@ def test_facts_of_this_machine(backends: dict[str, Backend]) -> None:
         assert found[name]
     assert "commit" in found["Kernelscope"]
     assert "OpenCV 5" in found["Peers"]
+    assert found["Compiler"] == "NVRTC 1.0"
+    assert "Name" not in found
 
 
 # CSV -----------------------------------------------------------------------------------
