@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import itertools
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from app.cli_common import (
     open_backends,
     positive,
 )
+from app.errors import AppError
 
 if TYPE_CHECKING:
     from app.bench import Data, Plan, Report
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from app.engine.control import CancelToken
 
 PLOTS = "app.gui.bench_plots"
-"""The module of the window whose ``export(report, folder)`` draws the plots of a report."""
+"""The module of the window whose ``export(report, folder, announce)`` draws all plots."""
 
 _SAVE_EVERY = 2.0
 """Seconds between two times that what was measured so far is written."""
@@ -100,8 +100,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     output = parser.add_argument_group("output")
     output.add_argument("--out", metavar="FILE", type=Path, help="write everything as JSON")
     output.add_argument("--csv", metavar="FILE", type=Path, help="write a line for each row")
-    if importlib.util.find_spec(PLOTS):
-        output.add_argument("--plot", metavar="DIR", type=Path, help="draw plots into a folder")
+    output.add_argument("--plot", metavar="DIR", type=Path, help="draw plots into a folder")
     instead = parser.add_argument_group("instead of measuring").add_mutually_exclusive_group()
     instead.add_argument(
         "--verify",
@@ -164,6 +163,7 @@ def _measure(options: argparse.Namespace) -> int:
     from app.bench import Report, Row, Step, expand, facts, measure, save, save_csv
     from app.bench.report import format_row
 
+    draw = _drawer(options)
     status = StatusLine()
     rows: list[Row] = []
     with _session(options, _plan(options, _SIZES)) as (plan, backends, token):
@@ -198,7 +198,7 @@ def _measure(options: argparse.Namespace) -> int:
             status.clear()
             report = write()
     _print_end(report)
-    _draw(report, options)
+    draw(report)
     return 0
 
 
@@ -206,6 +206,7 @@ def _show(options: argparse.Namespace) -> int:
     from app.bench import load, merge, save_csv
     from app.bench.report import format_row
 
+    draw = _drawer(options)
     report = merge([load(path) for path in options.show])
     _print_head(report.machine)
     for row in report.rows:
@@ -214,7 +215,7 @@ def _show(options: argparse.Namespace) -> int:
     _print_end(report)
     if options.csv:
         save_csv(report, options.csv)
-    _draw(report, options)
+    draw(report)
     return 0
 
 
@@ -234,9 +235,31 @@ def _print_end(report: Report) -> None:
         print(line)
 
 
-def _draw(report: Report, options: argparse.Namespace) -> None:
-    if getattr(options, "plot", None):
-        importlib.import_module(PLOTS).export(report, options.plot)
+def _drawer(options: argparse.Namespace) -> Callable[[Report], None]:
+    """Return what draws the plots that were asked for.
+
+    Raises
+    ------
+    AppError
+        If that cannot be, before anything is measured.
+    """
+    folder = options.plot
+    if folder is None:
+        return lambda report: None
+    try:
+        plots = importlib.import_module(PLOTS)
+    except ImportError as error:
+        raise AppError(
+            f"Plots need {error.name}, which is not installed.",
+            "Write --out FILE.json, and draw that elsewhere: bench --show FILE.json --plot DIR.",
+        ) from None
+
+    def draw(report: Report) -> None:
+        status = StatusLine()
+        plots.export(report, folder, status.show)
+        status.clear()
+
+    return draw
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -124,10 +124,15 @@ def test_plots_are_drawn_by_the_module_that_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cli_bench, "PLOTS", "plotter_for_the_test")
-    with pytest.raises(SystemExit):
-        main([*SMALL, "--plot", str(tmp_path)])
-    assert "unrecognized arguments: --plot" in capsys.readouterr().err
-    code = "def export(report, folder):\n    (folder / 'rows').write_text(str(len(report.rows)))\n"
+    assert main([*SMALL, "--plot", str(tmp_path)]) == 1
+    output = capsys.readouterr()
+    assert "Plots need plotter_for_the_test, which is not installed." in output.err
+    assert "bench --show FILE.json --plot DIR" in output.err
+    assert not output.out, "it is said before anything is measured"
+    code = (
+        "def export(report, folder, announce):\n"
+        "    (folder / 'rows').write_text(str(len(report.rows)))\n"
+    )
     (tmp_path / "plotter_for_the_test.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     assert main([*SMALL, "--devices", "cpu", "--plot", str(tmp_path)]) == 0

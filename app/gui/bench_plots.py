@@ -427,8 +427,15 @@ def create_drawer() -> Any:
     return QApplication.instance() or QApplication(["kernelscope", "-platform", "offscreen"])
 
 
-def export(report: Report, folder: Path) -> list[Path]:
+def export(
+    report: Report, folder: Path, announce: Callable[[str], None] = lambda text: None
+) -> list[Path]:
     """Draw every plot of a report into a folder, as PNG and SVG; return the files.
+
+    Parameters
+    ----------
+    announce : callable
+        Called before each plot with how far it is: ``3/40  Drawing speed-up…``.
 
     Raises
     ------
@@ -441,13 +448,14 @@ def export(report: Report, folder: Path) -> list[Path]:
     except OSError as error:
         raise AppError(f"“{folder}” cannot be made: {error.strerror}.") from None
     paths = []
-    for plot in Plot:
-        for choice in choices(plot, report.rows):
-            title = f"{plot} {choice}".lower().replace("×", "x")
-            name = re.sub(r"\W+", "-", title).strip("-")
-            for suffix in (".png", ".svg"):
-                path = folder / f"{name}{suffix}"
-                save_chart(chart(plot, choice, report.rows), path)
-                paths.append(path)
+    plots = [(plot, choice) for plot in Plot for choice in choices(plot, report.rows)]
+    for number, (plot, choice) in enumerate(plots, start=1):
+        announce(f"{number}/{len(plots)}  Drawing {plot}, {choice}")
+        title = f"{plot} {choice}".lower().replace("×", "x")
+        name = re.sub(r"\W+", "-", title).strip("-")
+        for suffix in (".png", ".svg"):
+            path = folder / f"{name}{suffix}"
+            save_chart(chart(plot, choice, report.rows), path)
+            paths.append(path)
     del app
     return paths

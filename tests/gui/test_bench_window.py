@@ -440,8 +440,14 @@ def test_a_dark_theme_is_followed(qtbot: QtBot, bench: BenchWindow) -> None:
 
 
 def test_plots_are_saved_as_png_and_svg(bench: BenchWindow, tmp_path: Path) -> None:
-    paths = export(measured(), tmp_path / "plots")
-    assert len(paths) == 2 * len([c for plot in Plot for c in choices(plot, measured().rows)])
+    told: list[str] = []
+    paths = export(measured(), tmp_path / "plots", told.append)
+    assert told[0] == f"1/{len(told)}  Drawing Speed-up, Mean, mask size 3"
+    assert (
+        len(paths)
+        == 2 * len(told)
+        == 2 * len([c for plot in Plot for c in choices(plot, measured().rows)])
+    )
     picture = QImage(str(next(path for path in paths if path.suffix == ".png")))
     assert (picture.width(), picture.height()) == (2400, 1440)
     drawing = next(path for path in paths if path.suffix == ".svg").read_text(encoding="utf-8")
