@@ -140,9 +140,12 @@ def noise_variance(variance: Any, power: Any) -> Any:
 
     Background has half its power for sigma² (see `estimate_local`), where there is signal
     the variance is sigma². How much variance there is in the power tells one from the other.
+    Where all is 0, as beside a head that was cut out, there is no noise either.
     """
     dark = np.float32(0)
-    if variance > np.float32(_SIGNAL) * power:
+    if power == 0:
+        dark = np.float32(1)
+    elif variance > np.float32(_SIGNAL) * power:
         dark = (variance / power - np.float32(_SIGNAL)) / np.float32(_BACKGROUND - _SIGNAL)
     return variance + min(dark, np.float32(1)) * (power / np.float32(2) - variance)
 

@@ -162,6 +162,7 @@ class VolumeViewer(QWidget):
             self.position = z, y, x
             self._zoom = 1.0
             self._centres.clear()
+            self.show_output(None)  # has no voxel there, perhaps
         self.planes = planes_of(volume)
         for number, plane in enumerate(self.planes):
             with QSignalBlocker(self._sliders[number]):

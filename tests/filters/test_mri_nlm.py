@@ -58,7 +58,7 @@ def local_sigma(u: NDArray[Any], parameters: Mapping[str, Any]) -> NDArray[Any]:
     variance = np.min(variances, axis=0) * ({3: 1.30, 5: 1.14}[side] if deep else 1)
     if parameters["noise"] == "rician":
         power = mean(u * u)
-        ratio = np.divide(variance, power, out=np.zeros_like(power), where=power > 0)
+        ratio = np.divide(variance, power, out=np.ones_like(power), where=power > 0)
         variance += np.clip((ratio - 0.11) / 0.06, 0, 1) * (power / 2 - variance)
     return np.sqrt(np.maximum(variance, 0))
 
@@ -116,6 +116,17 @@ def test_a_component_may_be_empty(empty: int) -> None:
         for level in ("serial", "parallel"):
             found = apply(SPEC, source, parameters, level=level)
             np.testing.assert_allclose(found, wanted, atol=100, err_msg=level)
+
+
+@pytest.mark.parametrize("dimensions", ["3d", "2d"])
+def test_a_head_may_be_cut_out(dimensions: str) -> None:
+    """Windows around zeros see noise only through the mask that their residuals are made with."""
+    source = np.random.default_rng(0).uniform(50, 100, (9, 10, 16, 1)).astype(np.float32)
+    source[:, :, 6:] = 0
+    parameters = {"sigma_from": "local", "search_radius": 1, "dimensions": dimensions}
+    wanted = oracle(source, SPEC.resolve(source, SPEC.validate(parameters)))
+    for level in ("serial", "parallel"):
+        np.testing.assert_allclose(apply(SPEC, source, parameters, level=level), wanted, atol=0.01)
 
 
 @pytest.mark.parametrize(("search", "patch"), [(2, 1), (3, 1), (2, 2)])

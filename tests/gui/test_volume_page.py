@@ -355,6 +355,20 @@ def test_input_and_output_are_taken_back_and_done_again(
     assert titles(window) == ["T1.nii.gz", "T2.nii"]
 
 
+def test_a_volume_of_another_size_follows_an_output(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    single = write(tmp_path / "single.nii", voxels()[:1, :4, :3])
+    open_scan(qtbot, window, single)
+    run(qtbot, window)
+    open_scan(qtbot, window, scan)
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+Z")
+    assert titles(window) == ["single.nii"]
+    assert window.volumes.viewer.output.volume.voxels.shape == (1, 4, 3)
+    assert window.volumes.viewer.position == (0, 2, 1)
+
+
 def test_an_earlier_run_comes_back_with_its_steps(
     qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
 ) -> None:
