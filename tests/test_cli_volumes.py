@@ -16,7 +16,9 @@ from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 from app import filters
 from app.cli import main
 from app.cli_common import StatusLine, switches
+from app.engine.recipe import Recipe, Step
 from app.files.volumes import read_volume
+from app.filters.mri_sigma import estimate_global
 from app.filters.spec import FilterSpec, Kind
 from app.phantom import Contrast, head
 from tests.test_cli_apply import apply, figures, files, wrong
@@ -199,6 +201,64 @@ def test_slices_lie_across_z_unless_told_otherwise() -> None:
     np.testing.assert_array_equal(read("again.nii"), read("out.nii"))
 
 
+# Chains -------------------------------------------------------------------------------
+
+
+def test_steps_follow_each_other_over_volumes(capsys: pytest.CaptureFixture[str]) -> None:
+    noise, nlm = "--sigma 0.05 --seed 3", f"{QUICK} --component T2.nii"
+    assert apply(f"rician-noise T1.nii.gz noisy.nii {noise}") == 0
+    assert apply("rician-noise T2.nii noisy-T2.nii --sigma 0.05 --seed 10") == 0
+    assert apply(f"mri-nlm noisy.nii expected.nii {QUICK} --component noisy-T2.nii") == 0
+    capsys.readouterr()
+    line = f"rician-noise T1.nii.gz out.nii {noise} --reference input : mri-nlm {nlm}"
+    assert apply(f"{line} --save-recipe steps.json") == 0
+    output = capsys.readouterr()
+    said = output.out.splitlines()
+    assert said[0].startswith("step 1: Rician noise, sigma 0.05, seed 3, slice by slice across z,")
+    assert said[1].startswith("  before: PSNR ∞ dB")
+    assert said[3].startswith("out.nii: MRI NLM, ")
+    assert said[4].removeprefix("  before: ") == said[2].removeprefix("  after:  ")
+    assert said[6] == "out-T2.nii: from T2.nii"
+    np.testing.assert_array_equal(read("out.nii"), read("expected.nii"))
+    np.testing.assert_array_equal(read("out-T2.nii"), read("expected-noisy-T2.nii"))
+    assert apply("--recipe steps.json T1.nii.gz again.nii --component T2.nii") == 0
+    np.testing.assert_array_equal(read("again.nii"), read("out.nii"))
+
+
+def test_estimates_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert apply(f"mri-nlm T1.nii.gz out.nii --component T2.nii {QUICK}") == 0
+    output = capsys.readouterr()
+    texts = [f"{estimate_global(read(name).T):.4g}" for name in ("T1.nii.gz", "T2.nii")]
+    assert f"sigma from volume, estimated sigma {', '.join(texts)}, beta 1" in output.out
+    note = f"MRI NLM: sigma was estimated: {', '.join(texts)} (of T1.nii.gz, T2.nii)."
+    assert f"note: {note}\n" in output.err
+    assert apply("nlm T1.nii.gz out.nii --filter-sigma estimate") == 0
+    assert "Non-local means: filter sigma was estimated: " in capsys.readouterr().err
+
+
+def test_the_axis_of_slices_is_part_of_a_recipe() -> None:
+    assert apply("mean T1.nii.gz out.nii --axis y --save-recipe mean.json") == 0
+    assert apply("--recipe mean.json T1.nii.gz again.nii") == 0
+    np.testing.assert_array_equal(read("again.nii"), read("out.nii"))
+    assert apply("--recipe mean.json T1.nii.gz other.nii --axis x") == 0
+    assert (read("other.nii") != read("out.nii")).any()
+
+
+def test_residual_and_difference_are_volumes(capsys: pytest.CaptureFixture[str]) -> None:
+    line = (
+        "mean T1.nii.gz out.nii : median --residual r.nii --difference d.nii --save-recipe s.json"
+    )
+    assert apply(f"{line} --reference T2.nii --float") == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "r.nii: output - input of Median",
+        "d.nii: output - reference",
+    ]
+    assert apply("mean T1.nii.gz mean.nii --float") == 0
+    np.testing.assert_array_equal(read("r.nii"), read("out.nii") - read("mean.nii"))
+    np.testing.assert_array_equal(read("d.nii"), read("out.nii") - read("T2.nii"))
+    np.testing.assert_array_equal(nibabel.load("r.nii").affine, AFFINE)
+
+
 # Judging ------------------------------------------------------------------------------
 
 
@@ -268,6 +328,7 @@ def test_judged_by_the_input(capsys: pytest.CaptureFixture[str]) -> None:
         ("median T1.nii.gz out.nii --border valid", "Slices have to keep their size"),
         ("median T1.nii.gz out.nii --residual r.png", "volumes are not written as .png files"),
         ("median T1.nii.gz out.nii --size 4", "4 is even"),
+        ("--recipe nlm.json T1.nii.gz out.nii --axis y", "MRI NLM has no --axis"),
         ("median in.png out.png --axis z", "--axis is for volumes; in.png is none."),
         ("median in.png out.png --volume 2", "--volume is for volumes"),
         ("median in.png out.png --float", "--float is for volumes"),
@@ -281,6 +342,7 @@ def test_what_the_user_can_mend_is_said_before_computing(
     save("small.nii", scan(3, (9, 8, 6)))
     save("turned.nii", scan(3), AFFINE @ np.diag([-1, 1, 1, 1]))
     save("4d.nii", scan(3, (9, 8, 7, 2)))
+    Path("nlm.json").write_text(Recipe((Step.create("mri-nlm"),)).to_json())
     refuses(line, message)
 
 

@@ -577,6 +577,8 @@ class MainWindow(QMainWindow):
     def _set_kind(self, kind: Kind) -> None:
         """Show pictures or volumes, and what can be done with them."""
         volumes = kind is Kind.VOLUME
+        if volumes is not self._has_volumes:
+            self._pixel.clear()
         self._pages.setCurrentWidget(self.volumes if volumes else self.images)
         self.volumes.components.setVisible(volumes)
         self.panel.set_kind(kind)

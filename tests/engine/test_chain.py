@@ -16,10 +16,14 @@ from app.engine.image import Image
 from app.engine.recipe import ESTIMATE, Recipe, Step
 from app.engine.request import Device, Request, Result
 from app.engine.run import execute
+from app.engine.scan import Scan
+from app.engine.slices import SliceRequest, picture_of
+from app.engine.volume import Volume
 from app.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
 from app.filters.spec import GPU_LEVELS, Border, FilterSpec, Level
 from app.judging import colours
 from app.judging.metrics import judge
+from app.judging.volumes import judge_volume
 from tests.engine.fakes import FakeBackend
 
 Backends = dict[str, CpuBackend]
@@ -240,3 +244,44 @@ def test_results_come_as_they_are_ready() -> None:
     results = execute_recipe(recipe("mean", "median"), picture(4, 4), {"cpu": fake})
     assert isinstance(next(results), Result)
     assert ran == ["mean"]
+
+
+# Volumes ------------------------------------------------------------------------------
+
+
+def head() -> Volume:
+    voxels = np.random.default_rng(5).integers(100, 900, (5, 16, 18)).astype(np.int16)
+    return Volume.from_array(voxels, "a head")
+
+
+def test_volumes_go_from_step_to_step(cpu: Backends) -> None:
+    volume = head()
+    steps = recipe(
+        Step.create("rician-noise", axis=1), Step.create("mri-nlm", {"search_radius": 1})
+    )
+    first, second = execute_recipe(steps, Scan((volume,)), cpu, reference=volume)
+    assert shapes(steps, Scan((volume,))) == [(5, 16, 18, 1)] * 2
+    assert isinstance(first.request, SliceRequest)
+    assert first.request.axis == 1
+    assert second.request.scan is first.scan
+    assert first.quality is not None
+    assert second.quality is not None
+    assert first.quality.after == judge_volume(first.scan.volumes[0].voxels, volume.voxels)
+    assert second.quality.before == first.quality.after
+    (sigma,) = second.estimates["sigma"]
+    assert f"MRI NLM: sigma was estimated: {sigma:.4g}." in second.notices
+    assert f"estimated sigma {sigma:.4g}" in second.describe()
+
+
+def test_slices_are_estimated_in_the_middle(cpu: Backends) -> None:
+    volume = head()
+    nlm = {"patch": 3, "search_radius": 1, "filter_sigma": ESTIMATE}
+    (result,) = execute_recipe(recipe(Step.create("nlm", nlm, axis=2)), Scan((volume,)), cpu)
+    middle = Request.create(picture_of(volume, 2, 9), "nlm", {"patch": 3, "search_radius": 1})
+    expected = estimate(middle, ["filter_sigma"])["filter_sigma"]
+    assert result.request.parameters["filter_sigma"] == expected
+
+
+def test_a_filter_of_volumes_in_a_recipe_for_pictures_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match=r"^Step 2, MRI NLM: MRI NLM is for volumes"):
+        shapes(recipe("mean", "mri-nlm"), picture(4, 4))

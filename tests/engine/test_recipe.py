@@ -143,6 +143,8 @@ def test_what_is_no_recipe(content: str, message: str) -> None:
         ({"filter": 5}, "step 2: “filter” is missing or no text."),
         ({"filter": "blur"}, "step 2, “filter”: There is no filter “blur”. Use one of "),
         ({"filter": "mean", "gray": True}, "step 2: there is no field “gray”. Use filter, "),
+        ({"filter": "mean", "axis": "t"}, 'step 2 (mean), “axis”: "t" is none of z, y and x.'),
+        ({"filter": "mean", "axis": 1}, "step 2 (mean), “axis”: 1 is none of z, y and x."),
         ({"filter": "mean", "grey": 1}, "step 2 (mean), “grey”: 1 is neither true nor false."),
         (
             {"filter": "mean", "border": "soft"},
@@ -185,3 +187,9 @@ def test_values_that_do_not_go_together() -> None:
     """As a file can hold them, but no single field is wrong."""
     zero = {"filter": "mask", "parameters": {"mask": "0 1 0; 0 -1 0; 0 0 0", "divisor": "sum"}}
     assert refusal(text(zero)).startswith("my.json: step 1 (mask): ")
+
+
+def test_the_axis_of_slices_is_kept() -> None:
+    recipe = Recipe((Step.create("mean", axis=2), Step.create("mean")))
+    assert '"axis": "x"' in recipe.to_json()
+    assert [step.axis for step in Recipe.from_json(recipe.to_json()).steps] == [2, 0]

@@ -345,6 +345,9 @@ def test_histograms_are_shown_and_saved(qtbot: QtBot, window: MainWindow, tmp_pa
     curves = window.quality.histograms._plots["output"].getPlotItem().listDataItems()
     assert [curve.name() for curve in curves] == ["red", "green", "blue"]
     assert len({curve.opts["pen"].style() for curve in curves}) == 3
+    heading = window.quality.histograms._plots["output"].getPlotItem().titleLabel.text
+    assert heading.startswith("Output: ")
+    assert all(f" {channel}</span>" in heading for channel in ("red", "green", "blue"))
 
     click(qtbot, window, "saveHistogram")
     save_as(qtbot, window, tmp_path / "values.csv")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -141,6 +142,14 @@ def test_the_planned_launch_is_shown_before_any_run(viewer: KernelViewer) -> Non
     assert "Block\t32 × 8 threads" in text
     assert "SAMPLE_BITS\t8" in text
     assert "Not run on a GPU yet" in viewer.findChild(QLabel, "kernelState").text()
+
+
+def test_large_numbers_have_no_exponents(viewer: KernelViewer) -> None:
+    image = Image.from_array(np.zeros((512, 512), np.uint8))
+    viewer.show_request(Request.create(image, "nlm", {"search": "image"}))
+    launch = table(viewer).split("Specialisation")[0]
+    assert "e+" not in launch
+    assert re.search(r"Arithmetic\t\d+(,\d{3})+ operations a sample", launch)
 
 
 def test_grey_conversion_comes_before_the_kernel() -> None:
