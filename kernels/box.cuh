@@ -26,9 +26,6 @@
 #ifndef TILE_COLUMNS
 #define TILE_COLUMNS 480
 #endif
-#ifndef TILE_ROWS
-#define TILE_ROWS 64
-#endif
 // Blocks that have to fit a multiprocessor at a time.
 #ifndef BLOCKS
 #define BLOCKS 2
@@ -428,7 +425,8 @@ __device__ inline void box_filter(const Sample* source, Sample* output, const Ge
 {
     __shared__ __align__(16) Column memory[STEP * ROW];
     const int shift = valid_shift(SIZE / 2);
-    const int top = g.first + blockIdx.y * TILE_ROWS, end = min(top + TILE_ROWS, g.last);
+    const int rows = (g.last - g.first + gridDim.y - 1) / gridDim.y;
+    const int top = min(g.first + (int)blockIdx.y * rows, g.last), end = min(top + rows, g.last);
     const int left = blockIdx.x * TILE, samples = min(TILE, g.out_width * CHANNELS - left);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     Column* const mine = memory + warp * ROW;

@@ -225,7 +225,7 @@ extern "C" __global__ void sobel_tuned(const Sample* source, Sample* output, Geo
         } else
             sobel_down<false>(source, output, g, part, k);
     }
-    compute_around(output, g, RADIUS, tile, part, [&](int y, int x, int c) {
+    compute_edges(output, g, RADIUS, [&](int y, int x, int c) {
         return sobel(source, g, y, x, c);
     });
 }

@@ -239,7 +239,7 @@ __device__ inline void correlate_tuned(const Sample* source, Sample* output, con
             }
         }
     }
-    compute_around(output, g, RADIUS, tile, part, [&](int y, int x, int c) {
+    compute_edges(output, g, RADIUS, [&](int y, int x, int c) {
         return correlate(source, constant_weights, g, y, x, c);
     });
 }

@@ -6,7 +6,7 @@
 // neighbour is `channels` samples away.
 //
 // Inside the image no cell needs a border. The few samples whose cells do are left to the code of the
-// other levels, shared out among all threads of the block.
+// other levels, shared out among all threads of the launch.
 //
 // Launch: blocks of TUNED_THREADS x 1; the grid's height decides how many rows a block goes down.
 #ifndef KERNELSCOPE_TUNED_ROWS
@@ -54,25 +54,31 @@ __device__ inline Part inner_part(const Part& tile, const Geometry& g, int radiu
     return part;
 }
 
-// The samples of `tile` around `part`: output = value(y, x, c), as in `compute_pixel`.
+// The samples of the launch outside the inner parts of its tiles: output = value(y, x, c), as in
+// `compute_pixel`. All blocks share them: one block would take long for those of its own tile, while
+// the others have nothing left to do.
 template <typename Value>
-__device__ inline void compute_around(
-    Sample* output, const Geometry& g, int radius, const Part& tile, const Part& part, Value value)
+__device__ inline void compute_edges(Sample* output, const Geometry& g, int radius, Value value)
 {
+    const Part all{g.first, g.last, 0, g.out_width * g.channels}, part = inner_part(all, g, radius);
     const int shift = valid_shift(radius);
+    const size_t threads = (size_t)gridDim.x * gridDim.y * blockDim.x;
+    size_t i = (size_t)(blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x;
 #pragma unroll 1
     for (int side = 0; side < 4; ++side) {
-        const int top = side == 0 ? tile.top : side == 1 ? part.bottom : part.top;
-        const int bottom = side == 0 ? part.top : side == 1 ? tile.bottom : part.bottom;
-        const int left = side == 3 ? part.right : tile.left;
-        const int right = side == 2 ? part.left : tile.right;
-        const int columns = right - left, count = columns * (bottom - top);
+        const int top = side == 0 ? all.top : side == 1 ? part.bottom : part.top;
+        const int bottom = side == 0 ? part.top : side == 1 ? all.bottom : part.bottom;
+        const int left = side == 3 ? part.right : all.left;
+        const int right = side == 2 ? part.left : all.right;
+        const int columns = right - left;
+        const size_t count = (size_t)columns * (bottom - top);
 #pragma unroll 1
-        for (int i = threadIdx.x; i < count; i += blockDim.x) {
-            const int y = top + i / columns, k = left + i % columns;
+        for (; i < count; i += threads) {
+            const int y = top + (int)(i / columns), k = left + (int)(i % columns);
             const int x = k / g.channels, c = k % g.channels;
             output[output_offset(g, y, x) + c] = value(y + shift, x + shift, c);
         }
+        i -= count;
     }
 }
 

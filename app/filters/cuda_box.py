@@ -18,13 +18,20 @@ _BLOCKS = {8: 4, 16: 2, 32: 2}
 """Blocks that share a multiprocessor, by the bits of a sample: what their registers allow."""
 
 
-def _tile_rows(size: int) -> int:
-    """Return the height of a tile, measured on an H100.
+_STEP = 8
+"""Rows that a block computes at a time: ``STEP`` in ``box.cuh``."""
+
+_SAMPLES_A_ROW = 2**18
+"""Output samples for each row of a tile: smaller images need low tiles to busy all of a card."""
+
+
+def _tile_rows(size: int, samples: int) -> int:
+    """Return the height of a tile for so many output samples; the most was measured on an H100.
 
     Low tiles keep the rows that tiles share in the cache and all multiprocessors busy to
     the end; but above each tile, size - 1 rows have to be added up once more.
     """
-    return 32 if size <= 31 else 56
+    return min(max(samples // _SAMPLES_A_ROW // _STEP, 1) * _STEP, 32 if size <= 31 else 56)
 
 
 def tile_columns(size: int, channels: int, border: Border) -> int:
@@ -38,14 +45,14 @@ def tile_columns(size: int, channels: int, border: Border) -> int:
 def plan_box(filter_id: str, task: CudaTask, size: int) -> Launch:
     """Return the launch of a filter of `size` x `size` sums at level *tuned*."""
     channels, bits = task.shape[2], 8 * task.dtype.itemsize
-    tile = (tile_columns(size, channels, task.border), _tile_rows(size))
+    samples = task.output_shape[0] * task.out_row_samples
+    tile = (tile_columns(size, channels, task.border), _tile_rows(size, samples))
     return Launch(
         kernel=f"{filter_id}_tuned",
         defines=task.defines(
             SIZE=size,
             CHANNELS=channels,
             TILE_COLUMNS=tile[0],
-            TILE_ROWS=tile[1],
             BLOCKS=_BLOCKS[bits],
         ),
         block=(_THREADS, 1),

@@ -12,10 +12,14 @@ from app.filters.launch import CudaTask, Launch, level_launch
 
 THREADS = 128
 QUAD = 4
-_LEAST_ROWS, _MOST_ROWS = 8, 64
+_MOST_ROWS = 64
 _SAMPLES_A_ROW = 2**21
 """Output samples for each row that a block goes down: large images keep the card busy anyway,
 and the more rows a block takes, the fewer it reads twice."""
+
+_LEAST_ROWS, _FEW_ROWS = 2, 8
+_SAMPLES_A_FEW_ROW = 2**17
+"""The same for images that are too small to keep a card busy, up to a few rows."""
 
 
 def rows_launch(
@@ -26,9 +30,9 @@ def rows_launch(
     **defines: int | str,
 ) -> Launch:
     """Return the launch of level *tuned* over quads of samples; see `level_launch`."""
-    height, width, channels = task.output_shape
-    rows = height * width * channels // _SAMPLES_A_ROW
-    rows = min(max(rows, _LEAST_ROWS), _MOST_ROWS)
+    samples = task.output_shape[0] * task.out_row_samples
+    few = min(max(samples // _SAMPLES_A_FEW_ROW, _LEAST_ROWS), _FEW_ROWS)
+    rows = min(max(samples // _SAMPLES_A_ROW, few), _MOST_ROWS)
     launch = level_launch(filter_id, task, 0, operations, constants=None, tables=(), **defines)
     return replace(
         launch,

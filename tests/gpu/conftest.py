@@ -37,7 +37,7 @@ def shared_gpu() -> Iterator[CudaBackend]:
 @pytest.fixture(scope="session")
 def compiled(shared_gpu: CudaBackend, request: pytest.FixtureRequest) -> None:
     """Put the cubins of all tests that were chosen into the cache, on all cores."""
-    card = shared_gpu._open()
+    (card,) = shared_gpu._open()
     chosen = (getattr(item, "callspec", None) for item in request.session.items)
     wanted = {call.params.get("filter_id") for call in chosen if call is not None}
     jobs = [

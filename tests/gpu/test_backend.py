@@ -40,7 +40,7 @@ def stage_names(result: Result) -> list[str]:
 
 
 def free_memory(gpu: CudaBackend) -> int:
-    card = gpu._open()
+    (card,) = gpu._open()
     return card.call(card.free_memory)
 
 
@@ -119,7 +119,7 @@ def test_no_launch_is_long(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) ->
 def test_copies_take_no_longer_than_bare_ones(gpu: CudaBackend) -> None:
     """4096² from and to pageable memory, new pages included; interleaved, medians."""
     pixels = noise(4096, 4096).pixels
-    card = gpu._open()
+    (card,) = gpu._open()
     address = card.call(card.cuda.mem_alloc, pixels.nbytes)
 
     def bare() -> float:
@@ -238,7 +238,7 @@ def test_a_full_card_gives_up_other_images_first(gpu: CudaBackend) -> None:
     kept = [noise(8192, 8192, seed=seed) for seed in range(2)]
     for image in kept:
         run(gpu, image)
-    card = gpu._open()
+    (card,) = gpu._open()
     hogs = []  # the first takes page tables too, which come out of what is left
     for left in (512 << 20, 96 << 20):
         hogs.append(card.call(card.cuda.mem_alloc, free_memory(gpu) - left))

@@ -62,6 +62,7 @@ def test_ctrl_c_while_running(script: RunScript) -> None:
         """
         import atexit
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's "&" ignores it
         atexit.register(lambda: print(time.monotonic()))  # after everything that comes later
         big = Image.from_array(np.zeros((4096, 4096), np.uint8))
         run()
