@@ -93,25 +93,25 @@ def _haar(volume: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any
     axes = [axis for axis in range(3) if volume.shape[axis] > 1]
     surplus = volume.size / 2 ** len(axes) / _BLOCKS
     stride = 2 * math.ceil(max(1.0, surplus) ** (1 / max(1, len(axes))))
+    for axis in axes:
+        blocks = np.arange(0, volume.shape[axis] - 1, stride)
+        volume = volume.take(np.add.outer(blocks, (0, 1)).ravel(), axis)
     bands = [(0, volume)]
     for axis in axes:
         bands = [
             (order + high, band)
             for order, whole in bands
-            for high, band in enumerate(_haar_pair(whole, axis, stride))
+            for high, band in enumerate(_haar_pair(whole, axis))
         ]
     details = bands[-1][1] if axes else np.empty(0)
     edges = sum((band**2 for order, band in bands if order == 1 < len(axes)), 0 * details)
     return bands[0][1] / math.sqrt(2 ** len(axes)), edges, details
 
 
-def _haar_pair(
-    volume: NDArray[Any], axis: int, stride: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _haar_pair(volume: NDArray[Any], axis: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return sums and differences of voxels that are neighbours along an axis."""
     lines = np.moveaxis(volume, axis, 0)
-    second = lines[1::stride].astype(np.float64)
-    first = lines[: lines.shape[0] - 1 : stride]
+    first, second = lines[::2], lines[1::2].astype(np.float64)
     return tuple(
         np.moveaxis(band, 0, axis) / math.sqrt(2) for band in (first + second, first - second)
     )  # type: ignore[return-value]
