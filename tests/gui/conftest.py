@@ -73,6 +73,8 @@ def open_window(qtbot: QtBot, cpu: FakeCpu, store: Path) -> Iterator[Opener]:
     yield open_
     cpu.go.set()
     for window in windows:
+        # A window whose save was not answered yet would stay open, and its thread with it.
+        qtbot.waitUntil(lambda window=window: not window._background.owes)
         window.close()
         window.deleteLater()
 
