@@ -90,6 +90,15 @@ def test_a_slow_level_gets_a_part(backends: dict[str, Backend]) -> None:
     assert (row.shape, row.asked) == ((64, 64), (512, 512))
 
 
+def test_a_small_part_says_little_of_a_card(backends: dict[str, Backend]) -> None:
+    sweeps = grid(["mean"], [512], [3])
+    plan = replace(GPU, sweeps=sweeps, levels=("tuned",), longest=1.5 * KERNEL)
+    (row,) = rows_of(plan, backends)
+    assert row.shape == (512, 512), "no part took longer than the one before"
+    (row,) = rows_of(replace(plan, longest=KERNEL / 2), backends)
+    assert row.shape == (64, 64)
+
+
 def test_volumes(backends: dict[str, Backend]) -> None:
     sweep = Sweep(
         filter="mri_nlm",
