@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine.volume import Volume, stack
+from app.engine.volume import Volume, stack, unstack
 from app.errors import InvalidParameter
 
 MAX_COMPONENTS = 4
@@ -80,7 +80,7 @@ class Scan:
         """
         return Scan(
             tuple(
-                volume.with_voxels(np.ascontiguousarray(planes[..., component]), copy=False)
-                for component, volume in enumerate(self.volumes)
+                volume.with_voxels(voxels, copy=False)
+                for volume, voxels in zip(self.volumes, unstack(planes), strict=True)
             )
         )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from app.engine.image import Image
 from app.errors import Incomparable, InvalidImage, InvalidParameter
+from app.filters.parts import in_parts
 
 DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "int16", "float32"))
 """The types of voxels; integers come before floats, small ones before large ones."""
@@ -315,9 +316,27 @@ def stack(volumes: Sequence[Volume]) -> NDArray[np.float32]:
     for other in volumes[1:]:
         _check_aligned(first, other)
     stacked = np.empty((*first.voxels.shape, len(volumes)), np.float32)
-    for component, volume in enumerate(volumes):
-        stacked[..., component] = volume.voxels
+
+    def fill(part: slice) -> None:
+        for component, volume in enumerate(volumes):
+            stacked[part, ..., component] = volume.voxels[part]
+
+    in_parts(fill, stacked)
     return stacked
+
+
+def unstack(planes: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return the components of what `stack` made, each C-contiguous, copied only if needed."""
+    if planes.shape[-1] == 1:
+        return [np.ascontiguousarray(planes[..., 0])]
+    volumes = [np.empty(planes.shape[:-1], planes.dtype) for _ in range(planes.shape[-1])]
+
+    def fill(part: slice) -> None:
+        for component, volume in enumerate(volumes):
+            volume[part] = planes[part, ..., component]
+
+    in_parts(fill, planes)
+    return volumes
 
 
 def check_reference(volume: Volume, reference: Volume) -> None:
@@ -396,9 +415,12 @@ def _converted(array: NDArray[Any], stored: Stored) -> tuple[NDArray[Any], list[
 
 
 def _check_finite(values: NDArray[Any], title: str) -> None:
-    with np.errstate(all="ignore"):
-        if np.isfinite(np.vdot(values, values)):  # a third of the time of looking at each
-            return
+    def looks_finite(part: slice) -> bool:
+        with np.errstate(all="ignore"):  # a third of the time of looking at each
+            return bool(np.isfinite(np.vdot(values[part], values[part])))
+
+    if all(in_parts(looks_finite, values)):
+        return
     finite = sum(int(np.count_nonzero(np.isfinite(plane))) for plane in values)
     if finite != values.size:
         raise InvalidImage(

@@ -31,6 +31,7 @@ from app.filters.cuda_mri_nlm import GAPS, plan_mri_nlm
 from app.filters.jit import kernel
 from app.filters.mri_sigma import estimate_global, plan_local
 from app.filters.non_local import add_weighted, fused, power_of_two
+from app.filters.parts import in_parts
 from app.filters.spec import (
     GLOBAL,
     SERIAL,
@@ -387,10 +388,12 @@ def check(parameters: Mapping[str, Any]) -> None:
 
 def least_sigmas(source: Pixels) -> tuple[float, ...]:
     """Return what sigmas of the components of `source` have to be at least."""
-    peaks = [
-        max(float(source[..., c].max()), -float(source[..., c].min()))
-        for c in range(source.shape[3])
-    ]
+
+    def extremes(part: slice) -> NDArray[np.float32]:
+        rows = source[part].reshape(-1, source.shape[2] * source.shape[3])
+        return np.maximum(rows.max(axis=0), -rows.min(axis=0)).reshape(source.shape[2:])
+
+    peaks = np.max([extreme.max(axis=0) for extreme in in_parts(extremes, source)], axis=0).tolist()
     if max(peaks) > _MOST:
         raise InvalidImage(
             f"A voxel of {max(peaks):g} is too large.", f"Scale the volume to less than {_MOST:g}."
