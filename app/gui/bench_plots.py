@@ -327,7 +327,7 @@ class _BarPainter(_Painter):
         else:
             names = tuple(_broken(name, letters) for name in names)
             lines = 1 + max(name.count("\n") for name in names)
-            axis.setHeight(lines * metrics.height() + 10)
+            axis.setHeight(lines * metrics.height() + 16)
         axis.setTicks([list(enumerate(names))])
 
     def _to(self, value: float) -> float:
