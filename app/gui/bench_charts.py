@@ -314,7 +314,7 @@ def _speed_ups(
 _MOST_LINEAR = 30
 """How many times longer than the shortest the longest bar may be on a linear axis."""
 
-_STAGE_ORDER = ("prepare", "upload", "kernel", "download")
+_STAGE_ORDER = ("prepare", "upload", "kernel", "launch", "download")
 
 
 def _stages(choice: Choice, rows: Sequence[Row]) -> Chart:

@@ -21,8 +21,9 @@ import statistics
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -190,10 +191,10 @@ def _one_piece(
     device, pixels, stopwatch = run.device, image.pixels, run.stopwatch
     run.token, run.tell = token, lambda fraction: progress("kernel", fraction)
     run.workspace.keep = pixels
-    source = device.resident.get(pixels)
-    if source is None:
-        with stopwatch.stage("prepare"):
-            source = device.allocate(pixels.nbytes)
+    with stopwatch.stage("prepare"):
+        resident = device.resident.get(pixels)
+        source = device.allocate(pixels.nbytes) if resident is None else resident
+    if resident is None:
         try:
             with stopwatch.stage("upload"):
                 device.staging.upload(pixels, int(source))
@@ -204,16 +205,31 @@ def _one_piece(
     with stopwatch.stage("prepare"):
         target = device.allocate(output.nbytes, keep=pixels)
     try:
-        with device.staging.giving_pages_to(output):
+        with device.staging.giving_pages_to(output), _launching(run):
             filter_rows(run, None, int(source), int(target))
         with stopwatch.stage("download"):
             device.staging.download(int(target), output)
     except BaseException:
         device.free(target)
         raise
+    device.resident.put(output, target)
+
+
+@contextmanager
+def _launching(run: Run) -> Iterator[None]:
+    """Free what launches allocated, and note what they took beside the kernels.
+
+    Of several repeats it is the part of one.
+    """
+    start = time.perf_counter()
+    try:
+        yield
     finally:
         run.workspace.free()
-    device.resident.put(output, target)
+    kernels = (stage for stage in run.stopwatch.stages if stage.name == "kernel")
+    busy = sum(sum(stage.repeats) or stage.seconds for stage in kernels)
+    seconds = max(0.0, time.perf_counter() - start - busy)
+    run.stopwatch.add("launch", seconds / run.repeat)
 
 
 # Slabs --------------------------------------------------------------------------------
