@@ -79,13 +79,16 @@ def test_events_enclose_the_kernel_alone(gpu: CudaBackend) -> None:
 
 
 def test_the_total_is_what_the_clock_says(gpu: CudaBackend) -> None:
+    """But for what the engine does around the backend, a good millisecond at most."""
     run(gpu, noise(4096, 4096, seed=1))  # compiles, and allocates staging buffers
-    image = noise(4096, 4096)
+    cpu = CpuBackend()
+    request = Request.create(noise(4096, 4096), "mean", device=Device.GPU)
     start = time.perf_counter()
-    result = run(gpu, image)
+    result = execute(request, {"gpu": gpu, "cpu": cpu})
     clock = time.perf_counter() - start
+    cpu.close()
     compiling = sum(stage.seconds for stage in result.stages if not stage.counted)
-    assert 0.8 * (clock - compiling) < result.seconds <= clock
+    assert 0.65 * (clock - compiling) < result.seconds <= clock
 
 
 def test_cold_launches_read_from_memory(gpu: CudaBackend) -> None:
