@@ -167,3 +167,5 @@ def test_cold_rewrites_memory_before_each_repeat(cold: bool) -> None:
     repeats = [call for call, _ in itertools.groupby(calls)]
     assert repeats == ["upload", *(["memset"] * cold + ["number", "add"]) * 3, "download"]
     assert calls.count("memset") == 3 * cold
+    (launch,) = (stage for stage in session.stages if stage.name == "launch")
+    assert launch.counted is not cold  # nobody waits for that but who measures

@@ -219,7 +219,7 @@ def _one_piece(
 def _launching(run: Run) -> Iterator[None]:
     """Free what launches allocated, and note what they took beside the kernels.
 
-    Of several repeats it is the part of one.
+    Of several repeats it is the part of one. Emptying the cache for each is no part of a run.
     """
     start = time.perf_counter()
     try:
@@ -229,7 +229,7 @@ def _launching(run: Run) -> Iterator[None]:
     kernels = (stage for stage in run.stopwatch.stages if stage.name == "kernel")
     busy = sum(sum(stage.repeats) or stage.seconds for stage in kernels)
     seconds = max(0.0, time.perf_counter() - start - busy)
-    run.stopwatch.add("launch", seconds / run.repeat)
+    run.stopwatch.add("launch", seconds / run.repeat, counted=not run.cold)
 
 
 # Slabs --------------------------------------------------------------------------------
