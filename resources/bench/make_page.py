@@ -175,11 +175,9 @@ def in_brief(report: Report, library: str) -> str:
         other = next((row for row in rows if row.seconds and row.series == library), None)
         if ours is None or other is None:
             continue
-        parts = ours.label.split(", ")
-        side = next((part for part in parts if _SIDE.fullmatch(part)), "")
-        name = ", ".join(part for part in parts if part != side)
+        name, side = without_side(ours.label)
         quotient = f"{full_time(ours) / full_time(other):.2f}"
-        cells = (_SIDE.sub(r"\1", side), milliseconds(ours), milliseconds(other), quotient)
+        cells = (side, milliseconds(ours), milliseconds(other), quotient)
         lines.setdefault(name, []).append(cells)
     busy = max((row.load for row in report.rows if row.load is not None), default=0.0)
     disturbed = f", up to {busy:.1f} cores busy with other programs" if busy >= 0.1 else ""
@@ -191,10 +189,56 @@ def in_brief(report: Report, library: str) -> str:
     )
     columns = ("filter", "mask sizes", "ours", library, f"ours / {library}")
     body = (
-        (name, *(" / ".join(filter(None, column)) for column in zip(*cells, strict=True)))
+        (name, *(slashed(column) for column in zip(*cells, strict=True)))
         for name, cells in lines.items()
     )
     return f"{head}\n\n{table(columns, body, text=2)}"
+
+
+def on_the_card(report: Report) -> str:
+    """Return the same for the kernels of the level *tuned* beside NPP and CuPy."""
+    known, names = report.machine, ("NPP", "CuPy")
+    lines: dict[str, list[tuple[str, ...]]] = {}
+    for rows in subjects(report.rows):
+        found = {row.series: row for row in rows if row.seconds}
+        ours = found.get("GPU tuned")
+        if ours is None or ours.bytes is None or ours.copy_rate is None:
+            continue
+        name, side = without_side(ours.label)
+        rate = ours.bytes / full_time(ours) / ours.copy_rate
+        cells = (side, milliseconds(ours), f"{rate:.0%}")
+        lines.setdefault(name, []).append((*cells, *(milliseconds(found.get(n)) for n in names)))
+    head = (
+        f"Kernels of level `tuned` beside NVIDIA's NPP and CuPy in the same run, in ms: "
+        f"{known['GPU'].partition(',')[0]}, driver {known['Driver']}, {known['Date'][:10]}, "
+        f"{report.rows[0].size} {report.rows[0].content}, 8 bit, medians of "
+        f"{len(report.rows[0].seconds)}, cold caches; a copy on the card moves "
+        f"{known['Copy on the card, read + written']} "
+        f"([all rows](resources/bench/README.md#beside-other-libraries))."
+    )
+    columns = ("filter", "mask sizes", "ours", "of the copy rate", *names)
+    body = (
+        (name, *(slashed(column) for column in zip(*sorted(cells, key=by_side), strict=True)))
+        for name, cells in lines.items()
+    )
+    return f"{head}\n\n{table(columns, body, text=2)}"
+
+
+def by_side(cells: Sequence[str]) -> int:
+    """Return the number by which lines of mask sizes are sorted."""
+    return int(cells[0] or 0)
+
+
+def slashed(cells: Sequence[str]) -> str:
+    """Return cells side by side, — for empty ones among others."""
+    return " / ".join(cell or "—" for cell in cells) if any(cells) else ""
+
+
+def without_side(label: str) -> tuple[str, str]:
+    """Return a label without its mask size, and that."""
+    parts = label.split(", ")
+    side = next((part for part in parts if _SIDE.fullmatch(part)), "")
+    return ", ".join(part for part in parts if part != side), _SIDE.sub(r"\1", side)
 
 
 _SIDE = re.compile(r"(?:mask size )?(\d+)(?:×\d+)?")
@@ -502,7 +546,10 @@ def blocks() -> dict[str, str]:
 
 def readme_blocks() -> dict[str, str]:
     """Return what stands between the marks of the project's README."""
-    return {"bench table": in_brief(load(FOLDER / "cpu-peers.json"), "OpenCV")}
+    return {
+        "bench table": in_brief(load(FOLDER / "cpu-peers.json"), "OpenCV"),
+        "gpu table": on_the_card(reports("gpu-peers-16384-more", "gpu-peers-16384")),
+    }
 
 
 def filled(text: str, contents: dict[str, str]) -> str:
