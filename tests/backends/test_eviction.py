@@ -12,10 +12,10 @@ CACHE = 50 << 20
 
 def test_rewrites_twice_the_cache_on_the_stream_of_the_kernels() -> None:
     calls: list[tuple[Any, ...]] = []
-    allocated: list[tuple[int, Any]] = []
+    asked: list[int] = []
 
-    def allocate(size: int, keep: Any) -> int:
-        allocated.append((size, keep))
+    def get(name: str, size: int) -> int:
+        asked.append(size)
         return 4096
 
     device = SimpleNamespace(
@@ -24,14 +24,11 @@ def test_rewrites_twice_the_cache_on_the_stream_of_the_kernels() -> None:
             device_attribute=SimpleNamespace(L2_CACHE_SIZE="L2"),
             memset_d8_async=lambda *arguments: calls.append(arguments),
         ),
-        allocate=allocate,
         stream="stream",
     )
-    owned: list[Any] = []
-    run: Any = SimpleNamespace(device=device, keep="image")
-    evict = _evictor(run, owned)
-    assert allocated == [(2 * CACHE, "image")]
-    assert owned == [4096], "the caller frees it"
+    run: Any = SimpleNamespace(device=device, workspace=SimpleNamespace(get=get))
+    evict = _evictor(run)
+    assert asked == [2 * CACHE], "of the run's workspace, which frees it"
     assert not calls
     evict()
     evict()
