@@ -161,7 +161,9 @@ def chart(
     waiting : bool
         Show what the user waits for (`Row.waits`), or else the computing alone.
     """
-    shown = [row for row in rows if row.seconds and choice.has(row)]
+    timed = (row for row in rows if row.seconds and choice.has(row))
+    # Of several rows about the same, as in runs that are shown as one, the last.
+    shown = list({(row.series, row.label, row.subject): row for row in timed}.values())
     names = _distinct(row.series for row in rows if row.seconds)
     drawn = _chart(plot, choice, shown, names, baseline, waiting)
     authors = {series.name.partition(":")[0] for series in drawn.series if series.theirs}

@@ -107,12 +107,12 @@ class BenchForm(QWidget):
         self._repeat.setValue(REPEAT)
         self._repeat.setToolTip("Timed runs of each row, after a warm-up that is not counted")
 
-        form = QFormLayout(self)
+        form = self._form = QFormLayout(self)
         form.setContentsMargins(0, 0, 0, 0)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
+        form.addRow("&Preset", self._preset)
+        form.addRow(self._summary)
         for caption, widget in (
-            ("&Preset", self._preset),
-            ("", self._summary),
             ("&Filters", self._filters),
             ("&Sizes", self._sizes),
             ("", self._open_image),
@@ -205,10 +205,11 @@ class BenchForm(QWidget):
     def _on_preset(self, name: str) -> None:
         preset = PRESETS.get(name)
         for widget in (self._filters, self._sizes, self._masks, self._open_image):
-            widget.setEnabled(preset is None)
-        self._sizes.setEnabled(preset is None and not self._open_image.isChecked())
+            self._form.setRowVisible(widget, preset is None)
         self._summary.setText(
-            preset.summary if preset is not None else "Filters, sizes and masks as ticked below."
+            f"{preset.summary}\n\n{_contents(preset.plan)}"
+            if preset is not None
+            else "Filters, sizes and masks as set below."
         )
         if preset is not None:
             chosen = preset.plan
@@ -233,7 +234,19 @@ class _Summary(QLabel):
         self._keep_height()
 
     def _keep_height(self) -> None:
-        self.setMinimumHeight(self.heightForWidth(self.width()))
+        self.setFixedHeight(self.heightForWidth(self.width()))
+
+
+def _contents(plan: Plan) -> str:
+    """Return what a plan measures: filters, and the sizes of their data."""
+    sizes: dict[str, dict[str, None]] = {}
+    for sweep in plan.sweeps:
+        of_filter = sizes.setdefault(filters.get(sweep.filter).name, {})
+        of_filter.update(dict.fromkeys("×".join(map(str, data.shape[::-1])) for data in sweep.data))
+    alike: dict[str, list[str]] = {}
+    for name, of_filter in sizes.items():
+        alike.setdefault(", ".join(of_filter), []).append(name)
+    return "\n".join(f"{', '.join(names)}: {texts}" for texts, names in alike.items())
 
 
 def _checklist(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyqtgraph as pg
-from PySide6.QtCore import QBuffer, QEvent, QEventLoop, QRectF, QSize, Qt
+from PySide6.QtCore import QBuffer, QEvent, QEventLoop, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPalette
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QApplication
@@ -50,8 +50,11 @@ _MOST_TEXTS, _MOST_LEVEL = 70, 10
 _ROOM_UPRIGHT, _ROOM_LEVEL = 0.26, 0.12
 """Above the highest bar, for its value: as shares of the heights."""
 
-_PLOT_SHARE = 0.6
-"""Of the width, that bars have beside the axis and the legend, about."""
+_AXIS_WIDTH, _SAMPLE_WIDTH = 70, 60
+"""Pixels beside the bars: of the axis on the left, and of the legend without its texts."""
+
+_MOST_UPRIGHT = 0.4
+"""Share of the height that upright names may take; the ends of longer ones are left out."""
 
 _FILE_SIZE = QSize(1200, 720)
 _SCALE = 2
@@ -185,7 +188,9 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         legend.setParentItem(room)
         for item, name in entries:
             legend.addItem(item, name)
-        legend.updateSize()
+        # What PyQtGraph makes of it gets higher with each entry, until the last are cut off.
+        least = legend.layout.effectiveSizeHint(Qt.SizeHint.MinimumSize)
+        legend.setGeometry(QRectF(QPointF(), least))
         room.setFixedWidth(legend.boundingRect().width() + 8)
         legend.anchor((0, 0), (0, 0), (4, 24))
 
@@ -318,11 +323,14 @@ class _BarPainter(_Painter):
     def _name_groups(self, axis: _Axis) -> None:
         """Write the names of the groups so that none touches the next."""
         names, metrics = self._chart.groups, QFontMetrics(QApplication.font())
-        room = _PLOT_SHARE * self._plot.getViewWidget().width() / len(names)
-        letters = int(room / metrics.averageCharWidth())
+        view = self._plot.getViewWidget()
+        legend = max(metrics.horizontalAdvance(self._name(each)) for each in self._chart.series)
+        room = view.width() - _AXIS_WIDTH - _SAMPLE_WIDTH - legend
+        letters = int(room / len(names) / metrics.averageCharWidth())
         if max(map(len, " ".join(names).split())) > letters:
-            axis.upright = names
-            axis.setHeight(max(map(metrics.horizontalAdvance, names)) + 10)
+            most, end = int(_MOST_UPRIGHT * view.height()), Qt.TextElideMode.ElideRight
+            axis.upright = tuple(metrics.elidedText(name, end, most) for name in names)
+            axis.setHeight(max(map(metrics.horizontalAdvance, axis.upright)) + 10)
             names = tuple(map(str, range(len(names))))
         else:
             names = tuple(_broken(name, letters) for name in names)

@@ -59,6 +59,9 @@ _SEEN = "bench/seen"
 _REDRAW = 150
 """Milliseconds that new rows are gathered before plots are drawn again."""
 
+_MOST_NAMES = 3
+"""Files that are named, and their dates told, when they are shown as one run."""
+
 _PLOTS = "PNG picture (*.png);;SVG drawing (*.svg)"
 _DATA = "JSON, all that was measured (*.json);;CSV table (*.csv)"
 _REPORTS = "Results of the bench (*.json);;All files (*)"
@@ -258,6 +261,8 @@ class BenchWindow(QWidget):
         _refill(self._about, [(str(each), each) for each in found], self._wanted)
         self._baseline.setEnabled(bool(names))
         self._about.setEnabled(bool(found))
+        entries = self._about.view()  # long ones, which the box itself has no room for
+        entries.setMinimumWidth(entries.sizeHintForColumn(0) + 2 * self.fontMetrics().height())
         self._table.compare(self._baseline_name)
         self._draw()
         self._save_data.setEnabled(bool(rows))
@@ -319,13 +324,15 @@ class BenchWindow(QWidget):
         except AppError as error:
             dialogs.show_error(self, error)
         else:
-            names = ", ".join(path.name for path in paths)
-            self._tell(f"{names}, measured {self._report_facts()}.")
+            few = len(paths) <= _MOST_NAMES
+            names = ", ".join(path.name for path in paths) if few else f"{len(paths)} files"
+            self._tell(f"{names}, measured {self._report_facts(dates=few)}.")
 
-    def _report_facts(self) -> str:
+    def _report_facts(self, dates: bool) -> str:
         assert self._report is not None
         found = {name.casefold(): text for name, text in self._report.machine.items()}
-        return ", ".join(found[name] for name in ("date", "cpu", "gpu") if name in found)
+        told = ("date", "cpu", "gpu") if dates else ("cpu", "gpu")
+        return ("" if dates else "on ") + ", ".join(found[name] for name in told if name in found)
 
     def _choose_file(
         self, title: str, name: str, kinds: str, write: Callable[[Path], object]
@@ -421,7 +428,7 @@ class BenchWindow(QWidget):
         layout = QVBoxLayout(self)
         layout.addWidget(self._banner)
         layout.addWidget(across, 1)
-        self.resize(1240, 760)
+        self.resize(1320, 760)
 
     def _plot_bar(self) -> QHBoxLayout:
         self._plot = self._combo("benchPlotKind", "Plot", "What the plot shows")

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from app import filters
 from app.bench import (
     PRESETS,
     QUICK_LOOK,
@@ -226,10 +227,14 @@ def test_presets_fill_the_form(bench: BenchWindow, name: str) -> None:
     plan = bench._form.plan()
     assert (plan.name, plan.sweeps, plan.repeat) == (name, preset.plan.sweeps, preset.plan.repeat)
     assert set(plan.levels) == set(preset.plan.levels)
-    assert child(bench, QLabel, "benchSummary").text() == preset.summary
-    assert not child(bench, QListWidget, "benchFilters").isEnabled()
+    summary = child(bench, QLabel, "benchSummary").text()
+    assert summary.startswith(preset.summary)
+    for sweep in preset.plan.sweeps:  # what is measured is said; the own choice has no part in it
+        assert filters.get(sweep.filter).name in summary
+        assert all("×".join(map(str, data.shape[::-1])) in summary for data in sweep.data)
+    assert not child(bench, QListWidget, "benchFilters").isVisible()
     child(bench, QComboBox, "benchPreset").setCurrentText(OWN_CHOICE)
-    assert child(bench, QListWidget, "benchFilters").isEnabled()
+    assert child(bench, QListWidget, "benchFilters").isVisible()
 
 
 def test_without_a_gpu_it_is_not_ticked(make: Maker) -> None:
@@ -414,6 +419,27 @@ def test_rows_on_the_same_part_are_one_point() -> None:
     ]
     (series,) = chart(Plot.TIME, Choice("Mean, mask size 3"), rows).series
     assert [point.y for point in series.points] == [1.0]
+
+
+def test_runs_shown_as_one_have_a_bar_for_each_level() -> None:
+    first, again = (
+        row(device="gpu", level="tuned", seconds=(s,), stages={"kernel": (s,)}) for s in (2.0, 1.0)
+    )
+    shown = chart(Plot.STAGES, Choice("Mean, mask size 3", "16×16"), [first, again])
+    assert shown.groups == ("tuned",)
+    assert shown.series[0].points[0].y == 1000, "of the last"
+
+
+def test_long_names_leave_room_for_bars(qtbot: QtBot) -> None:
+    labels = [f"Filter {number}{', with this and that' * 9}" for number in range(30)]
+    view = ChartView()
+    qtbot.addWidget(view)
+    view.show_chart(
+        chart(
+            Plot.BARS, Choice(None, "16×16"), [row(label=each, seconds=(1.0,)) for each in labels]
+        )
+    )
+    assert view.getItem(0, 0).getAxis("bottom").height() < view.height() / 2
 
 
 def test_outliers_of_bars_are_drawn(qtbot: QtBot) -> None:
