@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -17,6 +20,7 @@ from app.engine.image import Image
 from app.engine.request import Device, Request, Result
 from app.engine.run import execute
 from app.engine.scan import Scan
+from app.engine.slices import by_slices
 from app.engine.volume import Volume
 from app.errors import DeviceUnavailable
 from tests.backends.fake_card import Driver, Error, FakeCubins
@@ -133,6 +137,40 @@ def test_a_lost_gpu_ends_the_use_of_all(driver: Driver, monkeypatch: pytest.Monk
     assert not driver.attached
     with pytest.raises(DeviceUnavailable, match="stopped with an error earlier"):
         run(backend, scan(), "mri_nlm")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no signals for threads")
+def test_ctrl_c_stops_both_gpus(backend: CudaBackend, driver: Driver) -> None:
+    """Whichever thread takes the signal."""
+    launches = itertools.count(1)
+
+    def slow(*arguments: int) -> float:
+        time.sleep(1e-3)
+        if next(launches) == 4:
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        return 1e-3
+
+    driver.modules[b"mri_nlm"]["mri_nlm_tuned"] = slow
+    repeat = 2000
+    with pytest.raises(KeyboardInterrupt):
+        run(backend, scan(), "mri_nlm", repeat=repeat)
+    backend.close()
+    assert next(launches) < repeat
+    assert not driver.live
+
+
+def test_what_launching_takes_is_told_of_every_slice(backend: CudaBackend, driver: Driver) -> None:
+    def slow(source: int, target: int, *rest: int) -> float:
+        time.sleep(4e-3)
+        driver.bytes_at(target)[:] = driver.bytes_at(source)
+        return 2e-3
+
+    driver.modules[b"mean"]["mean_tuned"] = slow
+    request = by_slices(scan(), "mean", axis=2, device=Device.GPU, level="tuned")
+    stages = execute(request, {"gpu": backend}).stages
+    launching = [stage.seconds for stage in stages if stage.name == "launch"]
+    assert len(launching) == SHAPE[2]
+    assert min(launching) >= 2e-3
 
 
 def test_facts_say_of_which_gpu_they_are(

@@ -33,6 +33,7 @@ from app.backends.cuda.device import Device, Lane
 from app.backends.cuda.executor import Run, Step, filter_rows
 from app.backends.cuda.memory import Staging
 from app.backends.cuda.strips import Strip, strip
+from app.backends.cuda.thread import wait_for
 from app.engine.control import CancelToken, JointToken, Progress
 from app.engine.image import Image
 from app.engine.scan import Scan
@@ -221,12 +222,12 @@ def _launching(run: Run) -> Iterator[None]:
 
     Of several repeats it is the part of one. Emptying the cache for each is no part of a run.
     """
-    start = time.perf_counter()
+    start, before = time.perf_counter(), len(run.stopwatch.stages)  # those of other slices
     try:
         yield
     finally:
         run.workspace.free()
-    kernels = (stage for stage in run.stopwatch.stages if stage.name == "kernel")
+    kernels = (stage for stage in run.stopwatch.stages[before:] if stage.name == "kernel")
     busy = sum(sum(stage.repeats) or stage.seconds for stage in kernels)
     seconds = max(0.0, time.perf_counter() - start - busy)
     run.stopwatch.add("launch", seconds / run.repeat, counted=not run.cold)
@@ -399,13 +400,15 @@ def _row_bytes(array: NDArray[Any]) -> int:
 
 def _wait(works: Sequence[Future[None]]) -> None:
     """Wait for all devices; raise what went wrong, not that the others stopped for it."""
+    for work in works:
+        wait_for(work)
     errors = [work.exception() for work in works]
     errors.sort(key=lambda error: 2 if error is None else isinstance(error, Cancelled))
     try:
         if errors[0] is not None:
             raise errors[0]
     finally:
-        del works, errors  # Their tracebacks hold this frame: without this, a cycle.
+        del work, works, errors  # Their tracebacks hold this frame: without this, a cycle.
 
 
 def _record(stopwatch: Stopwatch, runs: Sequence[Run], seconds: float) -> None:

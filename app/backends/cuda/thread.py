@@ -6,10 +6,25 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 _Value = TypeVar("_Value")
 _Call = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
+
+_SIGNAL_SECONDS = 0.1
+"""How long Ctrl+C may wait for a thread that waits for a future."""
+
+
+def wait_for(future: Future[Any]) -> None:
+    """Wait until `future` is done; Ctrl+C ends the wait, whichever thread it reaches.
+
+    Python raises `KeyboardInterrupt` on the main thread, which a signal does not wake where
+    another thread took it, and never on Windows.
+    """
+    while not future.done():
+        with suppress(TimeoutError):
+            future.exception(_SIGNAL_SECONDS)
 
 
 class OwnerThread:
@@ -35,6 +50,7 @@ class OwnerThread:
         """Run ``function(*arguments)`` on the thread and return, or raise, what comes of it."""
         future = self.submit(function, *arguments)
         try:
+            wait_for(future)
             return future.result()
         finally:
             del future  # an error's traceback holds this frame: without this, a cycle

@@ -1,0 +1,46 @@
+"""The thread that owns a context: whoever waits for it can be interrupted."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from app.backends.cuda.thread import OwnerThread
+
+PATIENCE = 5.0
+
+
+@pytest.fixture
+def owner() -> Iterator[OwnerThread]:
+    owner = OwnerThread("owner")
+    yield owner
+    owner.end()
+
+
+def test_its_own_timeout_is_told(owner: OwnerThread) -> None:
+    def fail() -> None:
+        raise TimeoutError("of the function")
+
+    with pytest.raises(TimeoutError, match="of the function"):
+        owner.call(fail)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no signals for threads")
+def test_ctrl_c_ends_a_wait_though_another_thread_took_the_signal(owner: OwnerThread) -> None:
+    """As the system may choose: a wait without a limit would go on to its end."""
+    over = threading.Event()
+
+    def take_the_signal() -> None:
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        over.wait(PATIENCE)
+
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        owner.call(take_the_signal)
+    assert time.monotonic() - start < PATIENCE / 2
+    over.set()
