@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -117,6 +118,31 @@ def test_pages_are_given_while_the_block_runs(device: Device) -> None:
 
     device.call(give)
     np.testing.assert_array_equal(target, np.where(touched, 0, 7))
+
+
+def test_nobody_gives_pages_after_a_block_that_failed(device: Device) -> None:
+    """Another attempt writes there by then, in other pieces and so on other threads."""
+    writing, begun, ended = threading.Semaphore(0), [], []
+
+    class Slow(np.ndarray[Any, Any]):
+        def __setitem__(self, key: Any, value: Any) -> None:
+            begun.append(key)
+            writing.release()
+            time.sleep(0.05)
+            super().__setitem__(key, value)
+            ended.append(key)
+
+    target = np.zeros(len(device._copiers) * CHUNK + 1, np.uint8).view(Slow)
+
+    def fail() -> None:
+        with device.staging.giving_pages_to(target):
+            for _ in device._copiers:
+                writing.acquire()
+            raise Error("out of memory")
+
+    with pytest.raises(Error):
+        device.call(fail)
+    assert len(begun) == len(ended) >= len(device._copiers)
 
 
 def test_small_arrays_are_left_alone(device: Device) -> None:

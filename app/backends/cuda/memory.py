@@ -7,7 +7,7 @@ import os
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -213,13 +213,18 @@ class Staging:
                     return
                 piece[:: mmap.PAGESIZE] = 0
 
-        for number, copier in enumerate(self._copiers):
-            # The same thread will write there when the download comes, after this.
+        # The same threads will write there when the download comes, after this.
+        touching = [
             copier.submit(touch, pieces[number :: len(self._copiers)])
+            for number, copier in enumerate(self._copiers)
+        ]
         try:
             yield
-        finally:
+        except BaseException:
             over.set()
+            wait(touching)  # Who tries again in other pieces has other threads write there.
+            raise
+        over.set()
 
     def _chunk(self, number: int, size: int) -> tuple[Any, Any]:
         """Return the buffer for piece `number`, and the event of its transfer."""
