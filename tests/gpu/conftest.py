@@ -76,7 +76,11 @@ class RunScript(Protocol):
 @pytest.fixture
 def script() -> RunScript:
     """Run Python code in a process of its own, after the imports that every script needs."""
-    prelude = """
+    prelude = f"""
+        import faulthandler
+        faulthandler.dump_traceback_later({SCRIPT_SECONDS}, exit=True)
+    """
+    prelude += """
         import os, signal, sys, threading, time
         import numpy as np
         from app.backends.cpu import CpuBackend
@@ -97,13 +101,16 @@ def script() -> RunScript:
 
     def run_code(code: str) -> subprocess.CompletedProcess[str]:
         text = textwrap.dedent(prelude) + textwrap.dedent(code)
-        return subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-W", "error", "-c", text],
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=SCRIPT_SECONDS,
+            timeout=2 * SCRIPT_SECONDS,
             check=False,
         )
+        if "Timeout (" in done.stderr:  # faulthandler's: says where each thread was
+            pytest.fail(done.stdout + done.stderr, pytrace=False)
+        return done
 
     return run_code
