@@ -24,6 +24,7 @@ from app.cli_common import (
     filter_name,
     interruptible,
     log_to_stderr,
+    missing_gpu,
     open_backends,
     option_of,
     positive,
@@ -119,6 +120,7 @@ def _apply_to_picture(recipe: Recipe, options: argparse.Namespace) -> int:
     say = Speaker(options.quiet)
     say.notices(image.notices)
     with open_backends(options.gpu) as backends, interruptible() as token:
+        say.notices(missing_gpu(options.gpu, options.device, backends))
         results = execute_recipe(
             recipe,
             image,

@@ -8,7 +8,7 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -184,6 +184,16 @@ class StatusLine:
         self.show("")
         if self._shown:
             print("\r", end="", file=sys.stderr, flush=True)
+
+
+def missing_gpu(
+    gpus: Sequence[int] | None, device: str, backends: Mapping[str, Backend]
+) -> list[str]:
+    """Return what to tell who chose GPUs where there are none, and Auto takes the CPU."""
+    state = backends["gpu"].availability()
+    if gpus is None or device != "auto" or state.available:
+        return []
+    return [f"--gpu has no effect, the CPU computes: {state.summary}"]
 
 
 class Speaker:

@@ -19,6 +19,7 @@ from app.cli_common import (
     Speaker,
     StatusLine,
     interruptible,
+    missing_gpu,
     open_backends,
     whole_number,
 )
@@ -68,6 +69,7 @@ def apply_to_volumes(recipe: Recipe, options: argparse.Namespace) -> int:
     say = Speaker(options.quiet)
     say.notices(scan.notices)
     with open_backends(options.gpu) as backends, interruptible() as token:
+        say.notices(missing_gpu(options.gpu, options.device, backends))
         results = execute_recipe(
             recipe,
             scan,

@@ -11,7 +11,7 @@ from app import backends
 from app.backends.cuda import CudaBackend
 from app.cli import main
 from app.cli_common import byte_size
-from app.engine.backend import Backend
+from app.engine.backend import Availability, Backend
 from app.engine.request import Request, Result
 from app.files import SAMPLES
 
@@ -33,6 +33,20 @@ def test_a_wrong_gpu_option_is_wrong_usage(
         main(["apply", "mean", "in.png", "out.png", option])
     assert stop.value.code == 2
     assert option.partition("=")[2] in capsys.readouterr().err
+
+
+def test_choosing_gpus_where_none_is_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    none = Availability(False, "No NVIDIA driver was found.")
+    monkeypatch.setattr(CudaBackend, "availability", lambda self: none)
+    arguments = ["apply", "greyscale", str(SAMPLES[0].path), str(tmp_path / "out.png")]
+    assert main([*arguments, "--gpus", "0,1"]) == 0
+    said = "--gpu has no effect, the CPU computes: No NVIDIA driver was found."
+    assert said in capsys.readouterr().err
+    for options in ([], ["--gpu", "0", "--device", "cpu"]):
+        assert main([*arguments, *options]) == 0
+        assert "--gpu" not in capsys.readouterr().err
 
 
 def test_the_gpu_options_reach_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

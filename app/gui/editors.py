@@ -201,6 +201,10 @@ class NumbersEditor(QLineEdit):
             f"{self._parameter.format(rounded(value))} ({self._parameter.none})"
         )
 
+    def forget_estimate(self) -> None:
+        """Show no longer what was estimated, from something else."""
+        self.setPlaceholderText(self._parameter.none)
+
     def value(self) -> tuple[float, ...]:
         """Return the numbers; raises `InvalidParameter`."""
         return self._parameter.parse(self.text())

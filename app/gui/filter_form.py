@@ -81,6 +81,12 @@ class FilterForm(QWidget):
             if isinstance(editor, NumbersEditor):
                 editor.show_estimate(value)
 
+    def forget_estimates(self) -> None:
+        """Show no longer what `show_estimates` did."""
+        for editor in self._editors.values():
+            if isinstance(editor, NumbersEditor):
+                editor.forget_estimate()
+
     def reset(self) -> None:
         """Go back to the defaults."""
         self.set_values(self._spec.defaults())

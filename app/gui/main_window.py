@@ -561,6 +561,7 @@ class MainWindow(QMainWindow):
         self.recipes.stop()
         self._set_kind(Kind.VOLUME)
         self.setWindowTitle(f"{scan.title} – Kernelscope")
+        self.panel.show_estimates(self.volumes.result)
         if self.volumes.result is None:
             self._tell("  ".join((f"{scan.describe()}.", *scan.notices)))
 
@@ -792,7 +793,6 @@ class MainWindow(QMainWindow):
     def _on_finished(self, result: Result) -> None:
         result = self.recipes.told(result)
         self.timing.add_result(result)
-        self.panel.show_estimates(result.request.filter.id, result.estimates)
         if result.launch is not None:
             self._launches[result.launch.kernel] = result.launch
             if self._kernel_viewer is not None:

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 
 from app import filters
 from app.engine.backend import Availability, Backend
-from app.engine.request import Request
+from app.engine.request import Request, Result
 from app.errors import InvalidParameter
 from app.filters.spec import FilterSpec, Kind
 from app.gui import theme
@@ -197,10 +197,12 @@ class ParameterPanel(QScrollArea):
         """Set parameters of a filter that was shown already; others keep their values."""
         self._forms[filter_id].set_values(values)
 
-    def show_estimates(self, filter_id: str, values: Mapping[str, Any]) -> None:
-        """Show what a run estimated for parameters of a filter."""
-        if filter_id in self._forms:
-            self._forms[filter_id].show_estimates(values)
+    def show_estimates(self, result: Result | None) -> None:
+        """Show what the run that is shown estimated for parameters, and nothing of others."""
+        for form in self._forms.values():
+            form.forget_estimates()
+        if result is not None and result.request.filter.id in self._forms:
+            self._forms[result.request.filter.id].show_estimates(result.estimates)
 
     def reset(self) -> None:
         """Set the parameters of the chosen filter to their defaults."""

@@ -399,7 +399,7 @@ def test_the_output_is_said_to_be_on_its_way(
 
 
 def test_what_was_estimated_is_told(
-    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
+    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu, tmp_path: Path
 ) -> None:
     open_scan(qtbot, window, scan)
     cpu.estimates = {"sigma": (30.9412,)}
@@ -411,6 +411,10 @@ def test_what_was_estimated_is_told(
     assert not sigma.isEnabled()
     child(window, QComboBox, "sigma_from").setCurrentText("Numbers")
     assert sigma.isEnabled()
+    open_scan(qtbot, window, write(tmp_path / "T2.nii.gz", voxels()))
+    assert sigma.placeholderText() == "estimated", "that was from another scan"
+    window.undo()
+    assert sigma.placeholderText() == "30.94 (estimated)"
 
 
 # --- judging ---
