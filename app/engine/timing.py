@@ -24,12 +24,13 @@ class Stage:
     Attributes
     ----------
     name : str
-        ``prepare``, ``compile``, ``compute``, ``convert``; on a GPU also ``upload``,
-        ``kernel`` and ``download``, and ``slabs``, where these overlap.
+        ``prepare``, ``compile``, ``compute``, ``convert``, ``judge``; on a GPU also ``upload``,
+        ``kernel``, ``launch`` (what starting kernels takes beside them) and ``download``, and
+        ``slabs``, where these overlap.
     seconds : float
         Wall-clock time, or device time between events for ``kernel``.
     counted : bool
-        False for what is reported apart and is in no total: compiling.
+        False for what is reported apart and is in no total, such as compiling.
     repeats : tuple of float
         Every repetition, where there were several; `seconds` is their median.
     overlapped : bool

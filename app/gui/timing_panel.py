@@ -70,7 +70,7 @@ _SPEED_UP_HELP = (
 
 _QUIET = (
     ("overlapped", "Done while “slabs” went by, at the same time as other stages."),
-    ("not counted", "Done once and kept; never part of a reported time."),
+    ("not counted", "No part of a reported time: compiling is done once, its result is kept."),
 )
 """What is said of stages that are in no total."""
 

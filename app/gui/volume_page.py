@@ -23,6 +23,7 @@ from app.gui.background import Background
 from app.gui.comparison import NO_REFERENCE, Judged, View
 from app.gui.histogram_view import Histogram
 from app.gui.history import History, Moment, Origin, Reference
+from app.gui.pictures import stem_of
 from app.gui.quality_panel import QualityPanel
 from app.gui.view_bar import GAINS
 from app.gui.volume_components import Components
@@ -228,7 +229,7 @@ class VolumePage(QWidget):
     def output_name(self, volume: Volume) -> str:
         """Return what to call a volume of the output in a file, without suffix."""
         assert self.result is not None
-        return f"{_stem(volume)}-{self.result.request.filter.id}"
+        return f"{stem_of(volume)}-{self.result.request.filter.id}"
 
     def set_view(self, view: View, gain: int | None) -> None:
         """Show the output or a difference; without a `gain` the one that shows most."""
@@ -253,7 +254,7 @@ class VolumePage(QWidget):
         def work() -> Volume:
             sigma = estimate_local(volume.voxels, window, rician, deep)
             noise = volume.with_voxels(sigma, as_float=True)
-            return replace(noise, title=f"{_stem(volume)}-noise")
+            return replace(noise, title=f"{stem_of(volume)}-noise")
 
         def show(noise: Volume) -> None:
             if volume is not self._volume:
@@ -304,7 +305,7 @@ class VolumePage(QWidget):
         output, other = self.shown_output, self._other()
         assert output is not None
         assert other is not None
-        return replace(output.minus(other), title=f"{_stem(other)}-{self._view}")
+        return replace(output.minus(other), title=f"{stem_of(other)}-{self._view}")
 
     def _other(self) -> Volume | None:
         """Return what is subtracted from the output."""
@@ -397,10 +398,6 @@ class VolumePage(QWidget):
         caption = f"{self._view.value.capitalize()}: output – {minus}, ×{gain}"
         self.viewer.show_output(output, caption, minus=other, gain=gain)
         self.drawn.emit(gain, True)
-
-
-def _stem(volume: Volume) -> str:
-    return Path(volume.title.removesuffix(".gz")).stem if volume.path else volume.title
 
 
 def _look_at(scan: Scan) -> list[Window]:
