@@ -99,7 +99,9 @@ def _window(arguments: list[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("image", metavar="IMAGE", nargs="?", type=Path, help="picture to open")
+    parser.add_argument(
+        "image", metavar="IMAGE", nargs="?", type=Path, help="picture or volume to open"
+    )
     parser.add_argument("--version", action="version", version=f"Kernelscope {app.__version__}")
     image: Path | None = parser.parse_args(arguments).image
     if image is not None and not image.exists():

@@ -468,6 +468,7 @@ class MainWindow(QMainWindow):
         self.recipes.loaded.connect(self._start_recipe)
         self.recipes.wanted.connect(self._submit)
         self.recipes.failed.connect(self._on_failed)
+        self.recipes.saved.connect(lambda path: self._tell(f"Saved {path.name}."))
         self.actions_.mark_filter(self.panel.filter_id)
         self.timing.resultActivated.connect(self.show_again)
         self._bridge.submitted.connect(self._on_submitted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -342,8 +343,9 @@ def _targets(images: Sequence[Image | Volume], path: Path) -> list[Path]:
     """Return where to write `images`: the first to `path`, further volumes beside it."""
     targets = [path]
     for number, image in enumerate(images[1:], 2):
-        target = beside(path, image.title)
-        targets.append(target if target not in targets else beside(path, f"{number}-{image.title}"))
+        title = stem_of(image)
+        target = beside(path, title)
+        targets.append(target if target not in targets else beside(path, f"{number}-{title}"))
     return targets
 
 
@@ -356,6 +358,16 @@ def _with_suffix(path: Path, kind: Format, writable: tuple[Format, ...]) -> Path
     suffixes = tuple(suffix for each in writable for suffix in each.suffixes)
     known = path.name.lower().endswith(suffixes)
     return path if known else path.with_name(path.name + kind.suffixes[0])
+
+
+def stem_of(volume: Image | Volume) -> str:
+    """Return what files made of `volume` are called after, without suffix.
+
+    What is no file yet, such as a phantom, gets a name that suits one: ``Phantom-T1w``.
+    """
+    if volume.path is not None:
+        return _stem(Path(volume.title))
+    return re.sub(r"[^\w.+-]+", "-", volume.title).strip("-")
 
 
 def _stem(path: Path) -> str:

@@ -52,11 +52,14 @@ class Recipes(QObject):
         This step should be run next; `go_on` wants its result.
     failed : Exception
         The recipe ended here; errors that the user can mend name the step.
+    saved : Path
+        A recipe was written there.
     """
 
     loaded = Signal(object)
     wanted = Signal(object)
     failed = Signal(object)
+    saved = Signal(Path)
 
     def __init__(
         self, window: QWidget, background: Background, backends: Mapping[str, Backend]
@@ -84,6 +87,8 @@ class Recipes(QObject):
                 write_recipe(recipe, path)
             except AppError as error:
                 dialogs.show_error(self._window, error)
+            else:
+                self.saved.emit(path)
 
         dialog = dialogs.choose_text_to_save(
             self._window, "Save Recipe", f"steps{RECIPE_SUFFIX}", write, _FILES

@@ -211,6 +211,7 @@ def test_what_was_done_is_saved_and_loaded(
     assert dialog(qtbot, window, QFileDialog).defaultSuffix() == "recipe.json"
     path = tmp_path / "mine.json"
     choose(qtbot, window, path)
+    assert window.statusBar().currentMessage() == "Saved mine.json."
     steps = read_recipe(path).steps
     assert [step.filter.id for step in steps] == ["mean", "median"]
     assert steps[0].parameters["size"] == 7

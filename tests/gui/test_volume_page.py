@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import nibabel
@@ -36,6 +37,7 @@ from app.gui.dialogs import ErrorDialog
 from app.gui.kernel_viewer import KernelViewer
 from app.gui.main_window import MainWindow
 from app.gui.phantom_dialog import Order, PhantomDialog
+from app.gui.pictures import stem_of
 from app.judging.volumes import judge_volume
 from app.phantom import Contrast, Noise
 from tests.gui.helpers import FakeCpu, Opener, answer, child, dialog, load, press, save_as, state
@@ -633,6 +635,12 @@ def test_all_components_are_saved_each_with_its_header(
         saved = read_volume(tmp_path / name)
         np.testing.assert_array_equal(saved.voxels, np.rint(voxels(seed) / 2).astype(np.int16))
         np.testing.assert_allclose(saved.affine, affine, atol=1e-7)
+
+
+def test_what_is_no_file_yet_is_saved_under_a_plain_name() -> None:
+    made = Volume.from_array(voxels(), "Phantom T1w, 9 % Rician noise")
+    assert stem_of(made) == "Phantom-T1w-9-Rician-noise"
+    assert stem_of(replace(made, path=Path("T1 of A.nii.gz"), title="T1 of A.nii.gz")) == "T1 of A"
 
 
 def test_a_name_without_suffix_gets_the_chosen_one(
