@@ -22,12 +22,11 @@ from app.cli_common import (
     byte_size,
     every_filter,
     filter_name,
-    interruptible,
     log_to_stderr,
-    missing_gpu,
     open_backends,
     option_of,
     positive,
+    run_steps,
     switches,
     volume_numbers,
 )
@@ -103,15 +102,13 @@ def apply(arguments: list[str]) -> int:
 
 
 def _apply_to_picture(recipe: Recipe, options: argparse.Namespace) -> int:
-    from app.engine.chain import execute_recipe
-    from app.engine.costs import Costs, default_path
-    from app.engine.request import Device
     from app.files import read_image, write_image, write_recipe
 
-    for name in ("axis", "volume", "float"):
+    for name in ("axis", "volume", "float", "component", "output_component"):
         if getattr(options, name) != _DEFAULTS[name]:
+            option = name.replace("_", "-")
             raise InvalidParameter(
-                f"--{name} is for volumes; {options.input} is none.", "Leave it out."
+                f"--{option} is for volumes; {options.input} is none.", "Leave it out."
             )
     image = read_image(options.input)
     reference = _read_reference(options.reference, image)
@@ -119,28 +116,7 @@ def _apply_to_picture(recipe: Recipe, options: argparse.Namespace) -> int:
     status = StatusLine(not (options.quiet or options.verbose))
     say = Speaker(options.quiet)
     say.notices(image.notices)
-    with open_backends(options.gpu) as backends, interruptible() as token:
-        say.notices(missing_gpu(options.gpu, options.device, backends))
-        results = execute_recipe(
-            recipe,
-            image,
-            backends,
-            token,
-            status.progress,
-            Costs(default_path()),
-            device=Device(options.device),
-            level=options.level,
-            reference=reference,
-            repeat=options.repeat,
-            memory_limit=options.memory_limit,
-        )
-        try:
-            for number, result in enumerate(results, 1):
-                status.clear()
-                if number < len(recipe.steps):
-                    say.result(f"step {number}", result)
-        finally:
-            status.clear()
+    result = run_steps(recipe, image, reference, options, status, say)
     write_image(result.image, options.output, lossy=options.lossy)
     say.result(str(options.output), result)
     for picture in _pictures(options, result):

@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from app.engine.backend import Backend
+    from app.engine.image import Image
+    from app.engine.recipe import Recipe
     from app.engine.request import Result
+    from app.engine.scan import Scan
+    from app.engine.volume import Volume
 
 PROGRAM = "kernelscope"
 INPUT = "input"
@@ -186,16 +190,6 @@ class StatusLine:
             print("\r", end="", file=sys.stderr, flush=True)
 
 
-def missing_gpu(
-    gpus: Sequence[int] | None, device: str, backends: Mapping[str, Backend]
-) -> list[str]:
-    """Return what to tell who chose GPUs where there are none, and Auto takes the CPU."""
-    state = backends["gpu"].availability()
-    if gpus is None or device != "auto" or state.available:
-        return []
-    return [f"--gpu has no effect, the CPU computes: {state.summary}"]
-
-
 class Speaker:
     """Says what came of it: results on stdout, notices on stderr; nothing if quiet."""
 
@@ -223,6 +217,62 @@ class Speaker:
             if result.quality.before:
                 self.line(f"  before: {result.quality.before.describe()}")
             self.line(f"  after:  {result.quality.after.describe()}")
+
+
+def run_steps(
+    recipe: Recipe,
+    source: Image | Scan,
+    reference: Image | Volume | None,
+    options: argparse.Namespace,
+    status: StatusLine,
+    say: Speaker,
+) -> Result:
+    """Do what the recipe says, tell of each step but the last one, and return its result.
+
+    Parameters
+    ----------
+    reference : Image or Volume, optional
+        Judges every result.
+    options : Namespace
+        Those of ``apply``.
+    """
+    from app.engine.chain import execute_recipe
+    from app.engine.costs import Costs, default_path
+    from app.engine.request import Device
+
+    with open_backends(options.gpu) as backends, interruptible() as token:
+        say.notices(_missing_gpu(options.gpu, options.device, backends))
+        results = execute_recipe(
+            recipe,
+            source,
+            backends,
+            token,
+            status.progress,
+            Costs(default_path()),
+            device=Device(options.device),
+            level=options.level,
+            reference=reference,
+            repeat=options.repeat,
+            memory_limit=options.memory_limit,
+        )
+        try:
+            for number, result in enumerate(results, 1):
+                status.clear()
+                if number < len(recipe.steps):
+                    say.result(f"step {number}", result)
+        finally:
+            status.clear()
+    return result
+
+
+def _missing_gpu(
+    gpus: Sequence[int] | None, device: str, backends: Mapping[str, Backend]
+) -> list[str]:
+    """Return what to tell who chose GPUs where there are none, and Auto takes the CPU."""
+    state = backends["gpu"].availability()
+    if gpus is None or device != "auto" or state.available:
+        return []
+    return [f"--gpu has no effect, the CPU computes: {state.summary}"]
 
 
 def log_to_stderr() -> None:

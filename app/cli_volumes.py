@@ -18,9 +18,7 @@ from app.cli_common import (
     STATUS,
     Speaker,
     StatusLine,
-    interruptible,
-    missing_gpu,
-    open_backends,
+    run_steps,
     whole_number,
 )
 from app.engine.volume import AXES, Volume, check_reference, check_shape
@@ -52,9 +50,7 @@ def apply_to_volumes(recipe: Recipe, options: argparse.Namespace) -> int:
     options : Namespace
         Those of ``apply``.
     """
-    from app.engine.chain import execute_recipe, shapes
-    from app.engine.costs import Costs, default_path
-    from app.engine.request import Device
+    from app.engine.chain import shapes
     from app.files import write_recipe
     from app.files.volumes import write_volume
 
@@ -68,28 +64,7 @@ def apply_to_volumes(recipe: Recipe, options: argparse.Namespace) -> int:
     status = StatusLine(not (options.quiet or options.verbose))
     say = Speaker(options.quiet)
     say.notices(scan.notices)
-    with open_backends(options.gpu) as backends, interruptible() as token:
-        say.notices(missing_gpu(options.gpu, options.device, backends))
-        results = execute_recipe(
-            recipe,
-            scan,
-            backends,
-            token,
-            status.progress,
-            Costs(default_path()),
-            device=Device(options.device),
-            level=options.level,
-            reference=reference,
-            repeat=options.repeat,
-            memory_limit=options.memory_limit,
-        )
-        try:
-            for number, result in enumerate(results, 1):
-                status.clear()
-                if number < len(recipe.steps):
-                    say.result(f"step {number}", result)
-        finally:
-            status.clear()
+    result = run_steps(recipe, scan, reference, options, status, say)
     made = list(zip(result.scan.volumes, outputs, strict=True))
     changes = _changes(result, options)
     for volume, path in (*made, *((change, path) for change, path, _ in changes)):
@@ -180,14 +155,16 @@ def _outputs(options: argparse.Namespace) -> list[Path]:
         )
     names = [path.resolve().name for path in options.component]
     outputs = [output, *(named or [beside(output, name) for name in names])]
-    places = [path.resolve() for path in outputs]
+    changes = [path for path in (options.residual, options.difference) if path]
+    places = [path.resolve() for path in (*outputs, *changes)]
     for number, place in enumerate(places):
         if place in places[:number]:
             raise InvalidParameter(
-                f"{outputs[number]} would be written twice.",
+                f"{[*outputs, *changes][number]} would be written twice.",
                 "Name the outputs with --output-component.",
             )
-        if number and not named and place in [path.resolve() for path in inputs]:
+        of_component = 0 < number < len(outputs)
+        if of_component and not named and place in [path.resolve() for path in inputs]:
             raise InvalidParameter(
                 f"{outputs[number]}, where a component would go, is an input.",
                 "Name the outputs with --output-component.",

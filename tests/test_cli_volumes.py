@@ -320,6 +320,10 @@ def test_judged_by_the_input(capsys: pytest.CaptureFixture[str]) -> None:
         ("mri-nlm T1.nii.gz out.nii --component T2.nii --component a/T2.nii", "written twice"),
         ("mri-nlm T1.nii.gz T.nii --component 2.nii --output-component T.nii", "written twice"),
         ("mri-nlm T1.nii.gz a.nii --component b.nii --component a-b.nii", "a-b.nii, where a"),
+        (
+            "mri-nlm T1.nii.gz o.nii --component T2.nii --residual o-T2.nii",
+            "o-T2.nii would be written twice",
+        ),
         ("mri-nlm T1.nii.gz out.nii --output-component b.nii", "1 --output-component for 0"),
         ("mri-nlm T1.nii.gz out.nii --beta 9", "9 is out of range"),
         ("mri-nlm T1.nii.gz out.nii --reference small.nii", "cannot be judged by small.nii"),
@@ -332,6 +336,7 @@ def test_judged_by_the_input(capsys: pytest.CaptureFixture[str]) -> None:
         ("median in.png out.png --axis z", "--axis is for volumes; in.png is none."),
         ("median in.png out.png --volume 2", "--volume is for volumes"),
         ("median in.png out.png --float", "--float is for volumes"),
+        ("--recipe mean.json in.png out.png --component T2.nii", "--component is for volumes"),
         ("median in.png out.png : mri-nlm", "in.png: this is no volume"),
     ],
 )
@@ -343,6 +348,7 @@ def test_what_the_user_can_mend_is_said_before_computing(
     save("turned.nii", scan(3), AFFINE @ np.diag([-1, 1, 1, 1]))
     save("4d.nii", scan(3, (9, 8, 7, 2)))
     Path("nlm.json").write_text(Recipe((Step.create("mri-nlm"),)).to_json())
+    Path("mean.json").write_text(Recipe((Step.create("mean"),)).to_json())
     refuses(line, message)
 
 
