@@ -229,6 +229,10 @@ def test_only_valid_makes_the_result_smaller() -> None:
 def test_descriptions_are_short() -> None:
     assert spec().describe({"size": 5, "sigma": 0.5}) == "Fake, mask size 5 px, sigma 0.5"
     assert spec().describe({"size": 5, "sigma": 5 / 3}) == "Fake, mask size 5 px, sigma 1.66667"
+    radius = IntParameter(
+        name="radius", label="Radius", help="?", default=1, minimum=1, maximum=9, unit="voxels"
+    )
+    assert [radius.describe(value) for value in (1, 2)] == ["radius 1 voxel", "radius 2 voxels"]
     text = spec(parameters=(MASK,)).describe({"value": ((0.25,) * 9,) * 9})
     assert text.endswith(" 9×9")
     text = spec(parameters=(MASK,)).describe({"value": ((0, -1, 0), (-1, 5, -1), (0, -1, 0))})

@@ -168,8 +168,12 @@ class Parameter:
 
     def describe(self, value: Any) -> str:
         """Return ``mask size 5 px``-like text for labels and logs."""
-        unit = f" {self.unit}" if self.unit else ""
-        return f"{self.label.lower()} {self.format(value)}{unit}"
+        return f"{self.label.lower()} {self.format(value)}{self.behind(value)}"
+
+    def behind(self, value: Any) -> str:
+        """Return what stands behind `value`: its unit after a space, ``voxel`` behind 1."""
+        unit = self.unit.removesuffix("s") if value == 1 else self.unit
+        return f" {unit}" if unit else ""
 
     def is_absent(self, value: Any) -> bool:
         """Tell whether `value` stands for none."""

@@ -292,4 +292,9 @@ def _dress_box(box: QSpinBox | QDoubleSpinBox, parameter: Parameter) -> None:
     box.setToolTip(parameter.help)
     box.setMinimumWidth(84)
     if parameter.unit:
-        box.setSuffix(f" {parameter.unit}")
+
+        def name_unit() -> None:
+            box.setSuffix(parameter.behind(box.value()))
+
+        box.valueChanged.connect(name_unit)
+        name_unit()
