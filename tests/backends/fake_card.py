@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from types import ModuleType, SimpleNamespace
+from typing import Any, ClassVar, cast
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from app.backends.cuda.compiler import Cubin
@@ -314,6 +316,14 @@ class Driver:
         row_bytes = np.dtype(dtype).itemsize * samples
         data = self.bytes_at(address)
         return data[: data.size // row_bytes * row_bytes].view(dtype).reshape(-1, samples)
+
+
+def install(driver: Driver, patch: pytest.MonkeyPatch) -> None:
+    """Let what imports pycuda.driver find `driver`."""
+    package: Any = ModuleType("pycuda")
+    package.driver = driver
+    patch.setitem(sys.modules, "pycuda", package)
+    patch.setitem(sys.modules, "pycuda.driver", cast(Any, driver))
 
 
 class FakeStaging:

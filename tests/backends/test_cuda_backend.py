@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from app.engine.scan import Scan
 from app.engine.slices import by_slices
 from app.engine.volume import Volume
 from app.errors import DeviceUnavailable
-from tests.backends.fake_card import Driver, Error, FakeCubins
+from tests.backends.fake_card import Driver, Error, FakeCubins, install
 
 SHAPE = (40, 6, 5)
 
@@ -31,32 +30,28 @@ SHAPE = (40, 6, 5)
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     """A driver whose kernel for volumes doubles voxels, and whose mean gives the image again."""
-    driver: Any = Driver(64 << 20)
-    package: Any = ModuleType("pycuda")
-    package.driver = driver
-    monkeypatch.setitem(sys.modules, "pycuda", package)
-    monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
+    driver = Driver(64 << 20)
+    install(driver, monkeypatch)
     monkeypatch.setattr(CudaBackend, "_cache", FakeCubins())
     monkeypatch.setattr(
         CudaBackend, "_availability", Availability(True, "A + B", devices=("A", "B"))
     )
-    made_up: Driver = driver
     voxels = SHAPE[1] * SHAPE[2]
 
     def double(source: int, target: int, *rest: int) -> float:
         first, last, source_slice, output_slice = rest[7:11]
-        sources = made_up.rows_at(source, np.float32, voxels)
-        targets = made_up.rows_at(target, np.float32, voxels)
+        sources = driver.rows_at(source, np.float32, voxels)
+        targets = driver.rows_at(target, np.float32, voxels)
         for z in range(first, last):
             targets[z - output_slice] = 2 * sources[z - source_slice]
         return 1e-3 * (last - first)
 
     def same(source: int, target: int, *rest: int) -> float:
-        made_up.bytes_at(target)[:] = made_up.bytes_at(source)
+        driver.bytes_at(target)[:] = driver.bytes_at(source)
         return 1e-3
 
-    made_up.modules |= {b"mri_nlm": {"mri_nlm_tuned": double}, b"mean": {"mean_tuned": same}}
-    return made_up
+    driver.modules |= {b"mri_nlm": {"mri_nlm_tuned": double}, b"mean": {"mean_tuned": same}}
+    return driver
 
 
 @pytest.fixture

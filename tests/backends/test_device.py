@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from app.backends.cuda import memory
 from app.backends.cuda.device import Device
 from app.backends.cuda.memory import Staging
 from app.errors import DeviceUnavailable
-from tests.backends.fake_card import Driver, Error
+from tests.backends.fake_card import Driver, Error, install
 
 CHUNK = memory.CHUNK_BYTES
 SIZES = [1, CHUNK, CHUNK + 1, 3 * CHUNK - 5, (memory.CHUNKS + 3) * CHUNK]
@@ -25,13 +23,9 @@ SIZES = [1, CHUNK, CHUNK + 1, 3 * CHUNK - 5, (memory.CHUNKS + 3) * CHUNK]
 
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
-    driver: Any = Driver(1 << 30)
-    package: Any = ModuleType("pycuda")
-    package.driver = driver
-    monkeypatch.setitem(sys.modules, "pycuda", package)
-    monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
-    made_up: Driver = driver
-    return made_up
+    driver = Driver(1 << 30)
+    install(driver, monkeypatch)
+    return driver
 
 
 @pytest.fixture
