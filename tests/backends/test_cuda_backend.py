@@ -8,12 +8,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from app.backends.cuda import CudaBackend, info
+from app.backends.cuda.compiler import Cubin
 from app.engine.backend import Availability, Fact, FactGroup
 from app.engine.image import Image
 from app.engine.request import Device, Request, Result
@@ -166,6 +167,26 @@ def test_what_launching_takes_is_told_of_every_slice(backend: CudaBackend, drive
     launching = [stage.seconds for stage in stages if stage.name == "launch"]
     assert len(launching) == SHAPE[2]
     assert min(launching) >= 2e-3
+
+
+def test_compiling_is_in_no_stage_that_is_counted(
+    backend: CudaBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Slow(FakeCubins):
+        loaded: ClassVar[set[str]] = set()
+
+        def get(self, filter_id: str, *specialisation: Any) -> Cubin:
+            if filter_id not in self.loaded:
+                time.sleep(0.1)
+            self.loaded.add(filter_id)
+            return super().get(filter_id, *specialisation)
+
+    monkeypatch.setattr(CudaBackend, "_cache", Slow())
+    image = Image.from_array(np.arange(64, dtype=np.uint8).reshape(8, 8))
+    result = run(backend, image, "mean", level="tuned")
+    assert Slow.loaded == {"mean", "hold"}
+    assert result.seconds < 0.1
+    assert sum(stage.seconds for stage in result.stages if stage.name == "compile") >= 0.2
 
 
 def test_facts_say_of_which_gpu_they_are(

@@ -126,6 +126,7 @@ def prepare(spec: FilterSpec, task: CudaTask, device: Device, cache: CubinCache)
     cubins = tuple(
         cache.get(spec.id, source, device.architecture, launch.defines) for launch in plan.launches
     )
+    _hold_cubin(cache, device)  # now, as compiling is in no stage that is counted
     radius, whole = spec.radius(task.parameters), spec.whole(task.parameters)
     return Step(spec, task, radius, whole, plan, cubins)
 
@@ -376,11 +377,14 @@ class _Pacer:
             self._units = units * LAUNCH_SECONDS / 2 / max(seconds, 1e-6)
 
 
+def _hold_cubin(cache: CubinCache, device: Device) -> Cubin:
+    return cache.get("hold", read_source("hold"), device.architecture, {})
+
+
 def _holder(run: Run) -> Callable[[], None]:
     """Return what keeps the card busy for `HOLD_SECONDS`."""
     device = run.device
-    cubin = run.cache.get("hold", read_source("hold"), device.architecture, {})
-    _, function = device.function(cubin, "hold")
+    _, function = device.function(_hold_cubin(run.cache, device), "hold")
     function.prepare("q")
     kilohertz = device.handle.get_attribute(device.cuda.device_attribute.CLOCK_RATE)
     cycles = int(HOLD_SECONDS * kilohertz * 1e3)
