@@ -59,8 +59,12 @@ def facts(backends: Mapping[str, Backend], with_peers: bool = False) -> dict[str
     if GPU in backends and backends[GPU].availability().available:
         found |= machine.gpu_facts() or {"GPU": backends[GPU].availability().summary}
         for group in backends[GPU].facts():
-            if group.title in _GROUPS:
-                found |= {fact.name: f"{fact.value} {fact.unit}".strip() for fact in group.facts}
+            which, of_several, title = group.title.rpartition(": ")
+            if title in _GROUPS:
+                found |= {
+                    f"{which}{of_several}{fact.name}": f"{fact.value} {fact.unit}".strip()
+                    for fact in group.facts
+                }
     if with_peers:
         found["Peers"] = ", ".join(f"{name} {text}" for name, text in peers.versions().items())
     return found

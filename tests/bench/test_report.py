@@ -31,7 +31,7 @@ from app.bench.report import (
     format_row,
     to_csv,
 )
-from app.engine.backend import Backend
+from app.engine.backend import Backend, Fact, FactGroup
 from app.engine.control import CancelToken
 from app.errors import AppError
 from tests.bench.made_up import row
@@ -120,6 +120,20 @@ def test_facts_of_this_machine(backends: dict[str, Backend]) -> None:
     assert "OpenCV 5" in found["Peers"]
     assert found["Compiler"] == "NVRTC 1.0"
     assert "Name" not in found
+
+
+def test_what_several_gpus_measured_is_told_of_each(
+    backends: dict[str, Backend], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = [
+        FactGroup(f"GPU {number}: {title}", (Fact("Copy on the card", text, "GB/s"),))
+        for number, text in enumerate(("2900", "4300"))
+        for title in ("Device", "Measured")
+    ]
+    monkeypatch.setattr(backends["gpu"], "facts", lambda: iter(groups))
+    found = facts(backends)
+    assert found["GPU 0: Copy on the card"] == "2900 GB/s"
+    assert found["GPU 1: Copy on the card"] == "4300 GB/s"
 
 
 # CSV -----------------------------------------------------------------------------------
