@@ -827,7 +827,6 @@ class MainWindow(QMainWindow):
         error = self.recipes.fail(error)
         self._run_bar.show_idle("Failed.")
         self._show_rest()
-        self._tell("")
         self._refresh_actions()
         self._report(error)
 
@@ -853,6 +852,7 @@ class MainWindow(QMainWindow):
         self.panel.set_availability(availability)
 
     def _report(self, error: Exception) -> None:
+        self._tell("")  # what was under way has ended
         if isinstance(error, AppError):
             dialogs.show_error(self, error)
         else:

@@ -234,6 +234,7 @@ def test_volumes_that_do_not_match_are_explained_and_left_out(
     assert "T1.nii.gz and small.nii differ in size: 8×9×6 and 8×9×5" in texts
     problem.reject()
     assert titles(window) == ["T1.nii.gz"]
+    assert window.statusBar().currentMessage() == "", "nothing is being opened any more"
     add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))  # what failed is forgotten
 
 
