@@ -111,7 +111,7 @@ def _run(
         backend.id,
         level.id,
         stopwatch.stages,
-        (*notices, *told(request, stopwatch.estimates), *stopwatch.notices),
+        (*notices, *told(request, stopwatch.estimates), *dict.fromkeys(stopwatch.notices)),
         tuple(stopwatch.metrics),
         stopwatch.launch,
         quality,

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import ndimage
 
 from app.backends.cpu import CpuBackend
 from app.engine.control import CancelToken
+from app.engine.image import Image
+from app.engine.request import Request
 from app.engine.run import execute
 from app.engine.scan import Scan
 from app.engine.slices import STAGE, by_slices
+from app.engine.timing import Stopwatch
 from app.engine.volume import Volume
 from app.errors import Cancelled, InvalidParameter
-from app.filters.spec import Border
+from app.filters.spec import Border, Level
+from tests.engine.fakes import FakeBackend
 
 SHAPE = (3, 7, 6)
 
@@ -68,6 +74,16 @@ def test_noise_is_new_in_every_slice_and_scaled_to_the_volume(backends) -> None:
 def test_border_that_makes_slices_smaller_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="keep their size"):
         by_slices(Scan((volume("uint8"),)), "median", border=Border.VALID)
+
+
+def test_what_holds_for_every_slice_is_told_once() -> None:
+    class Telling(FakeBackend):
+        def run(self, request: Request, level: Level, stopwatch: Stopwatch, *rest: Any) -> Image:
+            stopwatch.notices.append("In strips.")
+            return super().run(request, level, stopwatch, *rest)
+
+    scan = Scan((Volume.from_array(np.zeros((3, 4, 5), np.uint8)),))
+    assert execute(by_slices(scan, "mean"), {"cpu": Telling()}).notices == ("In strips.",)
 
 
 def test_cancel_stops_between_slices(backends) -> None:
