@@ -565,6 +565,8 @@ class MainWindow(QMainWindow):
         self.panel.show_estimates(self.volumes.result)
         if self.volumes.result is None:
             self._tell("  ".join((f"{scan.describe()}.", *scan.notices)))
+        else:
+            self._tell_result(self.volumes.result)
 
     def _on_volume_drawn(self, gain: int | None, savable: bool) -> None:
         self._view_bar.show_gain(gain)
@@ -802,7 +804,7 @@ class MainWindow(QMainWindow):
             f"Done in {_duration(result.seconds)}, {result.megapixels_per_second:.4g} "
             + ("MP/s." if isinstance(result.output, Image) else "million voxels/s.")
         )
-        self._tell("  ".join((*result.notices, f"{result.describe()}.")))
+        self._tell_result(result)
         if result.request.source is not self._source:
             self._tell("The run on the previous picture is done; it is in the list of runs.")
         elif self._has_volumes:
@@ -860,6 +862,9 @@ class MainWindow(QMainWindow):
 
     def _tell(self, text: str) -> None:
         self.statusBar().showMessage(text)
+
+    def _tell_result(self, result: Result) -> None:
+        self._tell("  ".join((*result.notices, f"{result.describe()}.")))
 
     def _refresh_actions(self) -> None:
         """Enable what can be done now."""

@@ -416,8 +416,10 @@ def test_what_was_estimated_is_told(
     assert sigma.isEnabled()
     open_scan(qtbot, window, write(tmp_path / "T2.nii.gz", voxels()))
     assert sigma.placeholderText() == "estimated", "that was from another scan"
+    assert window.statusBar().currentMessage().startswith("T2.nii.gz")
     window.undo()
     assert sigma.placeholderText() == "30.94 (estimated)"
+    assert window.statusBar().currentMessage().startswith("MRI NLM: sigma was estimated")
 
 
 # --- judging ---
