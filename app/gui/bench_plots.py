@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import math
 import re
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -325,15 +324,15 @@ class _BarPainter(_Painter):
         names, metrics = self._chart.groups, QFontMetrics(QApplication.font())
         view = self._plot.getViewWidget()
         legend = max(metrics.horizontalAdvance(self._name(each)) for each in self._chart.series)
-        room = view.width() - _AXIS_WIDTH - _SAMPLE_WIDTH - legend
-        letters = int(room / len(names) / metrics.averageCharWidth())
-        if max(map(len, " ".join(names).split())) > letters:
+        room = (view.width() - _AXIS_WIDTH - _SAMPLE_WIDTH - legend) / len(names)
+        room -= metrics.horizontalAdvance(" ")
+        if max(map(metrics.horizontalAdvance, " ".join(names).split())) > room:
             most, end = int(_MOST_UPRIGHT * view.height()), Qt.TextElideMode.ElideRight
             axis.upright = tuple(metrics.elidedText(name, end, most) for name in names)
             axis.setHeight(max(map(metrics.horizontalAdvance, axis.upright)) + 10)
             names = tuple(map(str, range(len(names))))
         else:
-            names = tuple(_broken(name, letters) for name in names)
+            names = tuple(_broken(name, room, metrics) for name in names)
             lines = 1 + max(name.count("\n") for name in names)
             axis.setHeight(lines * metrics.height() + 16)
         axis.setTicks([list(enumerate(names))])
@@ -349,13 +348,20 @@ class _BarPainter(_Painter):
         self._plot.addItem(item, ignoreBounds=True)
 
 
-def _broken(name: str, letters: int) -> str:
-    """Return the name of a group on lines of at most so many letters."""
-    if len(name) <= letters:
+def _broken(name: str, room: float, metrics: QFontMetrics) -> str:
+    """Return the name of a group on lines of at most so many pixels, each part on its own."""
+    if metrics.horizontalAdvance(name) <= room:
         return name
-    parts = [f"{part}," for part in name.split(", ")]
-    lines = (line for part in parts for line in textwrap.wrap(part, letters))
-    return "\n".join(lines).removesuffix(",")
+    lines: list[str] = []
+    for part in name.split(", "):
+        lines.append("")
+        for word in f"{part},".split():
+            longer = f"{lines[-1]} {word}".lstrip()
+            if metrics.horizontalAdvance(longer) <= room:
+                lines[-1] = longer
+            else:
+                lines.append(word)
+    return "\n".join(filter(None, lines)).removesuffix(",")
 
 
 def _coordinates(series: Series) -> tuple[list[float], list[float]]:

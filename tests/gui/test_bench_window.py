@@ -11,9 +11,10 @@ import numpy as np
 import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import QSettings, Qt
-from PySide6.QtGui import QColor, QImage, QPalette
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPalette
 from PySide6.QtWidgets import (
     QAbstractButton,
+    QApplication,
     QCheckBox,
     QComboBox,
     QFileDialog,
@@ -46,7 +47,7 @@ from app.engine.request import Device, Request
 from app.gui import bench_window as module
 from app.gui.bench_charts import Choice, Plot, chart, choices
 from app.gui.bench_form import OWN_CHOICE
-from app.gui.bench_plots import ChartView, export, save_chart
+from app.gui.bench_plots import ChartView, _broken, export, save_chart
 from app.gui.bench_window import BenchWindow
 from app.gui.bridge import WorkerBridge
 from app.gui.dialogs import ErrorDialog
@@ -428,6 +429,14 @@ def test_runs_shown_as_one_have_a_bar_for_each_level() -> None:
     shown = chart(Plot.STAGES, Choice("Mean, mask size 3", "16×16"), [first, again])
     assert shown.groups == ("tuned",)
     assert shown.series[0].points[0].y == 1000, "of the last"
+
+
+def test_names_of_groups_are_broken_where_their_room_ends(qtbot: QtBot) -> None:
+    metrics = QFontMetrics(QApplication.font())
+    room = metrics.horizontalAdvance("mask size 5,")
+    assert _broken("Mean", room, metrics) == "Mean"
+    broken = _broken("Median, mask size 5, a mask size 5 of ours", room, metrics)
+    assert broken == "Median,\nmask size 5,\na mask size\n5 of ours"
 
 
 def test_long_names_leave_room_for_bars(qtbot: QtBot) -> None:
