@@ -1,7 +1,8 @@
-"""Ends what cards that are made up have begun."""
+"""Ends what cards that are made up have begun; lets tests be interrupted."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -14,3 +15,11 @@ def closed_cards() -> Iterator[None]:
     yield
     while FakeCard.opened:
         FakeCard.opened.pop().close()
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Let SIGINT interrupt: the background job of a shell, as CI may be, ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -135,6 +135,7 @@ def test_a_lost_gpu_ends_the_use_of_all(driver: Driver, monkeypatch: pytest.Monk
         run(backend, scan(), "mri_nlm")
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.skipif(sys.platform == "win32", reason="has no signals for threads")
 def test_ctrl_c_stops_both_gpus(backend: CudaBackend, driver: Driver) -> None:
     """Whichever thread takes the signal."""

@@ -30,6 +30,7 @@ def test_its_own_timeout_is_told(owner: OwnerThread) -> None:
         owner.call(fail)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.skipif(sys.platform == "win32", reason="has no signals for threads")
 def test_ctrl_c_ends_a_wait_though_another_thread_took_the_signal(owner: OwnerThread) -> None:
     """As the system may choose: a wait without a limit would go on to its end."""
