@@ -38,7 +38,7 @@ def defines(spec: FilterSpec) -> list[dict[str, str]]:
     return [dict(items) for items in sorted(distinct)]
 
 
-MOST_CHOICES = 30
+MOST_CHOICES = 20
 """Specialisations of a filter that CI has the time to compile."""
 
 Choice = frozenset[tuple[str, str]]
