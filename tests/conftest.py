@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from app.backends.cuda import slabs
 from app.backends.cuda.probe import probe
 
 
@@ -27,6 +28,17 @@ def no_leaked_threads() -> Iterator[None]:
         if time.monotonic() > deadline:
             pytest.fail(f"threads still running: {[thread.name for thread in leaked]}")
         time.sleep(0.01)
+
+
+@pytest.fixture
+def rows_of_a_slab(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Have everything on a GPU, real or made up, cut into slabs of so many rows."""
+
+    def cut(rows: int) -> None:
+        monkeypatch.setattr(slabs, "_fits", lambda *_: False)
+        monkeypatch.setattr(slabs, "_slab_rows", lambda *_: rows)
+
+    return cut
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -165,20 +165,44 @@ def libraries(report: Report) -> str:
     return table((*headings, "results that differ"), lines, text=2)
 
 
+def by_filter(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Return a table of `lines`, whose first cell is a label: one for each filter.
+
+    What belongs to its mask sizes stands side by side, small ones first.
+    """
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for label, *cells in lines:
+        parts = label.split(", ")
+        side = next((part for part in parts if _SIDE.fullmatch(part)), "")
+        name = ", ".join(part for part in parts if part != side)
+        groups.setdefault(name, []).append((_SIDE.sub(r"\1", side), *cells))
+    for group in groups.values():
+        group.sort(key=lambda cells: int(cells[0] or 0))
+    body = (
+        (name, *(slashed(column) for column in zip(*group, strict=True)))
+        for name, group in groups.items()
+    )
+    return table(("filter", "mask sizes", *headings), body, text=2)
+
+
+def slashed(cells: Sequence[str]) -> str:
+    """Return cells side by side, — for empty ones among others."""
+    return " / ".join(cell or "—" for cell in cells) if any(cells) else ""
+
+
 def in_brief(report: Report, library: str) -> str:
-    """Return what was measured how, and a line for each filter, its mask sizes by slashes."""
+    """Return what was measured how, and a line for each filter, beside a library."""
     known = report.machine
     version = next(text for text in known["Peers"].split(", ") if text.startswith(library))
-    lines: dict[str, list[tuple[str, ...]]] = {}
-    for rows in subjects(report.rows):
-        ours = next((row for row in rows if row.seconds and not row.library), None)
-        other = next((row for row in rows if row.seconds and row.series == library), None)
-        if ours is None or other is None:
-            continue
-        name, side = without_side(ours.label)
-        quotient = f"{full_time(ours) / full_time(other):.2f}"
-        cells = (side, milliseconds(ours), milliseconds(other), quotient)
-        lines.setdefault(name, []).append(cells)
+
+    def lines() -> Iterator[Sequence[str]]:
+        for rows in subjects(report.rows):
+            ours = next((row for row in rows if row.seconds and not row.library), None)
+            other = next((row for row in rows if row.seconds and row.series == library), None)
+            if ours is not None and other is not None:
+                quotient = f"{full_time(ours) / full_time(other):.2f}"
+                yield ours.label, milliseconds(ours), milliseconds(other), quotient
+
     busy = max((row.load for row in report.rows if row.load is not None), default=0.0)
     disturbed = f", up to {busy:.1f} cores busy with other programs" if busy >= 0.1 else ""
     head = (
@@ -187,27 +211,22 @@ def in_brief(report: Report, library: str) -> str:
         f"{report.plan.repeat}, cold caches, compiling excluded{disturbed} "
         f"([all rows and libraries](resources/bench/README.md#beside-other-libraries))."
     )
-    columns = ("filter", "mask sizes", "ours", library, f"ours / {library}")
-    body = (
-        (name, *(slashed(column) for column in zip(*cells, strict=True)))
-        for name, cells in lines.items()
-    )
-    return f"{head}\n\n{table(columns, body, text=2)}"
+    return f"{head}\n\n{by_filter(('ours', library, f'ours / {library}'), lines())}"
 
 
 def on_the_card(report: Report) -> str:
     """Return the same for the kernels of the level *tuned* beside NPP and CuPy."""
     known, names = report.machine, ("NPP", "CuPy")
-    lines: dict[str, list[tuple[str, ...]]] = {}
-    for rows in subjects(report.rows):
-        found = {row.series: row for row in rows if row.seconds}
-        ours = found.get("GPU tuned")
-        if ours is None or ours.bytes is None or ours.copy_rate is None:
-            continue
-        name, side = without_side(ours.label)
-        rate = ours.bytes / full_time(ours) / ours.copy_rate
-        cells = (side, milliseconds(ours), f"{rate:.0%}")
-        lines.setdefault(name, []).append((*cells, *(milliseconds(found.get(n)) for n in names)))
+
+    def lines() -> Iterator[Sequence[str]]:
+        for rows in subjects(report.rows):
+            found = {row.series: row for row in rows if row.seconds}
+            ours = found.get("GPU tuned")
+            if ours is not None and ours.bytes is not None and ours.copy_rate is not None:
+                rate = ours.bytes / full_time(ours) / ours.copy_rate
+                theirs = (milliseconds(found.get(name)) for name in names)
+                yield ours.label, milliseconds(ours), f"{rate:.0%}", *theirs
+
     head = (
         f"Kernels of level `tuned` beside NVIDIA's NPP and CuPy in the same run, in ms: "
         f"{known['GPU'].partition(',')[0]}, driver {known['Driver']}, {known['Date'][:10]}, "
@@ -216,29 +235,7 @@ def on_the_card(report: Report) -> str:
         f"{known['Copy on the card, read + written']} "
         f"([all rows](resources/bench/README.md#beside-other-libraries))."
     )
-    columns = ("filter", "mask sizes", "ours", "of the copy rate", *names)
-    body = (
-        (name, *(slashed(column) for column in zip(*sorted(cells, key=by_side), strict=True)))
-        for name, cells in lines.items()
-    )
-    return f"{head}\n\n{table(columns, body, text=2)}"
-
-
-def by_side(cells: Sequence[str]) -> int:
-    """Return the number by which lines of mask sizes are sorted."""
-    return int(cells[0] or 0)
-
-
-def slashed(cells: Sequence[str]) -> str:
-    """Return cells side by side, — for empty ones among others."""
-    return " / ".join(cell or "—" for cell in cells) if any(cells) else ""
-
-
-def without_side(label: str) -> tuple[str, str]:
-    """Return a label without its mask size, and that."""
-    parts = label.split(", ")
-    side = next((part for part in parts if _SIDE.fullmatch(part)), "")
-    return ", ".join(part for part in parts if part != side), _SIDE.sub(r"\1", side)
+    return f"{head}\n\n{by_filter(('ours', 'of the copy rate', *names), lines())}"
 
 
 _SIDE = re.compile(r"(?:mask size )?(\d+)(?:×\d+)?")

@@ -28,17 +28,6 @@ PATIENCE = 5.0
 """Seconds that a test waits for what has to happen beside something else."""
 
 
-@pytest.fixture
-def rows_of_a_slab(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Have everything cut into slabs of so many rows."""
-
-    def cut(rows: int) -> None:
-        monkeypatch.setattr(slabs, "_fits", lambda *_: False)
-        monkeypatch.setattr(slabs, "_slab_rows", lambda *_: rows)
-
-    return cut
-
-
 def wait_until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE
     while not condition():

@@ -81,17 +81,6 @@ def assert_close(actual: NDArray[Any], wanted: NDArray[Any], label: str) -> None
     assert np.minimum(linear, squared).max() <= TOLERANCE, label
 
 
-@pytest.fixture
-def slices_of_a_slab(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Have volumes cut into slabs of so many slices."""
-
-    def cut(slices: int) -> None:
-        monkeypatch.setattr(slabs, "_fits", lambda *_: False)
-        monkeypatch.setattr(slabs, "_slab_rows", lambda *_: slices)
-
-    return cut
-
-
 @pytest.fixture(scope="module")
 def many() -> Iterator[Callable[[int], CudaBackend]]:
     """Give a backend of so many GPUs, of those that there are."""
@@ -162,7 +151,7 @@ def test_slabs_equal_one_piece(
     components: int,
     parameters: dict[str, Any],
     gpu: CudaBackend,
-    slices_of_a_slab: Callable[[int], None],
+    rows_of_a_slab: Callable[[int], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scan = head(components)
@@ -171,7 +160,7 @@ def test_slabs_equal_one_piece(
         assert "slabs" not in " ".join(whole.notices)
         # Tiles of the tuned level begin at other slices then.
         for slices in (1, 3, 5) if level is TUNED else (3,):
-            slices_of_a_slab(slices)
+            rows_of_a_slab(slices)
             cut = apply(gpu, scan, parameters=parameters, level=level.id)
             assert f"in {-(-SHAPE[0] // slices)} slabs on GPU 0" in cut.notices[-1]
             np.testing.assert_array_equal(
@@ -190,10 +179,10 @@ def test_a_memory_limit_is_kept_or_refused(gpu: CudaBackend) -> None:
 
 
 def test_overlapped_stages_are_not_counted(
-    gpu: CudaBackend, slices_of_a_slab: Callable[[int], None]
+    gpu: CudaBackend, rows_of_a_slab: Callable[[int], None]
 ) -> None:
     scan = head(1, (64, 128, 128))
-    slices_of_a_slab(8)
+    rows_of_a_slab(8)
     apply(gpu, scan)
     stages = {stage.name: stage for stage in apply(gpu, scan).stages}
     for name in ("upload", "kernel", "download"):
@@ -216,13 +205,13 @@ def test_any_number_of_gpus_gives_the_same_bytes(
     parameters: dict[str, Any],
     gpu: CudaBackend,
     many: Callable[[int], CudaBackend],
-    slices_of_a_slab: Callable[[int], None],
+    rows_of_a_slab: Callable[[int], None],
 ) -> None:
     backend = many(number)
     scan = head(components, (29, 37, 71))
     one = apply(gpu, scan, parameters=parameters)
     if slices is not None:
-        slices_of_a_slab(slices)
+        rows_of_a_slab(slices)
     several = apply(backend, scan, parameters=parameters)
     np.testing.assert_array_equal(several.scan.planes, one.scan.planes)
     assert f"on GPU {number - 1}" in several.notices[-1]
@@ -248,10 +237,10 @@ def test_cancel_stops_several_gpus_and_they_work_again(
 def test_an_error_on_one_gpu_stops_the_other(
     many: Callable[[int], CudaBackend],
     monkeypatch: pytest.MonkeyPatch,
-    slices_of_a_slab: Callable[[int], None],
+    rows_of_a_slab: Callable[[int], None],
 ) -> None:
     backend, scan = many(2), head(1, (64, 64, 64))
-    slices_of_a_slab(2)
+    rows_of_a_slab(2)
     launch = executor._launch
 
     def fail_on_the_second(*arguments: Any) -> None:
