@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QComboBox,
@@ -14,6 +14,8 @@ from PySide6.QtWidgets import (
     QLabel,
     QPushButton,
     QSplitter,
+    QStyle,
+    QTabBar,
     QTabWidget,
     QVBoxLayout,
     QWidget,
@@ -80,6 +82,7 @@ class KernelViewer(QDialog):
 
         self._tabs = QTabWidget()
         self._tabs.setObjectName("kernelFiles")
+        self._tabs.setTabBar(_FileTabs())
         self._tabs.setDocumentMode(True)
 
         self._facts = FactTable("kernelFacts", "Launch and resources of the kernel")
@@ -237,6 +240,17 @@ class KernelViewer(QDialog):
         if not isinstance(error, AppError):
             raise error  # a bug: the window's hook reports it
         self._state.setText(str(error))
+
+
+class _FileTabs(QTabBar):
+    """Tabs with room for underscores.
+
+    Fusion pushes the text of tabs that are not chosen down, and cuts off what leaves its place.
+    """
+
+    def tabSizeHint(self, index: int) -> QSize:  # noqa: N802
+        shift = self.style().pixelMetric(QStyle.PixelMetric.PM_TabBarTabShiftVertical, None, self)
+        return super().tabSizeHint(index) + QSize(0, shift)
 
 
 def _planned(plan: Plan, request: Request) -> FactGroup:

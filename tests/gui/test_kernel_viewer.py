@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QSettings, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPalette, QTextDocument
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QTabWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QComboBox,
+    QLabel,
+    QStyle,
+    QStyleOptionTab,
+    QTabWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from app import filters
@@ -114,6 +121,16 @@ def test_the_files_are_the_source_and_its_headers(viewer: KernelViewer) -> None:
     for file in source_files("mean"):
         assert file.text == (KERNELS / file.name).read_text(encoding="utf-8")
     assert current(viewer).toPlainText() == source_files("mean")[0].text
+
+
+def test_the_tabs_cut_off_no_underscores(viewer: KernelViewer) -> None:
+    bar = viewer.findChild(QTabWidget, "kernelFiles").tabBar()
+    for place in range(bar.count()):
+        option = QStyleOptionTab()
+        bar.initStyleOption(option, place)
+        option.rect.setSize(bar.tabSizeHint(place))
+        room = bar.style().subElementRect(QStyle.SubElement.SE_TabBarTabText, option, bar)
+        assert room.height() >= bar.fontMetrics().height()
 
 
 def test_the_level_can_be_changed_in_place(qtbot: QtBot, viewer: KernelViewer) -> None:
