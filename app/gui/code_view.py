@@ -28,8 +28,9 @@ _KEYWORDS = (
 )
 _TYPES = (
     "bool char double float int int2 int4 long short signed size_t uchar2 uchar4 uint2 uint4 "
-    r"unsigned void Geometry Sample Sum Tile cudaTextureObject_t u?int(?:8|16|32|64)_t"
+    r"unsigned void cudaTextureObject_t u?int(?:8|16|32|64)_t [A-Z][A-Z0-9]*[a-z][A-Za-z0-9]*"
 )
+"""The last one is the kernels' own: they write types, and nothing else, like ``ColumnSums``."""
 _CUDA = (
     "__global__ __device__ __host__ __shared__ __constant__ __restrict__ __forceinline__ "
     r"__align__ __launch_bounds__ blockIdx blockDim gridDim threadIdx warpSize __\w+_sync "

@@ -301,7 +301,9 @@ def kinds(text: str, palette: QPalette | None = None) -> list[list[tuple[str, st
         ("__global__ void f(float)", [("__global__", "cuda"), ("void", "type"), ("float", "type")]),
         ("__shared__ x[0x1Fu];", [("__shared__", "cuda"), ("0x1Fu", "number")]),
         ("return a / b * 1.5e-3f;", [("return", "keyword"), ("1.5e-3f", "number")]),
-        ("integer int3x x2", []),
+        ("const Weight* w = NO_MASK", [("const", "keyword"), ("Weight", "type")]),
+        ("ColumnSums s[N]", [("ColumnSums", "type")]),
+        ("integer int3x x2 RADIUS COUNT_of aWord", []),
         ("a /* b */ int", [("/* b */", "comment"), ("int", "type")]),
     ],
 )
