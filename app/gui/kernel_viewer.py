@@ -21,7 +21,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.backends.cuda.inspection import Plan, compile_report, plan
+from app.backends.cuda.info import architecture
+from app.backends.cuda.inspection import REPORTED, Plan, compile_report, plan
 from app.backends.cuda.sources import source_files
 from app.engine.backend import Fact, FactGroup
 from app.engine.image import Image
@@ -93,7 +94,8 @@ class KernelViewer(QDialog):
         self._compile.setObjectName("compileReport")
         self._compile.setAccessibleName("Compile report")
         self._compile.setToolTip(
-            "Compile this kernel for Turing and Hopper and see its registers; needs no GPU"
+            f"Compile this kernel for {' and '.join(map(_with_generation, REPORTED))} and see its "
+            "registers; needs no GPU"
         )
         self._compile.clicked.connect(self._on_compile)
         side = QWidget()
@@ -231,9 +233,9 @@ class KernelViewer(QDialog):
     def _on_compiled(self, report: dict[str, Resources | None]) -> None:
         self._compile.setEnabled(True)
         self._state.clear()
-        for architecture, resources in report.items():
+        for target, resources in report.items():
             facts = _resources(resources) if resources else (Fact("Report", "none"),)
-            self._facts.set_group(FactGroup(f"Compiled for {architecture}", facts))
+            self._facts.set_group(FactGroup(f"Compiled for {_with_generation(target)}", facts))
 
     def _on_failed(self, error: Exception) -> None:
         self._compile.setEnabled(True)
@@ -251,6 +253,12 @@ class _FileTabs(QTabBar):
     def tabSizeHint(self, index: int) -> QSize:  # noqa: N802
         shift = self.style().pixelMetric(QStyle.PixelMetric.PM_TabBarTabShiftVertical, None, self)
         return super().tabSizeHint(index) + QSize(0, shift)
+
+
+def _with_generation(target: str) -> str:
+    """Return ``sm_75 (Turing)`` for ``sm_75``."""
+    digits = target.removeprefix("sm_")
+    return f"{target} ({architecture((int(digits[:-1]), int(digits[-1])))})"
 
 
 def _planned(plan: Plan, request: Request) -> FactGroup:

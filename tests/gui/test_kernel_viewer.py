@@ -209,11 +209,14 @@ def test_compile_report(
         return {"sm_75": RESOURCES, "sm_90": None}
 
     monkeypatch.setattr(module, "compile_report", compiled)
+    button = viewer.findChild(QAbstractButton, "compileReport")
+    assert "for sm_75 (Turing) and sm_90 (Hopper) and see" in button.toolTip()
     click(qtbot, viewer, "compileReport")
-    assert not viewer.findChild(QAbstractButton, "compileReport").isEnabled()
+    assert not button.isEnabled()
     go.set()
-    qtbot.waitUntil(lambda: "Compiled for sm_75\nRegisters\t40" in table(viewer))
-    assert viewer.findChild(QAbstractButton, "compileReport").isEnabled()
+    qtbot.waitUntil(lambda: "Compiled for sm_75 (Turing)\nRegisters\t40" in table(viewer))
+    assert "Compiled for sm_90 (Hopper)\nReport\tnone" in table(viewer)
+    assert button.isEnabled()
 
 
 def test_a_missing_compiler_is_explained(
