@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QToolBu
 
 from app.engine.backend import Availability, Backend
 from app.engine.request import Device, Request
-from app.filters.spec import GPU_LEVELS, Border, FilterSpec
+from app.filters.spec import GPU_LEVELS, Border, FilterSpec, Level
 from app.gui.editors import shrink
 from app.gui.gpu_options import GpuOptions
 
@@ -177,16 +177,13 @@ class RunOptions(QWidget):
         device = self.device
         for backend in reversed(list(self._backends.values())):
             if device in (Device.AUTO, backend.id):
-                for level in backend.levels(self._spec):
+                gaps = self._spec.gpu_gaps if backend.id == Device.GPU else {}
+                for level in _with_gaps(backend.levels(self._spec), gaps):
                     name = f"{backend.name}: {level.name}" if device is Device.AUTO else level.name
                     self._add_item(self._level, name, level.id, level.help)
                     row = self._level.count() - 1
-                    self._enable(self._level, row, self._obstacle(backend.id), level.help)
-        if device is not Device.CPU:
-            for level in (level for level in GPU_LEVELS if level.id in self._spec.gpu_gaps):
-                self._add_item(self._level, level.name, level.id, level.help)
-                row = self._level.count() - 1
-                self._enable(self._level, row, self._spec.gpu_gaps[level.id], level.help)
+                    obstacle = gaps.get(level.id) or self._obstacle(backend.id)
+                    self._enable(self._level, row, obstacle, level.help)
         row = self._level.findData(self._wanted_level)
         usable = row >= 0 and self._level.model().item(row).isEnabled()  # type: ignore[attr-defined]
         self._level.setCurrentIndex(row if usable else 0)
@@ -227,3 +224,14 @@ class RunOptions(QWidget):
         assert isinstance(model, QStandardItemModel)
         model.item(row).setEnabled(not obstacle)
         combo.setItemData(row, obstacle or tip, Qt.ItemDataRole.ToolTipRole)
+
+
+def _with_gaps(levels: Iterable[Level], gaps: Mapping[str, str]) -> list[Level]:
+    """Return `levels` and those that do not apply, each before what follows in `GPU_LEVELS`."""
+    found = list(levels)
+    for number, level in enumerate(GPU_LEVELS):
+        if level.id in gaps:
+            later = GPU_LEVELS[number + 1 :]
+            place = next((n for n, each in enumerate(found) if each in later), len(found))
+            found.insert(place, level)
+    return found

@@ -35,7 +35,7 @@ from app.engine.image import Image
 from app.engine.request import Device
 from app.errors import AppError, ImageWriteError
 from app.files import SAMPLES
-from app.filters.spec import Border
+from app.filters.spec import GPU_LEVELS, Border
 from app.gui import pictures as pictures_module
 from app.gui.application import BugCatcher
 from app.gui.dialogs import BugDialog, ErrorDialog
@@ -473,9 +473,11 @@ def test_unavailable_gpu_is_shown_disabled_with_the_reason(
     assert not device.model().item(row).isEnabled()
     rows = [r for r in range(level.count()) if level.itemText(r).startswith("GPU")]
     assert rows
+    gaps = filters.get(window.panel.filter_id).gpu_gaps
     for each in rows:
         assert not level.model().item(each).isEnabled()
-        assert level.itemData(each, Qt.ItemDataRole.ToolTipRole) == NO_GPU.summary
+        reason = gaps.get(level.itemData(each), NO_GPU.summary)
+        assert level.itemData(each, Qt.ItemDataRole.ToolTipRole) == reason
     window.show_gpu()
     dialog(qtbot, window, GpuDialog).reject()
 
@@ -494,6 +496,29 @@ def test_available_gpu_can_be_chosen(qtbot: QtBot, open_window: Opener) -> None:
     ]
     assert window.panel.arguments()["device"] is Device.GPU
     assert window.panel.arguments()["level"] is None
+
+
+@pytest.mark.parametrize(
+    ("filter_id", "gaps"),
+    [("median", {"constant"}), ("nlm", {"single-block", "constant", "texture"})],
+)
+def test_levels_that_do_not_apply_stand_in_their_places(
+    qtbot: QtBot, open_window: Opener, filter_id: str, gaps: set[str]
+) -> None:
+    window = open_window(Availability(True, "a card"))
+    window.find_gpu()
+    device, level = child(window, QComboBox, "device"), child(window, QComboBox, "level")
+    qtbot.waitUntil(lambda: device.model().item(device.findText("GPU")).isEnabled())
+    device.setCurrentText("GPU")
+    window.panel.set_filter(filter_id)
+    rows = range(1, level.count())
+    shown = [level.itemData(row) for row in rows]
+    common = [each.id for each in GPU_LEVELS]
+    assert [each for each in shown if each in common] == common
+    assert [each for each in shown if each not in gaps] == [
+        each.id for each in filters.get(filter_id).gpu_levels
+    ]
+    assert {level.itemData(row) for row in rows if not level.model().item(row).isEnabled()} == gaps
 
 
 def test_gpu_comes_back_after_a_filter_of_the_cpu(qtbot: QtBot, open_window: Opener) -> None:
