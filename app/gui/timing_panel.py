@@ -428,13 +428,17 @@ def _spread(repeats: tuple[float, ...]) -> str:
 
 
 def _rates(metrics: Iterable[Metric]) -> list[str]:
-    """Return a line on the kernel's throughput, where it was measured."""
+    """Return a line on the kernel's throughput, where it was measured.
+
+    Four digits and 100% have to fit beside the list of runs: a second line costs a stage.
+    """
     values = {metric.name: metric.value for metric in metrics}
     effective, copy = values.get("effective rate"), values.get("copy rate")
     if effective is None:
         return []
     share = f", {effective / copy:.0%} of copy rate" if copy else ""
-    return [f"Kernel: {effective / 1e9:,.1f} GB/s{share}"]
+    rate = effective / 1e9
+    return [f"Kernel {rate:,.{0 if rate >= 100 else 1}f} GB/s{share}"]
 
 
 def _tree(name: str, accessible_name: str, columns: tuple[str, ...]) -> QTreeWidget:

@@ -260,11 +260,23 @@ def test_a_gpu_run_shows_rates_and_repeats(qtbot: QtBot) -> None:
     metrics = (Metric("effective rate", 1e12, "B/s"), Metric("copy rate", 4e12, "B/s"))
     panel.add_result(Result(request, request.image, "gpu", "tuned", stages, (), metrics))
     total = panel.findChild(QLabel, "timingTotal").text()
-    assert total.endswith("Kernel: 1,000.0 GB/s, 25% of copy rate")
+    assert total.endswith("\nKernel 1,000 GB/s, 25% of copy rate")
     tree = panel.findChild(QTreeWidget, "timingStages")
     rows = {tree.topLevelItem(n).text(0): tree.topLevelItem(n) for n in range(4)}
     assert [item.text(2) for item in rows.values()] == ["25%", "50%", "25%", "not counted"]
     assert rows["Kernel"].toolTip(1) == "Median of 3 runs, 1.000 to 4.000 ms"
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"), [(9.87e9, "9.9 GB/s"), (123.4e9, "123 GB/s"), (2.873e12, "2,873 GB/s")]
+)
+def test_rates_are_short(panel: TimingPanel, rate: float, text: str) -> None:
+    image = Image.from_array(np.zeros((8, 8), np.uint8))
+    request = Request.create(image, "mean")
+    metrics = (Metric("effective rate", rate, "B/s"), Metric("copy rate", rate, "B/s"))
+    panel.add_result(Result(request, image, "gpu", "tuned", (Stage("kernel", 1.0),), (), metrics))
+    total = panel.findChild(QLabel, "timingTotal").text()
+    assert total.endswith(f"\nKernel {text}, 100% of copy rate")
 
 
 def test_what_overlapped_is_in_no_total(panel: TimingPanel) -> None:
