@@ -242,10 +242,19 @@ class Result:
         pixels = math.prod(self.request.source.planes.shape[:-1])
         return pixels / 1e6 / max(self.seconds, 1e-9)
 
+    @property
+    def settings(self) -> str:
+        """Those of the request and what was estimated, in words."""
+        return self.request.describe(self.estimates)
+
+    @property
+    def where(self) -> str:
+        """Device and level in words: ``CPU parallel``."""
+        return f"{self.device.upper()} {self.level}"
+
     def describe(self) -> str:
         """Return the settings, what was estimated, device and level in words."""
-        settings = self.request.describe(self.estimates)
-        return f"{settings}, {self.device.upper()} {self.level}"
+        return f"{self.settings}, {self.where}"
 
 
 def told(request: Request, estimates: Mapping[str, Any]) -> tuple[str, ...]:

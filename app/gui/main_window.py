@@ -684,7 +684,7 @@ class MainWindow(QMainWindow):
             drawing.rendered,
             offset_of(result.request),
             drawing.title(result.image),
-            result.describe(),
+            f"{result.where}, {result.settings}",
         )
         if drawing.problem:
             self.images.output.show_hint(drawing.problem)

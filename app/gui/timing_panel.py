@@ -106,7 +106,7 @@ class Run:
         size, mode, unit = _size_mode_and_unit(source)
         return cls(
             number=number,
-            settings=request.describe(result.estimates),
+            settings=result.settings,
             size=size,
             mode=mode,
             unit=unit,
@@ -337,7 +337,7 @@ class TimingPanel(QWidget):
             self._total.clear()
             return
         self._title.set_full_text(
-            f"Run {run.number}: {run.settings}, {run.device} {run.level.lower()}"
+            f"Run {run.number}: {run.device} {run.level.lower()}, {run.settings}"
         )
         total = f"{run.seconds * 1e3:.3f} ms, {run.speed:.1f} {run.unit}"
         self._total.setText("\n".join((total, *_rates(run.metrics))))

@@ -384,7 +384,9 @@ class VolumePage(QWidget):
             self.drawn.emit(None, False)
             return
         if self._view is View.OUTPUT:
-            self.viewer.show_output(output, f"Output: {self.result.describe()}")
+            # Where it ran comes first here: what a narrow window cuts off is the end.
+            caption = f"Output: {self.result.where}, {self.result.settings}"
+            self.viewer.show_output(output, caption)
             self.drawn.emit(None, False)
             return
         other = self._other()

@@ -91,6 +91,7 @@ def test_describes_itself() -> None:
     assert made.describe() == "Mean, mask size 5 px, wrap border, in grey"
     result = Result(made, PICTURE, "cpu", "serial", ())
     assert result.describe() == "Mean, mask size 5 px, wrap border, in grey, CPU serial"
+    assert (result.settings, result.where) == (made.describe(), "CPU serial")
 
 
 def test_compiling_is_in_no_total() -> None:

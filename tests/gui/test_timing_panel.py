@@ -149,7 +149,7 @@ def test_long_settings_leave_room_for_the_stages(panel: TimingPanel) -> None:
     title = panel.findChild(QLabel, "timingTitle")
     assert title.text().endswith("…")
     assert title.height() < 2 * title.fontMetrics().height()
-    assert title.toolTip().endswith("CPU serial")
+    assert title.text().startswith("Run 1: CPU serial, ")
 
 
 def test_activating_a_run_gives_its_result(qtbot: QtBot, panel: TimingPanel) -> None:

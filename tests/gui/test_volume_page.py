@@ -136,7 +136,7 @@ def test_picture_and_volume_stay_open_beside_each_other(
     press(qtbot, window, "Ctrl+Shift+V")
     qtbot.waitUntil(window.volumes.isVisible)
     assert window.windowTitle() == "T1.nii.gz – Kernelscope"
-    assert caption(window).startswith("Output: MRI NLM")
+    assert caption(window).startswith("Output: CPU parallel, MRI NLM")
 
 
 def test_a_folder_of_pictures_is_opened(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_run_shows_output_residual_and_timing(
     request = cpu.requests[-1]
     assert request.source is window.volumes.scan
     assert request.parameters["sigma"] == (20.0, 15.0)
-    assert caption(window).startswith("Output: MRI NLM")
+    assert caption(window).startswith("Output: CPU parallel, MRI NLM")
     assert "million voxels/s" in state(window)
     runs = child(window, QTreeWidget, "timingRuns")
     assert runs.topLevelItem(0).text(7) == "8×9×6"
@@ -282,7 +282,8 @@ def test_a_filter_of_pictures_runs_slice_by_slice(
     run(qtbot, window)
     assert len(cpu.requests) == SHAPE[0]
     assert cpu.requests[0].image.planes.shape == (*SHAPE[1:], 1)
-    assert caption(window).endswith("slice by slice across z, CPU parallel")
+    assert caption(window).startswith("Output: CPU parallel, Median, ")
+    assert caption(window).endswith("slice by slice across z")
     window.volumes.viewer._choose_plane(2)  # sagittal: across x
     run(qtbot, window)
     assert len(cpu.requests) == SHAPE[0] + SHAPE[2]
@@ -319,7 +320,7 @@ def test_a_run_that_ends_after_another_volume_was_opened_is_not_shown(
     runs = child(window, QTreeWidget, "timingRuns")
     runs.itemActivated.emit(runs.topLevelItem(0), 0)  # but it can be come back to
     qtbot.waitUntil(lambda: window.volumes.isVisible())
-    assert caption(window).startswith("Output: MRI NLM")
+    assert caption(window).startswith("Output: CPU parallel, MRI NLM")
 
 
 def test_output_becomes_the_input(qtbot: QtBot, window: MainWindow, scan: Path) -> None:
@@ -509,7 +510,7 @@ def test_a_recipe_goes_over_a_volume_and_is_saved_again(
     assert [each.filter.id for each in cpu.requests] == ["rician_noise"] * SHAPE[2] + ["mri_nlm"]
     assert cpu.requests[-1].parameters["search_radius"] == 2
     assert caption(window, "Input").endswith("after Rician noise")
-    assert caption(window).startswith("Output: MRI NLM, ")
+    assert caption(window).startswith("Output: CPU parallel, MRI NLM, ")
     assert window.volumes.reference.image is clean
     window.panel.show_request(window.volumes.result.request)
     window.findChild(QAction, "saveRecipe").trigger()
