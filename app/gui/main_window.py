@@ -24,7 +24,7 @@ from app.engine.costs import Costs
 from app.engine.image import Image
 from app.engine.launch import LaunchReport
 from app.engine.recipe import Recipe
-from app.engine.request import Request, Result
+from app.engine.request import Request, Result, told
 from app.engine.scan import Scan
 from app.engine.volume import Volume
 from app.errors import AppError
@@ -59,6 +59,7 @@ from app.gui.recipes import Recipes
 from app.gui.rendering import render
 from app.gui.run_bar import RunBar
 from app.gui.settings import Settings
+from app.gui.status_bar import StatusBar
 from app.gui.timing_panel import TimingPanel
 from app.gui.view_bar import ViewBar
 from app.gui.volume_page import VolumePage
@@ -441,6 +442,7 @@ class MainWindow(QMainWindow):
         self._zoom = QLabel()
         self._zoom.setObjectName("zoom")
         self._zoom.setAccessibleName("Zoom")
+        self.setStatusBar(StatusBar())
         self.statusBar().setObjectName("statusBar")
         self.statusBar().addPermanentWidget(self._pixel)
         self.statusBar().addPermanentWidget(self._zoom)
@@ -864,7 +866,10 @@ class MainWindow(QMainWindow):
         self.statusBar().showMessage(text)
 
     def _tell_result(self, result: Result) -> None:
-        self._tell("  ".join((*result.notices, f"{result.describe()}.")))
+        # What was estimated stands in its field and over the output.
+        estimated = told(result.request, result.estimates)
+        notices = (notice for notice in result.notices if notice not in estimated)
+        self._tell("  ".join((f"{result.where}.", *notices, f"{result.request.describe()}.")))
 
     def _refresh_actions(self) -> None:
         """Enable what can be done now."""

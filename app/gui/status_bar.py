@@ -1,0 +1,41 @@
+"""A status bar that shows when it could not show everything."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QLabel, QStatusBar, QStyle, QStyleOption, QWidget
+
+_MARGIN = 6
+"""Pixels left of the message, as in Qt's own status bar, and between it and the labels."""
+
+
+class StatusBar(QStatusBar):
+    """Its message ends in “…” before the labels on the right; the tooltip has it all.
+
+    Qt's own status bar cuts it off in the middle of a letter.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.messageChanged.connect(self.setToolTip)
+
+    def shown_message(self) -> str:
+        """Return as much of the message as there is room for."""
+        return self.fontMetrics().elidedText(
+            self.currentMessage(), Qt.TextElideMode.ElideRight, self._area().width()
+        )
+
+    def _area(self) -> QRect:
+        labels = (label.x() for label in self.findChildren(QLabel) if label.isVisible())
+        right = min(labels, default=self.width()) - _MARGIN
+        return QRect(_MARGIN, 0, right - _MARGIN, self.height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        painter = QPainter(self)
+        option = QStyleOption()
+        option.initFrom(self)
+        panel = QStyle.PrimitiveElement.PE_PanelStatusBar
+        self.style().drawPrimitive(panel, option, painter, self)
+        painter.setPen(self.palette().windowText().color())
+        painter.drawText(self._area(), Qt.AlignmentFlag.AlignVCenter, self.shown_message())
