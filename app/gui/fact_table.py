@@ -59,6 +59,15 @@ class FactTable(QTreeWidget):
                 row.setText(column, text)
                 row.setToolTip(column, text)
 
+    @property
+    def hidden_height(self) -> int:
+        """How many pixels are missing for all rows to be seen at once."""
+        first = self.topLevelItem(0)
+        if first is None:
+            return 0
+        rows = sum(1 + heading.childCount() for heading in self._groups.values())
+        return max(0, rows * self.visualItemRect(first).height() - self.viewport().height())
+
     def clear_groups(self) -> None:
         """Take all groups away."""
         self._groups.clear()

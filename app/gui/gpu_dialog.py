@@ -8,7 +8,14 @@ import re
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QCheckBox, QDialog, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QDialogButtonBox,
+    QLabel,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.backends import gpu_numbers
 from app.engine.backend import Availability, Backend, Fact, FactGroup
@@ -81,7 +88,7 @@ class GpuDialog(QDialog):
             self._state.setObjectName("state")
             layout.addWidget(self._state)
             self.resize(
-                80 * self.fontMetrics().averageCharWidth(), 36 * self.fontMetrics().height()
+                100 * self.fontMetrics().averageCharWidth(), 36 * self.fontMetrics().height()
             )
             self._ask(background, backend)
         else:
@@ -89,6 +96,8 @@ class GpuDialog(QDialog):
         box = close_box(self)
         add_button(box, "copyButton", "&Copy", "Copy all of this text", self.copy)
         layout.addWidget(box)
+        # The table would mark its first row, as if that were chosen.
+        box.button(QDialogButtonBox.StandardButton.Close).setFocus()
 
     def _steps(self) -> QLabel:
         items = "".join(
@@ -139,8 +148,7 @@ class GpuDialog(QDialog):
             if group is None:
                 self._state.hide()
                 return
-            assert self._table is not None
-            self._table.set_group(group)
+            self._show_group(group)
             ask()
 
         ask()
@@ -154,14 +162,26 @@ class GpuDialog(QDialog):
         self.finished.connect(lambda: self._stop(background))
         self.destroyed.connect(lambda: _forget(background))
 
+    def _show_group(self, group: FactGroup, *, on_top: bool = False) -> None:
+        """Show `group`, in a window that grows with what is new as far as the screen allows."""
+        assert self._table is not None
+        before = self._table.hidden_height
+        self._table.set_group(group, on_top=on_top)
+        screen, frame = self.screen().availableGeometry(), self.frameGeometry()
+        missing = self._table.hidden_height - before
+        growth = min(missing, screen.height() - frame.height())
+        if growth > 0:
+            self.resize(self.width(), self.height() + growth)
+            below = frame.bottom() + growth - screen.bottom()
+            self.move(self.x(), self.y() - max(0, below))
+
     def _stop(self, background: Background) -> None:
         self._timer.stop()
         _forget(background)
 
     def _on_load(self, load: tuple[Fact, ...]) -> None:
         if load:  # else there is nobody to ask, now or later
-            assert self._table is not None
-            self._table.set_group(FactGroup("Now", load), on_top=True)
+            self._show_group(FactGroup("Now", load), on_top=True)
             self._timer.start(_REFRESH)
 
     def _on_failed(self, error: Exception) -> None:

@@ -17,6 +17,7 @@ from app.engine.backend import Availability, Fact, FactGroup
 from app.gui import gpu_dialog as module
 from app.gui.background import Background
 from app.gui.dialogs import open_dialog
+from app.gui.fact_table import FactTable
 from app.gui.gpu_dialog import GpuDialog
 from app.gui.settings import Settings
 from app.gui.theme import fixed_font
@@ -138,6 +139,34 @@ def test_facts_come_group_by_group_without_blocking(qtbot: QtBot, background: Ba
     assert all(name.startswith("kernelscope-gpu-") for name in card.threads)
     qtbot.mouseClick(dialog.findChild(QAbstractButton, "copyButton"), Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == dialog.text()
+
+
+@pytest.mark.parametrize("count", [33, 500])
+def test_it_opens_tall_enough_for_its_facts(
+    qtbot: QtBot, background: Background, count: int
+) -> None:
+    class Talkative(Card):
+        def facts(self) -> Iterator[FactGroup]:
+            yield FactGroup("Device", tuple(Fact(str(n), "1") for n in range(count)))
+            yield FactGroup("Measured", (Fact("Copy", "2,873", "GB/s"),))
+
+    dialog = open_on(qtbot, Talkative(), background)
+    qtbot.waitUntil(lambda: "Measured" in dialog.text() and "Now" in dialog.text())
+    table, screen = dialog.findChild(FactTable), dialog.screen().availableGeometry()
+    fits = count == 33
+    qtbot.waitUntil(lambda: bool(table.verticalScrollBar().maximum()) is not fits)
+    assert screen.contains(dialog.frameGeometry())
+    assert dialog.frameGeometry().height() == screen.height() or fits
+
+
+def test_nothing_looks_chosen_at_first(qtbot: QtBot, background: Background) -> None:
+    card = Card()
+    card.go.set()
+    dialog = open_on(qtbot, card, background)
+    dialog.activateWindow()
+    qtbot.waitUntil(lambda: "Measured" in dialog.text() and "Now" in dialog.text())
+    qtbot.waitUntil(lambda: dialog.findChild(QAbstractButton, "closeButton").hasFocus())
+    assert dialog.findChild(FactTable).currentItem() is None
 
 
 def test_load_is_looked_at_until_the_dialog_closes(
