@@ -16,7 +16,7 @@ _Value = TypeVar("_Value")
 _WORKERS = min(8, os.cpu_count() or 1)
 """More threads than these do not make memory faster."""
 
-_LEAST_BYTES = 2 << 20
+_LEAST_BYTES = 4 << 20
 """Of a part: starting a thread takes longer than looking at fewer."""
 
 
