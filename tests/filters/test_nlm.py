@@ -43,6 +43,9 @@ CASES: list[dict[str, Any]] = [
     {"patch": 3, "search": "image", "filter_sigma": 0.5},
 ]
 
+WATCHED = ((13, 37), (30, 130))
+"""Shapes for the sanitizers; see ``tests.gpu.every_kernel``."""
+
 levels = pytest.mark.parametrize("level", SPEC.cpu_levels, ids=lambda level: level.id)
 
 

@@ -27,7 +27,10 @@ SHAPE = (37, 141)
 """More than a block of any level both ways, and a multiple of nothing."""
 
 ROOMY = (100, 640)
-"""Has whole tiles of the tuned kernels away from the edges: their shorter ways are taken there."""
+"""Has whole tiles of the tuned kernels away from the edges: their shorter ways are taken there.
+
+A filter whose work is the square of the pixels has two smaller shapes, ``WATCHED`` of its test.
+"""
 
 BORDERS = (Border.REFLECT, Border.REDUCE, Border.VALID)
 """One that textures treat, one that counts cells, one with a smaller result."""
@@ -39,10 +42,11 @@ VOLUME = (5, 19, 45)
 def pictures(spec: FilterSpec) -> Iterator[Request]:
     """Yield requests that together reach every kernel of a filter of pictures."""
     cases = range(len(getattr(test_module(spec.id), "CASES", ())))
-    combinations = itertools.product(cases, DTYPES, BORDERS, spec.gpu_levels, (SHAPE, ROOMY))
+    small, roomy = getattr(test_module(spec.id), "WATCHED", (SHAPE, ROOMY))
+    combinations = itertools.product(cases, DTYPES, BORDERS, spec.gpu_levels, (small, roomy))
     chance = random.Random(0)
     for case, dtype, border, level, shape in combinations:
-        if border not in spec.borders or (shape == ROOMY and level is not TUNED):
+        if border not in spec.borders or (shape == roomy and level is not TUNED):
             continue
         channels = chance.choice((1, 1, 3, 4))
         pixels = np.ascontiguousarray(make(dtype, "random", shape)[:, :, :channels])
