@@ -84,7 +84,7 @@ struct Mean {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(32 * STEP, BLOCKS)
+extern "C" __global__ void __launch_bounds__(2 * HALF_BLOCK, BLOCKS)
     mean_tuned(const Sample* source, Sample* output, Geometry g)
 {
     box_filter<false>(source, output, g, Mean());

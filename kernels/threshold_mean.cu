@@ -110,7 +110,7 @@ struct ThresholdMean {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(32 * STEP, BLOCKS)
+extern "C" __global__ void __launch_bounds__(2 * HALF_BLOCK, BLOCKS)
     threshold_mean_tuned(const Sample* source, Sample* output, Geometry g)
 {
     box_filter<true>(source, output, g, ThresholdMean());

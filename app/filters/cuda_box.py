@@ -7,21 +7,22 @@ import math
 from app.filters.launch import CudaTask, Launch
 from app.filters.spec import Border
 
-_THREADS = 256
-_LOADED = 4 * _THREADS
-"""Columns (samples of a row) that a block reads: ``LOADED`` in ``box.cuh``."""
+_HALF_BLOCK = 128
+"""Threads that walk down from the middle of a tile, and that walk up: see ``box.cuh``."""
+
+_COLUMNS = 8
+"""Columns (samples of a row) of a thread: ``COLUMNS`` in ``box.cuh``."""
+
+_LOADED = _COLUMNS * _HALF_BLOCK
+"""Columns that a block reads: ``LOADED`` in ``box.cuh``."""
 
 _RUN = 32
 """Neighbouring results that a thread computes: ``RUN`` in ``box.cuh``."""
 
-_BLOCKS = {8: 4, 16: 2, 32: 2}
-"""Blocks that share a multiprocessor, by the bits of a sample: what their registers allow."""
+_STEP = 16
+"""Rows that a block computes at a time, at most: ``STEP`` in ``box.cuh`` of each half."""
 
-
-_STEP = 8
-"""Rows that a block computes at a time: ``STEP`` in ``box.cuh``."""
-
-_SAMPLES_A_ROW = 2**18
+_SAMPLES_A_ROW = 340_000
 """Output samples for each row of a tile: smaller images need low tiles to busy all of a card."""
 
 
@@ -29,22 +30,22 @@ def _tile_rows(size: int, samples: int) -> int:
     """Return the height of a tile for so many output samples; the most was measured on an H100.
 
     Low tiles keep the rows that tiles share in the cache and all multiprocessors busy to
-    the end; but above each tile, size - 1 rows have to be added up once more.
+    the end; but for each tile, size - 1 rows have to be added up once more.
     """
-    return min(max(samples // _SAMPLES_A_ROW // _STEP, 1) * _STEP, 32 if size <= 31 else 56)
+    return min(max(samples // _SAMPLES_A_ROW // _STEP, 1) * _STEP, 64 if size <= 31 else 96)
 
 
 def tile_columns(size: int, channels: int, border: Border) -> int:
     """Return how many results (pixels of a row) a block has the columns for."""
     reach = size // 2 * channels
-    halo = reach if border is Border.VALID else -(-reach // 4) * 4  # loads of 4 stay aligned
+    halo = reach if border is Border.VALID else -(-reach // _COLUMNS) * _COLUMNS  # as in box.cuh
     whole = math.lcm(_RUN, channels)
     return (_LOADED - halo - reach) // whole * whole // channels
 
 
 def plan_box(filter_id: str, task: CudaTask, size: int) -> Launch:
     """Return the launch of a filter of `size` x `size` sums at level *tuned*."""
-    channels, bits = task.shape[2], 8 * task.dtype.itemsize
+    channels = task.shape[2]
     samples = task.output_shape[0] * task.out_row_samples
     tile = (tile_columns(size, channels, task.border), _tile_rows(size, samples))
     return Launch(
@@ -53,9 +54,8 @@ def plan_box(filter_id: str, task: CudaTask, size: int) -> Launch:
             SIZE=size,
             CHANNELS=channels,
             TILE_COLUMNS=tile[0],
-            BLOCKS=_BLOCKS[bits],
         ),
-        block=(_THREADS, 1),
+        block=(_HALF_BLOCK, 2),
         tile=tile,
         bytes_per_sample=2.0 * task.dtype.itemsize,
         operations_per_sample=5.0,
