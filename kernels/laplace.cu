@@ -128,8 +128,8 @@ extern "C" __global__ void laplace_tuned(const Sample* source, Sample* output, G
         const int k = tile.left + threadIdx.x * QUAD;
         if (part.left <= k && k < part.right && part.top < part.bottom)
             descend(Window(), source, output, g, part, k);
-        compute_edges(output, g, RADIUS, [&](int y, int x, int c) {
-            return correlate(source, constant_weights, g, y, x, c);
+        compute_edges<RADIUS>(source, output, g, [&](const Near<RADIUS>& near, int y, int x, int c) {
+            return correlate(near, constant_weights, g, y, x, c);
         });
         return;
     }

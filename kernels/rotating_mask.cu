@@ -217,7 +217,7 @@ extern "C" __global__ void rotating_mask_tuned(const Sample* source, Sample* out
         else
             rotating_mask_down<false>(source, output, g, part, k);
     }
-    compute_edges(output, g, RADIUS, [&](int y, int x, int c) {
-        return rotating_mask(source, g, y, x, c);
+    compute_edges<RADIUS>(source, output, g, [&](const Near<RADIUS>& near, int y, int x, int c) {
+        return rotating_mask(near, g, y, x, c);
     });
 }

@@ -225,7 +225,7 @@ extern "C" __global__ void sobel_tuned(const Sample* source, Sample* output, Geo
         } else
             sobel_down<false>(source, output, g, part, k);
     }
-    compute_edges(output, g, RADIUS, [&](int y, int x, int c) {
-        return sobel(source, g, y, x, c);
+    compute_edges<RADIUS>(source, output, g, [&](const Near<RADIUS>& near, int y, int x, int c) {
+        return sobel(near, g, y, x, c);
     });
 }

@@ -239,8 +239,8 @@ __device__ inline void correlate_tuned(const Sample* source, Sample* output, con
             }
         }
     }
-    compute_edges(output, g, RADIUS, [&](int y, int x, int c) {
-        return correlate(source, constant_weights, g, y, x, c);
+    compute_edges<RADIUS>(source, output, g, [&](const Near<RADIUS>& near, int y, int x, int c) {
+        return correlate(near, constant_weights, g, y, x, c);
     });
 }
 
