@@ -93,7 +93,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         action="store_true",
         help="also OpenCV, SciPy, scikit-image, CuPy and NPP, where installed",
     )
-    add_gpu_option(what)
+    add_gpu_option(what, nargs="?", const=())
     how = parser.add_argument_group("how")
     how.add_argument("--repeat", metavar="N", type=positive, help="timed runs of each (default: 9)")
     how.add_argument("--quick", action="store_true", help=f"{_QUICK} runs of each")
@@ -120,6 +120,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         help="print runs that were saved as if they were one; with --plot, draw them",
     )
     options = parser.parse_args(arguments)
+    if options.gpu == ():  # no number: the usual one, and nothing but it
+        options.gpu, options.devices = None, options.devices or ["gpu"]
     if options.preset and (options.filters or options.sizes or options.masks):
         parser.error("argument --preset: it says which filters, sizes and masks")
     if options.verify not in (None, True) and (options.preset or options.sizes):

@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app import filters
 from app.engine.control import CancelToken
@@ -49,8 +49,8 @@ STATUS = (
 )
 
 
-def add_gpu_option(parser: argparse._ActionsContainer) -> None:
-    """Let the user choose among several GPUs."""
+def add_gpu_option(parser: argparse._ActionsContainer, **how: Any) -> None:
+    """Let the user choose among several GPUs; `how` is for ``add_argument``."""
     parser.add_argument(
         "--gpu",
         "--gpus",
@@ -58,6 +58,7 @@ def add_gpu_option(parser: argparse._ActionsContainer) -> None:
         type=_gpu_numbers,
         help="number of the GPU to use, or several, which share the work on volumes and on what "
         "does not fit into one (default: the variable KERNELSCOPE_GPU, or 0)",
+        **how,
     )
 
 

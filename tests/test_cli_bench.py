@@ -81,6 +81,13 @@ def test_without_a_gpu_only_the_cpu_unless_asked(
     assert "Not measured: Mean, mask size 3, 32×32, GPU shared. No GPU here." in text
 
 
+def test_gpu_without_a_number_measures_nothing_else(
+    devices: StandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*SMALL, "--gpu", "--levels", "tuned"]) == 0
+    assert [row[1] for row in table(capsys.readouterr().out)] == ["GPU tuned"]
+
+
 def test_peers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*SMALL, "--devices", "cpu", "--peers"]) == 0
     text = capsys.readouterr().out
