@@ -22,13 +22,6 @@ from app.gui.main_window import MainWindow
 from app.gui.settings import Settings
 
 
-_SWITCH_SECONDS = 0.0005
-"""How long one thread may keep the interpreter while another one waits for it.
-
-Python's 5 ms are longer than many a run on a GPU: drawing the window would lengthen its stages.
-"""
-
-
 class BugCatcher(QObject):
     """Sends exceptions that nobody caught, on any thread, to the GUI thread."""
 
@@ -55,7 +48,6 @@ class BugCatcher(QObject):
 
 def create_application() -> QApplication:
     """Return the Qt application, with its name, icon and style set."""
-    sys.setswitchinterval(_SWITCH_SECONDS)
     application = QApplication(sys.argv[:1])
     application.setApplicationName("Kernelscope")
     application.setOrganizationName("Kernelscope")
