@@ -448,7 +448,7 @@ __device__ inline int cells_inside(int i, int n)
 // The sums of the squares around the first pixel of a lane's run, for each channel.
 struct Squares {
     static constexpr int FIRST = HALO - REACH, END = FIRST + SIZE * CHANNELS;  // their columns
-    static constexpr int WHOLE = END / RUN;  // runs of which all columns are among them, but those before FIRST
+    static constexpr int WHOLE = END / RUN;  // runs that end among them
     Total sums[CHANNELS];
 
     // By all lanes of a warp: they tell each other the sums of their own runs, if that is less work.
@@ -469,7 +469,8 @@ struct Squares {
             for (int run = 0; run < WHOLE; ++run)
 #pragma unroll
                 for (int c = 0; c < CHANNELS; ++c) {
-                    const int of = (c + FIRST + run * RUN * (CHANNELS - 1)) % CHANNELS;  // - run * RUN
+                    // That is c + FIRST - run * RUN, which would be negative.
+                    const int of = (c + FIRST + run * RUN * (CHANNELS - 1)) % CHANNELS;
                     sums[c] += run == 0 ? own[of] : __shfl_down_sync(0xffffffffu, own[of], run);
                 }
             add<0, FIRST, -1>(columns);
