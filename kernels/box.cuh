@@ -45,18 +45,21 @@ constexpr int HALO = BORDER == BORDER_VALID ? REACH : (REACH + COLUMNS - 1) / CO
 constexpr int CELLS = SIZE * SIZE;
 static_assert(TILE % RUN == 0 && HALO + TILE + REACH <= LOADED, "the tile does not fit the block");
 
+// Sample k of those that are packed in words.
+__device__ inline Sample unpacked(const unsigned* words, int k)
+{
+#if SAMPLE_BITS == 32
+    return __uint_as_float(words[k]);
+#else
+    return (Sample)(words[k * SAMPLE_BITS / 32] >> k * SAMPLE_BITS % 32);
+#endif
+}
+
 // What a thread loads of one row.
 struct alignas(SAMPLE_BITS == 8 ? 8 : 16) Samples {
     unsigned words[COLUMNS * SAMPLE_BITS / 32] = {};
 
-    __device__ inline Sample get(int k) const
-    {
-#if SAMPLE_BITS == 32
-        return __uint_as_float(words[k]);
-#else
-        return (Sample)(words[k * SAMPLE_BITS / 32] >> k * SAMPLE_BITS % 32);
-#endif
-    }
+    __device__ inline Sample get(int k) const { return unpacked(words, k); }
     __device__ inline void set(int k, Sample sample)  // once each
     {
 #if SAMPLE_BITS == 32
@@ -167,7 +170,6 @@ struct Run {
         words[k] = __float_as_uint(a);
         words[k + 1] = __float_as_uint(b);
     }
-    __device__ inline Sample get(int k) const { return __uint_as_float(words[k]); }
 #else
     typedef unsigned Result;
     __device__ inline void put(int k, Result a, Result b)
@@ -179,11 +181,8 @@ struct Run {
         words[k / 4] = k % 4 == 0 ? pair : __byte_perm(words[k / 4], pair, 0x6420);
 #endif
     }
-    __device__ inline Sample get(int k) const
-    {
-        return (Sample)(words[k * SAMPLE_BITS / 32] >> k * SAMPLE_BITS % 32);
-    }
 #endif
+    __device__ inline Sample get(int k) const { return unpacked(words, k); }
 #if SAMPLE_BITS == 8
     // Whole numbers when they are rounded, in units of 2^-24.
     __device__ inline void put(int k, float a, float b)
@@ -575,7 +574,8 @@ template <bool PIXELS, typename Finish>
 __device__ inline void box_filter(const Sample* source, Sample* output, const Geometry& g, Finish finish)
 {
     __shared__ __align__(16) Column memory[2][STEP * ROW];
-    const int shift = valid_shift(SIZE / 2), radius = SIZE / 2;
+    constexpr int radius = SIZE / 2, rest = radius % BATCH;
+    const int shift = valid_shift(radius);
     const int rows = (g.last - g.first + gridDim.y - 1) / gridDim.y;
     const int top = min(g.first + (int)blockIdx.y * rows, g.last), end = min(top + rows, g.last);
     const int left = blockIdx.x * TILE, samples = min(TILE, g.out_width * CHANNELS - left);
@@ -588,7 +588,6 @@ __device__ inline void box_filter(const Sample* source, Sample* output, const Ge
     const int middle = (top + end) / 2;
     const int first = middle + shift - (half == 0 ? 0 : radius);
     ColumnSums sums;
-    constexpr int rest = SIZE / 2 % BATCH;
     Batch batch = loader.load<rest>(first, 1, true);
 #pragma unroll 1
     for (int done = rest; done < radius; done += BATCH) {

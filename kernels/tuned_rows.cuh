@@ -84,13 +84,12 @@ __device__ inline Sample fetch(const Near<REACH>& near, const Geometry& g, int y
 // The samples of the launch outside the inner parts of its tiles: output = value(near, y, x, c), as in
 // `compute_pixel`. All blocks share them: one block would take long for those of its own tile, while
 // the others have nothing left to do.
-template <int RADIUS_OF_CELLS, typename Value>
+template <int REACH, typename Value>
 __device__ inline void compute_edges(
     const Sample* source, Sample* output, const Geometry& g, Value value)
 {
-    constexpr int radius = RADIUS_OF_CELLS;
-    const Part all{g.first, g.last, 0, g.out_width * g.channels}, part = inner_part(all, g, radius);
-    const int shift = valid_shift(radius);
+    const Part all{g.first, g.last, 0, g.out_width * g.channels}, part = inner_part(all, g, REACH);
+    const int shift = valid_shift(REACH);
     const size_t threads = (size_t)gridDim.x * gridDim.y * blockDim.x;
     size_t i = (size_t)(blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x;
 #pragma unroll 1
@@ -105,7 +104,7 @@ __device__ inline void compute_edges(
         for (; i < count; i += threads) {
             const int y = top + (int)(i / columns), k = left + (int)(i % columns);
             const int x = k / g.channels, c = k % g.channels;
-            const Near<radius> near(source, g, y + shift, x + shift);
+            const Near<REACH> near(source, g, y + shift, x + shift);
             output[output_offset(g, y, x) + c] = value(near, y + shift, x + shift, c);
         }
         i -= count;

@@ -41,8 +41,9 @@ VOLUME = (5, 19, 45)
 
 def pictures(spec: FilterSpec) -> Iterator[Request]:
     """Yield requests that together reach every kernel of a filter of pictures."""
-    cases = range(len(getattr(test_module(spec.id), "CASES", ())))
-    small, roomy = getattr(test_module(spec.id), "WATCHED", (SHAPE, ROOMY))
+    module = test_module(spec.id)
+    cases = range(len(getattr(module, "CASES", ())))
+    small, roomy = getattr(module, "WATCHED", (SHAPE, ROOMY))
     combinations = itertools.product(cases, DTYPES, BORDERS, spec.gpu_levels, (small, roomy))
     chance = random.Random(0)
     for case, dtype, border, level, shape in combinations:
