@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.filters.spec import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, Border
+from app.filters.spec import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Border
 
 HARDWARE_BORDERS = frozenset({Border.REFLECT, Border.NEAREST, Border.CONSTANT, Border.WRAP})
 """The borders that a texture unit can treat by itself, in the whole of a grey image."""
@@ -39,6 +39,9 @@ class CudaTask:
     border : Border
     level : str
         Identifier of the level to compute at.
+    block : tuple of int, optional
+        Threads of a block in x and y that the user wants at the levels up to *texture*;
+        by default the plan chooses. *tuned* has blocks of its own.
     """
 
     shape: tuple[int, ...]
@@ -47,6 +50,7 @@ class CudaTask:
     parameters: Mapping[str, Any]
     border: Border
     level: str
+    block: tuple[int, int] | None = None
 
     @property
     def row_samples(self) -> int:
@@ -166,6 +170,9 @@ class CudaPlan:
 BLOCK = (32, 8)
 """Threads of a block at the levels up to *texture*: a warp a row, eight rows."""
 
+SINGLE = (32, 32)
+"""Threads of the only block at level *single-block*: as many as a block can have."""
+
 
 def level_launch(
     filter_id: str,
@@ -191,7 +198,9 @@ def level_launch(
     """
     level = task.level
     in_constant = level in (CONSTANT.id, SHARED.id, TEXTURE.id)
-    block = (32, 32) if level == SINGLE_BLOCK.id else BLOCK
+    block = SINGLE if level == SINGLE_BLOCK.id else BLOCK
+    if task.block is not None and level != TUNED.id:
+        block = task.block
     shared = 0
     if level == SHARED.id:
         cells = (block[0] + 2 * radius) * (block[1] + 2 * radius)
