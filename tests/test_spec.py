@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -259,3 +260,13 @@ def test_every_filter_is_fully_described(found: FilterSpec) -> None:
     for parameter in found.parameters:
         assert parameter.help.endswith(".")
         assert parameter.parse(parameter.format(parameter.default)) == parameter.default
+
+
+@pytest.mark.parametrize("found", filters.discover().values(), ids=lambda found: found.id)
+def test_citations_name_the_part_of_the_thesis_that_has_the_filter(found: FilterSpec) -> None:
+    """Chapter 1 is the theory of filters, 5 their code; 2 to 4 are about parallel hardware."""
+    cited = re.findall(
+        r"Korčuška 2013, (?:chapters?|section) (\d)(?:.\d)?(?: and (\d))?", found.source
+    )
+    assert cited or "Korčuška 2013," not in found.source
+    assert {chapter for pair in cited for chapter in pair if chapter} <= {"1", "5"}

@@ -60,8 +60,8 @@ SPEC = FilterSpec(
     name="Laplace",
     category="Edges",
     summary="Finds edges of every direction with the second derivative.",
-    source="Korčuška 2013, chapter 2; 5×5: Gonzalez and Woods, Digital Image Processing, "
-    "Laplacian of a Gaussian, sign reversed",
+    source="Gonzalez and Woods, Digital Image Processing, chapter 3; 5×5: chapter 10, Laplacian of "
+    "a Gaussian, sign reversed; Korčuška 2013 uses 3×3 and 5×5 masks but prints neither",
     parameters=(
         ChoiceParameter(
             name="form",

@@ -156,7 +156,7 @@ SPEC = FilterSpec(
     name="Custom mask",
     category="Linear",
     summary="Weighs the cells around each pixel with a mask of your own.",
-    source="Korčuška 2013, chapter 2; correlation, the mask is not flipped",
+    source="Korčuška 2013, section 1.2; correlation, the mask is not flipped",
     parameters=(
         MaskParameter(
             name="mask",

@@ -182,7 +182,7 @@ SPEC = FilterSpec(
     name="Mean",
     category="Smoothing",
     summary="Averages the square around each pixel: smooths noise and edges alike.",
-    source="Korčuška 2013, chapter 2; parallel computing report no. 5",
+    source="Korčuška 2013, section 1.3; parallel computing report no. 5",
     parameters=(
         OddParameter(
             name="size",

@@ -353,8 +353,8 @@ SPEC = FilterSpec(
     name="Median",
     category="Smoothing",
     summary="Takes the middle value of the square around each pixel: removes specks, keeps edges.",
-    source="Korčuška 2013, chapter 2; counting after Huang, Yang and Tang 1979, networks after "
-    "Batcher 1968 and Adams 2021",
+    source="Korčuška 2013, chapters 1 and 5; counting after Huang, Yang and Tang 1979, networks "
+    "after Batcher 1968 and Adams 2021",
     parameters=(
         OddParameter(
             name="size",

@@ -172,7 +172,7 @@ SPEC = FilterSpec(
     name="Sobel",
     category="Edges",
     summary="Finds edges with the first derivative, smoothed across its direction.",
-    source="Korčuška 2013, chapter 2",
+    source="Korčuška 2013, section 1.4",
     parameters=(
         ChoiceParameter(
             name="form",

@@ -197,7 +197,7 @@ SPEC = FilterSpec(
     name="Mean with threshold",
     category="Smoothing",
     summary="Averages the square around each pixel where that changes the pixel little.",
-    source="Korčuška 2013, chapter 2",
+    source="Korčuška 2013, section 1.3",
     parameters=(
         OddParameter(
             name="size",
