@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -124,7 +125,7 @@ class Worker:
                 self._token.cancel()
             self._condition.notify()
         if replaced is not None:
-            self._listener(Stopped(replaced))
+            self._stop(replaced)
 
     def cancel(self) -> None:
         """Stop what is running and forget what is waiting."""
@@ -133,7 +134,7 @@ class Worker:
             if self._token is not None:
                 self._token.cancel()
         if dropped is not None:
-            self._listener(Stopped(dropped))
+            self._stop(dropped)
 
     def close(self, timeout: float | None = None) -> bool:
         """Cancel, let the thread release the backends, and wait for it to end.
@@ -174,12 +175,22 @@ class Worker:
                 request, self._pending = self._pending, None
                 assert request is not None
                 token = self._token = CancelToken()
+            start = time.perf_counter()
             event = self._run(request, token)
+            seconds = time.perf_counter() - start
             with self._condition:
                 self._token = None
-                if token.cancelled:
-                    event = Stopped(request)
-            self._listener(event)
+                stopped = token.cancelled or isinstance(event, Stopped)
+            if stopped:
+                self._stop(request, f"after {seconds:.3f} s")
+            else:
+                self._listener(event)
+
+    def _stop(self, request: Request | Job, when: str = "before it began") -> None:
+        """Log that a request was cancelled or replaced, and tell the listener."""
+        what = "measurement" if isinstance(request, Job) else request.describe()
+        _logger.info("Cancelled %s: %s", when, what)
+        self._listener(Stopped(request))
 
     def _run(self, request: Request | Job, token: CancelToken) -> Event:
         self._listener(Started(request))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -109,6 +111,21 @@ def test_the_latest_request_wins(start, listener) -> None:
     stopped = {event.request for event in events if isinstance(event, Stopped)}
     assert stopped == {first, second}
     assert events[-1].request is last
+
+
+def test_what_is_cancelled_is_logged(start, listener, caplog) -> None:
+    caplog.set_level(logging.INFO, "app.engine.worker")
+    worker, running, waiting = start(FakeBackend(body=until_cancelled)), request(), request()
+    worker.submit(running)
+    listener.next(Started, running)
+    with worker._condition:  # what the thread would do next has to wait
+        worker.submit(waiting)
+        worker.cancel()
+    listener.next(Stopped, waiting)
+    listener.next(Stopped, running)
+    before, after = (record.message for record in caplog.records)
+    assert before == "Cancelled before it began: Mean, mask size 3 px, reflect border"
+    assert re.fullmatch(r"Cancelled after \d\.\d{3} s: Mean, mask size 3 px, reflect border", after)
 
 
 def test_a_complete_result_of_a_replaced_request_is_dropped(start, listener) -> None:
