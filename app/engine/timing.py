@@ -18,15 +18,33 @@ _STEADY = 2.0
 
 
 @dataclass(frozen=True)
+class Part:
+    """A piece of a stage that went on beside other stages.
+
+    Attributes
+    ----------
+    device : int
+        Number of the GPU.
+    start : float
+        Seconds from the start of the run.
+    seconds : float
+    """
+
+    device: int
+    start: float
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Stage:
     """A named part of a run and how long it took.
 
     Attributes
     ----------
     name : str
-        ``prepare``, ``compile``, ``compute``, ``convert``, ``judge``; on a GPU also ``upload``,
-        ``kernel``, ``launch`` (what starting kernels takes beside them) and ``download``, and
-        ``slabs``, where these overlap.
+        ``prepare``, ``compile``, ``compute``, ``convert``, ``judge``; on a GPU also ``allocate``
+        and ``free`` (device memory), ``upload``, ``kernel``, ``launch`` (what starting kernels
+        takes beside them) and ``download``, and ``slabs``, where these overlap.
     seconds : float
         Wall-clock time, or device time between events for ``kernel``.
     counted : bool
@@ -36,6 +54,11 @@ class Stage:
     overlapped : bool
         True for what was done while ``slabs``, which is counted, went by: with others at the
         same time, so that they would add up to more. Of several devices it is the busiest one.
+    start : float
+        When it began, in seconds from the start of the run. Kernels begin when the card does:
+        *launch* begins before *kernel* and encloses it. Of several repeats it is the first.
+    parts : tuple of Part
+        Where the stage overlapped others: its pieces, on each of the devices.
     """
 
     name: str
@@ -43,6 +66,8 @@ class Stage:
     counted: bool = True
     repeats: tuple[float, ...] = ()
     overlapped: bool = False
+    start: float = 0.0
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,8 +93,14 @@ class Metric:
 class Stopwatch:
     """Collects what a run has to report: stages above all, which are also logged.
 
+    Parameters
+    ----------
+    origin : float, optional
+        When the run started, by `time.perf_counter`; by default now.
+
     Attributes
     ----------
+    origin : float
     metrics : list of Metric
     notices : list of str
         What the user should know about how the run went.
@@ -79,7 +110,8 @@ class Stopwatch:
         Parameters that were estimated from the data, by name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, origin: float | None = None) -> None:
+        self.origin = time.perf_counter() if origin is None else origin
         self._stages: list[Stage] = []
         self.metrics: list[Metric] = []
         self.notices: list[str] = []
@@ -91,7 +123,7 @@ class Stopwatch:
         """Time the block; nothing is recorded if it raises."""
         start = time.perf_counter()
         yield
-        self.add(name, time.perf_counter() - start, counted=counted)
+        self.add(name, time.perf_counter() - start, counted=counted, begun=start)
 
     def add(
         self,
@@ -101,9 +133,21 @@ class Stopwatch:
         counted: bool = True,
         repeats: tuple[float, ...] = (),
         overlapped: bool = False,
+        begun: float | None = None,
+        parts: tuple[Part, ...] = (),
     ) -> None:
-        """Record a duration that was measured elsewhere; one that overlapped is not counted."""
-        self._stages.append(Stage(name, seconds, counted and not overlapped, repeats, overlapped))
+        """Record a duration that was measured elsewhere; one that overlapped is not counted.
+
+        Parameters
+        ----------
+        begun : float, optional
+            When it began, by `time.perf_counter`; by default so long ago as it took.
+        """
+        if begun is None:
+            begun = time.perf_counter() - seconds
+        counted = counted and not overlapped
+        start = begun - self.origin
+        self._stages.append(Stage(name, seconds, counted, repeats, overlapped, start, parts))
         _logger.debug("%s: %.3f ms", name, seconds * 1e3)
 
     @property

@@ -107,8 +107,13 @@ def test_stopwatch_records_what_ends_well() -> None:
         time.sleep(0.01)
     with pytest.raises(Cancelled), stopwatch.stage("compute"):
         raise Cancelled
-    stopwatch.add("kernel", 0.5, counted=False)
-    first, second = stopwatch.stages
+    stopwatch.add("kernel", 0.005, counted=False)
+    stopwatch.add("copy", 0.5, begun=stopwatch.origin + 2.0)
+    first, second, third = stopwatch.stages
     assert first.name == "prepare"
     assert 0.01 <= first.seconds < 1
-    assert second == Stage("kernel", 0.5, counted=False)
+    assert 0 <= first.start < 1
+    assert second == Stage("kernel", 0.005, counted=False, start=second.start)
+    # Without a word of when it began, it has just ended: after the first.
+    assert first.start + first.seconds - 0.005 <= second.start < 2
+    assert third == Stage("copy", 0.5, start=pytest.approx(2.0))
