@@ -212,7 +212,7 @@ class Speaker:
         self.notices(result.notices)
         self.line(
             f"{name}: {result.describe()}; {'×'.join(map(str, reversed(sides)))} {cells} in "
-            f"{result.seconds * 1e3:.1f} ms, {result.megapixels_per_second:.1f} mega{cells}/s"
+            f"{result.seconds * 1e3:.1f} ms, {result.speed:.1f} {result.speed_unit}"
         )
         if result.quality:
             if result.quality.before:

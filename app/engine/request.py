@@ -237,10 +237,15 @@ class Result:
         return sum(stage.seconds for stage in self.stages if stage.counted)
 
     @property
-    def megapixels_per_second(self) -> float:
+    def speed(self) -> float:
         """Input pixels or voxels (not samples) per second of `seconds`, in millions."""
         pixels = math.prod(self.request.source.planes.shape[:-1])
         return pixels / 1e6 / max(self.seconds, 1e-9)
+
+    @property
+    def speed_unit(self) -> str:
+        """Unit of `speed`: ``megapixels/s``, of volumes ``megavoxels/s``."""
+        return f"mega{'voxels' if isinstance(self.request.source, Scan) else 'pixels'}/s"
 
     @property
     def settings(self) -> str:

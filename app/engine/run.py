@@ -117,9 +117,7 @@ def _run(
         quality,
         stopwatch.estimates,
     )
-    _logger.info(
-        "Done in %.3f ms, %.1f megapixels/s", result.seconds * 1e3, result.megapixels_per_second
-    )
+    _logger.info("Done in %.3f ms, %.1f %s", result.seconds * 1e3, result.speed, result.speed_unit)
     return result
 
 

@@ -189,7 +189,7 @@ def _chart(
         case Plot.TIME:
             return _curves(choice, shown, names, waiting, "Time", "ms", lambda row, s: 1e3 * s)
         case Plot.RATE:
-            unit = "million voxels/s" if shown and len(shown[0].shape) == 3 else "megapixels/s"
+            unit = "megavoxels/s" if shown and len(shown[0].shape) == 3 else "megapixels/s"
             return _curves(
                 choice, shown, names, waiting, "Speed", unit, lambda row, s: row.pixels / 1e6 / s
             )

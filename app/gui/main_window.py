@@ -803,8 +803,7 @@ class MainWindow(QMainWindow):
             if self._kernel_viewer is not None:
                 self._kernel_viewer.refresh()
         self._run_bar.show_idle(
-            f"Done in {_duration(result.seconds)}, {result.megapixels_per_second:.4g} "
-            + ("MP/s." if isinstance(result.output, Image) else "million voxels/s.")
+            f"Done in {_duration(result.seconds)}, {result.speed:.4g} {result.speed_unit}."
         )
         self._tell_result(result)
         if result.request.source is not self._source:

@@ -103,19 +103,19 @@ class Run:
     def of(cls, number: int, result: Result) -> Run:
         request = result.request
         source = request.source
-        size, mode, unit = _size_mode_and_unit(source)
+        size, mode = _size_and_mode(source)
         return cls(
             number=number,
             settings=result.settings,
             size=size,
             mode=mode,
-            unit=unit,
+            unit=result.speed_unit,
             device=result.device.upper(),
             level=_LEVEL_NAMES[result.level],
             stages=result.stages,
             metrics=result.metrics,
             seconds=result.seconds,
-            speed=result.megapixels_per_second,
+            speed=result.speed,
             work=(
                 request.filter.id,
                 tuple(sorted(request.parameters.items())),
@@ -399,13 +399,13 @@ class TimingPanel(QWidget):
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
-def _size_mode_and_unit(source: Image | Scan) -> tuple[str, str, str]:
-    """Return the size and the kind of what was filtered, and the unit of speed, in words."""
+def _size_and_mode(source: Image | Scan) -> tuple[str, str]:
+    """Return the size and the kind of what was filtered, in words."""
     if isinstance(source, Image):
-        return f"{source.width}×{source.height}", source.mode, "megapixels/s"
+        return f"{source.width}×{source.height}", source.mode
     first = source.volumes[0]
     size = f"{first.width}×{first.height}×{first.depth}"
-    return size, source.describe_count(), "million voxels/s"
+    return size, source.describe_count()
 
 
 def _pixels_of(image: Image | Scan) -> dict[int, int]:

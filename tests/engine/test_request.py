@@ -102,4 +102,5 @@ def test_compiling_is_in_no_total() -> None:
     )
     result = Result(request(), PICTURE, "cpu", "serial", stages)
     assert result.seconds == pytest.approx(3e-6)
-    assert result.megapixels_per_second == pytest.approx(16 / 3)
+    assert result.speed == pytest.approx(16 / 3)
+    assert result.speed_unit == "megapixels/s"

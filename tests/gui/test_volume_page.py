@@ -252,7 +252,7 @@ def test_a_run_shows_output_residual_and_timing(
     assert request.source is window.volumes.scan
     assert request.parameters["sigma"] == (20.0, 15.0)
     assert caption(window).startswith("Output: CPU parallel, MRI NLM")
-    assert "million voxels/s" in state(window)
+    assert "megavoxels/s" in state(window)
     runs = child(window, QTreeWidget, "timingRuns")
     assert runs.topLevelItem(0).text(7) == "8×9×6"
     assert "2 volumes" in runs.topLevelItem(0).toolTip(0)
