@@ -1,11 +1,17 @@
-"""The figures that the authors of the four sources reported, as ``source-figures.csv`` has them."""
+"""The figures that the authors of the four sources reported, as ``source-figures.csv`` has them.
+
+Like stands beside like: `comparable` yields those that may be drawn where a quantity of a row is
+drawn, in the colour of the row's series; `absent` says which others there are and why they are not.
+Tables, whose cells have room for words, may quote every figure with its scope (`beside`).
+"""
 
 from __future__ import annotations
 
 import csv
 import functools
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from app.bench.cases import CPU, GPU
@@ -35,6 +41,18 @@ SOURCES = {
 }
 
 
+class Scope(StrEnum):
+    """What of a run a time or a speed-up is about."""
+
+    RUN = "whole run"
+    KERNEL = "kernel"
+    NOT_STATED = "kernel or whole run not stated"
+
+
+TIME, SPEED_UP, PSNR, SCALING = "time", "speed-up", "psnr", "scaling"
+"""Quantities: seconds; over the CPU's serial code; decibels; of two GPUs over one."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Figure:
     """One figure of an author, and what of ours it stands beside.
@@ -46,10 +64,13 @@ class Figure:
     variant : str
         In the author's words.
     quantity : str
-        ``time`` (in seconds), ``speed-up`` (over the CPU's serial code) or ``psnr`` (in
-        decibels, of a photograph that is not ours).
+        `TIME` (in seconds), `SPEED_UP`, `PSNR` (of a photograph that is not ours) or `SCALING`.
+    scope : Scope
+        What of a run it is about; of the CPU, where nothing is carried, it makes no difference.
     low, high : float
         The range that was reported; equal where it was one number.
+    printed : tuple of float
+        The same as printed, where a range may begin with its larger end.
     filter, parameters, channels
         As in `Row`; only those parameters that the figure is about.
     mask_side : int
@@ -58,13 +79,21 @@ class Figure:
         (height, width) or (depth, height, width).
     device, level : str
         Ours that do what theirs did; no level where theirs is none of ours.
+    gpus : int
+        How many GPUs shared the work.
+    average : bool
+        Over several rows of a table, so that it stands beside no row.
+    remark : str
+        What contradicts it in the source itself; may be empty.
     """
 
     source: str
     variant: str
     quantity: str
+    scope: Scope
     low: float
     high: float
+    printed: tuple[float, float]
     filter: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     mask_side: int = 0
@@ -72,15 +101,23 @@ class Figure:
     shape: tuple[int, ...]
     device: str
     level: str
+    gpus: int = 1
+    average: bool = False
+    remark: str = ""
 
     @property
     def origin(self) -> Source:
         return SOURCES[self.source]
 
+    @property
+    def middle(self) -> float:
+        return (self.low + self.high) / 2
+
     def is_about(self, row: Row) -> bool:
         """Tell whether it is about the filter and the data of a row, whatever ran it."""
         return (
-            (self.filter, self.channels, self.shape) == (row.filter, row.channels, row.asked)
+            not self.average
+            and (self.filter, self.channels, self.shape) == (row.filter, row.channels, row.asked)
             and self.parameters.items() <= row.parameters.items()
             and (not self.mask_side or _side(row.parameters["mask"]) == self.mask_side)
         )
@@ -90,20 +127,29 @@ class Figure:
         return (
             self.is_about(row)
             and not row.library
-            and self.device == row.device
-            and self.level in ("", row.level)
+            and (self.device, self.level, self.gpus) == (row.device, row.level, row.gpus)
         )
 
+    def is_of(self, waiting: bool) -> bool:
+        """Tell whether it is about whole runs or, not `waiting`, about computing alone."""
+        if self.device == CPU and self.quantity == TIME:
+            return True
+        return self.scope is (Scope.RUN if waiting else Scope.KERNEL)
+
     def describe(self) -> str:
-        """Return ``2.6 to 2.7 s (Salari 2019: 1 gpu)``."""
-        return f"{self.amount()} ({self.origin.author}: {self.variant})"
+        """Return ``2.6 to 2.7 s (Salari 2019: 1 gpu, whole run)``, with what contradicts it."""
+        about = [self.variant]
+        if self.quantity != PSNR and not (self.device == CPU and self.quantity == TIME):
+            about.append(str(self.scope))
+        text = f"{self.amount()} ({self.origin.author}: {', '.join(about)})"
+        return f"{text} [{self.remark}]" if self.remark else text
 
     def amount(self) -> str:
-        """Return ``2.6 to 2.7 s``."""
-        low, high, unit = self.low, self.high, _UNITS[self.quantity]
-        if self.quantity == "time" and high < 1:
-            low, high, unit = 1e3 * low, 1e3 * high, " ms"
-        numbers = short(low, 4) if low == high else f"{short(low, 4)} to {short(high, 4)}"
+        """Return ``2.6 to 2.7 s``, as printed."""
+        (first, last), unit = self.printed, _UNITS[self.quantity]
+        if self.quantity == TIME and self.high < 1:
+            first, last, unit = 1e3 * first, 1e3 * last, " ms"
+        numbers = short(first, 4) if first == last else f"{short(first, 4)} to {short(last, 4)}"
         return f"{numbers}{unit}"
 
 
@@ -112,12 +158,14 @@ def _side(mask: str) -> int:
     return mask.count(";") + 1
 
 
-_UNITS = {"time": " s", "speed-up": "×", "psnr": " dB"}
+_UNITS = {TIME: " s", SPEED_UP: "×", PSNR: " dB", SCALING: "×"}
 
 _QUANTITIES = {
-    "time": "time",
-    "speedup_over_cpu_serial": "speed-up",
-    "psnr": "psnr",
+    "time": TIME,
+    "speedup_over_cpu_serial": SPEED_UP,
+    "speedup_over_cpu": SPEED_UP,
+    "psnr": PSNR,
+    "scaling": SCALING,
 }
 
 _SECONDS = {"s": 1.0, "ms": 1e-3}
@@ -130,23 +178,107 @@ _PHANTOM = "256x256x37"
 def all_figures() -> tuple[Figure, ...]:
     """Return every figure, in the order of the file."""
     with (RESOURCES / "source-figures.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(map(_figure, csv.DictReader(file)))
+        found = tuple(map(_figure, csv.DictReader(file)))
+    return tuple(replace(figure, remark=_remark(figure, found)) for figure in found)
 
 
 def beside(row: Row) -> Iterator[Figure]:
-    """Yield the figures that stand beside a row."""
+    """Yield the figures that stand beside a row, of every quantity and scope."""
     return (figure for figure in all_figures() if figure.stands_beside(row))
 
 
+def comparable(row: Row, quantity: str, *, waiting: bool) -> Iterator[Figure]:
+    """Yield the figures that may be drawn where a quantity of a row is drawn.
+
+    They are of the same quantity and scope, by the same level of the same device, on the same
+    data, so that they take the colour of the row's series.
+
+    Parameters
+    ----------
+    quantity : str
+        `TIME` or `SPEED_UP` (over `statistics.BASELINE`).
+    waiting : bool
+        Whether whole runs are drawn, or computing alone.
+    """
+    return (
+        figure
+        for figure in beside(row)
+        if figure.quantity == quantity and figure.is_of(waiting) and row.seconds
+    )
+
+
+def absent(rows: Iterable[Row], quantity: str, *, waiting: bool) -> Iterator[str]:
+    """Yield a sentence for each author with such figures that `comparable` leaves out, and why."""
+    rows = [row for row in rows if row.seconds]
+    left: dict[tuple[str, Scope], None] = {}
+    for figure in all_figures():
+        if (
+            figure.quantity == quantity
+            and not figure.is_of(waiting)
+            and any(map(figure.stands_beside, rows))
+        ):
+            left.setdefault((figure.source, figure.scope))
+    for source, scope in left:
+        author = SOURCES[source].author
+        if scope is Scope.NOT_STATED:
+            yield (
+                f"{author} does not state whether its GPU's times are of kernels or of whole "
+                "runs: they stand in tables only."
+            )
+        elif scope is Scope.RUN:
+            yield f"The figures of {author} are of whole runs, and shown with those."
+        else:
+            yield f"The figures of {author} are of kernels, and shown with those."
+
+
+def _remark(figure: Figure, figures: Sequence[Figure]) -> str:
+    """Return what else a source says that contradicts one of its times."""
+    if figure.source != "V" or figure.quantity != TIME or figure.device != GPU:
+        return ""
+    said = []
+    alike = [other for other in figures if _same_experiment(other, figure)]
+    serial = [other for other in alike if other.device == CPU and other.quantity == TIME]
+    for gain in alike:
+        if gain.quantity == SPEED_UP and gain.variant == figure.variant and serial:
+            least, most = serial[0].low / gain.high, serial[0].high / gain.low
+            if figure.high < least or figure.low > most:
+                implied = f"{short(least, 2)} to {short(most, 2)} s"
+                said.append(f"as printed; its speed-up of {gain.amount()} implies {implied}")
+    patch = figure.parameters.get("patch_radius", "")
+    for other in figures:
+        smaller = {**figure.parameters, "patch_radius": str(int(patch) - 1)}
+        if (
+            (other.variant, other.shape, other.quantity) == (figure.variant, figure.shape, TIME)
+            and other.parameters == smaller
+            and other.channels == figure.channels
+            and other.low > figure.high
+        ):
+            said.append(f"as printed: less than with d = {int(patch) - 1}")
+    return "; ".join(said)
+
+
+def _same_experiment(first: Figure, second: Figure) -> bool:
+    """Tell whether two figures are of the same line of a table, by whatever device."""
+    return (first.source, first.filter, first.channels, first.shape, first.parameters) == (
+        second.source,
+        second.filter,
+        second.channels,
+        second.shape,
+        second.parameters,
+    )
+
+
 def _figure(line: Mapping[str, str]) -> Figure:
-    low, _, high = line["value"].partition("-")
+    first, _, last = line["value"].partition("-")
     unit = _SECONDS.get(line["unit"], 1.0)
+    printed = float(first) * unit, float(last or first) * unit
     about = {"F": _of_f, "M": _of_m, "N": _of_n, "V": _of_v}[line["source"]](line)
     return Figure(
         source=line["source"],
         quantity=_QUANTITIES[line["quantity"]],
-        low=float(low) * unit,
-        high=float(high or low) * unit,
+        low=min(printed),
+        high=max(printed),
+        printed=printed,
         **about,
     )
 
@@ -157,10 +289,12 @@ def _shape(text: str) -> tuple[int, ...]:
 
 
 def _of_f(line: Mapping[str, str]) -> dict[str, Any]:
+    """Times by the system's clock, of everything from picture to picture (chapter 6)."""
     side = int(line["mask_or_d_v"])
     custom = line["filter"] == "custom"
     return {
         "variant": f"{line['variant']} memory",
+        "scope": Scope.RUN,
         "filter": "mask" if custom else line["filter"],
         "parameters": {"size": str(side)} if line["filter"] == "median" else {},
         "mask_side": side if custom else 0,
@@ -171,8 +305,10 @@ def _of_f(line: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _of_m(line: Mapping[str, str]) -> dict[str, Any]:
+    """The report does not say whether the copies of the picture are in its times."""
     return {
         "variant": line["variant"],
+        "scope": Scope.NOT_STATED,
         "filter": "mean",
         "parameters": {"size": line["mask_or_d_v"]},
         "shape": _shape(line["size"]),
@@ -182,34 +318,48 @@ def _of_m(line: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _of_n(line: Mapping[str, str]) -> dict[str, Any]:
+    """The speed-up is of the total time (3.1); of the times on the GT 640M it is not said."""
     variant = line["variant"]
-    kind = variant.partition(" (")[0]
+    kind = variant.partition(" (")[0].removesuffix(" GT 640M")
     return {
         "variant": variant,
+        "scope": Scope.NOT_STATED if line["quantity"] == "time" else Scope.RUN,
         "filter": "nlm",
         "parameters": {"patch": line["mask_or_d_v"], "search": "image"},
         "shape": _shape(line["size"]),
-        "device": GPU,
+        "device": CPU if kind == "serial" else GPU,
         "level": "host-partitions" if kind == "shared, host partitions" else kind,
     }
 
 
 def _of_v(line: Mapping[str, str]) -> dict[str, Any]:
-    """Their program on a GPU is none of our levels; two GPUs are nothing that we have."""
-    _, dimensions, components, _ = line["filter"].split()
-    patch, search = (part.partition("=")[2] for part in line["mask_or_d_v"].split())
-    levels = {"cpu": (CPU, "serial"), "1 gpu": (GPU, ""), "2 gpus": ("gpus", "")}
-    device, level = levels[line["variant"]]
-    return {
-        "variant": line["variant"],
-        "filter": "mri_nlm",
-        "parameters": {
-            "dimensions": dimensions.lower(),
+    """Runs of their program, whose kernels keep tiles with their aprons in shared memory.
+
+    What table 4-5 and 4-6 quote of others, who unroll loops or work in steps, is none of our
+    levels.
+    """
+    name, average, _ = line["filter"].partition(" average")
+    words = name.split()  # nlm [3D|2D] N component(s) [table 4-5]
+    parameters = {}
+    if not average:
+        patch, search = (part.partition("=")[2] for part in line["mask_or_d_v"].split())
+        parameters = {
+            "dimensions": words[1].lower(),
             "patch_radius": patch,
             "search_radius": search,
-        },
-        "channels": int(components),
-        "shape": _shape(_PHANTOM if line["size"] == "phantom" else line["size"]),
-        "device": device,
-        "level": level,
+        }
+    variant = line["variant"]
+    ours = variant.startswith(("cpu", "1 gpu", "2 gpus"))
+    size = line["size"].partition(" ")[0]
+    return {
+        "variant": variant,
+        "scope": Scope.RUN,
+        "filter": "mri_nlm",
+        "parameters": parameters,
+        "channels": int(words[1 if average else 2]),
+        "shape": _shape(_PHANTOM if size == "phantom" else size),
+        "device": CPU if variant == "cpu" else GPU,
+        "level": "serial" if variant == "cpu" else "shared" if ours else "",
+        "gpus": 2 if "2 gpus" in variant else 1,
+        "average": bool(average),
     }

@@ -140,8 +140,15 @@ def load(path: Path) -> Report:
         ) from None
 
 
+_LEARNT = frozenset({"gpus"})
+"""Of a `Row`, what it has by default where a report says nothing of it."""
+
+
 def _row_from_json(content: Mapping[str, Any]) -> Row:
-    values = {field.name: content[field.name] for field in fields(Row)}
+    # Older reports lack what rows have learnt since.
+    needed = {field.name for field in fields(Row)} - _LEARNT
+    values = {field.name: content[field.name] for field in fields(Row) if field.name in needed}
+    values |= {name: content[name] for name in _LEARNT if name in content}
     difference = values["difference"]
     return Row(
         **values

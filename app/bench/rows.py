@@ -74,6 +74,8 @@ class Row:
         A level of the device, or a library.
     library : bool
         Whether `level` is a library.
+    gpus : int
+        How many GPUs shared the work.
     seconds : tuple of float
         Every repeat of the computing: stage *compute*, the kernels, or a library's call.
     stages : mapping of str to tuple of float
@@ -108,6 +110,7 @@ class Row:
     device: str
     level: str
     library: bool = False
+    gpus: int = 1
     seconds: tuple[float, ...] = ()
     stages: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     bytes: float | None = None
@@ -123,8 +126,11 @@ class Row:
 
     @property
     def series(self) -> str:
-        """What the row belongs to in a plot: ``CPU serial``, ``GPU tuned``, ``OpenCV``."""
-        return self.level if self.library else f"{self.device.upper()} {self.level}"
+        """What the row belongs to in a plot: ``CPU serial``, ``2 GPUs tuned``, ``OpenCV``."""
+        if self.library:
+            return self.level
+        several = self.device == "gpu" and self.gpus > 1
+        return f"{f'{self.gpus} GPUs' if several else self.device.upper()} {self.level}"
 
     @property
     def subject(self) -> tuple[Any, ...]:

@@ -86,6 +86,16 @@ def test_a_run_repeats_from_its_json(tmp_path: Path, backends: dict[str, Backend
     ]
 
 
+def test_a_report_of_before_a_row_learnt_more_still_opens(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    save(REPORT, path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    for each in content["rows"]:
+        del each["gpus"]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert load(path).rows == REPORT.rows
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
