@@ -25,7 +25,8 @@ ESTIMATE = "estimate"
 """In place of a number: take it from the picture, once that is there."""
 
 FORMAT = "kernelscope recipe"
-VERSION = 1
+VERSION = 2
+"""Increases with every change that would give a file another result; see `Parameter.formerly`."""
 
 
 def has_estimate(parameter: Parameter) -> bool:
@@ -155,7 +156,8 @@ class Recipe:
     def from_json(cls, text: str, name: str = "recipe") -> Recipe:
         """Return the recipe that `text` holds.
 
-        Parameters, border, grey and axis have their defaults where they are left out.
+        Parameters, border, grey and axis have their defaults where they are left out: those of
+        the time of the file's version.
 
         Parameters
         ----------
@@ -165,7 +167,7 @@ class Recipe:
         Raises
         ------
         InvalidRecipe
-            If it is no recipe, of another version, or has a step that cannot be; the message
+            If it is no recipe, of a later version, or has a step that cannot be; the message
             names the step and the field.
         """
         try:
@@ -180,17 +182,20 @@ class Recipe:
             raise InvalidRecipe(
                 f"{name}: this is no recipe.", f'One starts with {{"format": "{FORMAT}".'
             )
-        if json.dumps(content.get("version")) != str(VERSION):
+        version = content.get("version")
+        if type(version) is not int or not 1 <= version <= VERSION:
             raise InvalidRecipe(
-                f"{name}: version {json.dumps(content.get('version'))} of recipes is unknown.",
-                f"This program reads version {VERSION}; a newer one may have written it.",
+                f"{name}: version {json.dumps(version)} of recipes is unknown.",
+                f"This program reads versions 1 to {VERSION}; a newer one may have written it.",
             )
         _check_fields(content, name, ("format", "version", "steps"))
         steps = content.get("steps")
         if not isinstance(steps, list):
             raise InvalidRecipe(f"{name}: “steps” is no list [...].")
         try:
-            return cls(tuple(_step(step, f"{name}: step {i}") for i, step in enumerate(steps, 1)))
+            return cls(
+                tuple(_step(step, f"{name}: step {i}", version) for i, step in enumerate(steps, 1))
+            )
         except InvalidRecipe as error:
             if steps:
                 raise
@@ -220,7 +225,7 @@ def _check_fields(content: Any, where: str, known: tuple[str, ...]) -> None:
             raise InvalidRecipe(f"{where}: there is no field “{name}”.", f"Use {_and(known)}.")
 
 
-def _step(content: Any, where: str) -> Step:
+def _step(content: Any, where: str, version: int) -> Step:
     _check_fields(content, where, ("filter", "parameters", "border", "grey", "axis"))
     filter_id = content.get("filter")
     if not isinstance(filter_id, str):
@@ -248,7 +253,8 @@ def _step(content: Any, where: str) -> Step:
         raise InvalidRecipe(
             f"{where}, “parameters”: {json.dumps(parameters)} is no object {{...}}."
         )
-    values = {
+    former = {each.name: each.formerly for each in spec.parameters if version in each.formerly}
+    values = {name: defaults[version] for name, defaults in former.items()} | {
         name: _value(spec, name, value, f"{where}, “{name}”") for name, value in parameters.items()
     }
     try:

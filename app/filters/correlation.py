@@ -40,6 +40,9 @@ _TILE = 1024
 _GROUP = 3
 """Taps summed in one sweep over a tile: divides the 9 of the smallest mask."""
 
+# Masks of one's own default to clipping: most have a positive sum and sharpen or soften, and where
+# they overshoot, a dark halo turned bright would be an edge that is not there. The presets that
+# find edges bring `absolute` along.
 NEGATIVE = ChoiceParameter(
     name="negative",
     label="Negative results",
@@ -47,7 +50,7 @@ NEGATIVE = ChoiceParameter(
     default="clip",
     choices=(
         Choice("clip", "Clip to black", "Everything below zero becomes zero."),
-        Choice("absolute", "Absolute value", "The sign is dropped."),
+        Choice("absolute", "Absolute value", "The sign is dropped, as edges are usually shown."),
         Choice("offset", "Add mid-grey", "Adds 128, 32768 or 0.5, so that zero is mid-grey."),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.filters import cuda_correlation
@@ -79,7 +80,8 @@ SPEC = FilterSpec(
                 ),
             ),
         ),
-        NEGATIVE,
+        # Clipped, every edge would lose a half. Korčuška 2013, section 5.1, takes abs() too.
+        replace(NEGATIVE, default="absolute", formerly={1: "clip"}),
     ),
     radius=radius,
     plan_cpu=plan_cpu,

@@ -141,6 +141,9 @@ class Parameter:
     implies : mapping
         Values of other parameters that come with this one where it is typed on a command line,
         unless they are typed too.
+    formerly : mapping
+        Its default in recipes of earlier versions that had another one, by version: a file that
+        leaves the parameter out keeps its result.
     matters : callable
         Tells from the values of all parameters whether this one has a part in the result; where
         it has none, labels do not name it and the window does not offer it.
@@ -152,6 +155,7 @@ class Parameter:
     default: Any
     unit: str = ""
     implies: Mapping[str, Any] = field(default_factory=dict)
+    formerly: Mapping[int, Any] = field(default_factory=dict)
     matters: Callable[[Mapping[str, Any]], bool] = _always
 
     def validate(self, value: Any) -> Any:

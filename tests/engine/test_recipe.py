@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app import filters
-from app.engine.recipe import ESTIMATE, Recipe, Step, has_estimate
+from app.engine.recipe import ESTIMATE, VERSION, Recipe, Step, has_estimate
 from app.errors import InvalidParameter, InvalidRecipe
 from app.filters.spec import Border, FilterSpec
 
@@ -17,7 +17,7 @@ SPECS = list(filters.discover().values())
 TEXT = """\
 {
   "format": "kernelscope recipe",
-  "version": 1,
+  "version": 2,
   "steps": [
     {
       "filter": "threshold-mean",
@@ -45,7 +45,7 @@ TEXT = """\
 
 def text(*steps: Any, **changes: Any) -> str:
     """Return a recipe as JSON, with some fields changed."""
-    return json.dumps({"format": "kernelscope recipe", "version": 1, "steps": steps} | changes)
+    return json.dumps({"format": "kernelscope recipe", "version": 2, "steps": steps} | changes)
 
 
 def refusal(text: str) -> str:
@@ -79,6 +79,27 @@ def test_every_filter_can_be_kept(spec: FilterSpec) -> None:
 def test_what_is_left_out_has_its_default() -> None:
     (step,) = Recipe.from_json(text({"filter": "median"})).steps
     assert step == Step.create("median", {"size": 3}, border=Border.REFLECT)
+
+
+def test_a_file_keeps_the_defaults_of_its_time() -> None:
+    """Version 1 clipped what Laplace leaves below zero, where nothing else was written."""
+    laplace = {"filter": "laplace"}
+    shown = {"filter": "laplace", "parameters": {"negative": "offset"}}
+    for version, negative in ((1, "clip"), (2, "absolute")):
+        first, second = Recipe.from_json(text(laplace, shown, version=version)).steps
+        assert first == Step.create("laplace", {"negative": negative})
+        assert second == Step.create("laplace", {"negative": "offset"})
+    assert Step.create("laplace").parameters["negative"] == "absolute"
+    (step,) = Recipe.from_json(text({"filter": "mask"}, version=1)).steps
+    assert step == Step.create("mask", {"negative": "clip"})
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_former_defaults_are_valid_and_of_earlier_versions(spec: FilterSpec) -> None:
+    for parameter in spec.parameters:
+        for version, value in parameter.formerly.items():
+            assert 1 <= version < VERSION
+            assert parameter.validate(value) == value != parameter.default
 
 
 def test_an_estimate_is_kept_as_the_word() -> None:
@@ -119,7 +140,12 @@ def test_a_recipe_has_steps() -> None:
         ("9" * 5000, "my.json: this is no recipe"),
         ("[]", "my.json: this is no recipe. One starts with"),
         ('{"steps": []}', "my.json: this is no recipe. One starts with"),
-        (text(version=2), "my.json: version 2 of recipes is unknown. This program reads version 1"),
+        (
+            text(version=3),
+            "my.json: version 3 of recipes is unknown. This program reads versions 1 to 2; a newer",
+        ),
+        (text(version=0), "version 0 of recipes"),
+        (text(version=1.0), "version 1.0 of recipes"),
         (text(version=True), "version true of recipes"),
         (text(version="1"), 'version "1" of recipes'),
         (text(), "my.json: there are no steps."),

@@ -49,7 +49,7 @@ ESTIMATED = [
 
 
 def write_recipe(path: Path, *steps: dict[str, object]) -> Path:
-    content = {"format": "kernelscope recipe", "version": 1, "steps": list(steps)}
+    content = {"format": "kernelscope recipe", "version": 2, "steps": list(steps)}
     path.write_text(json.dumps(content))
     return path
 
