@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QMenu
 from app.files import SAMPLES
 from app.filters.spec import Kind
 from app.gui.comparison import View
+from app.gui.icons import icon
 from app.gui.parameter_panel import VOLUMES, by_category
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Actions:
         bar.setObjectName("menuBar")
 
         self.open = self._action(
-            "open", "&Open…", pictures.choose, Key.Open, "Open a picture or a volume"
+            "open", "&Open…", pictures.choose, Key.Open, "Open a picture or a volume (Ctrl+O)"
         )
         open_folder = self._action(
             "openFolder",
@@ -56,7 +57,11 @@ class Actions:
             tip="Go on with the slice that was clicked last, as it is shown",
         )
         self.save = self._action(
-            "save", "&Save Output…", window.save_output, Key.Save, "Save the output to a file"
+            "save",
+            "&Save Output…",
+            window.save_output,
+            Key.Save,
+            "Save the output to a file (Ctrl+S)",
         )
         self.save_all = self._action(
             "saveAll",
@@ -163,8 +168,38 @@ class Actions:
             "Ctrl+B",
             "Time filters, levels, devices and libraries against each other (Ctrl+B)",
         )
-        gpu = self._action("gpuInfo", "&GPU Information…", window.show_gpu)
+        gpu = self._action(
+            "gpuInfo",
+            "&GPU Information…",
+            window.show_gpu,
+            tip="What the GPU is and has, or step by step what is missing",
+        )
+        self.debug = self._action(
+            "debug",
+            "&Console",
+            window.toggle_console,
+            "F12",
+            "What the program does, how long it takes, and what went wrong (F12)",
+        )
+        self.debug.setCheckable(True)
         about = self._action("about", "&About Kernelscope", window.show_about)
+
+        for action, name, text in (
+            (self.open, "load", "Load"),
+            (self.save, "save", "Save"),
+            (self.run, "run", "Run"),
+            (self.cancel, "cancel", "Cancel"),
+            (kernel, "kernel", "Kernel"),
+            (bench, "benchmark", "Benchmark"),
+            (self.debug, "debug", "Debug"),
+            (gpu, "gpu", "GPU info"),
+        ):
+            action.setIcon(icon(name))
+            action.setIconText(text)
+        self.tools = (
+            ((self.open, self.save), (self.run,), (kernel, bench)),
+            ((self.debug, gpu),),
+        )
 
         file_menu = self._menu("fileMenu", "&File")
         file_menu.addActions([self.open, open_folder])
@@ -205,12 +240,13 @@ class Actions:
         view_menu.addSeparator()
         view_menu.addAction(self.switch)
         view_menu.addSeparator()
-        for dock, key in zip(window.docks, ("F8", "F9", "F7", "F12"), strict=True):
+        for dock, key in zip(window.docks[:3], ("F8", "F9", "F7"), strict=True):
             toggle = dock.toggleViewAction()
             toggle.setShortcut(QKeySequence(key))
             toggle.triggered.connect(dock.raise_)  # may lie behind another tab
             toggle.setObjectName(f"show{dock.objectName().capitalize()}")
             view_menu.addAction(toggle)
+        view_menu.addAction(self.debug)
 
         self._filters = self._add_filters(self._menu("filterMenu", "Fil&ter"))
 

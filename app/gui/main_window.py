@@ -61,6 +61,7 @@ from app.gui.run_bar import RunBar
 from app.gui.settings import Settings
 from app.gui.status_bar import StatusBar
 from app.gui.timing_panel import TimingPanel
+from app.gui.tool_bar import ToolBar
 from app.gui.view_bar import ViewBar
 from app.gui.volume_page import VolumePage
 from app.gui.volume_viewer import VolumeViewer
@@ -68,7 +69,7 @@ from app.gui.warm_up import warm_up
 
 _logger = logging.getLogger(__name__)
 
-_STATE_VERSION = 2
+_STATE_VERSION = 3
 """Raised when docks or toolbars change, so that an old saved layout is not applied."""
 
 _PATIENCE = 2.0
@@ -101,6 +102,7 @@ class MainWindow(QMainWindow):
         self._view = View.OUTPUT
         self._drawing: Drawing | None = None
         self._quality_seen = False
+        self._console_seen = False
         self._close_when_saved = False
         self._launches: dict[str, LaunchReport] = {}
         self._kernel_viewer: KernelViewer | None = None
@@ -130,6 +132,7 @@ class MainWindow(QMainWindow):
         )
         self.actions_ = Actions(self)
         self.quality.set_menu(self.actions_.reference_menu)
+        self.addToolBar(ToolBar(*self.actions_.tools, parent=self))
         self._run_bar = RunBar(self.actions_.run, self.actions_.cancel)
         self._view_bar = ViewBar(
             (self.actions_.undo, self.actions_.redo, self.actions_.reuse),
@@ -319,6 +322,14 @@ class MainWindow(QMainWindow):
             )
         )
 
+    def toggle_console(self) -> None:
+        """Bring the console to the front, or hide it if it is there."""
+        console, wanted = self.docks[3], not self._console_seen
+        console.setVisible(wanted)
+        if wanted:
+            console.raise_()
+        self._on_console_seen(wanted)
+
     def show_kernel(self) -> None:
         """Show the CUDA source of the chosen filter and level, beside the window."""
         try:
@@ -428,7 +439,7 @@ class MainWindow(QMainWindow):
 
         centre = QWidget()
         around = QVBoxLayout(centre)
-        around.setContentsMargins(8, 8, 8, 4)
+        around.setContentsMargins(8, 4, 8, 4)
         around.addWidget(self._view_bar)
         self._pages.addWidget(self.images)
         self._pages.addWidget(self.volumes)
@@ -467,6 +478,7 @@ class MainWindow(QMainWindow):
         self.panel.estimate_wanted.connect(self.estimate)
         self._view_bar.gain_changed.connect(self._draw)
         self.docks[2].visibilityChanged.connect(self._on_quality_seen)
+        self.docks[3].visibilityChanged.connect(self._on_console_seen)
         self.recipes.loaded.connect(self._start_recipe)
         self.recipes.wanted.connect(self._submit)
         self.recipes.failed.connect(self._on_failed)
@@ -724,6 +736,11 @@ class MainWindow(QMainWindow):
         """Bring the panel up to date when it comes into sight; behind a tab it costs nothing."""
         self._quality_seen = seen
         self._judge()
+
+    def _on_console_seen(self, seen: bool) -> None:
+        """Keep the button down while the console is in sight; behind another tab it is not."""
+        self._console_seen = seen
+        self.actions_.debug.setChecked(seen)
 
     def _judge(self) -> None:
         """Compare the pictures with the reference and count their values, if that is seen."""

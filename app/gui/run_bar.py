@@ -31,6 +31,7 @@ class RunBar(QWidget):
             button.setDefaultAction(action)
             button.setObjectName(f"{action.objectName()}Button")
             button.setAccessibleName(action.text().replace("&", ""))
+            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)  # in the middle
             button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
             button.setMinimumHeight(34)
             button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from pathlib import Path
@@ -10,8 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image as Pillow
-from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
-from PySide6.QtGui import QDropEvent, QGuiApplication, QImage, QKeySequence, QPalette
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, QSize, Qt, QUrl
+from PySide6.QtGui import (
+    QColor,
+    QDropEvent,
+    QGuiApplication,
+    QIcon,
+    QImage,
+    QKeySequence,
+    QPalette,
+)
 from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
@@ -24,6 +33,7 @@ from PySide6.QtWidgets import (
     QMessageBox,
     QSpinBox,
     QTableWidget,
+    QToolBar,
     QToolButton,
 )
 from pytestqt.qtbot import QtBot
@@ -40,6 +50,7 @@ from app.gui import pictures as pictures_module
 from app.gui.application import BugCatcher
 from app.gui.dialogs import BugDialog, ErrorDialog
 from app.gui.gpu_dialog import GpuDialog
+from app.gui.icons import icon
 from app.gui.main_window import MainWindow
 from app.gui.settings import Settings
 from tests.gui.helpers import (
@@ -208,6 +219,8 @@ def test_cancel_stops_at_once_and_leaves_the_output(
     press(qtbot, window, "Esc")
     qtbot.waitUntil(lambda: state(window) == "Cancelled.")
     assert time.monotonic() - start < 1
+    log = window.console.text().splitlines()
+    assert re.search(r"INFO +Cancelled after \d+\.\d\d s: Median, ", log[-1])
     assert window.images.output.image is output
 
 
@@ -256,6 +269,9 @@ def test_latest_run_wins(qtbot: QtBot, window: MainWindow, picture: Path, cpu: F
     qtbot.waitUntil(lambda: window.images.output.image is not None)
     assert "size 9 px" in child(window, QLabel, "outputDetails").toolTip()
     assert window.timing.text().count("40×30") == 1
+    replaced = [line for line in window.console.text().splitlines() if "Replaced" in line]
+    assert len(replaced) == 1
+    assert "size 9 px" not in replaced[0]
 
 
 def test_result_of_a_picture_that_was_replaced_goes_to_the_list(
@@ -661,6 +677,76 @@ def test_f12_brings_the_console_to_the_front(qtbot: QtBot, window: MainWindow) -
     assert not window.console.isVisible()
     press(qtbot, window, "F12")
     qtbot.waitUntil(lambda: not window.console.visibleRegion().isEmpty())
+
+
+# --- the tool bar ---
+
+
+def tool(window: MainWindow, text: str) -> QToolButton:
+    """Return the button of the tool bar that shows this text."""
+    bar = child(window, QToolBar, "toolBar")
+    (found,) = (button for button in bar.findChildren(QToolButton) if button.text() == text)
+    return found
+
+
+def test_the_first_screen_has_load_save_run_debug_and_gpu_info(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    window.resize(1280, 720)
+    for text in ("Load", "Save", "Run", "Debug", "GPU info"):
+        button = tool(window, text)
+        assert not button.visibleRegion().isEmpty(), text
+        assert not button.icon().isNull(), text
+        assert button.toolTip(), text
+    assert not tool(window, "Save").isEnabled()
+    qtbot.mouseClick(tool(window, "Load"), Qt.MouseButton.LeftButton)
+    chooser = dialog(qtbot, window, QFileDialog)
+    chooser.fileSelected.emit(str(picture))
+    chooser.reject()
+    qtbot.waitUntil(lambda: shown(window) == picture.name)
+    qtbot.mouseClick(tool(window, "Run"), Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(tool(window, "Save").isEnabled)
+    qtbot.mouseClick(tool(window, "Save"), Qt.MouseButton.LeftButton)
+    save_as(qtbot, window, tmp_path / "out.png")
+    qtbot.waitUntil((tmp_path / "out.png").exists)
+    qtbot.mouseClick(tool(window, "GPU info"), Qt.MouseButton.LeftButton)
+    dialog(qtbot, window, GpuDialog).reject()
+
+
+def test_debug_is_down_while_the_console_is_in_sight(qtbot: QtBot, window: MainWindow) -> None:
+    button, console = tool(window, "Debug"), window.console
+    assert not button.isChecked()
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not console.visibleRegion().isEmpty())
+    assert button.isChecked()
+    window.docks[1].raise_()  # the timing lies over it
+    qtbot.waitUntil(lambda: not button.isChecked())
+    assert console.visibleRegion().isEmpty()
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not console.visibleRegion().isEmpty())
+    assert button.isChecked()
+    press(qtbot, window, "F12")
+    qtbot.waitUntil(lambda: not console.isVisible())
+    assert not button.isChecked()
+    console.parentWidget().show()
+    qtbot.waitUntil(button.isChecked)
+
+
+@pytest.mark.parametrize("name", ["load", "save", "run", "cancel", "debug", "gpu"])
+def test_icons_are_drawn_in_the_colours_of_the_palette(qtbot: QtBot, name: str) -> None:
+    def darkest(drawn: QIcon, mode: QIcon.Mode) -> int:
+        image = drawn.pixmap(QSize(32, 32), 1.0, mode).toImage()
+        colours = (image.pixelColor(x, y) for x in range(32) for y in range(32))
+        return min((c.lightness() for c in colours if c.alpha() > 200), default=255)
+
+    palette = QApplication.palette()
+    try:
+        assert darkest(icon(name), QIcon.Mode.Normal) < darkest(icon(name), QIcon.Mode.Disabled)
+        dark = QPalette(QColor("#202020"))
+        QApplication.setPalette(dark)
+        assert darkest(icon(name), QIcon.Mode.Normal) > 100
+    finally:
+        QApplication.setPalette(palette)
 
 
 # --- looking ---
