@@ -147,6 +147,8 @@ def _levels(
             continue
         base = Request.create(source, filter_id, parameters, border=border, device=device)
         for level in backend.levels(base.filter):
+            if not level.exact:
+                continue
             request = Request.create(
                 source, filter_id, parameters, border=border, device=device, level=level.id
             )

@@ -97,6 +97,8 @@ def _run(
         "%s: %s, %s %s", request.source.describe(), request.describe(), backend.name, level.name
     )
     stopwatch = Stopwatch()
+    if not level.exact:
+        stopwatch.notices.append(f"Level {level.name} shows a fault: its result is wrong.")
     try:
         output = _compute(request, backend, level, stopwatch, token, progress)
         quality = _judge(request, output, backend, stopwatch, token, progress)

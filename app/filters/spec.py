@@ -82,11 +82,18 @@ _BORDER_HELP = {
 
 @dataclass(frozen=True)
 class Level:
-    """One way of computing a filter: how much of the hardware it may use."""
+    """One way of computing a filter: how much of the hardware it may use.
+
+    Attributes
+    ----------
+    exact : bool
+        False for a level that shows a fault: its result is wrong, and may differ from run to run.
+    """
 
     id: str
     name: str
     help: str
+    exact: bool = True
 
 
 SERIAL = Level("serial", "Serial", "One thread, plain loops: the baseline to compare with.")

@@ -79,6 +79,13 @@ def test_levels_that_do_not(image: Image, backends: dict[str, Backend]) -> None:
     backends["gpu"].close()
 
 
+def test_a_level_that_shows_a_fault_is_not_compared(
+    image: Image, backends: dict[str, Backend]
+) -> None:
+    parity = verify(image, "turned_tiles", {}, backends, CancelToken())
+    assert parity.levels == ("CPU serial", "CPU parallel", "GPU global", "GPU shared")
+
+
 def test_volumes(backends: dict[str, Backend]) -> None:
     scan = Data(Content.HEAD, (4, 6, 5), 2).make()
     parameters = {"search_radius": 1, "sigma_from": "given", "sigma": (10.0,)}

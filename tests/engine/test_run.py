@@ -14,7 +14,7 @@ from app.engine.request import Device, Request
 from app.engine.run import execute
 from app.engine.timing import Stage, Stopwatch
 from app.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
-from app.filters.spec import GPU_LEVELS
+from app.filters.spec import GPU_LEVELS, Level
 from tests.engine.fakes import FakeBackend, request
 
 
@@ -40,6 +40,14 @@ def test_auto_takes_the_cpu_for_a_filter_that_the_gpu_lacks() -> None:
 def test_auto_takes_the_device_that_has_the_level() -> None:
     result = execute(request(device=Device.AUTO, level="serial"), machine(True))
     assert (result.device, result.level) == ("cpu", "serial")
+
+
+def test_the_result_of_a_level_that_shows_a_fault_says_so() -> None:
+    fault = Level("fault", "Fault", "Shows a fault.", exact=False)
+    backends = machine(True, (fault, *GPU_LEVELS))
+    result = execute(request(device=Device.GPU, level="fault"), backends)
+    assert result.notices == ("Level Fault shows a fault: its result is wrong.",)
+    assert not execute(request(device=Device.GPU, level="tuned"), backends).notices
 
 
 def test_an_explicit_gpu_never_falls_back() -> None:

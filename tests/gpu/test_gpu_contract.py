@@ -15,7 +15,7 @@ from app.backends.cuda.executor import Step
 from app.engine.image import Image
 from app.engine.request import Device, Request, Result
 from app.engine.run import execute
-from app.filters.spec import Border, Level
+from app.filters.spec import Border, FilterSpec, Level
 from tests.oracle import to_dtype
 from tests.test_contract import (
     SHAPES,
@@ -45,8 +45,14 @@ levels = pytest.mark.parametrize(
         pytest.param(spec.id, level, id=f"{spec.id}-{level.id}")
         for spec in filters.discover().values()
         for level in spec.gpu_levels
+        if level.exact
     ],
 )
+
+
+def exact_levels(spec: FilterSpec) -> list[Level]:
+    """Return the levels that promise the right result."""
+    return [level for level in spec.gpu_levels if level.exact]
 
 
 def apply(gpu: CudaBackend, image: Image, filter_id: str, level: Level, **options: Any) -> Result:
@@ -84,7 +90,7 @@ def test_equals_its_oracle(
             # 1 to 4 channels in the largest image, 1 and 4 in the others.
             for source in sources if shape == LARGEST else [sources[colours // 2]]:
                 image = Image.from_array(source)
-                for level in spec.gpu_levels:
+                for level in exact_levels(spec):
                     label = f"{level.id}, {content} {shape}, {source.shape[2]} channels"
                     result = apply(
                         gpu, image, filter_id, level, parameters=parameters, border=border
@@ -133,7 +139,7 @@ def test_strips_equal_one_piece(
     pixels = without_alpha(make(dtype, "random", (67, 2 * radius + 37)), 3)
     image = Image.from_array(pixels)
     options: dict[str, Any] = {"parameters": parameters, "border": border}
-    for level in spec.gpu_levels:
+    for level in exact_levels(spec):
         whole = apply(gpu, image, filter_id, level, **options)
         assert not whole.notices
         rows_of_a_strip(11)
