@@ -114,6 +114,9 @@ class Launch:
     aligned : bool
         The last digits of a result depend on where its tile begins: a strip of the output has to
         begin where a tile of the whole does.
+    mapped : bool
+        Source and output lie in page-locked host memory, which the kernel reads and writes over
+        the bus; the pictures are brought there and back apart from the kernel's time.
     bytes_per_sample, operations_per_sample : float
         Least traffic with device memory (read + written) and arithmetic, for the
         roofline and for the first guess of how long a launch takes.
@@ -133,6 +136,7 @@ class Launch:
     steps: int = 0
     steps_at_once: int | None = None
     aligned: bool = False
+    mapped: bool = False
 
     def __post_init__(self) -> None:
         if self.tile == (0, 0):

@@ -187,6 +187,7 @@ class Driver:
     device_attribute = SimpleNamespace(**{name: name for name in ATTRIBUTES})
     function_attribute = SimpleNamespace(MAX_THREADS_PER_BLOCK="threads")
     event_flags = SimpleNamespace(DISABLE_TIMING=2)
+    host_alloc_flags = SimpleNamespace(DEVICEMAP=2)
     Context = Context
 
     def __init__(
@@ -195,6 +196,7 @@ class Driver:
         self.memory, self.refused, self.copy_seconds = memory, refused, copy_seconds
         self.live: dict[int, Allocation] = {}
         self.constants: dict[int, Allocation] = {}
+        self.mapped: dict[int, Allocation] = {}
         self.allocations = self.peak = 0
         self.calls: list[str] = []
         self.modules: dict[bytes, dict[str, Kernel]] = {b"hold": {"hold": lambda cycles: 0.0}}
@@ -276,11 +278,26 @@ class Driver:
         assert self._stacks.pushed, "no context"
         return SimpleNamespace(synchronize=lambda: None)
 
-    def pagelocked_empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    def pagelocked_empty(self, shape: Any, dtype: Any, mem_flags: int = 0) -> Any:
+        if mem_flags == self.host_alloc_flags.DEVICEMAP:
+            return self._mapped(shape)
         assert self._stacks.pushed, "no context"
         self.page_locked.append(PageLocked(shape, dtype))
         self.page_locked[-1].fill(UNTOUCHED)
         return self.page_locked[-1].view(np.ndarray)
+
+    def _mapped(self, size: int) -> Any:
+        """Return host memory that kernels reach, with its address in place of its bytes."""
+        with self._lock:
+            address = self._next
+            self.mapped[address] = Allocation(self, address, size)
+            self._next += size + (1 << 12)
+        return SimpleNamespace(base=SimpleNamespace(get_device_pointer=lambda: address))
+
+    def memcpy_dtod_async(self, target: int, source: int, size: int, stream: Any) -> None:
+        self.calls.append("copy")
+        with self.using(target, writing=True), self.using(source, writing=False):
+            self.bytes_at(target, size)[:] = self.bytes_at(source, size)
 
     def module_from_buffer(self, code: bytes) -> Any:
         kernels = self.modules[code]
@@ -306,7 +323,7 @@ class Driver:
         return data[:size]
 
     def _at(self, address: int) -> Allocation:
-        for start, allocation in [*self.live.items(), *self.constants.items()]:
+        for start, allocation in (self.live | self.constants | self.mapped).items():
             if start <= address < start + allocation.data.size:
                 return allocation
         raise AssertionError(f"nothing is allocated at {address}")

@@ -42,6 +42,16 @@ def test_strips_have_their_own_source_rows_and_scratch(
 
 
 @pytest.mark.parametrize("room", [ROOMY, TIGHT])
+def test_a_kernel_may_read_and_write_host_memory(room: float) -> None:
+    rows = WeightedRows(BANDS, mapped=True)
+    session, source = Session(rows, room=room), picture(BANDS)
+    np.testing.assert_array_equal(session.filter(source, repeat=2), expected(rows, source))
+    mapped = session.card.cuda.mapped
+    assert mapped
+    assert not mapped.keys() & session.card.cuda.live.keys()
+
+
+@pytest.mark.parametrize("room", [ROOMY, TIGHT])
 @pytest.mark.parametrize(("steps", "at_once"), [(0, None), (5, None), (7, 2), (40, 1)])
 @pytest.mark.parametrize("pace", [1e-7, 3e-4, 0.1])
 def test_every_row_gets_every_step_once_in_order_and_progress_never_falls(

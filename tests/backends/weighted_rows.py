@@ -37,6 +37,8 @@ class WeightedRows:
     ----------
     pace : float
         Seconds that a launch takes for a step of one row.
+    mapped : bool
+        Whether ``add`` reads and writes host memory.
 
     Attributes
     ----------
@@ -55,6 +57,7 @@ class WeightedRows:
         steps: int = 0,
         at_once: int | None = None,
         pace: float = 1e-4,
+        mapped: bool = False,
     ) -> None:
         self.height, self.border, self.radius, self.whole = shape[0], border, radius, whole
         self.steps, self.pace = steps, pace
@@ -72,6 +75,7 @@ class WeightedRows:
             scratch=("number", "sum"),
             steps=steps,
             steps_at_once=at_once,
+            mapped=mapped,
         )
         scratch = {"number": 8, "sum": 8 * shape[-1]}
         plan = CudaPlan((number, add), scratch)

@@ -256,7 +256,11 @@ class _Kernel:
             textures.append(texture)
             texture.fill(place.source, stream)
             first = texture.handle
-        self._arguments = [first, place.target]
+        self._mapped = _Mapped(step.task, place, run) if launch.mapped else None
+        target = place.target
+        if self._mapped is not None:
+            first, target = self._mapped.source, self._mapped.target
+        self._arguments = [first, target]
         for number, table in enumerate(launch.tables):
             address = run.workspace.get((step.spec.id, launch.kernel, number), table.nbytes)
             cuda.memcpy_htod_async(address, np.ascontiguousarray(table), stream)
@@ -285,6 +289,8 @@ class _Kernel:
             pacer.learn(piece.units, seconds)
             done += piece.units
             yield seconds, done / units
+        if self._mapped is not None:
+            self._mapped.bring_back()
 
     def _go(self, piece: _Piece) -> float:
         """Launch over a piece, wait, and return the seconds between the events."""
@@ -326,6 +332,38 @@ class _Kernel:
         return _report(
             self._step, self._launch, self._cubin, self._function, grid, self._run.device
         )
+
+
+class _Mapped:
+    """Rows of a source and of its output in host memory that kernels reach over the bus."""
+
+    def __init__(self, task: CudaTask, place: _Place, run: Run) -> None:
+        cuda = run.device.cuda
+        sample = task.dtype.itemsize
+        sizes = (
+            place.source_rows * task.row_samples * sample,
+            (place.last - place.first) * task.out_row_samples * sample,
+        )
+        try:
+            self._memory = [
+                cuda.pagelocked_empty(size, np.uint8, mem_flags=cuda.host_alloc_flags.DEVICEMAP)
+                for size in sizes
+            ]
+        except cuda.MemoryError:
+            raise DeviceUnavailable(
+                f"{sum(sizes) // 2**20} MiB of page-locked host memory could not be allocated.",
+                "Use a smaller image or another level.",
+            ) from None
+        self.source, self.target = (
+            int(memory.base.get_device_pointer()) for memory in self._memory
+        )
+        self._cuda, self._stream = cuda, run.device.stream
+        self._place, self._size = place, sizes[1]
+        cuda.memcpy_dtod_async(self.source, place.source, sizes[0], self._stream)
+
+    def bring_back(self) -> None:
+        """Copy the output to where it is expected, on the card."""
+        self._cuda.memcpy_dtod_async(self._place.target, self.target, self._size, self._stream)
 
 
 @dataclass(frozen=True)
