@@ -1,0 +1,113 @@
+"""Negative: the least arithmetic there is, so that only the way through memory counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.filters.jit import kernel
+from app.filters.launch import CudaTask, Launch
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+    Border,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    Level,
+    white_level,
+)
+
+MAPPED = Level(
+    "mapped",
+    "Mapped host memory",
+    "The picture stays in the computer's memory: each read and write crosses the bus.",
+)
+UNCOALESCED = Level(
+    "uncoalesced",
+    "Uncoalesced",
+    "Each thread takes neighbouring samples, so that the threads of a warp read far apart.",
+)
+LOCAL = Level(
+    "local",
+    "Local memory",
+    "Samples go through an array of each thread that registers cannot hold.",
+)
+
+BLOCK = (32, 8)
+"""Threads of a block: a warp a row."""
+
+CELLS = 16
+"""Samples of each thread."""
+
+
+@kernel
+def negative_integer(source: Any, output: Any, white: Any, start: Any, stop: Any) -> None:
+    """Compute the output rows from `start` to `stop`."""
+    for y in range(start, stop):
+        for x in range(source.shape[1]):
+            for c in range(source.shape[2]):
+                output[y, x, c] = white - np.int64(source[y, x, c])
+
+
+@kernel
+def negative_float(source: Any, output: Any, start: Any, stop: Any) -> None:
+    """As `negative_integer`, where white is 1."""
+    for y in range(start, stop):
+        for x in range(source.shape[1]):
+            for c in range(source.shape[2]):
+                output[y, x, c] = np.float32(1) - source[y, x, c]
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    return 0
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    rows = task.output.shape[0]
+    if task.source.dtype.kind == "f":
+        return [CpuPass(negative_float, (task.source, task.output), rows)]
+    white = int(white_level(task.source.dtype))
+    return [CpuPass(negative_integer, (task.source, task.output, white), rows)]
+
+
+def plan_cuda(task: CudaTask) -> Launch:
+    channels = task.shape[2]
+    pixels = BLOCK[0] * CELLS // channels
+    return Launch(
+        kernel=f"negative_{task.level}",
+        defines=task.defines(CELLS=CELLS, BLOCK_SAMPLES=pixels * channels),
+        block=BLOCK,
+        tile=(pixels, BLOCK[1]),
+        bytes_per_sample=2.0 * task.dtype.itemsize,
+        operations_per_sample=1.0,
+        mapped=task.level == MAPPED.id,
+    )
+
+
+SPEC = FilterSpec(
+    id="negative",
+    name="Negative",
+    category="Teaching",
+    summary="Turns bright into dark: so little work that only the way through memory counts.",
+    source="Korčuška 2013, chapter 3.4: coalesced access, local and mapped memory",
+    parameters=(),
+    radius=radius,
+    plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    borders=(Border.REFLECT,),
+    gpu_levels=(MAPPED, LOCAL, UNCOALESCED, GLOBAL),
+    gpu_gaps={
+        SINGLE_BLOCK.id: "This filter compares ways of access, with all multiprocessors at work.",
+        CONSTANT.id: "There is no mask to keep in constant memory.",
+        SHARED.id: "Each sample is read once: there is nothing to share.",
+        TEXTURE.id: "Each sample is read once, in order: there is nothing to cache.",
+        TUNED.id: "Coalesced access at level global is as fast as the memory.",
+    },
+)

@@ -1,0 +1,89 @@
+"""Turned tiles: each tile of the picture turned by half a turn, through shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.filters.jit import kernel
+from app.filters.launch import CudaTask, Launch
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+    Border,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    Level,
+)
+
+NO_BARRIER = Level(
+    "no-barrier",
+    "Without barrier",
+    "As shared memory, but without __syncthreads: threads read what nobody has written yet, "
+    "so that the result is wrong.",
+    exact=False,
+)
+
+TILE = 16
+"""Side of a tile, in pixels: one block of threads."""
+
+
+@kernel
+def turn(source: Any, output: Any, tile: Any, start: Any, stop: Any) -> None:
+    """Compute the output rows from `start` to `stop`."""
+    height, width, channels = source.shape
+    for y in range(start, stop):
+        top = y // tile * tile
+        yy = top + min(top + tile, height) - 1 - y
+        for x in range(width):
+            left = x // tile * tile
+            xx = left + min(left + tile, width) - 1 - x
+            for c in range(channels):
+                output[y, x, c] = source[yy, xx, c]
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    return TILE - 1  # a pixel comes from elsewhere in its tile
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    return [CpuPass(turn, (task.source, task.output, TILE), task.output.shape[0])]
+
+
+def plan_cuda(task: CudaTask) -> Launch:
+    alone = task.level == GLOBAL.id
+    return Launch(
+        kernel=f"turned_tiles_{task.level.replace('-', '_')}",
+        defines=task.defines(TILE=TILE),
+        block=(TILE, TILE),
+        bytes_per_sample=2.0 * task.dtype.itemsize,
+        operations_per_sample=1.0,
+        shared_bytes=0 if alone else TILE * TILE * task.shape[2] * task.dtype.itemsize,
+        aligned=True,
+    )
+
+
+SPEC = FilterSpec(
+    id="turned_tiles",
+    name="Turned tiles",
+    category="Teaching",
+    summary="Turns each tile of 16×16 pixels upside down: shows what a barrier is for.",
+    source="Salari 2019, chapter 3: a picture made with and without __syncthreads",
+    parameters=(),
+    radius=radius,
+    plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    borders=(Border.REFLECT,),
+    gpu_levels=(NO_BARRIER, GLOBAL, SHARED),
+    gpu_gaps={
+        SINGLE_BLOCK.id: "A block turns one tile.",
+        CONSTANT.id: "There is no mask to keep in constant memory.",
+        TEXTURE.id: "Each sample is read once: there is nothing to cache.",
+        TUNED.id: "Level global is as fast as the memory.",
+    },
+)
