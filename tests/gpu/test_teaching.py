@@ -1,0 +1,40 @@
+"""The teaching filters show on a card what they are there to show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from app.backends.cuda import CudaBackend
+from app.engine.image import Image
+from app.engine.request import Device, Request, Result
+from app.engine.run import execute
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def noise() -> Image:
+    return Image.from_array(np.random.default_rng(5).integers(0, 256, (4096, 4096), np.uint8))
+
+
+def run(gpu: CudaBackend, image: Image, filter_id: str, level: str) -> Result:
+    request = Request.create(image, filter_id, device=Device.GPU, level=level, repeat=3)
+    return execute(request, {"gpu": gpu})
+
+
+def test_without_the_barrier_the_result_is_wrong(gpu: CudaBackend, noise: Image) -> None:
+    right = run(gpu, noise, "turned_tiles", "shared").image.pixels
+    wrong = run(gpu, noise, "turned_tiles", "no-barrier")
+    np.testing.assert_array_equal(run(gpu, noise, "turned_tiles", "global").image.pixels, right)
+    assert "shows a fault" in wrong.notices[0]
+    assert (wrong.image.pixels != right).any()
+
+
+def test_mapped_memory_gives_the_same_bytes_over_several_launches(
+    gpu: CudaBackend, noise: Image
+) -> None:
+    expected = 255 - noise.pixels
+    for level in ("mapped", "local", "uncoalesced", "global"):
+        result = run(gpu, noise, "negative", level)
+        np.testing.assert_array_equal(result.image.pixels, expected, level)
