@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +36,40 @@ class Part:
 
 
 @dataclass(frozen=True)
+class KernelTime:
+    """How long one of several kernels of a stage took.
+
+    Attributes
+    ----------
+    name : str
+        Of the function in the filter's ``.cu``.
+    seconds : float
+        The median, where there were several repeats.
+    repeats : tuple of float
+        Every repetition, where there were several.
+    """
+
+    name: str
+    seconds: float
+    repeats: tuple[float, ...] = ()
+
+
+def added_up(kernels: Iterable[KernelTime]) -> tuple[KernelTime, ...]:
+    """Return the time of each kernel over several stages, in order of first appearance."""
+    found: dict[str, list[KernelTime]] = {}
+    for kernel in kernels:
+        found.setdefault(kernel.name, []).append(kernel)
+    return tuple(
+        KernelTime(
+            name,
+            sum(kernel.seconds for kernel in alike),
+            tuple(map(sum, zip(*(kernel.repeats for kernel in alike), strict=True))),
+        )
+        for name, alike in found.items()
+    )
+
+
+@dataclass(frozen=True)
 class Stage:
     """A named part of a run and how long it took.
 
@@ -43,8 +77,9 @@ class Stage:
     ----------
     name : str
         ``prepare``, ``compile``, ``compute``, ``convert``, ``judge``; on a GPU also ``allocate``
-        and ``free`` (device memory), ``upload``, ``kernel``, ``launch`` (what starting kernels
-        takes beside them) and ``download``, and ``slabs``, where these overlap.
+        and ``free`` (device memory), ``upload``, ``kernel``, ``hand over`` (parts that the host
+        copies to the card between kernels), ``launch`` (what starting kernels takes beside
+        all these) and ``download``, and ``slabs``, where these overlap.
     seconds : float
         Wall-clock time, or device time between events for ``kernel``.
     counted : bool
@@ -59,6 +94,8 @@ class Stage:
         *launch* begins before *kernel* and encloses it. Of several repeats it is the first.
     parts : tuple of Part
         Where the stage overlapped others: its pieces, on each of the devices.
+    kernels : tuple of KernelTime
+        Of stage ``kernel``, where it has several kernels: what each of them took.
     """
 
     name: str
@@ -68,6 +105,7 @@ class Stage:
     overlapped: bool = False
     start: float = 0.0
     parts: tuple[Part, ...] = ()
+    kernels: tuple[KernelTime, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,6 +173,7 @@ class Stopwatch:
         overlapped: bool = False,
         begun: float | None = None,
         parts: tuple[Part, ...] = (),
+        kernels: tuple[KernelTime, ...] = (),
     ) -> None:
         """Record a duration that was measured elsewhere; one that overlapped is not counted.
 
@@ -147,8 +186,12 @@ class Stopwatch:
             begun = time.perf_counter() - seconds
         counted = counted and not overlapped
         start = begun - self.origin
-        self._stages.append(Stage(name, seconds, counted, repeats, overlapped, start, parts))
+        self._stages.append(
+            Stage(name, seconds, counted, repeats, overlapped, start, parts, kernels)
+        )
         _logger.debug("%s: %.3f ms", name, seconds * 1e3)
+        for kernel in kernels:
+            _logger.debug("%s: %s: %.3f ms", name, kernel.name, kernel.seconds * 1e3)
 
     @property
     def stages(self) -> tuple[Stage, ...]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.filters.launch import CudaPlan, CudaTask, Launch
+from app.filters.launch import CudaPlan, CudaTask, Launch, Scratch
 from app.filters.spec import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE
 
 GAPS = {
@@ -88,7 +88,8 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
     search = np.array([radius, blocks.rows], np.int32)
     strength = 1 / (2 * parameters["beta"] * components * cells)
     sigmas = np.resize(parameters["sigma"], components).astype(np.float32)
-    scratch = {"weights": 4, "values": 4 * components}
+    pixels = 4 * task.out_row_pixels
+    scratch = {"weights": Scratch(pixels), "values": Scratch(pixels * components)}
     main = Launch(
         kernel=f"mri_nlm_{task.level}",
         defines=defines,
@@ -119,7 +120,7 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
         shared_bytes=16 * (x + 2 * window) * (y + 2 * window) * (z + 2 * deep),
         scratch=("sigmas",),
     )
-    return CudaPlan((noise, main), {"sigmas": 4 * components, **scratch})
+    return CudaPlan((noise, main), {"sigmas": Scratch(pixels * components), **scratch})
 
 
 def _shared_blocks(shape: _Shape) -> _Blocks:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.filters.cuda_nlm_tuned import plan_tuned
-from app.filters.launch import BLOCK, CudaPlan, CudaTask, Launch
+from app.filters.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
 from app.filters.non_local import patch_weights
 from app.filters.spec import (
     CONSTANT,
@@ -79,7 +79,7 @@ def plan_nlm(task: CudaTask) -> CudaPlan:
         # For each pair: three a cell of the patch, the weight and its sums.
         operations_per_sample=pairs * (3.0 * patch**2 + 4) * colours / channels,
     )
-    scratch = dict.fromkeys(launch.scratch, 4 * channels)
+    scratch = dict.fromkeys(launch.scratch, Scratch(4 * task.out_row_samples))
     if task.level == GLOBAL.id:
         launch = replace(launch, tables=(weights,))
         first = replace(

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app.filters.launch import CudaPlan, CudaTask, Launch
+from app.filters.launch import CudaPlan, CudaTask, Launch, Scratch
 from app.filters.non_local import patch_profile
 from app.filters.spec import Border, colour_count, white_level
 
@@ -73,7 +73,7 @@ def _plan_products(task: CudaTask) -> CudaPlan:
         scratch=("sums",),
         steps=height,
     )
-    return CudaPlan((launch,), {"sums": 8 * colours})
+    return CudaPlan((launch,), {"sums": Scratch(8 * colours * task.out_row_pixels)})
 
 
 def _plan_sums(task: CudaTask) -> CudaPlan:
@@ -116,7 +116,8 @@ def _plan_sums(task: CudaTask) -> CudaPlan:
         steps=height + strip * warps - 1 if whole else 0,
         aligned=uniform,  # the sums down a column begin with the thread's first row
     )
-    return CudaPlan((launch,), {"sums": 4 * (colours // together + colours)} if whole else {})
+    sums = Scratch(4 * (colours // together + colours) * task.out_row_pixels)
+    return CudaPlan((launch,), {"sums": sums} if whole else {})
 
 
 def _block(strip: int, patch: int, together: int) -> tuple[int, int]:

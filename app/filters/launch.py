@@ -77,6 +77,57 @@ class CudaTask:
 
 
 @dataclass(frozen=True)
+class Scratch:
+    """A buffer on the card by which the kernels of a plan hand on intermediate results.
+
+    A strip has one for its own rows, uninitialised.
+
+    Attributes
+    ----------
+    row_bytes : int
+        For each row of the output.
+    more_bytes : int
+        Besides, however many rows there are: the halo of a padded picture.
+    whole : bool
+        It has all rows of the output in every strip.
+    """
+
+    row_bytes: int = 0
+    more_bytes: int = 0
+    whole: bool = False
+
+    def size(self, rows: int, all_rows: int) -> int:
+        """Return the bytes that `rows` rows of the output need, of `all_rows` in all."""
+        return self.row_bytes * (all_rows if self.whole else rows) + self.more_bytes
+
+
+@dataclass(frozen=True)
+class HandOver:
+    """What the host hands over to the card again before each step of a launch.
+
+    Attributes
+    ----------
+    source : str
+        The scratch buffer of which the host keeps a copy.
+    target : str
+        The one that gets a part of it.
+    pitch : int
+        Samples (float32) of a row of `source`.
+    lines : int
+        Lines that lie side by side in such a row: one a colour.
+    parts : tuple of (slice, slice)
+        For each step, the rows of `source` and the columns of every line. Rows count from the
+        first one that a strip has; negative ones from the last.
+    """
+
+    source: str
+    target: str
+    pitch: int
+    lines: int
+    parts: tuple[tuple[slice, slice], ...]
+
+
+@dataclass(frozen=True)
 class Launch:
     """One kernel over the whole output.
 
@@ -111,6 +162,8 @@ class Launch:
         0 if the kernel has no such loop.
     steps_at_once : int, optional
         Most steps of a launch, where the level is about that.
+    hand_over : HandOver, optional
+        What the host copies to the card before each step; `steps_at_once` is 1 then.
     aligned : bool
         The last digits of a result depend on where its tile begins: a strip of the output has to
         begin where a tile of the whole does.
@@ -135,6 +188,7 @@ class Launch:
     scratch: tuple[str, ...] = ()
     steps: int = 0
     steps_at_once: int | None = None
+    hand_over: HandOver | None = None
     aligned: bool = False
     mapped: bool = False
 
@@ -157,13 +211,15 @@ class CudaPlan:
     Attributes
     ----------
     launches : tuple of Launch
-    scratch : mapping of str to int
-        Buffers on the card by which they hand on intermediate results: bytes for each pixel
-        of the output. A strip has buffers for its own rows, uninitialised.
+    scratch : mapping of str to Scratch
+        The buffers by which they hand on intermediate results.
+    notice : str
+        What the user should know about how this plan differs from what was asked for.
     """
 
     launches: tuple[Launch, ...]
-    scratch: Mapping[str, int] = field(default_factory=dict)
+    scratch: Mapping[str, Scratch] = field(default_factory=dict)
+    notice: str = ""
 
     @classmethod
     def of(cls, plan: Launch | CudaPlan) -> CudaPlan:

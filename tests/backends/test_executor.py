@@ -179,3 +179,20 @@ def test_cold_rewrites_memory_before_each_repeat(cold: bool) -> None:
     assert calls.count("memset") == 3 * cold
     (launch,) = (stage for stage in session.stages if stage.name == "launch")
     assert launch.counted is not cold  # nobody waits for that but who measures
+
+
+@pytest.mark.parametrize("room", [ROOMY, TIGHT])
+@pytest.mark.parametrize("repeat", [1, 3])
+def test_each_kernel_of_a_plan_is_timed(repeat: int, room: float) -> None:
+    rows = WeightedRows(BANDS, steps=5, pace=1e-5)
+    session = Session(rows, room=room)
+    session.filter(picture(BANDS), repeat=repeat)
+    (stage,) = (stage for stage in session.stages if stage.name == "kernel")
+    number, add = stage.kernels
+    assert (number.name, add.name) == ("number", "add")
+    # A step of a row takes as long in either.
+    assert add.seconds == pytest.approx(5 * number.seconds)
+    assert number.seconds + add.seconds == pytest.approx(stage.seconds)
+    times = zip(number.repeats, add.repeats, strict=True)
+    assert [sum(each) for each in times] == pytest.approx(list(stage.repeats))
+    assert len(stage.repeats) == (repeat if repeat > 1 else 0)

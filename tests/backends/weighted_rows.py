@@ -17,7 +17,7 @@ from app.engine.image import Image
 from app.engine.scan import Scan
 from app.engine.timing import Stage, Stopwatch
 from app.engine.volume import Volume
-from app.filters.launch import CudaPlan, CudaTask, Launch
+from app.filters.launch import CudaPlan, CudaTask, Launch, Scratch
 from app.filters.spec import Border
 from tests.backends.fake_card import Driver, FakeCard, FakeCubins
 from tests.oracle import PAD_MODES
@@ -77,14 +77,17 @@ class WeightedRows:
             steps_at_once=at_once,
             mapped=mapped,
         )
-        scratch = {"number": 8, "sum": 8 * shape[-1]}
+        scratch = {
+            "number": Scratch(8 * task.out_row_pixels),
+            "sum": Scratch(8 * task.out_row_samples),
+        }
         plan = CudaPlan((number, add), scratch)
         cubin = FakeCubins().get(name)
         spec: Any = SimpleNamespace(id=name, name=name)
         self.step = executor.Step(spec, task, radius, whole, plan, (cubin, cubin))
         source_bytes, result_bytes = (4 * int(np.prod(s)) for s in (shape, task.output_shape))
-        pixels = out_height * task.out_row_pixels
-        self.needs = source_bytes + result_bytes + pixels * sum(scratch.values())
+        buffers = sum(buffer.size(out_height, out_height) for buffer in scratch.values())
+        self.needs = source_bytes + result_bytes + buffers
 
     def _padded(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return `rows` with those beyond the border, so that all windows lie inside."""

@@ -104,10 +104,11 @@ def slab_limit(scan: Scan, level: Level, slices: int) -> int:
     planes = scan.planes
     assert SPEC.plan_cuda is not None
     task = CudaTask(planes.shape, planes.shape, planes.dtype, values, Border.REFLECT, level.id)
-    scratch = sum(CudaPlan.of(SPEC.plan_cuda(task)).scratch.values())
-    there = slabs.BUFFERS * planes[0].nbytes + planes[0, :, :, 0].size * scratch
+    buffers = CudaPlan.of(SPEC.plan_cuda(task)).scratch.values()
+    besides, with_one = (sum(buffer.size(n, len(planes)) for buffer in buffers) for n in (0, 1))
+    there = slabs.BUFFERS * planes[0].nbytes + with_one - besides
     halo = 2 * SPEC.radius(values)
-    return int((slices + halo) * there + slices * slabs.BUFFERS * planes[0].nbytes)
+    return int((slices + halo) * there + slices * slabs.BUFFERS * planes[0].nbytes + besides)
 
 
 @cases

@@ -181,6 +181,8 @@ class CudaBackend:
             resident = devices[0].resident
             devices[0].call(resident.rename, output, result.pixels if same else None)
         stopwatch.metrics += executor.metrics(runs)
+        notices = (step.plan.notice for step in runs[0].steps)
+        stopwatch.notices += [notice for notice in notices if notice]
         stopwatch.launch = max(runs, key=lambda run: run.kernel_seconds).report
         return result
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +20,7 @@ from app.backends.cuda.strips import Strip
 from app.backends.cuda.texture import Texture
 from app.engine.control import CancelToken
 from app.engine.launch import LaunchReport
-from app.engine.timing import Metric, Stopwatch
+from app.engine.timing import KernelTime, Metric, Stopwatch
 from app.errors import DeviceUnavailable
 from app.filters.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
 from app.filters.spec import FilterSpec
@@ -164,14 +165,15 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
         last=strip.last if strip else out_height,
         source_row=strip.source_first if strip else 0,
         source_rows=strip.source_rows if strip else height,
+        all_rows=out_height,
         # A strip's edges are not the image's, and neighbours of one channel lie further apart.
         hardware_border=strip is None and channels == 1 and task.border in HARDWARE_BORDERS,
     )
     rows = place.last - place.first
     row_samples = task.out_row_pixels * max(channels, task.output_shape[-1])
     scratch = {
-        name: run.workspace.get((step.spec.id, name), rows * task.out_row_pixels * size)
-        for name, size in step.plan.scratch.items()
+        name: run.workspace.get((step.spec.id, name), buffer.size(rows, out_height))
+        for name, buffer in step.plan.scratch.items()
     }
     textures: list[Texture] = []
     try:
@@ -192,7 +194,19 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
                     run.tell((repeat + done + share * fraction) / run.repeat)
         totals = tuple(map(sum, zip(*taken, strict=True)))
         seconds = statistics.median(totals)
-        run.stopwatch.add("kernel", seconds, repeats=totals if run.repeat > 1 else ())
+        several = run.repeat > 1
+        run.stopwatch.add(
+            "kernel",
+            seconds,
+            repeats=totals if several else (),
+            kernels=tuple(
+                KernelTime(launch.kernel, statistics.median(times), tuple(times) * several)
+                for launch, times in zip(step.plan.launches, taken, strict=True)
+                if len(kernels) > 1
+            ),
+        )
+        for kernel in kernels:
+            kernel.note_what_was_handed_over()
         run.kernel_seconds += seconds
         for launch in step.plan.launches:
             run.kernel_bytes += launch.bytes_per_sample * rows * row_samples
@@ -215,6 +229,7 @@ class _Place:
     last: int
     source_row: int
     source_rows: int
+    all_rows: int  # of the output
     hardware_border: bool
 
 
@@ -266,6 +281,7 @@ class _Kernel:
             cuda.memcpy_htod_async(address, np.ascontiguousarray(table), stream)
             self._arguments.append(address)
         self._arguments += [scratch[name] for name in launch.scratch]
+        self._handed = _Handed(step.plan, launch, place, scratch, run) if launch.hand_over else None
         integers = len(self._geometry(0, 0)) + (2 if launch.steps else 0)
         self._function.prepare("P" * len(self._arguments) + "i" * integers)
         if launch.shared_bytes > 48 * 1024:
@@ -283,8 +299,12 @@ class _Kernel:
             _Pacer(launch, row_samples * launch.operations_per_sample),
         )
         done, units = 0, (place.last - place.first) * max(launch.steps, 1)
+        if self._handed:
+            self._handed.begin()
         for piece in pacer.pieces(place.first, place.last):
             self._run.token.check()
+            if self._handed and piece.start == place.first:
+                self._handed.over(piece.first_step)
             seconds = self._go(piece)
             pacer.learn(piece.units, seconds)
             done += piece.units
@@ -325,6 +345,11 @@ class _Kernel:
             int(self._hardware_border),
         )
 
+    def note_what_was_handed_over(self) -> None:
+        """Add the time that the host took to hand over parts to the stages."""
+        if self._handed:
+            self._handed.note()
+
     def report(self) -> LaunchReport:
         """Return how the kernel was launched, and what the compiler made of it."""
         rows = self._place.last - self._place.first
@@ -364,6 +389,49 @@ class _Mapped:
     def bring_back(self) -> None:
         """Copy the output to where it is expected, on the card."""
         self._cuda.memcpy_dtod_async(self._place.target, self.target, self._size, self._stream)
+
+
+class _Handed:
+    """Hands parts of a picture over to the card, as `HandOver` says, and times that.
+
+    The host's copy is made when a launch begins: a filter before this one may have left the
+    picture on the card only.
+    """
+
+    def __init__(
+        self, plan: CudaPlan, launch: Launch, place: _Place, scratch: Mapping[str, int], run: Run
+    ) -> None:
+        assert launch.hand_over is not None
+        self._what, self._run = launch.hand_over, run
+        size = plan.scratch[self._what.source].size(place.last - place.first, place.all_rows)
+        lines, pitch = self._what.lines, self._what.pitch
+        self._copy = np.empty((size // (4 * pitch), lines, pitch // lines), np.float32)
+        self._source, self._target = scratch[self._what.source], scratch[self._what.target]
+        self._fetched: list[float] = []
+        self._seconds: list[float] = []
+
+    def begin(self) -> None:
+        """Make the host's copy."""
+        device, start = self._run.device, time.perf_counter()
+        device.cuda.memcpy_dtoh_async(self._copy, self._source, device.stream)
+        device.wait(device.stream)
+        self._fetched.append(time.perf_counter() - start)
+        self._seconds.append(0.0)
+
+    def over(self, step: int) -> None:
+        """Copy the part of this step to the card, and wait until it is there."""
+        device, start = self._run.device, time.perf_counter()
+        rows, columns = self._what.parts[step]
+        part = np.ascontiguousarray(self._copy[rows, :, columns])
+        device.cuda.memcpy_htod_async(self._target, part, device.stream)
+        device.wait(device.stream)
+        self._seconds[-1] += time.perf_counter() - start
+
+    def note(self) -> None:
+        """Add a stage for what was handed over, and one for the copy."""
+        for name, times in (("prepare", self._fetched), ("hand over", self._seconds)):
+            repeats = tuple(times) if len(times) > 1 else ()
+            self._run.stopwatch.add(name, statistics.median(times), repeats=repeats)
 
 
 @dataclass(frozen=True)

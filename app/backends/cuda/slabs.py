@@ -37,7 +37,7 @@ from app.backends.cuda.thread import wait_for
 from app.engine.control import CancelToken, JointToken, Progress
 from app.engine.image import Image
 from app.engine.scan import Scan
-from app.engine.timing import Stopwatch
+from app.engine.timing import Stopwatch, added_up
 from app.errors import Cancelled, OutOfMemory
 
 _logger = logging.getLogger(__name__)
@@ -120,33 +120,42 @@ def _budget(device: Device, image: Image | Scan, limit: int | None) -> int:
     return min(free * 9 // 10, limit or free)
 
 
-def _needs(steps: Sequence[Step]) -> tuple[int, int, int]:
-    """Return the bytes of a row of the source, of the result, and of what lies between them."""
+def _needs(steps: Sequence[Step]) -> tuple[int, int, int, int]:
+    """Return the bytes of a row of the source, of the result, and of what lies between them.
+
+    And last those that are needed besides, however few rows there are.
+    """
     first, final = steps[0].task, steps[-1].task
-    between = 0
+    between = besides = 0
     for step in steps:
         task, size = step.task, step.task.dtype.itemsize
         if any(launch.texture for launch in step.plan.launches):
             between += task.row_samples * size
         if step is not steps[-1]:
             between += task.out_row_samples * size
-        between += task.out_row_pixels * sum(step.plan.scratch.values())
+        for buffer in step.plan.scratch.values():
+            one, none = (buffer.size(rows, task.output_shape[0]) for rows in (1, 0))
+            between += one - none
+            besides += none
     return (
         first.row_samples * first.dtype.itemsize,
         final.out_row_samples * final.dtype.itemsize,
         between,
+        besides,
     )
 
 
 def _fits(steps: Sequence[Step], budget: int) -> bool:
     """Tell whether everything fits into `budget` bytes in one piece."""
     height = max(steps[0].task.shape[0], steps[-1].task.output_shape[0])
-    return height * sum(_needs(steps)) <= budget
+    *rows, besides = _needs(steps)
+    return height * sum(rows) + besides <= budget
 
 
 def _rows_that_fit(steps: Sequence[Step], budget: int) -> int:
     """Return how many rows of the result a slab may have for all buffers to fit."""
-    source, result, between = _needs(steps)
+    source, result, between, besides = _needs(steps)
+    budget -= besides
     final = steps[-1]
     if final.whole:
         height = final.task.shape[0]
@@ -173,7 +182,7 @@ def _slab_rows(steps: Sequence[Step], fitting: int, devices: int) -> int:
     if not fitting:
         return 0
     height = final.task.output_shape[0]
-    _, result, _ = _needs(steps)
+    _, result, *_ = _needs(steps)
     wanted = min(max(SLAB_BYTES // result, 4 * final.radius, 1), fitting)
     turns = math.ceil(height / (devices * wanted))
     rows = math.ceil(height / (devices * turns))
@@ -218,7 +227,7 @@ def _one_piece(
 
 @contextmanager
 def _launching(run: Run) -> Iterator[None]:
-    """Free what launches allocated, and note what they took beside the kernels.
+    """Free what launches allocated, and note what they took beside the stages meanwhile.
 
     Of several repeats it is the part of one. Emptying the cache for each is no part of a run.
     """
@@ -227,8 +236,8 @@ def _launching(run: Run) -> Iterator[None]:
         yield
     finally:
         run.workspace.free()
-    kernels = (stage for stage in run.stopwatch.stages[before:] if stage.name == "kernel")
-    busy = sum(sum(stage.repeats) or stage.seconds for stage in kernels)
+    meanwhile = run.stopwatch.stages[before:]  # kernels, and what was handed over between them
+    busy = sum(sum(stage.repeats) or stage.seconds for stage in meanwhile)
     seconds = max(0.0, time.perf_counter() - start - busy)
     run.stopwatch.add("launch", seconds / run.repeat, counted=not run.cold)
 
@@ -417,14 +426,18 @@ def _record(stopwatch: Stopwatch, runs: Sequence[Run], seconds: float) -> None:
     Repeats of the kernels but for the median one are taken off the clock: without them, nobody
     would have waited for them.
     """
-    for name in ("upload", "kernel", "download"):
+    names = {stage.name for run in runs for stage in run.stopwatch.stages}
+    for name in ("upload", "kernel", "hand over", "download"):
+        if name not in names:
+            continue
         longest = max(
             ([stage for stage in run.stopwatch.stages if stage.name == name] for run in runs),
             key=lambda stages: sum(stage.seconds for stage in stages),
         )
         repeats = tuple(map(sum, zip(*(stage.repeats for stage in longest), strict=True)))
         busy = statistics.median(repeats) if repeats else sum(s.seconds for s in longest)
-        stopwatch.add(name, busy, overlapped=True, repeats=repeats)
+        kernels = added_up(kernel for stage in longest for kernel in stage.kernels)
+        stopwatch.add(name, busy, overlapped=True, repeats=repeats, kernels=kernels)
         if repeats:
             seconds -= sum(repeats) - busy
     stopwatch.add("slabs", seconds)
