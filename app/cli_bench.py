@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import itertools
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -149,12 +150,25 @@ def _plan(options: argparse.Namespace, sizes: tuple[int, ...], data: Data | None
     return replace(plan, **{name: value for name, value in changes.items() if value is not None})
 
 
+def _gpus(options: argparse.Namespace, plan: Plan) -> tuple[int, ...] | None:
+    """Return the GPUs to open: of a plan for several, the first ones, unless some were chosen."""
+    from app.backends import GPU_VARIABLE
+
+    most = max(plan.gpus, default=1)
+    chosen: tuple[int, ...] | None = options.gpu
+    if most == 1 or chosen is not None or os.environ.get(GPU_VARIABLE):
+        return chosen
+    with open_backends() as backends:
+        there = backends["gpu"].availability().devices
+    return tuple(range(min(most, len(there)))) or None
+
+
 @contextmanager
 def _session(
     options: argparse.Namespace, plan: Plan
 ) -> Iterator[tuple[Plan, Mapping[str, Backend], CancelToken]]:
     """Give the plan, on the devices that there are unless some were asked for, and the means."""
-    with open_backends(options.gpu) as backends, interruptible() as token:
+    with open_backends(_gpus(options, plan)) as backends, interruptible() as token:
         if not (options.devices or options.preset):
             there = (name for name in plan.devices if backends[name].availability().available)
             plan = replace(plan, devices=tuple(there))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
 from app import cli_bench
 from app.backends.cpu import CpuBackend
-from app.bench import load
+from app.bench import Plan, Report, grid, load, save
 from app.cli import main
 from app.engine.backend import Backend
 from app.paths import RESOURCES
@@ -86,6 +86,29 @@ def test_gpu_without_a_number_measures_nothing_else(
 ) -> None:
     assert main([*SMALL, "--gpu", "--levels", "tuned"]) == 0
     assert [row[1] for row in table(capsys.readouterr().out)] == ["GPU tuned"]
+
+
+def test_a_plan_for_two_gpus_opens_two_where_there_are_two(
+    devices: StandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    opened: list[object] = []
+    usual = cli_bench.open_backends
+
+    def watched(gpus: Sequence[int] | None = None) -> AbstractContextManager[dict[str, Backend]]:
+        opened.append(gpus)
+        return usual(gpus)
+
+    monkeypatch.setattr(cli_bench, "open_backends", watched)
+    monkeypatch.delenv("KERNELSCOPE_GPU", raising=False)
+    sweeps = grid(["mri_nlm"], [6], [3])
+    plan = Plan(sweeps=sweeps, devices=("gpu",), levels=("shared",), gpus=(1, 2), repeat=1)
+    path = tmp_path / "plan.json"
+    save(Report({}, plan, ()), path)
+    assert main(["bench", "--preset", str(path)]) == 0
+    assert main(["bench", "--preset", str(path), "--gpu", "1"]) == 0
+    monkeypatch.setenv("KERNELSCOPE_GPU", "1")
+    assert main(["bench", "--preset", str(path)]) == 0
+    assert opened == [None, (0, 1), (1,), None]
 
 
 def test_peers(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ from app.filters.spec import (
     GPU_LEVELS,
     Border,
     FilterSpec,
+    Kind,
     MaskParameter,
     OddParameter,
 )
@@ -74,6 +75,8 @@ class Plan:
         Whether caches are emptied before each run, see `rules`.
     longest : float
         Seconds that a run may take before it is timed on a smaller part.
+    gpus : tuple of int
+        By how many GPUs volumes are filtered, in turn; empty for as many as were chosen.
     """
 
     name: str = ""
@@ -84,6 +87,7 @@ class Plan:
     repeat: int = rules.REPEAT
     cold: bool = True
     longest: float = rules.LONGEST
+    gpus: tuple[int, ...] = ()
 
     def small(self, side: int = 32) -> Plan:
         """Return a plan of the same rows that takes a moment: for a first look, and tests."""
@@ -104,6 +108,7 @@ class Plan:
             "repeat": self.repeat,
             "cold": self.cold,
             "longest": self.longest,
+            "gpus": list(self.gpus),
         }
 
     @classmethod
@@ -126,6 +131,7 @@ class Plan:
                 repeat=int(content["repeat"]),
                 cold=bool(content["cold"]),
                 longest=float(content["longest"]),
+                gpus=tuple(map(int, content.get("gpus", ()))),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise AppError(f"This is no plan of the bench: {error!r} is wrong in it.") from None
@@ -311,6 +317,8 @@ class Case:
         Those that differ from the defaults.
     level : str
         A level of the device, or a library.
+    gpus : int
+        How many GPUs share the work.
     reason : str
         Why it cannot run; empty if it can, as far as is known.
     """
@@ -323,6 +331,7 @@ class Case:
     device: str
     level: str
     library: bool = False
+    gpus: int = 1
     reason: str = ""
 
     @property
@@ -345,6 +354,7 @@ class Case:
             device=self.device,
             level=self.level,
             library=self.library,
+            gpus=self.gpus,
             **(known | measured),
         )
 
@@ -425,9 +435,12 @@ def _cases_of(base: Case, plan: Plan, backend: Backend | None) -> Iterator[Case]
     ]
     # A level of another filter's own is nothing that this one lacks.
     lacking = [level.id for level in usual if level.id not in offered and level.id in plan.levels]
-    for level in offered:
+    chosen = 1 if backend is None else backend.availability().chosen
+    counts = (plan.gpus or (chosen,)) if base.device == GPU and spec.kind is Kind.VOLUME else (1,)
+    for gpus, level in itertools.product(counts, offered):
         if not plan.levels or level in plan.levels:
-            yield replace(base, level=level, reason=missing)
+            few = f"Too few GPUs were chosen: {chosen} of {gpus}." if gpus > chosen else ""
+            yield replace(base, level=level, gpus=gpus, reason=missing or few)
     for level in lacking:
         gap = spec.gpu_gaps.get(level) or f"{spec.name} has no level {level}."
         yield replace(base, level=level, reason=gap)

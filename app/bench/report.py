@@ -140,7 +140,7 @@ def load(path: Path) -> Report:
         ) from None
 
 
-_LEARNT = frozenset({"gpus"})
+_LEARNT = frozenset({"gpus", "batch"})
 """Of a `Row`, what it has by default where a report says nothing of it."""
 
 
@@ -212,6 +212,8 @@ _CSV_COLUMNS = (
     "most_s",
     "outliers",
     "end_to_end_median_s",
+    "median_s_of_all",
+    "end_to_end_median_s_of_all",
     "megapixels_per_s",
     "speed_up",
     "speed_up_scaled",
@@ -219,6 +221,8 @@ _CSV_COLUMNS = (
     "operations",
     "copy_rate_bytes_per_s",
     "peak_rate_operations_per_s",
+    "gpus",
+    "launches_per_time",
     "cache",
     "load_cores",
     "psnr_db",
@@ -247,6 +251,8 @@ def _csv_line(report: Report, row: Row) -> dict[str, Any]:
         "operations": row.operations,
         "copy_rate_bytes_per_s": row.copy_rate,
         "peak_rate_operations_per_s": row.peak_rate,
+        "gpus": row.gpus if row.device == GPU else "",
+        "launches_per_time": row.batch,
         "cache": row.cache,
         "load_cores": row.load,
         "psnr_db": row.psnr,
@@ -267,6 +273,8 @@ def _csv_line(report: Report, row: Row) -> dict[str, Any]:
             "most_s": summary.most,
             "outliers": summary.outliers,
             "end_to_end_median_s": summarise(row.waits).median,
+            "median_s_of_all": full_time(row),
+            "end_to_end_median_s_of_all": full_time(row, waiting=True),
             "megapixels_per_s": megapixels_per_second(row),
             **{f"{name}_median_s": summarise(times).median for name, times in row.stages.items()},
         }
@@ -322,12 +330,13 @@ class Table:
 
 LEGEND = (
     "Medians of computing (stage compute, kernels, a library's call); ±: half the interquartile "
-    "range. End to end, of a GPU: upload, kernel, download. × serial: how many times longer the "
-    "serial CPU takes than this end to end, ≈ where one of the two was timed on a part. Compiling "
-    "and warm-up excluded."
+    "range. End to end, of a GPU: upload, kernel, download. What would take long is timed on a "
+    "part: its size and times are those of the part, and ≈ what all of it should take, in "
+    "proportion to the work. × serial: how many times longer the serial CPU takes than this end to "
+    "end, ≈ where one of the two was timed on a part. Compiling and warm-up excluded."
 )
 TABLE = Table(
-    ("filter", "by", "size", "ms", "± %", "end to end ms", "MP/s", "× serial", "remark"),
+    ("filter", "by", "timed", "ms", "± %", "end to end ms", "MP/s", "× serial", "remark"),
     (42, 15, 11, 10, 5, 13, 8, 8, 6),
     (0, 1, 8),
 )
@@ -342,7 +351,7 @@ def format_row(row: Row, rows: Iterable[Row]) -> str:
         (
             row.label,
             row.series,
-            row.size,
+            row.timed_size,
             short(summary.median * 1e3, 4),
             f"{50 * summary.spread:.0f}",
             short(summarise(row.waits).median * 1e3, 4) if row.waits != row.seconds else "",
@@ -355,8 +364,10 @@ def format_row(row: Row, rows: Iterable[Row]) -> str:
 
 def remarks(row: Row) -> Iterator[str]:
     """Yield what else there is to say of a row with times, the authors' figures included."""
-    if row.shape != row.asked:
-        yield f"on {'×'.join(map(str, reversed(row.shape)))}: all would be slow"
+    if row.is_part:
+        yield f"a part of {row.size}, which should take ≈ {whole_time(row)}"
+    if row.batch > 1:
+        yield f"each time the mean of {row.batch} launches"
     if row.difference is not None and row.difference.largest:
         yield row.difference.describe()
     if row.cache and row.cache != COLD:
@@ -368,6 +379,14 @@ def remarks(row: Row) -> Iterator[str]:
     for figure in figures.beside(row):
         yield f"theirs: {figure.describe()}"
     yield from row.notices
+
+
+def whole_time(row: Row) -> str:
+    """Return ``4,974 ms``, or ``0.4 ms, 3.9 ms end to end``: for all that was asked for."""
+    text = f"{short(1e3 * full_time(row), 4)} ms"
+    if row.waits == row.seconds:
+        return text
+    return f"{text}, {short(1e3 * full_time(row, waiting=True), 4)} ms end to end"
 
 
 def format_origins(rows: Iterable[Row]) -> Iterator[str]:

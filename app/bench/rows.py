@@ -75,7 +75,7 @@ class Row:
     library : bool
         Whether `level` is a library.
     gpus : int
-        How many GPUs shared the work.
+        How many GPUs shared the work; the kernels' time is that of the busiest.
     seconds : tuple of float
         Every repeat of the computing: stage *compute*, the kernels, or a library's call.
     stages : mapping of str to tuple of float
@@ -86,12 +86,15 @@ class Row:
         Arithmetic of the plan of a level of the GPU.
     copy_rate, peak_rate : float or None
         Of the GPU: bytes per second of a copy on it, operations per second at most.
+    batch : int
+        Launches that each time of computing is the mean of, see `rules`.
     cache : str
         ``cold`` or ``warm``.
     load : float or None
         Cores that other programs kept busy meanwhile.
     psnr : float or None
-        Of the result against the truth, in decibels, where there is one.
+        Of the result against the truth, in decibels, where there is one; None if a part was
+        timed, which shows another picture.
     difference : Difference or None
         Of a library's result from ours.
     notices : tuple of str
@@ -117,6 +120,7 @@ class Row:
     operations: float | None = None
     copy_rate: float | None = None
     peak_rate: float | None = None
+    batch: int = 1
     cache: str = ""
     load: float | None = None
     psnr: float | None = None
@@ -147,6 +151,16 @@ class Row:
     def size(self) -> str:
         """``1024×1024``, or ``189×157×130`` of a volume, of what was asked for."""
         return "×".join(map(str, reversed(self.asked)))
+
+    @property
+    def is_part(self) -> bool:
+        """Whether less was timed than asked for, so that a time for all of it is scaled."""
+        return self.shape != self.asked
+
+    @property
+    def timed_size(self) -> str:
+        """`size` of what was timed."""
+        return "×".join(map(str, reversed(self.shape)))
 
     @property
     def waits(self) -> tuple[float, ...]:

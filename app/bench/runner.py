@@ -234,12 +234,14 @@ class _Level(_Contestant):
         result = self._run(data, reference=data.truth())
         pixels, output = result.request.source.planes, result.output.planes
         self._facts = {"notices": result.notices, "bytes": float(pixels.nbytes + output.nbytes)}
-        if result.quality is not None:
+        # The truth of a part is another picture: fewer pixels of the same photograph.
+        if result.quality is not None and data.shape == self.case.data.shape:
             self._facts["psnr"] = result.quality.after.psnr
         if self.case.device == GPU:
             metrics = {metric.name: metric.value for metric in result.metrics}
             self._facts["copy_rate"] = metrics.get("copy rate")
             self._facts["peak_rate"] = metrics.get("peak rate")
+            self._facts["batch"] = int(metrics.get("batch", 1))
             self._facts["bytes"], self._facts["operations"] = planned_work(result.request)
         return _computing(result)
 
@@ -265,6 +267,7 @@ class _Level(_Contestant):
             repeat=repeat,
             cold=plan.cold,
             reference=reference,
+            gpus=case.gpus,
         )
         self._evict()
         return self._tools.run(request)

@@ -27,12 +27,15 @@ class Availability:
         What the user can do about it, in order; shell commands stand between backticks.
     devices : tuple of str
         Names of all devices of this kind, by their number; empty where there is no choice.
+    chosen : int
+        How many of them share the work on volumes.
     """
 
     available: bool
     summary: str
     steps: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
+    chosen: int = 1
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,8 @@ class Request:
         judged by that.
     cold : bool
         Empty the cache of a GPU before each repeat, to time what comes from memory.
+    gpus : int, optional
+        How many of the chosen GPUs may share the work; by default all.
     id : int
         Increases with each request; later ones win.
     """
@@ -75,6 +77,7 @@ class Request:
     memory_limit: int | None = None
     reference: Image | Volume | None = None
     cold: bool = False
+    gpus: int | None = None
     id: int = field(default_factory=lambda: next(_ids))
 
     @classmethod
@@ -92,6 +95,7 @@ class Request:
         memory_limit: int | None = None,
         reference: Image | Volume | None = None,
         cold: bool = False,
+        gpus: int | None = None,
     ) -> Request:
         """Return a checked request.
 
@@ -131,6 +135,7 @@ class Request:
             memory_limit,
             reference,
             cold,
+            gpus,
         )
 
     @property

@@ -92,6 +92,14 @@ def test_two_gpus_share_a_volume(backend: CudaBackend, driver: Driver) -> None:
     assert not driver.live  # nothing stays
 
 
+def test_one_of_two_gpus_may_do_it_alone(backend: CudaBackend, driver: Driver) -> None:
+    source = scan()
+    result = run(backend, source, "mri_nlm", gpus=1)
+    np.testing.assert_array_equal(result.scan.planes, 2 * source.planes)
+    assert "slabs" not in {stage.name for stage in result.stages}
+    assert not any("slab" in notice for notice in result.notices)
+
+
 def test_a_picture_stays_on_the_first(backend: CudaBackend, driver: Driver) -> None:
     image = Image.from_array(np.arange(64, dtype=np.uint8).reshape(8, 8))
     for _ in range(2):

@@ -164,6 +164,11 @@ def test_a_complete_machine_lists_its_devices(machine: Machine) -> None:
         assert f"no GPU number {number}" in probe([0, number]).summary
 
 
+def test_devices_that_share_the_work_are_counted(machine: Machine) -> None:
+    machine(Driver(names=("First", "Second")))
+    assert probe((1, 0)) == Availability(True, "Second + First", (), ("First", "Second"), 2)
+
+
 def test_a_variable_that_hides_nothing_is_not_blamed(machine: Machine) -> None:
     machine(Driver(), visible="0")
     assert probe().available

@@ -20,19 +20,23 @@ COPY_RATE, PEAK_RATE = 1e12, 5e12
 
 
 class StandIn(CpuBackend):
-    """Attributes to set: whether there is such a device, and a level without enough memory."""
+    """Attributes to set: whether there is such a device, a level without enough memory, how many
+    share the work, and how many launches are timed together."""
 
     id = "gpu"
     name = "GPU"
     available = True
     too_large_for = ""
+    chosen = 1
+    batch = 1
 
     def __init__(self) -> None:
         super().__init__()
         self.requests: list[Request] = []
 
     def availability(self) -> Availability:
-        return Availability(self.available, "a stand-in" if self.available else "No GPU here.")
+        summary = "a stand-in" if self.available else "No GPU here."
+        return Availability(self.available, summary, (), ("One", "Two"), self.chosen)
 
     def facts(self) -> Iterator[FactGroup]:
         yield FactGroup("Device", (Fact("Name", "a stand-in"),))
@@ -66,5 +70,6 @@ class StandIn(CpuBackend):
         stopwatch.metrics += [
             Metric("copy rate", COPY_RATE, "B/s"),
             Metric("peak rate", PEAK_RATE, "op/s"),
+            Metric("batch", self.batch, "launches"),
         ]
         return result

@@ -41,6 +41,33 @@ def test_a_grid_is_every_filter_mask_size_device_and_level(backends: dict[str, B
     assert found == expected
 
 
+def test_volumes_are_filtered_by_as_many_gpus_as_a_plan_says(
+    backends: dict[str, Backend], gpu: StandIn
+) -> None:
+    plan = Plan(
+        sweeps=(*grid(["mean"], [16], [3]), *grid(["mri_nlm"], [8], [3])),
+        levels=("serial", "shared"),
+        gpus=(1, 2),
+    )
+
+    def found() -> list[tuple[str, str, str]]:
+        rows = (case.row() for case in expanded(plan, backends))
+        return [(row.filter, row.series, row.reason) for row in rows]
+
+    pictures = [("mean", "CPU serial", ""), ("mean", "GPU shared", "")]
+    volumes = [("mri_nlm", "CPU serial", ""), ("mri_nlm", "GPU shared", "")]
+    few = "Too few GPUs were chosen: 1 of 2."
+    assert found() == [*pictures, *volumes, ("mri_nlm", "2 GPUs shared", few)]
+    gpu.chosen = 2
+    assert found() == [*pictures, *volumes, ("mri_nlm", "2 GPUs shared", "")]
+    plan = replace(plan, gpus=())
+    assert found() == [*pictures, volumes[0], ("mri_nlm", "2 GPUs shared", "")]
+    assert Plan.from_json(replace(plan, gpus=(1, 2)).to_json()).gpus == (1, 2)
+    older = plan.to_json()
+    del older["gpus"]
+    assert Plan.from_json(older) == plan
+
+
 def test_without_names_all_filters_of_the_kind() -> None:
     assert {sweep.filter for sweep in grid([], [16], [3])} == set(filters.discover())
 

@@ -192,8 +192,28 @@ def test_remarks() -> None:
     assert "1.3 cores busy with other programs" in text
     assert "warm caches" in text
     part = replace(SERIAL, asked=(1024, 512), shape=(256, 128))
-    assert "on 128×256: all would be slow" in format_row(part, [part])
-    assert "≈ 1" in format_row(part, [part])
+    cells = [cell.strip() for cell in format_row(part, [part]).split("|")]
+    assert cells[3:5] == ["128×256", "60"], "what was timed, and how long that took"
+    assert cells[8:10] == ["≈ 1", "a part of 512×1024, which should take ≈ 960 ms"]
+    batches = replace(TUNED, asked=(200, 100), batch=16)
+    assert (
+        format_row(batches, [batches])
+        .rstrip(" |")
+        .endswith(
+            "a part of 100×200, which should take ≈ 4 ms, 12 ms end to end; "
+            "each time the mean of 16 launches; In strips."
+        )
+    )
+
+
+def test_csv_has_what_was_timed_and_what_all_should_take() -> None:
+    part = replace(SERIAL, asked=(1024, 512), shape=(256, 128))
+    (line,) = csv.DictReader(io.StringIO(to_csv(replace(REPORT, rows=(part,)))))
+    assert (line["asked"], line["measured"]) == ("512x1024", "128x256")
+    assert float(line["median_s"]) == pytest.approx(0.06)
+    assert float(line["median_s_of_all"]) == pytest.approx(0.96)
+    assert float(line["end_to_end_median_s_of_all"]) == pytest.approx(0.96)
+    assert (line["launches_per_time"], line["gpus"]) == ("1", "")
     assert "theirs: 1.296 ms" in format_row(row(asked=(256, 256), seconds=(1.0,)), [])
 
 

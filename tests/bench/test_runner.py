@@ -52,6 +52,22 @@ def test_a_gpu_is_timed_by_kernels_and_end_to_end(backends: dict[str, Backend]) 
     assert row.operations == 10 * 32 * 32
 
 
+def test_launches_that_are_timed_together_are_counted(
+    backends: dict[str, Backend], gpu: StandIn
+) -> None:
+    gpu.batch = 16
+    assert {row.batch for row in rows_of(GPU, backends)} == {16}
+    assert {row.batch for row in rows_of(PLAN, backends)} == {1}
+
+
+def test_each_row_is_run_by_its_number_of_gpus(backends: dict[str, Backend], gpu: StandIn) -> None:
+    gpu.chosen = 2
+    sweeps = grid(["mri_nlm"], [8], [3])
+    rows = rows_of(replace(GPU, sweeps=sweeps, levels=("shared",), gpus=(1, 2)), backends)
+    assert [(row.series, row.gpus) for row in rows] == [("GPU shared", 1), ("2 GPUs shared", 2)]
+    assert [request.gpus for request in gpu.requests] == [1, 2] * 3
+
+
 def test_every_run_has_a_picture_of_its_own(backends: dict[str, Backend], gpu: StandIn) -> None:
     """A picture that is on the card already would not be uploaded."""
     rows_of(GPU, backends)
@@ -121,6 +137,14 @@ def test_a_photograph_is_judged(backends: dict[str, Backend]) -> None:
         assert row.psnr is not None
         assert 15 < row.psnr < 40
         assert "judge" not in row.stages
+
+
+def test_a_part_of_a_photograph_is_another_picture(backends: dict[str, Backend]) -> None:
+    """And its PSNR says nothing of the picture that was asked for."""
+    sweep = Sweep(filter="mean", parameters=({},), data=(Data(Content.PHOTOGRAPH, (256, 256)),))
+    plan = replace(PLAN, sweeps=(sweep,), levels=("serial",), longest=1e-9)
+    (row,) = rows_of(plan, backends)
+    assert (row.timed_size, row.size, row.is_part, row.psnr) == ("64×64", "256×256", True, None)
 
 
 def test_planned_work_is_what_the_executor_counts(backends: dict[str, Backend]) -> None:

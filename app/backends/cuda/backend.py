@@ -114,7 +114,7 @@ class CudaBackend:
         token: CancelToken,
         progress: Progress,
     ) -> Image | Scan:
-        devices = self._open()
+        devices = self._open()[: request.gpus]
         try:
             with self._telling_errors(devices):
                 return self._filter(devices, request, level, stopwatch, token, progress)

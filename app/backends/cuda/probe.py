@@ -133,7 +133,8 @@ def _software(
             f"CUDA {made_for}.",
             *_driver_steps(),
         )
-    return Availability(True, " + ".join(devices[each] for each in ordinals), devices=devices)
+    names = " + ".join(devices[each] for each in ordinals)
+    return Availability(True, names, devices=devices, chosen=len(ordinals))
 
 
 def release(compiler: Compiler) -> str:
