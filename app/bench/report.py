@@ -17,9 +17,11 @@ from app.bench.cases import GPU, Plan
 from app.bench.rows import Difference, Row
 from app.bench.rules import COLD
 from app.bench.statistics import (
+    Ratio,
     find_baseline,
     full_time,
     megapixels_per_second,
+    ratio,
     short,
     speed_up,
     summarise,
@@ -430,19 +432,17 @@ class Pair:
         return row
 
     @property
-    def ratio(self) -> float | None:
+    def ratio(self) -> Ratio | None:
         """The second's time over the first's: below 1 the second is faster."""
         if self.first is None or self.second is None:
             return None
-        return full_time(self.second) / full_time(self.first)
+        return ratio(self.second, self.first)
 
     @property
     def clear(self) -> bool:
-        """Whether the quartiles of the two lie apart, so that more than chance is at work."""
-        if self.first is None or self.second is None:
-            return False
-        first, second = summarise(self.first.seconds), summarise(self.second.seconds)
-        return first.upper < second.lower or second.upper < first.lower
+        """Whether the interval of the ratio leaves out 1, so that more than chance is at work."""
+        found = self.ratio
+        return found is not None and not found.interval.low <= 1 <= found.interval.high
 
 
 def compare(first: Report, second: Report) -> list[Pair]:
@@ -456,9 +456,9 @@ def compare(first: Report, second: Report) -> list[Pair]:
 
 
 COMPARISON = Table(
-    ("filter", "by", "size", "A ms", "B ms", "B / A", "remark"),
-    (42, 15, 11, 10, 10, 6, 6),
-    (0, 1, 6),
+    ("filter", "by", "size", "A ms", "B ms", "B / A", "between", "remark"),
+    (42, 15, 11, 10, 10, 6, 28, 6),
+    (0, 1, 6, 7),
 )
 
 
@@ -470,26 +470,32 @@ def format_comparison(first: Report, second: Report) -> Iterator[str]:
             yield f"{name}: A {mine}; B {other}"
     yield ""
     yield (
-        "Medians of computing. B / A: below 1, B is faster; “unclear” where the quartiles of "
-        "the two overlap."
+        "Medians of computing, ≈ for all of the data where a part was timed. B / A: below 1, B is "
+        "faster; it lies in the interval as surely as said, and “unclear” where that has 1 in it."
     )
     yield ""
     yield COMPARISON.head()
     for pair in compare(first, second):
-        row, ratio = pair.row, pair.ratio
-        sizes = {each.shape for each in (pair.first, pair.second) if each is not None}
-        said = ["on parts of different size"] if len(sizes) > 1 else []
-        said += ["unclear"] if ratio is not None and not pair.clear else []
+        row, found = pair.row, pair.ratio
+        said = [
+            f"{name} timed on {each.timed_size}"
+            for name, each in (("A", pair.first), ("B", pair.second))
+            if each is not None and each.is_part
+        ]
+        said += ["unclear"] if found is not None and not pair.clear else []
         yield COMPARISON.line(
             (
                 row.label,
                 row.series,
                 row.size,
                 *(
-                    short(full_time(each) * 1e3, 4) if each is not None else "none"
+                    f"{'≈ ' if each.is_part else ''}{short(full_time(each) * 1e3, 4)}"
+                    if each is not None
+                    else "none"
                     for each in (pair.first, pair.second)
                 ),
-                f"{ratio:.2f}" if ratio is not None else "",
+                f"{found.value:.2f}" if found is not None else "",
+                found.interval.describe() if found is not None else "",
                 "; ".join(said),
             )
         )

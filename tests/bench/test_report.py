@@ -214,6 +214,9 @@ def test_csv_has_what_was_timed_and_what_all_should_take() -> None:
     assert float(line["median_s_of_all"]) == pytest.approx(0.96)
     assert float(line["end_to_end_median_s_of_all"]) == pytest.approx(0.96)
     assert (line["launches_per_time"], line["gpus"]) == ("1", "")
+
+
+def test_the_authors_figures_stand_among_the_remarks() -> None:
     assert "theirs: 1.296 ms" in format_row(row(asked=(256, 256), seconds=(1.0,)), [])
 
 
@@ -235,27 +238,30 @@ def test_whose_figures_they_are_is_told_once() -> None:
 
 
 def test_compare() -> None:
-    faster = replace(SERIAL, seconds=(0.03, 0.03, 0.03))
+    faster = replace(SERIAL, seconds=(0.02, 0.03, 0.04))
     noisy = replace(TUNED, seconds=(0.0015, 0.0025, 0.0028))
     second = Report({"CPU": "b", "Date": "today"}, PLAN, (faster, noisy, MISSING))
     serial, tuned, library = compare(REPORT, second)
-    assert serial.ratio == pytest.approx(0.5)
+    assert serial.ratio is not None
+    assert serial.ratio.value == pytest.approx(0.5)
+    assert (serial.ratio.interval.low, serial.ratio.interval.high) == pytest.approx((1 / 3, 2 / 3))
     assert serial.clear
-    assert tuned.ratio == pytest.approx(1.25)
+    assert tuned.ratio is not None
+    assert tuned.ratio.value == pytest.approx(1.25)
     assert not tuned.clear
     assert (library.second, library.ratio, library.row) == (None, None, LIBRARY)
 
 
 def test_comparison_says_what_tells_the_two_apart() -> None:
-    part = replace(SERIAL, shape=(50, 50), seconds=(0.03,))
+    part = replace(SERIAL, shape=(50, 50), seconds=(0.03, 0.02, 0.04))
     second = Report({"CPU": "b", "Date": "today"}, PLAN, (part, TUNED))
     text = list(format_comparison(REPORT, second))
     assert text[0] == "CPU: A a, with comma; B b"
     assert not any(line.startswith("Date") for line in text)
     lines = [cells(line) for line in text if line.startswith("| Mean")]
-    assert lines[0][3:] == ["60", "120", "2.00", "on parts of different size"]
-    assert lines[1][3:] == ["2", "2", "1.00", "unclear"]
-    assert lines[2][3:] == ["10", "none", "", ""]
+    assert lines[0][3:] == ["60", "≈ 120", "2.00", "1.33 to 2.67, 50 % sure", "B timed on 50×50"]
+    assert lines[1][3:] == ["2", "2", "1.00", "0.333 to 3, 50 % sure", "unclear"]
+    assert lines[2][3:] == ["10", "none", "", "", ""]
 
 
 def test_merged_reports_say_what_both_machines_are() -> None:

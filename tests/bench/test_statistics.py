@@ -9,9 +9,12 @@ import pytest
 
 from app.bench.rows import Difference, Row
 from app.bench.statistics import (
+    Interval,
     find_baseline,
     full_time,
+    median_interval,
     megapixels_per_second,
+    ratio,
     roofline,
     short,
     speed_up,
@@ -41,6 +44,54 @@ def test_one_value_has_no_spread() -> None:
 
 def test_spread_is_a_share() -> None:
     assert summarise([1.0, 2.0, 3.0]).spread == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("count", "low", "high", "confidence"),
+    [  # 1 - 2 (1 + n + ...) / 2^n, as in tables of the sign test
+        (1, 0, 0, 0.0),
+        (2, 0, 1, 0.5),
+        (3, 0, 2, 0.75),
+        (6, 0, 5, 1 - 2 / 64),
+        (8, 0, 7, 1 - 2 / 256),
+        (9, 1, 7, 1 - 2 * (1 + 9) / 512),
+        (15, 3, 11, 1 - 2 * (1 + 15 + 105 + 455) / 2**15),
+    ],
+)
+def test_the_interval_of_a_median(count: int, low: int, high: int, confidence: float) -> None:
+    values = list(reversed(range(count)))
+    assert median_interval(values) == Interval(low, high, pytest.approx(confidence))
+
+
+@pytest.mark.parametrize("count", [3, 7, 9, 15])
+def test_intervals_enclose_the_truth_as_often_as_they_say(count: int) -> None:
+    rng = np.random.default_rng(1)
+    times = 1e-3 * rng.lognormal(sigma=0.5, size=(2, 4000, count))  # skewed, as times are
+    of_one, of_two = [], []
+    for first, second in zip(2 * times[0], times[1], strict=True):
+        of_one.append(median_interval(second))
+        of_two.append(ratio(row(seconds=tuple(first)), row(seconds=tuple(second))).interval)
+    found = np.mean([each.low <= 1e-3 <= each.high for each in of_one])
+    assert found == pytest.approx(of_one[0].confidence, abs=0.015)
+    found = np.mean([each.low <= 2 <= each.high for each in of_two])
+    assert found >= of_two[0].confidence, "adding up what is missed claims too little, if anything"
+    assert (of_two[0].confidence >= 0.95) == (count >= 7)
+
+
+def test_a_ratio_is_of_the_same_quantity_and_of_all_of_the_data() -> None:
+    part = row(asked=(64, 64), shape=(32, 32), seconds=(1.0, 1.0, 1.0))
+    carried = gpu_row(asked=(64, 64))
+    kernel, run = ratio(part, carried), ratio(part, carried, waiting=True)
+    assert kernel.value == pytest.approx(4 / 1.25)
+    assert run.value == pytest.approx(4 / 6.25)
+    assert (run.interval.low, run.interval.high) == pytest.approx((4 / 6.5, 4 / 6))
+    assert run.interval.confidence == pytest.approx(0.25)
+    assert run.scaled
+    assert not ratio(carried, carried).scaled
+
+
+def test_confidence_is_rounded_down() -> None:
+    assert Interval(1.0, 2.0, 0.9969).describe() == "1 to 2, 99 % sure"
 
 
 def test_megapixels() -> None:
