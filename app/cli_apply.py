@@ -28,6 +28,7 @@ from app.cli_common import (
     positive,
     run_steps,
     switches,
+    thread_block,
     volume_numbers,
 )
 from app.engine.recipe import ESTIMATE, Recipe, Step, has_estimate
@@ -56,6 +57,7 @@ _DEFAULTS: dict[str, Any] = {
     "level": None,
     "gpu": None,
     "repeat": 1,
+    "block": None,
     "memory_limit": None,
     "reference": None,
     "difference": None,
@@ -433,6 +435,13 @@ def _add_run_options(
         metavar="N",
         type=positive,
         help=f"kernel runs on a GPU, whose median is reported (default: {_DEFAULTS['repeat']})",
+    )
+    group.add_argument(
+        "--block",
+        metavar="WxH",
+        type=thread_block,
+        help="threads of a GPU's blocks, like 16x16 or 256x1, for levels up to texture (default: "
+        "what the filter plans)",
     )
     group.add_argument(
         "--memory-limit",

@@ -21,6 +21,7 @@ from app.cli_common import (
     interruptible,
     open_backends,
     positive,
+    thread_block,
 )
 from app.errors import AppError
 
@@ -90,6 +91,14 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     what.add_argument("--levels", metavar="LEVEL", nargs="+", help="default: all of the devices")
     what.add_argument(
+        "--blocks",
+        metavar="WxH",
+        nargs="+",
+        type=thread_block,
+        help="threads of a GPU's blocks, like 8x8 16x16 256x1, each a row of its own, at levels "
+        "up to texture (default: what the filter plans)",
+    )
+    what.add_argument(
         "--peers",
         action="store_true",
         help="also OpenCV, SciPy, scikit-image, CuPy and NPP, where installed",
@@ -146,6 +155,7 @@ def _plan(options: argparse.Namespace, sizes: tuple[int, ...], data: Data | None
         "devices": options.devices and tuple(options.devices),
         "repeat": options.repeat or (_QUICK if options.quick else None),
         "peers": options.peers or None,
+        "blocks": options.blocks and tuple(options.blocks),
     }
     return replace(plan, **{name: value for name, value in changes.items() if value is not None})
 

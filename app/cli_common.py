@@ -16,6 +16,7 @@ from app import filters
 from app.engine.control import CancelToken
 from app.engine.recipe import ESTIMATE, has_estimate
 from app.engine.timing import TimeLeft
+from app.errors import AppError
 from app.filters.spec import (
     Choice,
     ChoiceParameter,
@@ -125,6 +126,16 @@ def byte_size(text: str) -> int:
     if match is None or not float(match[1]):
         raise argparse.ArgumentTypeError(f"{text} is not a size like 256M or 2G")
     return int(float(match[1]) * 1024 ** " KMG".index(match[2] or " "))
+
+
+def thread_block(text: str) -> tuple[int, int]:
+    """Read threads of a block: ``16x16``."""
+    from app.filters.blocks import read_block
+
+    try:
+        return read_block(text)
+    except AppError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def positive(text: str) -> int:
@@ -255,6 +266,7 @@ def run_steps(
             reference=reference,
             repeat=options.repeat,
             memory_limit=options.memory_limit,
+            block=options.block,
         )
         try:
             for number, result in enumerate(results, 1):

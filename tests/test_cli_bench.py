@@ -67,6 +67,29 @@ def test_prints_a_table_and_writes_what_it_measured(
         assert [line["level"] for line in csv.DictReader(file)] == ["serial", "tuned"]
 
 
+def test_blocks_in_turn(
+    devices: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, again = tmp_path / "results.json", tmp_path / "again.json"
+    options = ["--levels", "global", "tuned", "--blocks", "8x8", "256x1", "--repeat", "1"]
+    assert main([*SMALL, *options, "--out", str(out)]) == 0
+    names = ["GPU global 8×8", "GPU global 256×1", "GPU tuned"]
+    assert [row[1] for row in table(capsys.readouterr().out)] == names
+    assert {request.block for request in devices.requests} == {(8, 8), (256, 1), None}
+    report = load(out)
+    assert [row.block for row in report.rows] == [(8, 8), (256, 1), None]
+    assert len({row.subject for row in report.rows}) == 1  # the same work: times compare
+    assert report.plan.blocks == ((8, 8), (256, 1))
+    assert main(["bench", "--preset", str(out), "--out", str(again)]) == 0
+    assert [row[1] for row in table(capsys.readouterr().out)] == names
+    content = json.loads(out.read_text("utf-8"))
+    del content["plan"]["blocks"]
+    for row in content["rows"]:
+        del row["block"], row["batch"]
+    out.write_text(json.dumps(content), "utf-8")  # as before there were any
+    assert [(row.block, row.batch) for row in load(out).rows] == [(None, 1)] * 3
+
+
 def test_without_a_gpu_only_the_cpu_unless_asked(
     devices: StandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,7 +24,11 @@ def test_sizes(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["--memory-limit=12Q", "--memory-limit=0", "--gpu=-1", "--gpus=0,x", "--gpus=1,1"]
+    "option",
+    [
+        *("--memory-limit=12Q", "--memory-limit=0", "--gpu=-1", "--gpus=0,x", "--gpus=1,1"),
+        *("--block=16", "--block=8by8"),
+    ],
 )
 def test_a_wrong_gpu_option_is_wrong_usage(
     option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -67,15 +71,17 @@ def test_the_gpu_options_reach_the_request(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(backends, "create_backends", create)
     monkeypatch.setattr("app.engine.chain.execute", run)
     source, target = str(SAMPLES[0].path), str(tmp_path / "out.png")
-    options = ["--repeat", "7", "--memory-limit", "2M", "--gpu", "3"]
+    options = ["--repeat", "7", "--memory-limit", "2M", "--gpu", "3", "--block", "14x18"]
     assert main(["apply", "mean", source, target, *options]) == 0
     assert (requests[0].repeat, requests[0].memory_limit) == (7, 2 << 20)
+    assert requests[0].block == (14, 18)
     assert numbers[-1] == (3,)
     assert main(["apply", "mean", source, target, "--gpus", "1,0"]) == 0
     assert numbers[-1] == (1, 0)
     monkeypatch.setenv("KERNELSCOPE_GPU", "2")
     assert main(["apply", "mean", source, target]) == 0
     assert (requests[2].repeat, requests[2].memory_limit, numbers[-1]) == (1, None, (2,))
+    assert requests[2].block is None
     monkeypatch.setenv("KERNELSCOPE_GPU", "0,2")
     assert main(["apply", "mean", source, target]) == 0
     assert numbers[-1] == (0, 2)

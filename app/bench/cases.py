@@ -16,6 +16,7 @@ from app.bench.rows import Row
 from app.engine.backend import Backend
 from app.engine.request import check_border
 from app.errors import AppError, InvalidParameter
+from app.filters.blocks import Block, read_block, takes_block
 from app.filters.spec import (
     CPU_LEVELS,
     GPU_LEVELS,
@@ -77,6 +78,9 @@ class Plan:
         Seconds that a run may take before it is timed on a smaller part.
     gpus : tuple of int
         By how many GPUs volumes are filtered, in turn; empty for as many as were chosen.
+    blocks : tuple of tuple of int
+        Threads of a GPU's blocks in x and y, in turn, at the levels that leave the choice to
+        the user; empty for the plan's.
     """
 
     name: str = ""
@@ -88,6 +92,7 @@ class Plan:
     cold: bool = True
     longest: float = rules.LONGEST
     gpus: tuple[int, ...] = ()
+    blocks: tuple[Block, ...] = ()
 
     def small(self, side: int = 32) -> Plan:
         """Return a plan of the same rows that takes a moment: for a first look, and tests."""
@@ -109,6 +114,7 @@ class Plan:
             "cold": self.cold,
             "longest": self.longest,
             "gpus": list(self.gpus),
+            "blocks": [f"{width}x{height}" for width, height in self.blocks],
         }
 
     @classmethod
@@ -132,6 +138,7 @@ class Plan:
                 cold=bool(content["cold"]),
                 longest=float(content["longest"]),
                 gpus=tuple(map(int, content.get("gpus", ()))),
+                blocks=tuple(map(read_block, content.get("blocks", ()))),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise AppError(f"This is no plan of the bench: {error!r} is wrong in it.") from None
@@ -321,6 +328,8 @@ class Case:
         How many GPUs share the work.
     reason : str
         Why it cannot run; empty if it can, as far as is known.
+    block : tuple of int or None
+        Threads of a GPU's blocks; None for the plan's.
     """
 
     label: str
@@ -333,6 +342,7 @@ class Case:
     library: bool = False
     gpus: int = 1
     reason: str = ""
+    block: Block | None = None
 
     @property
     def spec(self) -> FilterSpec:
@@ -355,6 +365,7 @@ class Case:
             level=self.level,
             library=self.library,
             gpus=self.gpus,
+            block=self.block,
             **(known | measured),
         )
 
@@ -440,7 +451,9 @@ def _cases_of(base: Case, plan: Plan, backend: Backend | None) -> Iterator[Case]
     for gpus, level in itertools.product(counts, offered):
         if not plan.levels or level in plan.levels:
             few = f"Too few GPUs were chosen: {chosen} of {gpus}." if gpus > chosen else ""
-            yield replace(base, level=level, gpus=gpus, reason=missing or few)
+            chooses = base.device == GPU and takes_block(spec, level)
+            for block in (plan.blocks if chooses else ()) or (None,):
+                yield replace(base, level=level, gpus=gpus, block=block, reason=missing or few)
     for level in lacking:
         gap = spec.gpu_gaps.get(level) or f"{spec.name} has no level {level}."
         yield replace(base, level=level, reason=gap)

@@ -28,6 +28,7 @@ from app.bench.statistics import (
 )
 from app.engine.backend import Backend
 from app.errors import AppError
+from app.filters.blocks import check_block
 
 FORMAT = "kernelscope bench"
 VERSION = 1
@@ -142,7 +143,7 @@ def load(path: Path) -> Report:
         ) from None
 
 
-_LEARNT = frozenset({"gpus", "batch"})
+_LEARNT = frozenset({"gpus", "block", "batch"})
 """Of a `Row`, what it has by default where a report says nothing of it."""
 
 
@@ -151,7 +152,7 @@ def _row_from_json(content: Mapping[str, Any]) -> Row:
     needed = {field.name for field in fields(Row)} - _LEARNT
     values = {field.name: content[field.name] for field in fields(Row) if field.name in needed}
     values |= {name: content[name] for name in _LEARNT if name in content}
-    difference = values["difference"]
+    difference, block = values["difference"], values.get("block")
     return Row(
         **values
         | {
@@ -160,6 +161,7 @@ def _row_from_json(content: Mapping[str, Any]) -> Row:
             "seconds": tuple(values["seconds"]),
             "stages": {name: tuple(times) for name, times in values["stages"].items()},
             "notices": tuple(values["notices"]),
+            "block": None if block is None else check_block((int(block[0]), int(block[1]))),
             "difference": None if difference is None else Difference(**difference),
         }
     )
@@ -205,6 +207,7 @@ _CSV_COLUMNS = (
     "measured",
     "device",
     "level",
+    "block",
     "library",
     "repeats",
     "median_s",
@@ -247,6 +250,7 @@ def _csv_line(report: Report, row: Row) -> dict[str, Any]:
         "measured": "x".join(map(str, reversed(row.shape))),
         "device": row.device,
         "level": row.level,
+        "block": "x".join(map(str, row.block or ())),
         "library": "yes" if row.library else "no",
         "repeats": len(row.seconds),
         "bytes": row.bytes,
@@ -339,7 +343,7 @@ LEGEND = (
 )
 TABLE = Table(
     ("filter", "by", "timed", "ms", "± %", "end to end ms", "MP/s", "× serial", "remark"),
-    (42, 15, 11, 10, 5, 13, 8, 8, 6),
+    (42, 17, 11, 10, 5, 13, 8, 8, 6),
     (0, 1, 8),
 )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from app.filters.blocks import Block, block_name
 from app.filters.spec import Pixels
 
 
@@ -76,6 +77,8 @@ class Row:
         Whether `level` is a library.
     gpus : int
         How many GPUs shared the work; the kernels' time is that of the busiest.
+    block : tuple of int or None
+        Threads of a GPU's blocks that were asked for; None for the plan's.
     seconds : tuple of float
         Every repeat of the computing: stage *compute*, the kernels, or a library's call.
     stages : mapping of str to tuple of float
@@ -114,6 +117,7 @@ class Row:
     level: str
     library: bool = False
     gpus: int = 1
+    block: Block | None = None
     seconds: tuple[float, ...] = ()
     stages: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     bytes: float | None = None
@@ -130,11 +134,15 @@ class Row:
 
     @property
     def series(self) -> str:
-        """What the row belongs to in a plot: ``CPU serial``, ``2 GPUs tuned``, ``OpenCV``."""
+        """What the row belongs to in a plot.
+
+        ``CPU serial``, ``2 GPUs tuned``, ``GPU shared 16×16``, ``OpenCV``.
+        """
         if self.library:
             return self.level
         several = self.device == "gpu" and self.gpus > 1
-        return f"{f'{self.gpus} GPUs' if several else self.device.upper()} {self.level}"
+        block = f" {block_name(self.block)}" if self.block else ""
+        return f"{f'{self.gpus} GPUs' if several else self.device.upper()} {self.level}{block}"
 
     @property
     def subject(self) -> tuple[Any, ...]:

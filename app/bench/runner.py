@@ -268,6 +268,7 @@ class _Level(_Contestant):
             cold=plan.cold,
             reference=reference,
             gpus=case.gpus,
+            block=case.block,
         )
         self._evict()
         return self._tools.run(request)
@@ -342,7 +343,10 @@ def planned_work(request: Request) -> tuple[float, float]:
     assert request.level is not None
     parameters = spec.resolve(source, request.parameters)
     output = request.output_shape
-    task = CudaTask(source.shape, output, source.dtype, parameters, request.border, request.level)
+    task = CudaTask(
+        *(source.shape, output, source.dtype, parameters),
+        *(request.border, request.level, request.block),
+    )
     samples = math.prod(output[:-1]) * max(source.shape[-1], output[-1])
     launches = CudaPlan.of(spec.plan_cuda(task)).launches
     return (

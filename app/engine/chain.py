@@ -67,7 +67,7 @@ def execute_recipe(
     reference : Image or Volume, optional
         Judges every result; turned to grey where a step turned the picture to grey.
     **options
-        `repeat` and `memory_limit` of `Request.create`.
+        `repeat`, `memory_limit` and `block` of `Request.create`.
 
     Raises
     ------

@@ -17,6 +17,7 @@ from app.engine.scan import Scan
 from app.engine.timing import Metric, Stage
 from app.engine.volume import Volume
 from app.errors import InvalidParameter
+from app.filters.blocks import Block, block_name, check_block
 from app.filters.spec import Border, FilterSpec, Kind, rounded
 from app.judging.metrics import Quality
 
@@ -62,6 +63,9 @@ class Request:
         Empty the cache of a GPU before each repeat, to time what comes from memory.
     gpus : int, optional
         How many of the chosen GPUs may share the work; by default all.
+    block : tuple of int, optional
+        Threads of a GPU's blocks in x and y, at the levels that leave the choice to the user;
+        by default the plan's.
     id : int
         Increases with each request; later ones win.
     """
@@ -78,6 +82,7 @@ class Request:
     reference: Image | Volume | None = None
     cold: bool = False
     gpus: int | None = None
+    block: Block | None = None
     id: int = field(default_factory=lambda: next(_ids))
 
     @classmethod
@@ -96,6 +101,7 @@ class Request:
         reference: Image | Volume | None = None,
         cold: bool = False,
         gpus: int | None = None,
+        block: Block | None = None,
     ) -> Request:
         """Return a checked request.
 
@@ -103,8 +109,8 @@ class Request:
         ------
         InvalidParameter
             For an unknown filter, one that is not for such a source, a parameter out of
-            range, a border that the filter does not offer, or a ``valid`` border that would
-            leave no pixel.
+            range, a border that the filter does not offer, a ``valid`` border that would
+            leave no pixel, or a block that no card can have.
         """
         spec = filters.get(filter_id)
         kind = Kind.VOLUME if isinstance(source, Scan) else Kind.PICTURE
@@ -115,6 +121,8 @@ class Request:
             )
         values = spec.validate(parameters or {})
         check_border(spec, border)
+        if block is not None:
+            check_block(block)
         side = 2 * spec.radius(values) + 1
         height, width = source.planes.shape[:2]
         if border is Border.VALID and side > min(width, height):
@@ -136,6 +144,7 @@ class Request:
             reference,
             cold,
             gpus,
+            block,
         )
 
     @property
@@ -172,6 +181,8 @@ class Request:
             parts.append(f"{self.border} border")
         if self.grey:
             parts.append("in grey")
+        if self.block is not None:
+            parts.append(f"blocks of {block_name(self.block)}")
         return ", ".join(parts)
 
 

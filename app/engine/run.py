@@ -6,6 +6,7 @@ import contextlib
 import logging
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from app.engine.backend import Backend
 from app.engine.control import CancelToken, Progress, no_progress
@@ -23,6 +24,7 @@ from app.errors import (
     InvalidParameter,
     OutOfMemory,
 )
+from app.filters.blocks import block_name, takes_block
 from app.filters.spec import Level
 from app.judging import colours
 from app.judging.metrics import Quality, judge
@@ -74,7 +76,8 @@ def execute(
         notice = f"Auto turned to the CPU, because the {backend.name} failed: {error.message}"
         return _run(request, cpu, (notice,), token, progress)
     of_slices = isinstance(request, SliceRequest)  # whose sizes say nothing of pictures
-    if _has_gpu(request, backends) and request.memory_limit is None and not of_slices:
+    usual = request.memory_limit is None and request.block is None and not of_slices
+    if _has_gpu(request, backends) and usual:
         costs.record(result, backend.availability().summary)
     return result
 
@@ -93,6 +96,13 @@ def _run(
     progress: Progress,
 ) -> Result:
     level = _level(request, backend)
+    if request.block is not None and not _takes_block(request, backend, level):
+        notices = (
+            *notices,
+            f"The block size {block_name(request.block)} has no effect: {request.filter.name} at "
+            f"{backend.name} {level.name.lower()} has none to choose. Others have, such as global.",
+        )
+        request = replace(request, block=None)
     _logger.info(
         "%s: %s, %s %s", request.source.describe(), request.describe(), backend.name, level.name
     )
@@ -121,6 +131,10 @@ def _run(
     )
     _logger.info("Done in %.3f ms, %.1f %s", result.seconds * 1e3, result.speed, result.speed_unit)
     return result
+
+
+def _takes_block(request: Request, backend: Backend, level: Level) -> bool:
+    return backend.id == Device.GPU.value and takes_block(request.filter, level.id)
 
 
 def _compute(

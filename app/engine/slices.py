@@ -16,6 +16,7 @@ from app.engine.request import Device, Request
 from app.engine.scan import Scan
 from app.engine.volume import AXES, Volume
 from app.errors import InvalidParameter
+from app.filters.blocks import Block
 from app.filters.spec import Border, IntParameter
 
 STAGE = "slices"
@@ -54,6 +55,7 @@ def by_slices(
     repeat: int = 1,
     memory_limit: int | None = None,
     reference: Volume | None = None,
+    block: Block | None = None,
 ) -> SliceRequest:
     """Return a checked request; the arguments are those of `Request.create`.
 
@@ -67,7 +69,8 @@ def by_slices(
             "Slices have to keep their size, and border “valid” makes them smaller.",
             "Choose another border.",
         )
-    one = Request.create(picture_of(scan.volumes[0], axis, 0), filter_id, parameters, border=border)
+    first = picture_of(scan.volumes[0], axis, 0)
+    one = Request.create(first, filter_id, parameters, border=border, block=block)
     return SliceRequest(
         scan,
         one.filter,
@@ -78,6 +81,7 @@ def by_slices(
         repeat=repeat,
         memory_limit=memory_limit,
         reference=reference,
+        block=block,
         axis=axis,
     )
 
@@ -145,6 +149,7 @@ def _one(request: SliceRequest, picture: Image, number: int) -> Request:
         repeat=request.repeat,
         memory_limit=request.memory_limit,
         cold=request.cold,
+        block=request.block,
     )
 
 

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-from PySide6.QtWidgets import QFormLayout, QLabel, QSpinBox, QWidget
+from PySide6.QtWidgets import QComboBox, QFormLayout, QLabel, QSpinBox, QWidget
 
 from app.engine.request import Request
+from app.errors import InvalidParameter
+from app.filters.blocks import USUAL_BLOCKS, Block, block_name, read_block
+from app.gui.editors import shrink
 
 _MIB = 1 << 20
 
+_BLOCK = (
+    "Threads of each block, across and down. The list of runs shows what a size costs; the kernel "
+    "does not change."
+)
+_NO_BLOCK = "Only the levels of a GPU up to texture have blocks of any size."
+
+_Box = TypeVar("_Box", QSpinBox, QComboBox)
+
 
 class GpuOptions(QWidget):
-    """Repeats of the kernel, and a limit of device memory."""
+    """Blocks of threads, repeats of the kernel, and a limit of device memory."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -21,8 +32,7 @@ class GpuOptions(QWidget):
         layout = QFormLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
 
-        def add(name: str, label: str, tip: str) -> QSpinBox:
-            box = QSpinBox(self)
+        def add(name: str, label: str, tip: str, box: _Box) -> _Box:
             box.setObjectName(name)
             box.setAccessibleName(label.replace("&", ""))
             box.setToolTip(tip)
@@ -31,8 +41,16 @@ class GpuOptions(QWidget):
             layout.addRow(caption, box)
             return box
 
+        self._block = add("block", "Bloc&k", _BLOCK, QComboBox(self))
+        shrink(self._block)
+        self._block.addItem("as planned", None)
+        for block in USUAL_BLOCKS:
+            self._block.addItem(_threads(block), block)
         self._repeat = add(
-            "repeat", "Re&peat kernel", "Run the kernel so often on a GPU and report the median."
+            "repeat",
+            "Re&peat kernel",
+            "Run the kernel so often on a GPU and report the median.",
+            QSpinBox(self),
         )
         self._repeat.setRange(1, 999)
         self._repeat.setSuffix(" ×")
@@ -40,30 +58,59 @@ class GpuOptions(QWidget):
             "memoryLimit",
             "GPU &memory",
             "Most memory that images may take on a GPU; larger ones are filtered in strips.",
+            QSpinBox(self),
         )
         self._memory.setRange(0, 999_999)
         self._memory.setSuffix(" MiB")
         self._memory.setSpecialValueText("all that is free")
 
+    def offer_blocks(self, offered: bool) -> None:
+        """Enable the choice of blocks, where it has an effect, or not."""
+        self._block.setEnabled(offered)
+        self._block.setToolTip(_BLOCK if offered else _NO_BLOCK)
+
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments for `Request.create`."""
         return {
+            "block": self._block.currentData() if self._block.isEnabled() else None,
             "repeat": self._repeat.value(),
             "memory_limit": self._memory.value() * _MIB or None,
         }
 
     def show_request(self, request: Request) -> None:
         """Show the options that `request` was made with."""
+        self._show_block(request.block)
         self._repeat.setValue(request.repeat)
         self._memory.setValue((request.memory_limit or 0) // _MIB)
 
     def texts(self) -> dict[str, str]:
         """Return the options as texts to remember."""
-        return {"repeat": str(self._repeat.value()), "memoryLimit": str(self._memory.value())}
+        block: Block | None = self._block.currentData()
+        return {
+            "block": block_name(block) if block else "",
+            "repeat": str(self._repeat.value()),
+            "memoryLimit": str(self._memory.value()),
+        }
 
     def set_texts(self, texts: Mapping[str, str]) -> None:
         """Show what `texts` returned once."""
+        try:
+            self._show_block(read_block(texts.get("block", "")))
+        except InvalidParameter:  # none was chosen
+            self._show_block(None)
         for box, name in ((self._repeat, "repeat"), (self._memory, "memoryLimit")):
             text = texts.get(name, "")
             if text.isdecimal():
                 box.setValue(int(text))
+
+    def _show_block(self, block: Block | None) -> None:
+        """Choose a block, which may be one that is not offered yet."""
+        row = self._block.findData(block)
+        if row < 0 and block is not None:
+            self._block.addItem(_threads(block), block)
+            row = self._block.count() - 1
+        self._block.setCurrentIndex(row)
+
+
+def _threads(block: Block) -> str:
+    return f"{block_name(block)} threads"

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QToolBu
 
 from app.engine.backend import Availability, Backend
 from app.engine.request import Device, Request
+from app.filters.blocks import takes_block
 from app.filters.spec import GPU_LEVELS, Border, FilterSpec, Level
 from app.gui.editors import shrink
 from app.gui.gpu_options import GpuOptions
@@ -83,6 +84,7 @@ class RunOptions(QWidget):
             self._add_item(self._device, name, device.value, tip)
         self._device.currentIndexChanged.connect(self._on_device)
         self._level.activated.connect(self._on_level)
+        self._level.currentIndexChanged.connect(self._offer_blocks)
         self._border.activated.connect(self._on_border)
         self._grey.toggled.connect(self.changed)
         self.set_availability({})
@@ -187,6 +189,13 @@ class RunOptions(QWidget):
         row = self._level.findData(self._wanted_level)
         usable = row >= 0 and self._level.model().item(row).isEnabled()  # type: ignore[attr-defined]
         self._level.setCurrentIndex(row if usable else 0)
+        self._offer_blocks()
+
+    def _offer_blocks(self) -> None:
+        """Let the user choose blocks where the level that is chosen leaves the choice."""
+        spec, level = self._spec, self._level.currentData()
+        offered = spec is not None and level is not None and takes_block(spec, level)
+        self._gpu_options.offer_blocks(offered)
 
     def _obstacle(self, device: str) -> str:
         """Return why a device cannot run the filter; empty if it can."""

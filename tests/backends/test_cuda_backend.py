@@ -23,7 +23,7 @@ from app.engine.scan import Scan
 from app.engine.slices import by_slices
 from app.engine.volume import Volume
 from app.errors import DeviceUnavailable
-from tests.backends.fake_card import Driver, Error, FakeCubins, install
+from tests.backends.fake_card import Driver, Error, FakeCubins, Function, install
 
 SHAPE = (40, 6, 5)
 
@@ -196,6 +196,42 @@ def test_compiling_is_in_no_stage_that_is_counted(
     assert Slow.loaded == {"mean", "hold"}
     assert result.seconds < 0.1
     assert sum(stage.seconds for stage in result.stages if stage.name == "compile") >= 0.2
+
+
+def test_the_block_that_is_asked_for_is_launched(backend: CudaBackend, driver: Driver) -> None:
+    driver.modules[b"mean"]["mean_shared"] = driver.modules[b"mean"]["mean_tuned"]
+    image = Image.from_array(np.arange(64, dtype=np.uint8).reshape(8, 8))
+    launch = run(backend, image, "mean", level="shared", block=(16, 2)).launch
+    assert launch is not None
+    assert (launch.block, launch.grid) == ((16, 2), (1, 4))
+    launch = run(backend, image, "mean", level="shared").launch
+    assert launch is not None
+    assert launch.block != (16, 2)
+
+
+@pytest.mark.parametrize(
+    ("most", "shared", "message"),
+    [
+        (640, 0, r"at level shared cannot run in blocks of 32×32: 1024 threads, each with 32 "),
+        (1024, 240_000, r"needs 23\d KiB of shared memory a block; this GPU has 227 KiB"),
+    ],
+)
+def test_a_block_that_does_not_fit_is_refused_before_anything_runs(
+    backend: CudaBackend,
+    driver: Driver,
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+    shared: int,
+    message: str,
+) -> None:
+    driver.modules[b"mean"]["mean_shared"] = driver.modules[b"mean"]["mean_tuned"]
+    monkeypatch.setattr(Function, "get_attribute", lambda self, attribute: most)
+    monkeypatch.setattr(Function, "shared_size_bytes", shared)
+    image = Image.from_array(np.arange(64, dtype=np.uint8).reshape(8, 8))
+    with pytest.raises(DeviceUnavailable, match=message) as caught:
+        run(backend, image, "mean", level="shared", block=(32, 32))
+    assert caught.value.hint.startswith("Choose a smaller block")
+    assert not driver.calls
 
 
 def test_facts_say_of_which_gpu_they_are(

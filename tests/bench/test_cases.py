@@ -122,6 +122,18 @@ def test_a_level_that_means_nothing_for_a_filter(backends: dict[str, Backend]) -
     assert case.row().seconds == ()
 
 
+def test_blocks_are_rows_where_they_can_be_chosen(backends: dict[str, Backend]) -> None:
+    levels = ("serial", "global", "constant", "tuned")
+    plan = Plan(sweeps=grid(["mean"], [16], [3]), levels=levels, blocks=((8, 8), (32, 32)))
+    assert [(case.level, case.block) for case in expanded(plan, backends)] == [
+        ("serial", None),
+        ("global", (8, 8)),
+        ("global", (32, 32)),
+        ("tuned", None),
+        ("constant", None),  # with the reason why there is no such level
+    ]
+
+
 def test_libraries_that_are_not_installed(
     monkeypatch: pytest.MonkeyPatch, backends: dict[str, Backend]
 ) -> None:

@@ -147,6 +147,18 @@ def test_a_part_of_a_photograph_is_another_picture(backends: dict[str, Backend])
     assert (row.timed_size, row.size, row.is_part, row.psnr) == ("64×64", "256×256", True, None)
 
 
+def test_every_run_has_the_block_of_its_row(backends: dict[str, Backend], gpu: StandIn) -> None:
+    plan = Plan(
+        sweeps=grid(["mean"], [16], [3]), levels=("shared",), blocks=((8, 8), (16, 16)), repeat=2
+    )
+    rows = list(measure(plan, backends, CancelToken()))
+    assert [(row.block, row.series) for row in rows] == [
+        ((8, 8), "GPU shared 8×8"),
+        ((16, 16), "GPU shared 16×16"),
+    ]
+    assert [request.block for request in gpu.requests[-4:]] == [(8, 8), (16, 16)] * 2
+
+
 def test_planned_work_is_what_the_executor_counts(backends: dict[str, Backend]) -> None:
     """Bytes and operations of a sample of the result, for all samples."""
     image = Data(Content.NOISE, (10, 20), 3).make()

@@ -74,6 +74,25 @@ def test_an_unknown_level_is_refused(device: Device) -> None:
     assert caught.value.hint == "Use one of serial, parallel."
 
 
+def test_a_block_is_dropped_with_a_word_where_it_has_no_effect() -> None:
+    asked: list[Request] = []
+    backends = {
+        "gpu": FakeBackend("gpu", lambda request, *_: asked.append(request), levels=GPU_LEVELS),
+        "cpu": FakeBackend(),
+    }
+    block = (16, 16)
+    shared = execute(request(device=Device.GPU, level="shared", block=block), backends)
+    assert asked[-1].block == shared.request.block == block
+    assert shared.settings == "Mean, mask size 3 px, reflect border, blocks of 16×16"
+    assert not shared.notices
+    for device, level, name in ((Device.GPU, "tuned", "GPU tuned"), (Device.CPU, None, "CPU para")):
+        result = execute(request(device=device, level=level, block=block), backends)
+        assert result.request.block is None
+        assert "blocks" not in result.settings
+        assert result.notices[0].startswith(f"The block size 16×16 has no effect: Mean at {name}")
+    assert asked[-1].block is None
+
+
 def test_too_little_memory_is_told_as_such() -> None:
     def body(*_: object) -> None:
         raise MemoryError

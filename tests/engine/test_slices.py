@@ -11,14 +11,14 @@ from scipy import ndimage
 from app.backends.cpu import CpuBackend
 from app.engine.control import CancelToken
 from app.engine.image import Image
-from app.engine.request import Request
+from app.engine.request import Device, Request
 from app.engine.run import execute
 from app.engine.scan import Scan
 from app.engine.slices import STAGE, by_slices
 from app.engine.timing import Stopwatch
 from app.engine.volume import Volume
 from app.errors import Cancelled, InvalidParameter
-from app.filters.spec import Border, Level
+from app.filters.spec import GPU_LEVELS, Border, Level
 from tests.engine.fakes import FakeBackend
 
 SHAPE = (3, 7, 6)
@@ -84,6 +84,14 @@ def test_what_holds_for_every_slice_is_told_once() -> None:
 
     scan = Scan((Volume.from_array(np.zeros((3, 4, 5), np.uint8)),))
     assert execute(by_slices(scan, "mean"), {"cpu": Telling()}).notices == ("In strips.",)
+
+
+def test_every_slice_gets_the_block_that_was_asked_for() -> None:
+    asked: list[Request] = []
+    gpu = FakeBackend("gpu", lambda request, *_: asked.append(request), levels=GPU_LEVELS)
+    options = {"device": Device.GPU, "level": "global", "block": (8, 8)}
+    execute(by_slices(Scan((volume("uint8"),)), "mean", **options), {"gpu": gpu})
+    assert [request.block for request in asked] == [(8, 8)] * SHAPE[0]
 
 
 def test_cancel_stops_between_slices(backends) -> None:

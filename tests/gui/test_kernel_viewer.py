@@ -415,9 +415,18 @@ def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
     window.pictures.loaded.emit(Image.from_array(np.zeros((20, 30), np.uint8)))
     device = window.findChild(QComboBox, "device")
     device.setCurrentIndex(device.findData("gpu"))
-    window.findChild(GpuOptions, "gpuOptions").set_texts({"repeat": "3", "memoryLimit": "64"})
+    level = window.findChild(QComboBox, "level")
+    level.setCurrentIndex(level.findData("global"))
+    options = window.findChild(GpuOptions, "gpuOptions")
+    texts = {"repeat": "3", "memoryLimit": "64", "block": "14×18"}
+    options.set_texts(texts)
+    assert options.texts() == texts
     with qtbot.waitSignal(window._bridge.finished) as done:
         window.run()
     (result,) = done.args
     assert (result.request.repeat, result.request.memory_limit) == (3, 64 << 20)
+    assert result.request.block == (14, 18)
+    assert "blocks of 14×18" in window.timing.text()
+    window.show_kernel()
+    assert "Block\t14 × 18 threads" in table(viewer)
     assert "Theoretical occupancy\t75%" in table(viewer)

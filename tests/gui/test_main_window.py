@@ -516,6 +516,35 @@ def test_available_gpu_can_be_chosen(qtbot: QtBot, open_window: Opener) -> None:
     assert window.panel.arguments()["level"] is None
 
 
+def test_blocks_are_offered_where_they_have_an_effect(qtbot: QtBot, open_window: Opener) -> None:
+    window = open_window(Availability(True, "a card"))
+    window.find_gpu()
+    device, level = child(window, QComboBox, "device"), child(window, QComboBox, "level")
+    block = child(window, QComboBox, "block")
+    qtbot.waitUntil(lambda: device.model().item(device.findText("GPU")).isEnabled())
+    device.setCurrentText("GPU")
+    window.panel.set_filter("mean")
+    assert not block.isEnabled()  # the fastest level has blocks of its own
+    offered = []
+    for row in range(level.count()):
+        level.setCurrentIndex(row)
+        level.activated.emit(row)
+        if block.isEnabled():
+            offered.append(level.itemData(row))
+    assert offered == ["single-block", "global", "shared", "texture"]
+    assert "up to texture" in block.toolTip()
+    level.setCurrentIndex(level.findData("shared"))
+    level.activated.emit(level.currentIndex())
+    assert window.panel.arguments()["block"] is None
+    block.setCurrentText("16×16 threads")
+    assert window.panel.arguments()["block"] == (16, 16)
+    level.setCurrentIndex(level.findData("tuned"))
+    level.activated.emit(level.currentIndex())
+    assert window.panel.arguments()["block"] is None
+    device.setCurrentText("CPU")
+    assert not block.isEnabled()
+
+
 @pytest.mark.parametrize(
     ("filter_id", "gaps"),
     [("median", {"constant"}), ("nlm", {"single-block", "constant", "texture"})],

@@ -197,7 +197,8 @@ class CudaBackend:
             todo.insert(0, (grey, grey.defaults(), Border.REFLECT, grey.gpu_levels[-1]))
         for spec, values, border, at in todo:
             output_shape = spec.output_shape(shape, values, border)
-            task = CudaTask(shape, output_shape, dtype, values, border, at.id)
+            block = request.block if spec is request.filter else None
+            task = CudaTask(shape, output_shape, dtype, values, border, at.id, block)
             steps.append(executor.prepare(spec, task, device, self._cache))
             shape = output_shape
         return steps

@@ -22,6 +22,7 @@ from app.engine.control import CancelToken
 from app.engine.launch import LaunchReport
 from app.engine.timing import KernelTime, Metric, Stopwatch
 from app.errors import DeviceUnavailable
+from app.filters.blocks import block_name
 from app.filters.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
 from app.filters.spec import FilterSpec
 
@@ -110,26 +111,61 @@ def metrics(runs: Sequence[Run]) -> list[Metric]:
 
 
 def prepare(spec: FilterSpec, task: CudaTask, device: Device, cache: CubinCache) -> Step:
-    """Plan the launches of a filter and compile them, or load them from the cache."""
+    """Plan the launches of a filter and compile them, or load them from the cache.
+
+    Raises
+    ------
+    DeviceUnavailable
+        If a block of threads does not fit on the device.
+    """
     assert spec.plan_cuda is not None
     plan = CudaPlan.of(spec.plan_cuda(task))
-    limit = device.handle.get_attribute(
-        device.cuda.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-    )
-    shared = max(launch.shared_bytes for launch in plan.launches)
-    if shared > limit:
-        raise DeviceUnavailable(
-            f"{spec.name} at level {task.level} needs {shared // 1024} KiB of shared "
-            f"memory a block; this GPU has {limit // 1024} KiB.",
-            "Choose a smaller mask or another level.",
-        )
+    _check_shared(spec, task, device, max(launch.shared_bytes for launch in plan.launches))
     source = read_source(spec.id)
     cubins = tuple(
         cache.get(spec.id, source, device.architecture, launch.defines) for launch in plan.launches
     )
+    for launch, cubin in zip(plan.launches, cubins, strict=True):
+        _check_block(spec, task, device, launch, device.function(cubin, launch.kernel)[1])
     _hold_cubin(cache, device)  # now, as compiling is in no stage that is counted
     radius, whole = spec.radius(task.parameters), spec.whole(task.parameters)
     return Step(spec, task, radius, whole, plan, cubins)
+
+
+def _check_shared(spec: FilterSpec, task: CudaTask, device: Device, shared: int) -> None:
+    """Raise `DeviceUnavailable` if a block would have more shared memory than there is."""
+    limit = device.handle.get_attribute(
+        device.cuda.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+    )
+    if shared > limit:
+        smaller = "a smaller block, " if task.block else ""
+        raise DeviceUnavailable(
+            f"{spec.name} at level {task.level} needs {math.ceil(shared / 1024)} KiB of shared "
+            f"memory a block; this GPU has {limit // 1024} KiB.",
+            f"Choose {smaller}a smaller mask or another level.",
+        )
+
+
+def _check_block(
+    spec: FilterSpec, task: CudaTask, device: Device, launch: Launch, function: Any
+) -> None:
+    """Raise `DeviceUnavailable` if the kernel cannot run in blocks of the size that is asked for.
+
+    A launch would fail with an error that names neither threads nor registers.
+    """
+    if launch.shared_bytes:
+        _check_shared(spec, task, device, launch.shared_bytes + function.shared_size_bytes)
+    if task.block is None:
+        return
+    most = function.get_attribute(device.cuda.function_attribute.MAX_THREADS_PER_BLOCK)
+    threads = math.prod(launch.block)
+    if threads > most:
+        raise DeviceUnavailable(
+            f"{spec.name} at level {task.level} cannot run in blocks of "
+            f"{block_name(launch.block)}: {threads} threads, each with {function.num_regs} "
+            f"registers, where this kernel can have {most} threads.",
+            "Choose a smaller block.",
+        )
 
 
 def filter_rows(run: Run, strip: Strip | None, source: int, target: int) -> None:

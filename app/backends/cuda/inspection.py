@@ -47,6 +47,7 @@ def plan(request: Request, level: Level) -> Plan:
         request.parameters,
         request.border,
         level.id,
+        request.block,
     )
     assert request.filter.plan_cuda is not None
     launches = CudaPlan.of(request.filter.plan_cuda(task)).launches
