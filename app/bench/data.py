@@ -28,6 +28,9 @@ SEED = 20130521
 HEAD_SIGMA = 10.0
 """Rician noise of the head, whose brightest tissue is 255."""
 
+SALT_AND_PEPPER = 0.05
+"""Share of the photograph's pixels that turn black or white; source M does not state its own."""
+
 PHOTOGRAPH_SIGMA = math.sqrt(0.001)
 """Gaussian noise of the photograph, of white: what source N adds."""
 
@@ -40,6 +43,7 @@ class Content(StrEnum):
 
     NOISE = "noise"
     PHOTOGRAPH = "photograph"
+    SALT_AND_PEPPER = "salt and pepper"
     HEAD = "head"
     GIVEN = "given"
 
@@ -51,8 +55,8 @@ class Data:
     Attributes
     ----------
     content : Content
-        ``noise``: uniform, 8 bit. ``photograph``: grey, 8 bit, with Gaussian noise.
-        ``head``: volumes with Rician noise. ``given``: what `of` got.
+        ``noise``: uniform, 8 bit. ``photograph``: grey, 8 bit, with Gaussian noise; ``salt and
+        pepper``: the same with that. ``head``: volumes with Rician noise. ``given``: what `of` got.
     shape : tuple of int
         (height, width) of a picture, (depth, height, width) of a volume.
     channels : int
@@ -139,7 +143,7 @@ class Data:
 
     def truth(self) -> Image | None:
         """Return the picture without its noise, where it is known and can judge a result."""
-        if self.content is not Content.PHOTOGRAPH:
+        if self.content not in (Content.PHOTOGRAPH, Content.SALT_AND_PEPPER):
             return None
         return Image.from_array(_photograph(self.shape), "photograph")
 
@@ -161,6 +165,11 @@ def _pixels(content: Content, shape: tuple[int, ...], channels: int) -> NDArray[
     elif content is Content.PHOTOGRAPH:
         noise = rng.normal(0, 255 * PHOTOGRAPH_SIGMA, shape)
         pixels = np.clip(np.rint(_photograph(shape) + noise), 0, 255).astype(np.uint8)
+    elif content is Content.SALT_AND_PEPPER:
+        chance = rng.random(shape)
+        pixels = _photograph(shape).copy()
+        pixels[chance < SALT_AND_PEPPER] = 255
+        pixels[chance < SALT_AND_PEPPER / 2] = 0
     else:
         pixels = rng.integers(0, 256, (*shape, channels) if channels > 1 else shape, np.uint8)
     pixels.flags.writeable = False

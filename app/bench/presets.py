@@ -16,7 +16,10 @@ from app.bench.figures import Figure, all_figures
 from app.errors import InvalidParameter
 
 _SIDES = (128, 256, 512, 1024, 2048, 4096)
-"""Of the pictures in source F."""
+"""Of the pictures in source F's tables and in its last graph."""
+
+_GRAPH_SIDES = (128, 512, 1024, 4096)
+"""Of the pictures in its other graphs."""
 
 _MASKS = (3, 5, 7, 9)
 
@@ -66,8 +69,25 @@ def _custom(sides: tuple[int, ...], data: tuple[Data, ...]) -> Sweep:
     return Sweep(filter="mask", parameters=masks, data=data, fixed={"divisor": "count"})
 
 
+def _medians(data: tuple[Data, ...]) -> Sweep:
+    return Sweep(filter="median", parameters=tuple({"size": side} for side in _MASKS), data=data)
+
+
+def _sobel(data: tuple[Data, ...]) -> Sweep:
+    return Sweep(filter="sobel", parameters=({},), data=data)
+
+
+def _laplace(data: tuple[Data, ...]) -> Sweep:
+    """Return a sweep over the forms of 3×3 and 5×5; the thesis shows absolute values."""
+    forms = tuple({"form": form, "negative": "absolute"} for form in ("4", "5x5"))
+    return Sweep(filter="laplace", parameters=forms, data=data)
+
+
 def _heads(components: int, *shapes: tuple[int, int, int]) -> tuple[Data, ...]:
-    return tuple(Data(Content.HEAD, shape, components) for shape in shapes)
+    """Return heads of (width, height, slices)."""
+    return tuple(
+        Data(Content.HEAD, (depth, height, width), components) for width, height, depth in shapes
+    )
 
 
 def _volumes(dimensions: str, *radii: tuple[int, int]) -> tuple[dict[str, Any], ...]:
@@ -78,13 +98,60 @@ def _volumes(dimensions: str, *radii: tuple[int, int]) -> tuple[dict[str, Any], 
     )
 
 
-_PHANTOM, _REAL = (37, 256, 256), (130, 157, 189)
-"""Shapes of source V's volumes: slices, rows, columns."""
+def _mri(data: tuple[Data, ...], *parameters: dict[str, Any], **fixed: Any) -> Sweep:
+    """Return a sweep of MRI NLM with the noise given: estimating it is another experiment."""
+    given = {"sigma_from": "given", "sigma": (HEAD_SIGMA,)}
+    return Sweep(filter="mri_nlm", parameters=parameters, data=data, fixed=given | fixed)
 
-_GIVEN = {"sigma_from": "given", "sigma": (HEAD_SIGMA,)}
-"""Estimating the noise is not what the tables are about."""
+
+_PHANTOM, _REAL = (256, 256, 37), (189, 157, 130)
+"""Of source V's volumes."""
 
 _RADII = tuple(itertools.product((2, 1), (5, 3)))
+
+_SHARED_BY_GPUS = (1, 2)
+"""How many GPUs source V had."""
+
+_CUBES = (
+    (64, 64, 64),
+    (128, 128, 64),
+    (128, 128, 128),
+    (256, 256, 128),
+    (256, 256, 256),
+    (512, 512, 128),
+    (512, 512, 256),
+    (512, 512, 512),
+)
+"""Of table 4-5."""
+
+_PATCHES = (1, 2, 3)
+"""Radii of table 4-6."""
+
+_ULTRASOUND = (428, 247, 338), (396, 247, 338)
+"""Of table 4-6: a fetus, and a carotid artery."""
+
+
+def _tables_of_v(components: int) -> Plan:
+    """Return table 4-1 and 4-2, or 4-3 and 4-4: eight rows for each of two volumes."""
+    data = _heads(components, _PHANTOM, _REAL)
+    return Plan(
+        sweeps=tuple(_mri(data, *_volumes(dimensions, *_RADII)) for dimensions in ("3d", "2d")),
+        repeat=7,
+        longest=0.5,
+        gpus=_SHARED_BY_GPUS,
+    )
+
+
+def _noise_models() -> tuple[dict[str, Any], ...]:
+    """Return the eight experiments of source V's rows: two noises, four ways to know sigma."""
+    ways: tuple[dict[str, Any], ...] = (
+        {"sigma_from": "given", "sigma": (HEAD_SIGMA,)},
+        {"sigma_from": "volume"},
+        {"sigma_from": "local", "window_radius": 1},
+        {"sigma_from": "local", "window_radius": 2},
+    )
+    return tuple({"noise": noise, **way} for noise in ("gaussian", "rician") for way in ways)
+
 
 _PRESETS = (
     _preset(
@@ -93,15 +160,31 @@ _PRESETS = (
         Plan(
             sweeps=(
                 _custom(_MASKS, _noise(*_SIDES)),
-                Sweep(
-                    filter="median",
-                    parameters=tuple({"size": side} for side in _MASKS),
-                    data=_noise(*_SIDES),
-                ),
-                Sweep(filter="sobel", parameters=({},), data=_noise(*_SIDES)),
+                _medians(_noise(*_SIDES)),
+                _sobel(_noise(*_SIDES)),
             ),
             levels=("serial", "parallel", "shared", "tuned"),
         ),
+        "F",
+    ),
+    _preset(
+        "F graphs 1-8",
+        "Every filter of the thesis's window at each mask size and memory level, in four sizes.",
+        Plan(
+            sweeps=(
+                _custom(_MASKS, _noise(*_GRAPH_SIDES)),
+                _medians(_noise(*_GRAPH_SIDES)),
+                _sobel(_noise(*_GRAPH_SIDES)),
+                _laplace(_noise(*_GRAPH_SIDES)),
+            ),
+            levels=("serial", "parallel", "global", "constant", "shared"),
+        ),
+        "F",
+    ),
+    _preset(
+        "F graph 9",
+        "Sobel by size: run it on two machines, and draw both with --compare A B --plot DIR.",
+        Plan(sweeps=(_sobel(_noise(*_SIDES)),), levels=("serial", "shared")),
         "F",
     ),
     _preset(
@@ -112,8 +195,16 @@ _PRESETS = (
     ),
     _preset(
         "M mean filter ladder (256²)",
-        "The mean of 3×3 from serial code to textures.",
-        Plan(sweeps=(Sweep(filter="mean", parameters=({"size": 3},), data=_noise(256)),)),
+        "The mean of 3×3 from serial code to textures, on a photograph with salt and pepper.",
+        Plan(
+            sweeps=(
+                Sweep(
+                    filter="mean",
+                    parameters=({"size": 3},),
+                    data=(Data(Content.SALT_AND_PEPPER, (256, 256)),),
+                ),
+            )
+        ),
         "M",
     ),
     _preset(
@@ -128,47 +219,62 @@ _PRESETS = (
                     data=tuple(Data(Content.PHOTOGRAPH, (side, side)) for side in (64, 128, 256)),
                 ),
             ),
-            repeat=3,
-            longest=10.0,
+            repeat=7,
+            longest=3.0,
         ),
         "N",
     ),
     _preset(
-        "V tables, one component",
-        "MRI NLM of one volume, in slices and in space, by the radii.",
+        "V tables 4-1 and 4-2, one component",
+        "MRI NLM of one volume, in slices and in space, by the radii, on one GPU and on two.",
+        _tables_of_v(1),
+        "V",
+    ),
+    _preset(
+        "V tables 4-3 and 4-4, three components",
+        "MRI NLM of T1w, T2w and PDw together, in slices and in space, by the radii.",
+        _tables_of_v(3),
+        "V",
+    ),
+    _preset(
+        "V noise models and windows",
+        "What knowing the noise costs: given, estimated once, or mapped by windows of two sizes.",
         Plan(
-            sweeps=tuple(
+            sweeps=(
                 Sweep(
                     filter="mri_nlm",
-                    parameters=_volumes(dimensions, *_RADII),
-                    data=_heads(1, _PHANTOM, _REAL),
-                    fixed=_GIVEN,
-                )
-                for dimensions in ("3d", "2d")
+                    parameters=_noise_models(),
+                    data=_heads(1, _REAL),
+                    fixed={"search_radius": 3},
+                ),
             ),
-            repeat=3,
+            repeat=7,
+            longest=0.5,
+        ),
+    ),
+    _preset(
+        "V table 4-5, by size",
+        "MRI NLM of cubes from 64³ to 512³ voxels, on one GPU and on two; figure 4-2 is its plot.",
+        Plan(
+            sweeps=(_mri(_heads(1, *_CUBES), *_volumes("3d", (1, 5))),),
+            levels=("parallel", "shared", "tuned"),
+            repeat=7,
+            longest=0.5,
+            gpus=_SHARED_BY_GPUS,
         ),
         "V",
     ),
     _preset(
-        "V tables, three components",
-        "MRI NLM of T1w, T2w and PDw together, in slices and in space, by the radii.",
+        "V table 4-6, by patch",
+        "MRI NLM of volumes as large as two of ultrasound, by the radius of the patches.",
         Plan(
-            sweeps=tuple(
-                Sweep(
-                    filter="mri_nlm",
-                    parameters=_volumes(dimensions, *radii),
-                    data=data,
-                    fixed=_GIVEN,
-                )
-                for dimensions, radii, data in (
-                    ("3d", ((2, 5), (1, 5)), _heads(3, _PHANTOM)),
-                    ("2d", ((2, 5), (1, 3)), _heads(3, _PHANTOM)),
-                    ("3d", _RADII, _heads(3, _REAL)),
-                    ("2d", _RADII, _heads(3, _REAL)),
-                )
+            sweeps=(
+                _mri(_heads(1, *_ULTRASOUND), *_volumes("3d", *((patch, 5) for patch in _PATCHES))),
             ),
-            repeat=3,
+            levels=("parallel", "shared", "tuned"),
+            repeat=7,
+            longest=0.5,
+            gpus=(1,),
         ),
         "V",
     ),

@@ -143,7 +143,7 @@ def load(path: Path) -> Report:
         ) from None
 
 
-_LEARNT = frozenset({"gpus", "block", "batch"})
+_LEARNT = frozenset({"gpus", "block", "batch", "kernels"})
 """Of a `Row`, what it has by default where a report says nothing of it."""
 
 
@@ -152,6 +152,7 @@ def _row_from_json(content: Mapping[str, Any]) -> Row:
     needed = {field.name for field in fields(Row)} - _LEARNT
     values = {field.name: content[field.name] for field in fields(Row) if field.name in needed}
     values |= {name: content[name] for name in _LEARNT if name in content}
+    values.setdefault("kernels", {})
     difference, block = values["difference"], values.get("block")
     return Row(
         **values
@@ -159,12 +160,17 @@ def _row_from_json(content: Mapping[str, Any]) -> Row:
             "asked": tuple(values["asked"]),
             "shape": tuple(values["shape"]),
             "seconds": tuple(values["seconds"]),
-            "stages": {name: tuple(times) for name, times in values["stages"].items()},
+            "stages": _tuples(values["stages"]),
+            "kernels": _tuples(values["kernels"]),
             "notices": tuple(values["notices"]),
             "block": None if block is None else check_block((int(block[0]), int(block[1]))),
             "difference": None if difference is None else Difference(**difference),
         }
     )
+
+
+def _tuples(times: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, ...]]:
+    return {name: tuple(each) for name, each in times.items()}
 
 
 # CSV -----------------------------------------------------------------------------------

@@ -82,7 +82,9 @@ class Row:
     seconds : tuple of float
         Every repeat of the computing: stage *compute*, the kernels, or a library's call.
     stages : mapping of str to tuple of float
-        Every repeat of each counted stage; empty for libraries.
+        Every repeat of each counted stage, 0 where a run had none; empty for libraries.
+    kernels : mapping of str to tuple of float
+        Every repeat of each kernel, where a level has several that follow each other.
     bytes : float or None
         Least traffic with memory, read + written: of a level of the GPU what its plan says.
     operations : float or None
@@ -120,6 +122,7 @@ class Row:
     block: Block | None = None
     seconds: tuple[float, ...] = ()
     stages: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    kernels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     bytes: float | None = None
     operations: float | None = None
     copy_rate: float | None = None

@@ -20,7 +20,7 @@ from app.engine.control import CancelToken
 from app.engine.image import Image
 from app.engine.request import Device, Request, Result
 from app.engine.run import execute
-from app.engine.timing import Stage
+from app.engine.timing import Stage, added_up
 from app.errors import AppError, Cancelled
 from app.filters.launch import CudaPlan, CudaTask
 
@@ -165,7 +165,8 @@ class _Contestant:
         self.seconds: list[float] = []
         self._tools = tools
         self._data = case.data
-        self._stages: dict[str, list[float]] = {}
+        self._stages: list[dict[str, float]] = []
+        self._kernels: list[dict[str, float]] = []
         self._facts: dict[str, Any] = {}
         self._reason = ""
 
@@ -206,7 +207,8 @@ class _Contestant:
         return self.case.row(
             shape=self._data.shape,
             seconds=tuple(self.seconds),
-            stages={name: tuple(times) for name, times in self._stages.items()},
+            stages=_by_name(self._stages),
+            kernels=_by_name(self._kernels),
             cache=rules.COLD if self._tools.plan.cold else rules.WARM,
             load=load,
             **self._facts,
@@ -252,8 +254,9 @@ class _Level(_Contestant):
             if stage.counted:
                 totals[stage.name] = totals.get(stage.name, 0.0) + _once(stage)
         self.seconds.append(_computing(result))
-        for name, seconds in totals.items():
-            self._stages.setdefault(name, []).append(seconds)
+        self._stages.append(totals)
+        kernels = added_up(each for stage in result.stages for each in stage.kernels)
+        self._kernels.append({each.name: _last(each.seconds, each.repeats) for each in kernels})
 
     def _run(self, data: Data, reference: Image | None = None) -> Result:
         case, plan = self.case, self._tools.plan
@@ -332,8 +335,18 @@ def _computing(result: Result) -> float:
 
 
 def _once(stage: Stage) -> float:
-    """Return the seconds of a stage: of a kernel's repeats the last, see `_Level._run`."""
-    return stage.repeats[-1] if stage.repeats else stage.seconds
+    return _last(stage.seconds, stage.repeats)
+
+
+def _last(seconds: float, repeats: Sequence[float]) -> float:
+    """Return the seconds of a stage or a kernel: of repeats the last, see `_Level._run`."""
+    return repeats[-1] if repeats else seconds
+
+
+def _by_name(runs: Sequence[Mapping[str, float]]) -> dict[str, tuple[float, ...]]:
+    """Return the seconds of each name in every run: a stage that a run had none of took none."""
+    names = dict.fromkeys(name for run in runs for name in run)
+    return {name: tuple(run.get(name, 0.0) for run in runs) for name in names}
 
 
 def planned_work(request: Request) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from app.engine.control import CancelToken, Progress
 from app.engine.image import Image
 from app.engine.request import Request
 from app.engine.scan import Scan
-from app.engine.timing import Metric, Stopwatch
+from app.engine.timing import KernelTime, Metric, Stopwatch
 from app.errors import OutOfMemory
 from app.filters.spec import PARALLEL, FilterSpec, Level
 
@@ -21,7 +21,8 @@ COPY_RATE, PEAK_RATE = 1e12, 5e12
 
 class StandIn(CpuBackend):
     """Attributes to set: whether there is such a device, a level without enough memory, how many
-    share the work, and how many launches are timed together."""
+    share the work, how many launches are timed together, the names of its kernels, and what its
+    first runs take to make room."""
 
     id = "gpu"
     name = "GPU"
@@ -29,10 +30,12 @@ class StandIn(CpuBackend):
     too_large_for = ""
     chosen = 1
     batch = 1
+    kernels: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         super().__init__()
         self.requests: list[Request] = []
+        self.allocations: list[float] = []
 
     def availability(self) -> Availability:
         summary = "a stand-in" if self.available else "No GPU here."
@@ -65,7 +68,15 @@ class StandIn(CpuBackend):
         # The first of several launches finds the cache empty.
         repeats = (9 * KERNEL, *[KERNEL] * (request.repeat - 1)) if request.repeat > 1 else ()
         median = statistics.median(repeats) if repeats else KERNEL
-        stopwatch.add("kernel", median, repeats=repeats)
+        parts = tuple(
+            KernelTime(
+                name, KERNEL / len(self.kernels), tuple(KERNEL / len(self.kernels) for _ in repeats)
+            )
+            for name in self.kernels
+        )
+        stopwatch.add("kernel", median, repeats=repeats, kernels=parts)
+        if self.allocations:
+            stopwatch.add("allocate", self.allocations.pop())
         stopwatch.add("download", DOWNLOAD)
         stopwatch.metrics += [
             Metric("copy rate", COPY_RATE, "B/s"),

@@ -60,6 +60,24 @@ def test_launches_that_are_timed_together_are_counted(
     assert {row.batch for row in rows_of(PLAN, backends)} == {1}
 
 
+def test_each_kernel_of_several_is_timed(backends: dict[str, Backend], gpu: StandIn) -> None:
+    gpu.kernels = ("weights", "mean")
+    row, _ = rows_of(GPU, backends)
+    assert row.kernels == {"weights": (KERNEL / 2,) * 2, "mean": (KERNEL / 2,) * 2}
+    assert row.seconds == (KERNEL, KERNEL)
+
+
+def test_a_stage_that_not_every_run_has_took_no_time_elsewhere(
+    backends: dict[str, Backend], gpu: StandIn
+) -> None:
+    """Such as making room on the card, once."""
+    gpu.allocations = [0.25, 0.5]  # of the first run, which is not timed, and the one after
+    (row,) = rows_of(replace(GPU, levels=("global",)), backends)
+    assert row.stages["allocate"] == (0.25, 0.0)
+    usual = UPLOAD + KERNEL + DOWNLOAD
+    assert row.waits == pytest.approx([0.25 + usual, usual])
+
+
 def test_each_row_is_run_by_its_number_of_gpus(backends: dict[str, Backend], gpu: StandIn) -> None:
     gpu.chosen = 2
     sweeps = grid(["mri_nlm"], [8], [3])
