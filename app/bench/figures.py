@@ -127,6 +127,7 @@ class Figure:
         return (
             self.is_about(row)
             and not row.library
+            and row.block is None  # the plan's own; an author's is told by none of the figures
             and (self.device, self.level, self.gpus) == (row.device, row.level, row.gpus)
         )
 

@@ -126,6 +126,7 @@ def test_the_speed_up_of_a_mask_of_any_weights() -> None:
         {"level": "parallel"},
         {"device": "gpu", "level": "tuned"},
         {"library": True},
+        {"device": "gpu", "level": "shared", "block": (16, 16)},
         {"channels": 3},
         {"filter": "median"},
     ],
