@@ -123,6 +123,7 @@ class CpuBackend:
                 part = sweep.cost / total
                 self._sweep(sweep, done, part, run)
                 done += part
+            spec.keep_rim(source, output, parameters, border)
         with run.stopwatch.stage("convert"):
             spec.carry_alpha(source, output, parameters, border)
         output.flags.writeable = False  # as any source, or Numba would compile for both

@@ -202,7 +202,7 @@ def _cv() -> Any:
 
 
 def _with_border(make: Callable[[Any, Parameters, int], _Made | None]) -> _Maker:
-    """Pass on OpenCV's number of the border; OpenCV's filters lack two of ours."""
+    """Pass on OpenCV's number of the border; OpenCV's filters lack some of ours."""
 
     def with_code(pixels: Any, parameters: Parameters, border: Border) -> _Made | None:
         names = {
@@ -346,7 +346,7 @@ _SKIMAGE: dict[str, _Maker] = {"median": _sk_median, "nlm": _sk_nlm}
 
 # SciPy, and CuPy, which has the same functions -------------------------------------------
 
-_NOT_IN_NDIMAGE = (Border.VALID, Border.REDUCE)
+_NOT_IN_NDIMAGE = (Border.VALID, Border.REDUCE, Border.KEEP)
 
 
 @dataclass(frozen=True)

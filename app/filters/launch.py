@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from app.filters.spec import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Border
 
-HARDWARE_BORDERS = frozenset({Border.REFLECT, Border.NEAREST, Border.CONSTANT, Border.WRAP})
+HARDWARE_BORDERS = frozenset(
+    {Border.REFLECT, Border.NEAREST, Border.CONSTANT, Border.WRAP, Border.KEEP}
+)
 """The borders that a texture unit can treat by itself, in the whole of a grey image."""
 
 NO_MASK = "All weights are one: there is no mask to keep in constant memory."

@@ -57,11 +57,16 @@ class Border(StrEnum):
     WRAP = "wrap"
     VALID = "valid"
     REDUCE = "reduce"
+    KEEP = "keep"
 
     @property
     def code(self) -> int:
-        """The number that stands for this border inside compiled kernels."""
-        return list(Border).index(self)
+        """The number that stands for this border inside compiled kernels.
+
+        Kernels do not know `KEEP`. They compute the pixels at the rim as for `NEAREST`, and the
+        backend then puts those of the source in their place.
+        """
+        return list(Border).index(Border.NEAREST if self is Border.KEEP else self)
 
     @property
     def help(self) -> str:
@@ -77,6 +82,7 @@ _BORDER_HELP = {
     Border.WRAP: "the image repeats (b c d | a b c d | a b c)",
     Border.VALID: "only where the mask fits: the result is smaller",
     Border.REDUCE: "only the cells inside the image count; the divisor follows",
+    Border.KEEP: "pixels whose mask does not fit stay as they are",
 }
 
 
@@ -615,6 +621,29 @@ class FilterSpec:
             shift = self.radius(parameters) if border is Border.VALID else 0
             height, width = output.shape[:2]
             output[:, :, -1] = source[shift : shift + height, shift : shift + width, -1]
+
+    def keep_rim(
+        self, source: Pixels, output: Pixels, parameters: Mapping[str, Any], border: Border
+    ) -> None:
+        """Copy the colours of `source` to the rim of `output` for border ``keep``.
+
+        Both have shape (height, width, channels). The rim is what lies within the radius of the
+        image's edge. Where the result has colours and the source is grey, it stays grey.
+        """
+        radius = self.radius(parameters)
+        if border is not Border.KEEP or radius == 0:
+            return
+        height, width, channels = source.shape
+        colours = output[:, :, : colour_count(output.shape[2])]
+        kept = source[:, :, : colour_count(channels)]
+        bottom, right = max(radius, height - radius), max(radius, width - radius)
+        for rim in (
+            np.s_[:radius],
+            np.s_[bottom:],
+            np.s_[radius:bottom, :radius],
+            np.s_[radius:bottom, right:],
+        ):
+            colours[rim] = kept[rim]
 
     def parameter(self, name: str) -> Parameter:
         """Return the parameter called `name`, or raise `InvalidParameter`."""

@@ -23,6 +23,7 @@ from app.engine.scan import Scan
 from app.engine.slices import by_slices
 from app.engine.volume import Volume
 from app.errors import DeviceUnavailable
+from app.filters.spec import Border
 from tests.backends.fake_card import Driver, Error, FakeCubins, Function, install
 
 SHAPE = (40, 6, 5)
@@ -107,6 +108,52 @@ def test_a_picture_stays_on_the_first(backend: CudaBackend, driver: Driver) -> N
         np.testing.assert_array_equal(result.image.pixels, image.pixels)
     assert driver.calls.count("upload") == 1
     assert not result.notices
+
+
+@pytest.mark.parametrize("limit", [None, 900])
+def test_the_rim_is_kept_after_the_filter(
+    backend: CudaBackend, driver: Driver, limit: int | None
+) -> None:
+    """In one piece and in strips; the kernel of the rim gets radius and channels as constants."""
+    height, width, channels, radius = 40, 9, 2, 2
+
+    def white(source: int, target: int, *geometry: int) -> float:
+        driver.bytes_at(target)[:] = 255
+        return 1e-3
+
+    def keep(source: int, target: int, *geometry: int) -> float:
+        start, stop, source_row, output_row = geometry[4:8]
+        constants = [each.data[:8].view(np.int32).tolist() for each in driver.constants.values()]
+        assert [radius, channels] in constants  # the other GPU's may not be there yet
+        sources = driver.rows_at(source, np.uint8, width * channels)
+        targets = driver.rows_at(target, np.uint8, width * channels)
+        for y in range(start, stop):
+            columns = np.tile(np.abs(np.arange(width) - width // 2) > width // 2 - radius, (2, 1)).T
+            rim = columns | (y < radius) | (y >= height - radius)
+            rows = y - output_row, y - source_row
+            targets[rows[0]] = np.where(rim.reshape(-1), sources[rows[1]], targets[rows[0]])
+        return 1e-4
+
+    driver.modules |= {b"mean": {"mean_tuned": white}, b"rim": {"rim_keep": keep}}
+    pixels = np.random.default_rng(0).integers(0, 255, (height, width, channels), np.uint8)
+    result = run(
+        backend,
+        Image.from_array(pixels),
+        "mean",
+        parameters={"size": 5},
+        border=Border.KEEP,
+        level="tuned",
+        memory_limit=limit,
+    )
+    assert bool(result.notices) == bool(limit)
+    wanted = pixels.copy()
+    wanted[2:-2, 2:-2, 0] = 255
+    np.testing.assert_array_equal(result.image.pixels, wanted)
+    if limit is None:
+        (kernel,) = (stage.seconds for stage in result.stages if stage.name == "kernel")
+        assert kernel == pytest.approx(1.1e-3), "the rim is part of it"
+    assert result.launch is not None
+    assert result.launch.kernel == "mean_tuned"
 
 
 def test_an_error_on_one_gpu_is_told_and_both_work_again(

@@ -20,8 +20,9 @@ def test_every_needed_row_is_there(border: Border, radius: int, rows: int, heigh
         pytest.skip("valid leaves nothing")
     padded = np.arange(height)
     if border is not Border.VALID:
-        constant = {"constant_values": -1} if PAD_MODES[border] == "constant" else {}
-        padded = np.pad(padded, radius, mode=PAD_MODES[border], **constant)  # type: ignore[call-overload]
+        mode = PAD_MODES[Border.NEAREST if border is Border.KEEP else border]  # as kernels do
+        constant = {"constant_values": -1} if mode == "constant" else {}
+        padded = np.pad(padded, radius, mode=mode, **constant)  # type: ignore[call-overload]
     covered = []
     for first in range(0, out_height, rows):
         cut = strip(height, (first, min(first + rows, out_height)), radius, border)

@@ -74,6 +74,7 @@ def test_divisors_of_the_mask(library: str, divisor: str, backends: dict[str, Ba
         ("OpenCV", "median", {}, Border.REFLECT),
         ("OpenCV", "mean", {}, Border.WRAP),
         ("SciPy", "mean", {}, Border.REDUCE),
+        ("SciPy", "mean", {}, Border.KEEP),
         ("OpenCV", "nlm", {}, Border.MIRROR),
         ("scikit-image", "nlm", {"weights": "uniform", "search": "image"}, Border.MIRROR),
         ("SciPy", "sobel", {"form": "directions"}, Border.REFLECT),

@@ -44,7 +44,10 @@ def pictures(spec: FilterSpec) -> Iterator[Request]:
     module = test_module(spec.id)
     cases = range(len(getattr(module, "CASES", ())))
     small, roomy = getattr(module, "WATCHED", (SHAPE, ROOMY))
-    combinations = itertools.product(cases, DTYPES, BORDERS, spec.gpu_levels, (small, roomy))
+    combinations = [
+        *itertools.product(cases, DTYPES, BORDERS, spec.gpu_levels, (small, roomy)),
+        *itertools.product(cases[:1], DTYPES, (Border.KEEP,), spec.gpu_levels[-1:], (small,)),
+    ]
     chance = random.Random(0)
     for case, dtype, border, level, shape in combinations:
         if border not in spec.borders or (shape == roomy and level is not TUNED):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from app.backends.cuda import info
+from app.backends.cuda import info, rim
 from app.backends.cuda.compiler import Cubin, CubinCache, resources
 from app.backends.cuda.device import Device
 from app.backends.cuda.memory import Workspace
@@ -24,7 +24,7 @@ from app.engine.timing import KernelTime, Metric, Stopwatch
 from app.errors import DeviceUnavailable
 from app.filters.blocks import block_name
 from app.filters.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
-from app.filters.spec import FilterSpec
+from app.filters.spec import Border, FilterSpec
 
 LAUNCH_SECONDS = 0.05
 """No launch should take longer: the display's watchdog and Cancel wait for it."""
@@ -121,14 +121,18 @@ def prepare(spec: FilterSpec, task: CudaTask, device: Device, cache: CubinCache)
     assert spec.plan_cuda is not None
     plan = CudaPlan.of(spec.plan_cuda(task))
     _check_shared(spec, task, device, max(launch.shared_bytes for launch in plan.launches))
-    source = read_source(spec.id)
+    radius, whole = spec.radius(task.parameters), spec.whole(task.parameters)
+    files = [spec.id] * len(plan.launches)
+    if task.border is Border.KEEP and radius:
+        plan = replace(plan, launches=(*plan.launches, rim.keep_rim(task, radius)))
+        files.append(rim.SOURCE)
     cubins = tuple(
-        cache.get(spec.id, source, device.architecture, launch.defines) for launch in plan.launches
+        cache.get(file, read_source(file), device.architecture, launch.defines)
+        for file, launch in zip(files, plan.launches, strict=True)
     )
     for launch, cubin in zip(plan.launches, cubins, strict=True):
         _check_block(spec, task, device, launch, device.function(cubin, launch.kernel)[1])
     _hold_cubin(cache, device)  # now, as compiling is in no stage that is counted
-    radius, whole = spec.radius(task.parameters), spec.whole(task.parameters)
     return Step(spec, task, radius, whole, plan, cubins)
 
 

@@ -14,6 +14,7 @@ _ADDRESS_MODES = {
     Border.REFLECT: ("CU_TR_ADDRESS_MODE_MIRROR", True),
     Border.WRAP: ("CU_TR_ADDRESS_MODE_WRAP", True),
     Border.NEAREST: ("CU_TR_ADDRESS_MODE_CLAMP", False),
+    Border.KEEP: ("CU_TR_ADDRESS_MODE_CLAMP", False),
     Border.CONSTANT: ("CU_TR_ADDRESS_MODE_BORDER", False),
 }
 """Address mode, and whether it needs coordinates from 0 to 1."""

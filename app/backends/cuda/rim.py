@@ -1,0 +1,28 @@
+"""Border ``keep`` on a GPU: the launch that follows a filter's own and puts its rim back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from app.filters.launch import CudaTask, Launch
+
+SOURCE = "rim"
+"""The ``.cu`` that has the kernel."""
+
+_BLOCK = (64, 8)
+
+
+def keep_rim(task: CudaTask, radius: int) -> Launch:
+    """Return the launch that copies the pixels within `radius` of an edge from the source."""
+    height, width = task.shape[:2]
+    inside = max(0, height - 2 * radius) * max(0, width - 2 * radius)
+    share = 1 - inside / (height * width)
+    return Launch(
+        kernel="rim_keep",
+        defines={"SAMPLE_BITS": str(8 * task.dtype.itemsize)},
+        block=_BLOCK,
+        tile=(task.out_row_pixels, _BLOCK[1]),
+        bytes_per_sample=2 * task.dtype.itemsize * share,
+        operations_per_sample=share,
+        constants={"constant_rim": np.array([radius, task.output_shape[2]], np.int32)},
+    )
