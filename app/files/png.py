@@ -31,8 +31,6 @@ def decode(handle: BinaryIO) -> Decoded:
     if max(width, height) > MAX_SIDE:
         raise Unreadable(f"it has {width}×{height} pixels; a PNG may have {MAX_SIDE} a side.")
 
-    import imagecodecs
-
     data = header + handle.read()
     chunks: dict[bytes, bytes] = {}
     critical = [MAGIC]
@@ -40,6 +38,11 @@ def decode(handle: BinaryIO) -> Decoded:
         if kind in _CRITICAL:
             critical.append(chunk)
         chunks.setdefault(kind, chunk)
+    if b"IDAT" not in chunks:
+        raise Unreadable("it has no image data.")
+
+    import imagecodecs
+
     result = Decoded(imagecodecs.png_decode(b"".join(critical)))
     if colour_type == _PALETTE:
         model = "RGBA" if b"tRNS" in chunks else "RGB"
@@ -65,7 +68,17 @@ def encode(pixels: NDArray[Any]) -> bytes:
     """
     import imagecodecs
 
-    return bytes(imagecodecs.png_encode(pixels, level=1))
+    return bytes(imagecodecs.png_encode(pixels, level=1, out=_most_bytes(pixels)))
+
+
+def _most_bytes(pixels: NDArray[Any]) -> int:
+    """Return the bytes of the largest PNG of an image: rows that do not compress.
+
+    Each row has a byte for its filter, each 8 KiB of data a block header of deflate's and the
+    frame of a chunk; imagecodecs itself reserves too little where rows are short.
+    """
+    rows = pixels.nbytes + pixels.shape[0]
+    return rows + 32 * (rows // 8192 + 1) + 1024
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:

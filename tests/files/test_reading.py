@@ -222,6 +222,11 @@ class TestPng:
         assert read_image(put("a.png", data)).pixels.tolist() == [[[1, 2, 3]]]
         assert capfd.readouterr() == ("", "")
 
+    def test_no_image_data(self, put):
+        data = png_header(1, 1) + png_chunk(b"IEND", b"")
+        with pytest.raises(ImageReadError, match=r"^a\.png: it has no image data\.$"):
+            read_image(put("a.png", data))
+
     def test_longer_than_libpng_allows(self, put):
         with pytest.raises(ImageReadError, match="1000000 a side"):
             read_image(put("a.png", png_header(1_000_001, 1)))

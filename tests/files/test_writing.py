@@ -221,6 +221,27 @@ class TestRefused:
         with pytest.raises(ImageWriteError, match=rf"at most {side - 1} pixels a side"):
             write_image(picture(np.zeros((1, side), np.uint8)), tmp_path / f"a{suffix}")
 
+    @pytest.mark.parametrize(("suffix", "dtype", "channels"), LOSSLESS)
+    @pytest.mark.parametrize(
+        "shape", [(1, 1), (200, 1), (1, 200), (777, 3), (16383, 4), (4, 16383), (31, 33)]
+    )
+    def test_narrow_noise(self, tmp_path, noise, suffix, shape, dtype, channels):
+        """What does not compress is larger than its pixels."""
+        pixels = noise((*shape, channels), dtype)
+        path = tmp_path / f"a{suffix}"
+        write_image(picture(pixels), path)
+        again = read_image(path).planes
+        if suffix in (".webp", ".ppm"):  # grey comes back as colour
+            again, pixels = as_colour(again), as_colour(pixels)
+        np.testing.assert_array_equal(again, pixels)
+
+    @pytest.mark.parametrize("shape", [(1, 10**6), (10**6, 1), (65536, 4)])
+    @pytest.mark.parametrize("content", ["noise", "black"])
+    def test_long_pngs(self, tmp_path, noise, shape, content):
+        pixels = noise(shape, np.uint16) if content == "noise" else np.zeros(shape, np.uint16)
+        write_image(picture(pixels), tmp_path / "a.png")
+        np.testing.assert_array_equal(read_image(tmp_path / "a.png").pixels, pixels)
+
     def test_out_of_memory(self, tmp_path, noise, monkeypatch):
         def fail(*_args, **_options):
             raise MemoryError
