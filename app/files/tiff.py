@@ -13,6 +13,7 @@ from app.files import formats
 from app.files.depth import cmyk_to_rgb, rescale, top, undo_premultiplied
 from app.files.exif import valid_orientation
 from app.files.formats import Decoded, Unreadable, check_size
+from app.files.tiff_pages import check_pages
 
 # Photometric interpretations and extra samples, as TIFF 6.0 numbers them.
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _CMYK, _YCBCR, _LAB = 0, 1, 2, 3, 5, 6, 8
@@ -27,7 +28,8 @@ _COLOURS = {
 }
 _PREMULTIPLIED_ALPHA, _ALPHA = 1, 2
 _JPEG_COMPRESSIONS = (6, 7)
-_ORIENTATION = 274
+_FAX_COMPRESSIONS = (2, 3, 4)
+_PHOTOMETRIC, _ORIENTATION = 262, 274
 
 # Whoever listens to the log hears tifffile's warnings; nobody else's stderr does.
 logging.getLogger("tifffile").addHandler(logging.NullHandler())
@@ -37,6 +39,7 @@ def decode(handle: BinaryIO) -> Decoded:
     """Decode the first page of a TIFF of any layout, byte order and depth."""
     import tifffile
 
+    check_pages(handle)
     with tifffile.TiffFile(handle) as file:
         page = file.pages[0]
         _check(page, handle)
@@ -44,6 +47,7 @@ def decode(handle: BinaryIO) -> Decoded:
         stored = page.asarray().reshape(page.shaped)[:, 0]
         samples = np.moveaxis(stored, 0, -1).reshape(*stored.shape[1:3], -1)
         result = _interpret(samples, page)
+        result.notices.extend(unwritten(page))
         if len(file.pages) > 1:
             result.notices.append(f"Only the first of {len(file.pages)} pages is shown.")
         orientation = page.tags.get(_ORIENTATION)
@@ -74,6 +78,27 @@ def encode(pixels: NDArray[Any]) -> bytes:
     return buffer.getvalue()
 
 
+def unwritten(page: Any) -> list[str]:
+    """Return a notice if strips or tiles of a page have no data, as sparse files leave them out."""
+    segments = list(zip(page.dataoffsets, page.databytecounts, strict=False))
+    empty = sum(not offset or not count for offset, count in segments)
+    if not empty:
+        return []
+    return [f"{empty} of {len(segments)} strips or tiles were never written: they count as 0."]
+
+
+def _photometric(page: Any, notices: list[str]) -> int:
+    """Return how samples stand for colours; a file that does not say so is taken as usual."""
+    if _PHOTOMETRIC in page.tags:
+        return int(page.photometric)
+    if page.compression in _FAX_COMPRESSIONS:
+        return _WHITE_IS_ZERO
+    colours = page.samplesperpixel > 2
+    meaning = "RGB" if colours else "grey, with 0 for black"
+    notices.append(f"The file does not say what its samples stand for: taken as {meaning}.")
+    return _RGB if colours else _BLACK_IS_ZERO
+
+
 def _check(page: Any, handle: BinaryIO) -> None:
     """Refuse what would take too much memory, is cut off, or is no flat picture."""
     check_size(page.imagewidth, page.imagelength, page.samplesperpixel)
@@ -99,7 +124,8 @@ def _check(page: Any, handle: BinaryIO) -> None:
 def _interpret(samples: NDArray[Any], page: Any) -> Decoded:
     """Return (height, width, stored samples) as grey or RGB, with alpha where there is one."""
     notices: list[str] = []
-    photometric, count = page.photometric, _COLOURS[page.photometric]
+    photometric = _photometric(page, notices)
+    count = _COLOURS[photometric]
     if samples.shape[2] < count:
         raise Unreadable(f"it has {samples.shape[2]} samples per pixel where {count} belong.")
     if photometric == _PALETTE:
@@ -109,7 +135,7 @@ def _interpret(samples: NDArray[Any], page: Any) -> Decoded:
         samples = _standard_depth(samples, page, notices)
     colour, extra = samples[:, :, :count], samples[:, :, count:]
     if photometric == _WHITE_IS_ZERO:
-        colour = top(colour.dtype) - colour
+        colour = _inverted(colour, notices)
     elif photometric == _CMYK:
         colour = cmyk_to_rgb(colour)
         notices.append(formats.CMYK)
@@ -118,6 +144,17 @@ def _interpret(samples: NDArray[Any], page: Any) -> Decoded:
     elif photometric == _YCBCR and page.compression not in _JPEG_COMPRESSIONS:
         colour = _with_pillow(colour, "YCbCr", notices)
     return Decoded(_with_alpha(colour, extra, page.extrasamples, notices), notices)
+
+
+def _inverted(colour: NDArray[Any], notices: list[str]) -> NDArray[Any]:
+    """Return samples whose white is 0 with black as 0, where that has a meaning."""
+    if colour.dtype.kind != "f":
+        return top(colour.dtype) - colour
+    if colour.min() < 0 or colour.max() > 1:
+        notices.append("White is marked as 0, but no value is marked as black: not inverted.")
+        return colour
+    notices.append("White is 0 in the file: inverted.")
+    return 1 - colour
 
 
 def _with_alpha(

@@ -10,6 +10,7 @@ import tifffile
 
 from app.errors import ImageReadError, InvalidImage
 from app.files import read_image
+from app.files.volumes import is_volume, read_volume
 
 SHAPE = (21, 34)
 
@@ -267,8 +268,33 @@ class TestDamage:
             read_image(path)
 
     def test_no_pages(self, put):
-        with pytest.raises(ImageReadError, match="TIFF data are damaged"):
+        with pytest.raises(ImageReadError, match="it has no page"):
             read_image(put("a.tif", b"II*\0\0\0\0\0"))
+
+    @pytest.mark.parametrize("bigtiff", [False, True])
+    @pytest.mark.parametrize("back_to", [0, 1, 2])
+    def test_a_chain_of_pages_in_a_circle(self, tmp_path, noise, bigtiff, back_to):
+        path = tmp_path / "a.tif"
+        with tifffile.TiffWriter(path, bigtiff=bigtiff) as writer:
+            for _ in range(3):
+                writer.write(noise((4, 5)))
+        with tifffile.TiffFile(path) as file:
+            pages = [page.offset for page in file.pages]
+            tiff = file.tiff
+            last = pages[-1] + tiff.tagnosize + len(file.pages[-1].tags) * tiff.tagsize
+        data = bytearray(path.read_bytes())
+        assert not any(data[last : last + tiff.offsetsize])
+        data[last : last + tiff.offsetsize] = pages[back_to].to_bytes(tiff.offsetsize, "little")
+        path.write_bytes(data)
+        for read in (read_image, read_volume):
+            with pytest.raises(ImageReadError, match="chain of pages is a circle"):
+                read(path)
+        assert not is_volume(path)
+
+    @pytest.mark.parametrize("header", [b"II*\0", b"II+\0\x08\0\1\0", b"MM\0*\0\0"])
+    def test_damaged_headers(self, put, header):
+        with pytest.raises(ImageReadError, match=r"header is damaged|cut off|no page"):
+            read_image(put("a.tif", header))
 
     def test_huge_tiles(self, tmp_path, noise):
         path = tmp_path / "a.tif"
@@ -278,3 +304,65 @@ class TestDamage:
             file.pages[0].tags["TileLength"].overwrite(65520)
         with pytest.raises(ImageReadError, match="65520×65520 pixels, which is too large"):
             read_image(path)
+
+
+class TestWhatIsNotSaid:
+    """Tags and data that a file leaves out."""
+
+    @pytest.fixture
+    def without_photometric(self, tmp_path):
+        """Return a function that saves a picture and takes the tag out."""
+
+        def save(pixels, **options):
+            path = tmp_path / "a.tif"
+            tifffile.imwrite(path, pixels, **options)
+            with tifffile.TiffFile(path) as file:
+                tag = file.pages[0].tags["PhotometricInterpretation"]
+            data = bytearray(path.read_bytes())
+            # A private tag in its place: entries are 12 bytes, the code comes first.
+            assert data[tag.offset : tag.offset + 2] == (262).to_bytes(2, "little")
+            data[tag.offset : tag.offset + 2] = (65000).to_bytes(2, "little")
+            path.write_bytes(data)
+            return read_image(path)
+
+        return save
+
+    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+    @pytest.mark.parametrize("channels", [1, 3])
+    def test_no_photometric_interpretation(self, without_photometric, noise, dtype, channels):
+        pixels = noise(SHAPE if channels == 1 else (*SHAPE, channels), dtype)
+        image = without_photometric(pixels, photometric="rgb" if channels == 3 else "minisblack")
+        np.testing.assert_array_equal(image.pixels, pixels)
+        meaning = "RGB" if channels == 3 else "grey, with 0 for black"
+        assert image.notices == (
+            f"The file does not say what its samples stand for: taken as {meaning}.",
+        )
+
+    @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.25, 1.5), (-0.5, 1.0)])
+    def test_floats_whose_white_is_zero(self, tiff, low, high):
+        pixels = np.array([[low, 0.5, high]], np.float32)
+        image = tiff(pixels, photometric="miniswhite")
+        if low < 0 or high > 1:
+            np.testing.assert_array_equal(image.pixels, pixels)
+            assert "not inverted" in image.notices[0]
+        else:
+            np.testing.assert_array_equal(image.pixels, 1 - pixels)
+            assert image.notices == ("White is 0 in the file: inverted.",)
+
+    @pytest.mark.parametrize("pages", [1, 3])
+    def test_strips_that_were_never_written(self, tmp_path, noise, pages):
+        path = tmp_path / "a.tif"
+        pixels = noise((pages, 8, 16), np.uint8) | 1
+        tifffile.imwrite(path, pixels, rowsperstrip=4, compression="zlib", photometric="minisblack")
+        with tifffile.TiffFile(path, mode="r+b") as file:
+            for name in ("StripOffsets", "StripByteCounts"):
+                tag = file.pages[0].tags[name]
+                tag.overwrite((tag.value[0], 0))
+        if pages == 1:
+            image = read_image(path)
+            assert image.notices == ("1 of 2 strips or tiles were never written: they count as 0.",)
+            assert not image.pixels[4:].any()
+            np.testing.assert_array_equal(image.pixels[:4], pixels[0, :4])
+        else:
+            notices = read_volume(path).notices
+            assert "Parts of 1 of 3 pages were never written: they count as 0." in notices

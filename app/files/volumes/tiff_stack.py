@@ -9,7 +9,7 @@ import io
 import math
 import os
 import re
-import struct
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from app.engine.volume import Spacing, Volume, check_shape
 from app.files.formats import Unreadable
 from app.files.reading import open_file
+from app.files.tiff import unwritten
+from app.files.tiff_pages import check_pages
 from app.files.volumes.scan import UNKNOWN_SPACING, Scan, choose
 
 _MAGIC = re.compile(rb"II[*+]\0|MM\0[*+]")
@@ -37,17 +39,23 @@ def is_stack(path: Path) -> bool:
     """Whether a TIFF holds several grey pages of one size."""
     import tifffile
 
-    with open_file(path) as handle, tifffile.TiffFile(handle) as file:
-        series = file.series[0]
-        return bool(series.keyframe.samplesperpixel == 1 and math.prod(series.shape[:-2]) > 1)
+    with open_file(path) as handle:
+        check_pages(handle)
+        with tifffile.TiffFile(handle) as file:
+            series = file.series[0]
+            return bool(series.keyframe.samplesperpixel == 1 and math.prod(series.shape[:-2]) > 1)
 
 
 def decode(path: Path, number: int | None) -> Scan:
     """Read one stack; a file holds several if it has channels or times, or mixed sizes."""
     import tifffile
 
-    with open_file(path) as handle, tifffile.TiffFile(handle) as file:
-        _check_pages(file)
+    with ExitStack() as opened:
+        handle = opened.enter_context(open_file(path))
+        pages = check_pages(handle)
+        file = opened.enter_context(tifffile.TiffFile(handle))
+        if len(file.pages) != pages or not file.series:
+            raise Unreadable("its chain of pages is damaged.")
         stacks = [(series, index) for series in file.series for index in range(_count(series))]
         names = ["×".join(map(str, _shape(series)[::-1])) for series, _ in stacks]
         chosen = choose(number, names, "volume")
@@ -61,6 +69,7 @@ def decode(path: Path, number: int | None) -> Scan:
         if series.keyframe.photometric == _WHITE_IS_ZERO:
             numbers = _inverted(numbers, series.keyframe.bitspersample)
             notices.append("White is 0 in the file: inverted.")
+        notices += _unwritten_pages(series)
         spacing = _spacing(file)
         if spacing is None:
             notices.append(UNKNOWN_SPACING)
@@ -78,11 +87,21 @@ def encode(volume: Volume) -> bytes:
         voxels,
         photometric="minisblack",
         compression="zlib",
-        predictor=True,
+        predictor=voxels.dtype.itemsize <= 4 or voxels.dtype.kind == "f",  # none for 64 bits
         metadata={"axes": "ZYX", _SPACING: volume.spacing},
         bigtiff=voxels.nbytes >= 2**32 - 2**25,
     )
     return buffer.getvalue()
+
+
+def _unwritten_pages(series: Any) -> list[str]:
+    """Return a notice if some pages have strips or tiles without data."""
+    if series.dataoffset is not None:
+        return []
+    pages = sum(bool(unwritten(page)) for page in series.pages if page is not None)
+    if not pages:
+        return []
+    return [f"Parts of {pages} of {len(series.pages)} pages were never written: they count as 0."]
 
 
 def _axes(series: Any) -> tuple[int, ...]:
@@ -108,29 +127,6 @@ def _shape(series: Any) -> tuple[int, int, int]:
     height, width = (series.shape[series.axes.index(axis)] for axis in "YX")
     depth = math.prod(series.shape) // (max(1, height * width) * max(1, _count(series)))
     return depth, height, width
-
-
-def _check_pages(file: Any) -> None:
-    """Refuse a file whose chain of pages leads nowhere; tifffile would take what is there."""
-    handle, tiff = file.filehandle, file.tiff
-    seen: set[int] = set()
-
-    def number(place: int, form: str) -> int:
-        handle.seek(place)
-        try:
-            return int(struct.unpack(form, handle.read(struct.calcsize(form)))[0])
-        except struct.error:
-            raise Unreadable("the file is cut off.") from None
-
-    page = number(tiff.offsetsize, tiff.offsetformat)  # Behind the magic number.
-    while page:
-        if page in seen:
-            raise Unreadable("its chain of pages is a circle.")
-        seen.add(page)
-        tags = number(page, tiff.tagnoformat)
-        page = number(page + tiff.tagnosize + tags * tiff.tagsize, tiff.offsetformat)
-    if len(file.pages) != len(seen) or not file.series:
-        raise Unreadable("its chain of pages is damaged.")
 
 
 def _check(series: Any, size: int) -> None:
