@@ -104,7 +104,7 @@ def _window(arguments: list[str]) -> int:
     )
     parser.add_argument("--version", action="version", version=f"Kernelscope {app.__version__}")
     image: Path | None = parser.parse_args(arguments).image
-    if image is not None and not image.exists():
+    if image is not None and not _is_there(image):
         raise ImageReadError(
             f"There is no file “{image}”.", f"Name a picture, or one of {', '.join(_COMMANDS)}."
         )
@@ -127,6 +127,14 @@ def _window(arguments: list[str]) -> int:
 
 
 # list, info --------------------------------------------------------------------------
+
+
+def _is_there(path: Path) -> bool:
+    """Tell whether there is such a file; a name that no file can have is none."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _list(arguments: list[str]) -> int:

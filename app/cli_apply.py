@@ -260,6 +260,8 @@ def _checked(
     parser: argparse.ArgumentParser, options: argparse.Namespace, files: Sequence[Path]
 ) -> argparse.Namespace:
     """Add input and output to `options`, or refuse what does not go together."""
+    from app.files.atomic import resolved
+
     if len(files) != 2:
         names = ", ".join(map(str, files)) or "none"
         parser.error(f"INPUT and OUTPUT are needed, two files; there are: {names}")
@@ -269,7 +271,7 @@ def _checked(
         parser.error("argument --quiet: not allowed with argument --verbose")
     options.input, options.output = files
     written = [options.output, options.residual, options.difference, options.save_recipe]
-    targets = [path.resolve() for path in written if path is not None]
+    targets = [resolved(path) for path in written if path is not None]
     if len(set(targets)) < len(targets):
         parser.error("OUTPUT, --residual, --difference and --save-recipe are files of their own")
     return options

@@ -44,6 +44,9 @@ PROGRAM = "kernelscope"
 INPUT = "input"
 """In place of the file of a reference: INPUT itself."""
 
+MOST_BYTES = 2**62
+"""More than any memory has, and still a number that the system's interfaces take."""
+
 STATUS = (
     "Exit status: 0 when done; 1 for what you can mend (a file, a value out of range, no GPU); "
     "2 for wrong usage; 130 after Ctrl+C."
@@ -125,7 +128,10 @@ def byte_size(text: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.upper())
     if match is None or not float(match[1]):
         raise argparse.ArgumentTypeError(f"{text} is not a size like 256M or 2G")
-    return int(float(match[1]) * 1024 ** " KMG".index(match[2] or " "))
+    number = float(match[1]) * 1024 ** " KMG".index(match[2] or " ")
+    if number >= MOST_BYTES:
+        raise argparse.ArgumentTypeError(f"{text} is more than any memory has")
+    return int(number)
 
 
 def thread_block(text: str) -> tuple[int, int]:

@@ -143,6 +143,7 @@ def _read_reference(name: str | None, volume: Volume) -> Volume | None:
 
 def _outputs(options: argparse.Namespace) -> list[Path]:
     """Return where to write INPUT's result and those of the components."""
+    from app.files.atomic import resolved
     from app.files.volumes import beside
 
     output: Path = options.output
@@ -153,10 +154,10 @@ def _outputs(options: argparse.Namespace) -> list[Path]:
             f"There are {len(named)} --output-component for {len(options.component)} --component.",
             "Name one for each, or none.",
         )
-    names = [path.resolve().name for path in options.component]
+    names = [resolved(path).name for path in options.component]
     outputs = [output, *(named or [beside(output, name) for name in names])]
     changes = [path for path in (options.residual, options.difference) if path]
-    places = [path.resolve() for path in (*outputs, *changes)]
+    places = [resolved(path) for path in (*outputs, *changes)]
     for number, place in enumerate(places):
         if place in places[:number]:
             raise InvalidParameter(
@@ -164,7 +165,7 @@ def _outputs(options: argparse.Namespace) -> list[Path]:
                 "Name the outputs with --output-component.",
             )
         of_component = 0 < number < len(outputs)
-        if of_component and not named and place in [path.resolve() for path in inputs]:
+        if of_component and not named and place in [resolved(path) for path in inputs]:
             raise InvalidParameter(
                 f"{outputs[number]}, where a component would go, is an input.",
                 "Name the outputs with --output-component.",
@@ -242,10 +243,11 @@ def phantom(arguments: list[str]) -> int:
     parser.add_argument("--truth", metavar="FILE", type=Path, help="write the head without noise")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     options = parser.parse_args(arguments)
+    from app.files.atomic import resolved
     from app.files.volumes import check_write_volume, write_volume
 
     paths = [path for path in (options.output, options.truth) if path]
-    if options.truth and options.truth.resolve() == options.output.resolve():
+    if options.truth and resolved(options.truth) == resolved(options.output):
         raise InvalidParameter(f"{options.truth} would be written twice.", "Name two files.")
     check_shape(options.size, "phantom")
     for path in paths:

@@ -313,3 +313,44 @@ def test_alpha_and_sixteen_bits() -> None:
     write_image(Image.from_array(pixels), "deep.tif")
     assert apply("mean deep.tif out.tif --residual r.png --reference input --difference d.jpg") == 0
     assert read("r.png").shape == read("d.jpg").shape == (20, 20, 3)
+
+
+IMPOSSIBLE = ["a\0.png", "a" * 300 + ".png", "b/" * 2100 + "a.png"]
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE, ids=["null", "long name", "long path"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "median {} out.png",
+        "median in.png {}",
+        "median in.png out.png --reference {}",
+        "median in.png out.png --residual {}",
+        "median in.png out.png --reference input --difference {}",
+        "median in.png out.png --save-recipe {}",
+        "--recipe {} in.png out.png",
+        "mri-nlm {} out.nii",
+        "mri-nlm in.npy {}",
+        "mri-nlm in.npy out.npy --component {}",
+        "mri-nlm in.npy out.npy --component in.npy --output-component {}",
+    ],
+)
+def test_names_that_no_file_can_have(
+    line: str, name: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(here / "in.npy", np.ones((3, 4, 5), np.float32))
+    words = [name if word == "{}" else word for word in line.split()]
+    assert main(["apply", *words]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert not (here / "out.png").exists()
+    assert not (here / "out.npy").exists()
+
+
+@pytest.mark.parametrize("size", ["9" * 40, "4611686018427387904", "99999999999999G", "1e400"])
+def test_more_memory_than_there_can_be(size: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        apply("median in.png out.png --memory-limit", size)
+    assert caught.value.code == 2
+    assert "--memory-limit" in capsys.readouterr().err

@@ -32,6 +32,18 @@ def replace_file(path: Path, data: bytes) -> None:
         _write(_target(path), data)
 
 
+def resolved(path: Path) -> Path:
+    """Return where `path` leads to.
+
+    Raises
+    ------
+    ImageWriteError
+        If the system cannot follow it: a null character, a name that is too long.
+    """
+    with _explained(path):
+        return path.resolve()
+
+
 def check_target(path: Path) -> None:
     """Refuse a place that `replace_file` could not write to, as far as that shows beforehand.
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from app.engine.volume import DTYPES, Volume
 from app.errors import AppError, ImageReadError, ImageWriteError, InvalidImage, LossyFormat
-from app.files import atomic
+from app.files import atomic, read_image
 from app.files.volumes import (
     READABLE_VOLUMES,
     WRITABLE_VOLUMES,
@@ -353,6 +353,15 @@ class TestOtherFormats:
         np.testing.assert_array_equal(foreign, voxels(dtype, shape))
         assert foreign.dtype == dtype
 
+    @pytest.mark.parametrize("suffix", [".tif", ".npy", ".nii"])
+    @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64])
+    def test_64_bits(self, tmp_path, suffix, dtype):
+        path = tmp_path / f"a{suffix}"
+        voxels = np.arange(24).astype(dtype).reshape(2, 3, 4)
+        np.save(tmp_path / "in.npy", voxels)
+        write_volume(read_volume(tmp_path / "in.npy"), path)
+        np.testing.assert_array_equal(read_volume(path).voxels, voxels)
+
     def test_scaled_values_are_saved_as_they_are(self, tmp_path):
         volume = Volume.from_array(voxels(np.int16), slope=0.3)
         for name in ("a.npy", "a.tif"):
@@ -565,6 +574,14 @@ class TestRecognition:
         assert not is_volume(save("b.tif", noise((4, 5, 3))))
         assert not is_volume(tmp_path / "missing.png")
         assert not is_volume(put("c.tif", b"II*\0damaged"))
+
+    @pytest.mark.parametrize("name", ["a" * 300 + ".nii", "b/" * 2100 + "a.nii", "a\0.nii"])
+    def test_impossible_names(self, tmp_path, name):
+        path = tmp_path / name
+        is_volume(path)
+        for read in (read_volume, read_image):
+            with pytest.raises(ImageReadError, match=r"cannot be read \("):
+                read(path)
 
     def test_damaged_nifti_gets_its_message_from_the_volume_reader(self, put):
         assert is_volume(put("a.nii.gz", b"\x1f\x8bdamaged"))

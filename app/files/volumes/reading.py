@@ -119,7 +119,7 @@ def _recognise(path: Path) -> _Reader:
     try:
         if path.is_dir():
             return _Reader(Format("folder", ()), lambda start: False, folder.decode)
-    except ValueError:  # A null character: `open_file` has the words for it.
+    except (OSError, ValueError):  # A long name, a closed folder: `open_file` has the words.
         pass
     with open_file(path) as handle:
         start = handle.read(nifti.MAX_START)
