@@ -77,7 +77,7 @@ def _most_bytes(pixels: NDArray[Any]) -> int:
     Each row has a byte for its filter, each 8 KiB of data a block header of deflate's and the
     frame of a chunk; imagecodecs itself reserves too little where rows are short.
     """
-    rows = pixels.nbytes + pixels.shape[0]
+    rows = int(pixels.nbytes) + int(pixels.shape[0])
     return rows + 32 * (rows // 8192 + 1) + 1024
 
 
