@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import os
 import statistics
 import tempfile
@@ -41,9 +42,9 @@ class Costs:
     """The last runs on each device, and the line through them.
 
     A run costs an overhead and so much a sample. Runs are of one kind if they agree in
-    device, level, filter, radius, whole numbers and choices among its settings, sample type
-    and grey conversion. What is learnt is kept in a small file; one that is damaged or cannot
-    be written costs knowledge, never a run.
+    device, level, filter, radius, whole numbers and choices among its settings, sample type,
+    channels and grey conversion. What is learnt is kept in a small file; one that is damaged
+    or cannot be written costs knowledge, never a run.
 
     Parameters
     ----------
@@ -110,14 +111,19 @@ def line(points: list[Point]) -> tuple[float, float]:
     u = [1 / max(t, 1e-9) for _, t in medians]
     v = [n / max(t, 1e-9) for n, t in medians]
     uu, uv, vv = (_dot(u, u), _dot(u, v), _dot(v, v))
+    lines = [(0.0, sum(v) / vv), (sum(u) / uu, 0.0)]
     determinant = uu * vv - uv * uv
-    overhead = (sum(u) * vv - sum(v) * uv) / determinant
-    slope = (sum(v) * uu - sum(u) * uv) / determinant
-    if overhead < 0:
-        return 0.0, sum(v) / vv
-    if slope < 0:
-        return sum(u) / uu, 0.0
-    return overhead, slope
+    if determinant > 0:  # it can vanish where one time is a millionth of another
+        overhead = (sum(u) * vv - sum(v) * uv) / determinant
+        slope = (sum(v) * uu - sum(u) * uv) / determinant
+        if overhead >= 0 and slope >= 0:
+            lines.append((overhead, slope))
+
+    def error(line: tuple[float, float]) -> float:
+        overhead, slope = line
+        return sum((overhead * a + slope * b - 1) ** 2 for a, b in zip(u, v, strict=True))
+
+    return min(lines, key=error)
 
 
 def _dot(x: list[float], y: list[float]) -> float:
@@ -138,6 +144,7 @@ def _key(request: Request, device: str, level: str) -> str:
             if isinstance(parameter, IntParameter | ChoiceParameter)
         ),
         request.source.planes.dtype.name,
+        f"{request.source.planes.shape[-1]} channels",
         *(("to grey",) if converts else ()),
         # Here time does not grow as the pixels do: what is known of one size holds for it alone.
         *((f"whole, {request.source.planes.size}",) if whole else ()),
@@ -150,12 +157,16 @@ def _read(path: Path) -> dict[str, list[Point]]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         return {
-            str(key): [(int(size), float(seconds)) for size, seconds in points if seconds > 0]
+            str(key): [
+                (int(size), float(seconds))
+                for size, seconds in points
+                if size >= 1 and 0 < seconds < math.inf
+            ]
             for key, points in content.items()
         }
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError) as error:
         _logger.warning("%s is damaged and will be made again: %s", path, error)
         return {}
 

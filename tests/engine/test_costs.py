@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from app.engine.backend import Availability, Fact, FactGroup
 from app.engine.control import CancelToken, Progress
@@ -98,6 +100,40 @@ def test_nothing_is_negative(points: list[tuple[int, float]]) -> None:
     assert overhead + slope > 0
 
 
+@settings(deadline=None, max_examples=300)
+@given(
+    st.dictionaries(st.integers(1, 10**9), st.floats(1e-6, 1e3), min_size=2, max_size=6).map(
+        lambda points: list(points.items())
+    )
+)
+def test_the_line_is_the_best_that_is_nowhere_negative(points: list[tuple[int, float]]) -> None:
+    def error(overhead: float, slope: float) -> float:
+        return sum(((overhead + slope * n) / t - 1) ** 2 for n, t in points)
+
+    overhead, slope = line(points)
+    assert overhead >= 0
+    assert slope >= 0
+    best = error(overhead, slope)
+    for more in (0.9, 0.999, 1.001, 1.1):
+        assert best <= error(overhead * more, slope) * (1 + 1e-6) + 1e-9
+        assert best <= error(overhead, slope * more) * (1 + 1e-6) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        # Falling by far: the mean weighed by 1 / t², and no slope.
+        ([(1000, 2.0), (2000, 1.0)], ((1 / 2 + 1) / (1 / 4 + 1), 0.0)),
+        # Steeper than proportional: through the origin.
+        ([(1, 1.0), (2, 4.0)], (0.0, (1 + 2 / 4) / (1 + 4 / 16))),
+    ],
+)
+def test_what_would_be_negative_is_zero(
+    points: list[tuple[int, float]], expected: tuple[float, float]
+) -> None:
+    assert line(points) == pytest.approx(expected)
+
+
 def test_one_size_is_met_exactly() -> None:
     overhead, slope = line([(1000, 0.25)])
     assert overhead + 1000 * slope == pytest.approx(0.25)
@@ -112,6 +148,7 @@ def test_what_matters_makes_another_kind(tmp_path: Path) -> None:
     costs.record(result(first, 0.5), "card")
     assert costs.predict(first, "card", "tuned") == pytest.approx(0.5)
     assert costs.predict(request(64, border="wrap"), "card", "tuned") == pytest.approx(0.5)
+    colour = Image.from_array(np.zeros((32, 32, 4), np.uint8))  # as many samples
     wide = Image.from_array(np.zeros((64, 64), np.uint16))
     others = (
         (first, "other card", "tuned"),
@@ -119,8 +156,22 @@ def test_what_matters_makes_another_kind(tmp_path: Path) -> None:
         (request(64, parameters={"size": 5}), "card", "tuned"),
         (request(64, "median", parameters={"size": 3}), "card", "tuned"),
         (Request.create(wide, "mean", {"size": 3}), "card", "tuned"),
+        (Request.create(colour, "mean", {"size": 3}), "card", "tuned"),
     )
     assert [costs.predict(*other) for other in others] == [None] * len(others)
+
+
+def test_runs_that_turn_colour_to_grey_are_of_another_kind() -> None:
+    costs = Costs()
+    colour = Image.from_array(np.zeros((64, 64, 3), np.uint8))
+    for grey, seconds in ((False, 0.5), (True, 0.25)):
+        kind = Request.create(colour, "mean", grey=grey)
+        assert costs.predict(kind, "card", "tuned") is None
+        costs.record(result(kind, seconds), "card")
+        assert costs.predict(kind, "card", "tuned") == pytest.approx(seconds)
+    # What is grey already is not converted.
+    costs.record(result(request(64), 0.125), "card")
+    assert costs.predict(request(64, grey=True), "card", "tuned") == pytest.approx(0.125)
 
 
 def test_settings_of_one_radius_are_of_several_kinds() -> None:
