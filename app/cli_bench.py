@@ -46,7 +46,7 @@ def bench(arguments: list[str]) -> int:
     """Time filters, levels, devices and libraries; verify and compare."""
     options = _parse(arguments)
     if options.compare:
-        return _compare(*options.compare)
+        return _compare(options)
     if options.show:
         return _show(options)
     if options.verify:
@@ -120,7 +120,11 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         help="compare the results of all levels, on a picture or (default) on seeded noise",
     )
     instead.add_argument(
-        "--compare", metavar=("A.json", "B.json"), nargs=2, type=Path, help="compare two runs"
+        "--compare",
+        metavar=("A.json", "B.json"),
+        nargs=2,
+        type=Path,
+        help="compare two runs; with --plot, draw them side by side",
     )
     instead.add_argument(
         "--show",
@@ -234,6 +238,8 @@ def _show(options: argparse.Namespace) -> int:
 
     draw = _drawer(options)
     report = merge([load(path) for path in options.show])
+    for name, whose in report.files.items():
+        print(f"{name}: measured on {whose}")
     _print_head(report.machine)
     for row in report.rows:
         if row.seconds:
@@ -318,10 +324,13 @@ def _verify(options: argparse.Namespace) -> int:
     return 0
 
 
-def _compare(first: Path, second: Path) -> int:
-    from app.bench import load
+def _compare(options: argparse.Namespace) -> int:
+    from app.bench import beside_each_other, load
     from app.bench.report import format_comparison
 
-    for line in format_comparison(load(first), load(second)):
+    draw = _drawer(options)
+    first, second = map(load, options.compare)
+    for line in format_comparison(first, second):
         print(line)
+    draw(beside_each_other(first, second))
     return 0

@@ -206,6 +206,21 @@ def test_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [row[3:6] for row in table(text)] == [["1", "1", "1.00"]]
 
 
+def test_two_machines_in_one_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    options = ["--filters", "mean", "--sizes", "16", "32", "--masks", "3", "--levels", "serial"]
+    for path in paths:
+        assert main(["bench", *options, "--devices", "cpu", "--out", str(path)]) == 0
+        content = json.loads(path.read_text(encoding="utf-8"))
+        content["machine"]["CPU"] = f"machine {path.stem}"
+        path.write_text(json.dumps(content), encoding="utf-8")
+    plots = tmp_path / "plots"
+    assert main(["bench", "--compare", *map(str, paths), "--plot", str(plots)]) == 0
+    drawn = (plots / "time-against-size-mean-mask-size-3.svg").read_text(encoding="utf-8")
+    for name in ("machine a: CPU serial", "machine b: CPU serial"):
+        assert name in drawn
+
+
 def test_saved_runs_are_shown_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = [tmp_path / "serial.json", tmp_path / "tuned.json"]
     for path in paths:
@@ -214,7 +229,9 @@ def test_saved_runs_are_shown_as_one(tmp_path: Path, capsys: pytest.CaptureFixtu
     plots, lines = tmp_path / "plots", tmp_path / "both.csv"
     options = ["--plot", str(plots), "--csv", str(lines)]
     assert main(["bench", "--show", *map(str, paths), *options]) == 0
-    serial, tuned = table(capsys.readouterr().out)
+    text = capsys.readouterr().out
+    assert "serial.json: measured on " in text
+    serial, tuned = table(text)
     assert (serial[1], serial[7], tuned[1]) == ("CPU serial", "1", "GPU tuned")
     assert tuned[7], "it is compared with the row of the other run"
     assert (plots / "speed-up-mean-mask-size-3.svg").exists()

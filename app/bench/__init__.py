@@ -31,19 +31,36 @@ What is where
 
 What plots need
     A series is ``row.series``; rows of one ``row.subject`` are about the same thing.
+    A row of a part was timed on ``row.timed_size`` of ``row.size``: show both, and ≈ with what
+    is scaled (``full_time``).
     Time against size: ``summarise(row.seconds)`` or ``summarise(row.waits)`` over ``row.pixels``.
     Bars by level with a baseline: ``speed_up(row, find_baseline(rows, row, series))``.
-    Stacked bars: medians of ``row.stages``. Roofline: ``roofline(rows)``. The authors' figures:
-    ``figures.beside(row)`` and ``preset.figures``. Rows with a ``row.reason`` have no times.
+    How sure a difference is: ``ratio(row, other).interval``.
+    Stacked bars: medians of ``row.stages``. Roofline: ``roofline(rows)``.
+    The authors' figures: ``figures.comparable(row, quantity, waiting=...)`` beside the same
+    quantity of ours, in the colour of the row's series, and ``figures.absent`` for why others are
+    not; in tables ``figures.beside(row)`` and ``preset.figures``.
+    Rows with a ``row.reason`` have no times. A report that was opened says in ``report.files``
+    whose times it has.
     The window draws: ``export(report, folder)`` in ``app.gui.bench_plots`` is the command's
-    ``--plot DIR``. Runs of several machines are drawn together as ``merge(reports)``.
+    ``--plot DIR``. Runs of several machines are drawn together as ``merge(reports)``, and the same
+    run of two as ``beside_each_other(first, second)``.
 """
 
 from app.bench.cases import Plan, Sweep, expand, grid
 from app.bench.data import Content, Data
 from app.bench.parity import Parity, verify
 from app.bench.presets import PRESETS, QUICK_LOOK, Preset
-from app.bench.report import Report, compare, facts, load, merge, save, save_csv
+from app.bench.report import (
+    Report,
+    beside_each_other,
+    compare,
+    facts,
+    load,
+    merge,
+    save,
+    save_csv,
+)
 from app.bench.rows import Difference, Row
 from app.bench.runner import Step, measure
 from app.bench.statistics import find_baseline, roofline, speed_up, summarise
@@ -61,6 +78,7 @@ __all__ = [
     "Row",
     "Step",
     "Sweep",
+    "beside_each_other",
     "compare",
     "expand",
     "facts",

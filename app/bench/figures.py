@@ -117,6 +117,7 @@ class Figure:
         """Tell whether it is about the filter and the data of a row, whatever ran it."""
         return (
             not self.average
+            and not row.machine  # of one machine only, so that no figure stands there twice
             and (self.filter, self.channels, self.shape) == (row.filter, row.channels, row.asked)
             and self.parameters.items() <= row.parameters.items()
             and (not self.mask_side or _side(row.parameters["mask"]) == self.mask_side)

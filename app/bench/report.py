@@ -7,7 +7,7 @@ import io
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +45,26 @@ class Report:
     plan : Plan
         What was asked for: running it again repeats the run.
     rows : tuple of Row
+    files : mapping of str to str
+        Where it was opened, the names of the files and whose times each has (see
+        `Report.measured_on`); empty for what was measured here and now.
     """
 
     machine: Mapping[str, str]
     plan: Plan
     rows: tuple[Row, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def measured_on(self) -> str:
+        """Return ``NVIDIA H100 80GB HBM3, commit 0e04ab6, 2026-11-21 20:25``."""
+        devices = dict.fromkeys(row.device for row in self.rows if row.seconds)
+        names = [
+            self.machine.get(device.upper(), f"an unknown {device.upper()}") for device in devices
+        ]
+        commit = self.machine.get("Kernelscope", "").rpartition(" ")[2]
+        when = self.machine.get("Date", "").rpartition("+")[0] or self.machine.get("Date", "")
+        parts = [" and ".join(names), commit and f"commit {commit}", when]
+        return ", ".join(filter(None, parts))
 
 
 _GROUPS = ("Software", "Measured")
@@ -87,7 +102,33 @@ def merge(reports: Sequence[Report]) -> Report:
         {name: "; ".join(texts) for name, texts in said.items()},
         reports[0].plan,
         tuple(row for report in reports for row in report.rows),
+        {name: text for report in reports for name, text in report.files.items()},
     )
+
+
+def beside_each_other(first: Report, second: Report) -> Report:
+    """Return one report of two machines, or of two commits, whose rows say whose they are.
+
+    They are called by what tells them apart: the card, else the CPU, else the commit, else A and B.
+    """
+    reports, names = (first, second), ("A", "B")
+    for fact in ("GPU", "CPU", "Kernelscope"):
+        said = [report.machine.get(fact, "") for report in reports]
+        if all(said) and said[0] != said[1]:
+            cut = "commit " if fact == "Kernelscope" else ""
+            names = (_short_name(said[0], cut), _short_name(said[1], cut))
+            break
+    rows = tuple(
+        replace(row, machine=name)
+        for name, report in zip(names, reports, strict=True)
+        for row in report.rows
+    )
+    return replace(merge([first, second]), rows=rows)
+
+
+def _short_name(said: str, cut: str) -> str:
+    """Return ``NVIDIA H100 80GB HBM3`` of that and its memory, or a commit."""
+    return said.rpartition(cut)[2] if cut else said.partition(",")[0]
 
 
 # JSON ----------------------------------------------------------------------------------
@@ -130,11 +171,12 @@ def load(path: Path) -> Report:
                 f"{path} is of version {content['version']} of the bench, this is {VERSION}.",
                 "Measure again.",
             )
-        return Report(
+        report = Report(
             dict(content["machine"]),
             Plan.from_json(content["plan"]),
             tuple(map(_row_from_json, content["rows"])),
         )
+        return replace(report, files={path.name: report.measured_on()})
     except OSError as error:
         raise AppError(f"{path} cannot be read: {error.strerror}.") from None
     except (KeyError, TypeError, ValueError):
@@ -143,14 +185,14 @@ def load(path: Path) -> Report:
         ) from None
 
 
-_LEARNT = frozenset({"gpus", "block", "batch", "kernels"})
+_LEARNT = frozenset({"gpus", "block", "batch", "kernels", "machine"})
 """Of a `Row`, what it has by default where a report says nothing of it."""
 
 
 def _row_from_json(content: Mapping[str, Any]) -> Row:
     # Older reports lack what rows have learnt since.
-    needed = {field.name for field in fields(Row)} - _LEARNT
-    values = {field.name: content[field.name] for field in fields(Row) if field.name in needed}
+    needed = {each.name for each in fields(Row)} - _LEARNT
+    values = {name: content[name] for name in needed}
     values |= {name: content[name] for name in _LEARNT if name in content}
     values.setdefault("kernels", {})
     difference, block = values["difference"], values.get("block")

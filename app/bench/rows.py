@@ -105,6 +105,8 @@ class Row:
     notices : tuple of str
     reason : str
         Why there are no times; empty if there are.
+    machine : str
+        Whose times they are where those of several machines stand side by side; else empty.
     """
 
     label: str
@@ -134,10 +136,16 @@ class Row:
     difference: Difference | None = None
     notices: tuple[str, ...] = ()
     reason: str = ""
+    machine: str = ""
 
     @property
     def series(self) -> str:
-        """What the row belongs to in a plot.
+        """`runner`, of a machine where several are shown: ``NVIDIA H100: GPU shared``."""
+        return f"{self.machine}: {self.runner}" if self.machine else self.runner
+
+    @property
+    def runner(self) -> str:
+        """What ran it.
 
         ``CPU serial``, ``2 GPUs tuned``, ``GPU shared 16×16``, ``OpenCV``.
         """

@@ -22,8 +22,16 @@ Long runs
     A run that would take longer than `LONGEST` seconds (a plan may say otherwise) is timed on a
     smaller part, and the row says so. Where such rows are compared, times are scaled by the
     work, which grows as the pixels do, or as their square where each sees the whole image.
+    Both the size that was timed with its time and the scaled time are shown, ≈ before that.
+Short launches
+    Launches under 50 µs are timed in batches: many between two events, so that the resolution of
+    the clock and the events' own cost are shared by all. Each row says how many that were.
 What is reported
-    Every repeat. The median and the quartiles stand for them; none is dropped.
+    Every repeat. The median and the quartiles stand for them; none is dropped. Whether one is
+    faster than another is judged by an interval of the ratio of medians, see `statistics`.
+What is compared
+    The same quantity, of equal work: computing with computing, whole runs with whole runs. Figures
+    of the sources' authors stand beside the same quantity only, see `figures`.
 Load
     How many cores other programs kept busy meanwhile stands in each row.
 """

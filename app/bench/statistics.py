@@ -210,9 +210,16 @@ def ratio(first: Row, second: Row, waiting: bool = False) -> Ratio:
 
 
 def find_baseline(rows: Iterable[Row], row: Row, series: str = BASELINE) -> Row | None:
-    """Return the row of `series` for the subject of `row`, if there is one with times."""
+    """Return the row by `series` for the subject of `row`, if there is one with times.
+
+    Where rows of several machines stand side by side, it is one of the same machine.
+    """
     for other in rows:
-        if other.series == series and other.seconds and other.subject == row.subject:
+        if (
+            (other.runner, other.machine) == (series, row.machine)
+            and other.seconds
+            and other.subject == row.subject
+        ):
             return other
     return None
 

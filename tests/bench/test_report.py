@@ -14,8 +14,10 @@ from app.bench import (
     Difference,
     Plan,
     Report,
+    beside_each_other,
     compare,
     facts,
+    find_baseline,
     grid,
     load,
     measure,
@@ -23,6 +25,7 @@ from app.bench import (
     save,
     save_csv,
 )
+from app.bench.figures import beside
 from app.bench.report import (
     TABLE,
     format_comparison,
@@ -250,6 +253,45 @@ def test_compare() -> None:
     assert tuned.ratio.value == pytest.approx(1.25)
     assert not tuned.clear
     assert (library.second, library.ratio, library.row) == (None, None, LIBRARY)
+
+
+def test_two_machines_stand_side_by_side() -> None:
+    theirs = Report({"CPU": "b", "Date": "today"}, PLAN, (SERIAL, TUNED))
+    both = beside_each_other(replace(REPORT, rows=(SERIAL, TUNED)), theirs)
+    assert [each.series for each in both.rows] == [
+        "a: CPU serial",
+        "a: GPU tuned",
+        "b: CPU serial",
+        "b: GPU tuned",
+    ]
+    for ours, tuned in (both.rows[:2], both.rows[2:]):
+        assert find_baseline(both.rows, tuned) is ours, "of the same machine"
+    cards = [Report({"CPU": "a", "GPU": name}, PLAN, (TUNED,)) for name in ("c, 8 GiB", "d")]
+    assert [each.machine for each in beside_each_other(*cards).rows] == ["c", "d"]
+    assert [each.machine for each in beside_each_other(REPORT, REPORT).rows[::4]] == ["A", "B"]
+    commits = [Report({"Kernelscope": f"1, commit {name}"}, PLAN, (TUNED,)) for name in ("c", "d")]
+    assert [each.machine for each in beside_each_other(*commits).rows] == ["c", "d"]
+    serial = row(asked=(256, 256), seconds=(1.0,))
+    assert list(beside(serial))
+    assert not list(beside(replace(serial, machine="a"))), "it would stand there twice"
+
+
+def test_what_was_opened_says_whose_it_is(tmp_path: Path) -> None:
+    machine = {
+        "CPU": "a CPU",
+        "GPU": "a card, 8 GiB",
+        "Kernelscope": "1.0, commit abc",
+        "Date": "2026-11-21 20:25+00:00",
+    }
+    for name, rows in (("cpu", (SERIAL,)), ("both", REPORT.rows), ("none", ())):
+        save(Report(machine, PLAN, rows), tmp_path / f"{name}.json")
+    found = [load(tmp_path / f"{name}.json") for name in ("cpu", "both", "none")]
+    assert merge(found).files == {
+        "cpu.json": "a CPU, commit abc, 2026-11-21 20:25",
+        "both.json": "a CPU and a card, 8 GiB, commit abc, 2026-11-21 20:25",
+        "none.json": "commit abc, 2026-11-21 20:25",
+    }
+    assert not REPORT.files, "measured here"
 
 
 def test_comparison_says_what_tells_the_two_apart() -> None:
