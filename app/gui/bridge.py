@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Mapping
 
 from PySide6.QtCore import QObject, Qt, Signal
@@ -23,8 +21,6 @@ from app.engine.worker import (
     Stopped,
     Worker,
 )
-
-_logger = logging.getLogger(__name__)
 
 
 class WorkerBridge(QObject):
@@ -53,7 +49,6 @@ class WorkerBridge(QObject):
     ) -> None:
         super().__init__(parent)
         self._current: Request | None = None
-        self._since = 0.0
         self._job: Job | None = None
         self._arrived.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
         self._worker = Worker(backends, self._arrived.emit, costs)
@@ -65,8 +60,7 @@ class WorkerBridge(QObject):
 
     def submit(self, request: Request) -> None:
         """Run `request` in place of the one that is under way."""
-        self._log_end("Replaced by another run")
-        self._current, self._since = request, time.monotonic()
+        self._current = request
         self._worker.submit(request)
         self.submitted.emit(request)
 
@@ -77,7 +71,6 @@ class WorkerBridge(QObject):
         """
         self._worker.cancel()
         if self._current is not None:
-            self._log_end("Cancelled")
             self._current = None
             self.stopped.emit()
 
@@ -96,12 +89,6 @@ class WorkerBridge(QObject):
         self._current = self._job = None
         self._worker.close(timeout)
 
-    def _log_end(self, how: str) -> None:
-        """Log that the request under way comes to no result, and after how long."""
-        if self._current is not None:
-            seconds = time.monotonic() - self._since
-            _logger.info("%s after %.2f s: %s", how, seconds, self._current.describe())
-
     def _deliver(self, event: Event) -> None:
         if self._job is not None and event.request is self._job:
             self._deliver_of_job(event)
@@ -119,8 +106,7 @@ class WorkerBridge(QObject):
             case Failed(error=error):
                 self._current = None
                 self.failed.emit(error)
-            case Stopped():  # by a job that took its place
-                self._log_end("Stopped")
+            case Stopped():
                 self._current = None
                 self.stopped.emit()
 
