@@ -58,6 +58,7 @@ from app.gui.quality_panel import QualityPanel
 from app.gui.recipes import Recipes
 from app.gui.rendering import render
 from app.gui.run_bar import RunBar
+from app.gui.runs import duration
 from app.gui.settings import Settings
 from app.gui.status_bar import StatusBar
 from app.gui.timing_panel import TimingPanel
@@ -820,7 +821,7 @@ class MainWindow(QMainWindow):
             if self._kernel_viewer is not None:
                 self._kernel_viewer.refresh()
         self._run_bar.show_idle(
-            f"Done in {_duration(result.seconds)}, {result.speed:.4g} {result.speed_unit}."
+            f"Done in {duration(result.seconds)}, {result.speed:.4g} {result.speed_unit}."
         )
         self._tell_result(result)
         if result.request.source is not self._source:
@@ -931,7 +932,3 @@ class MainWindow(QMainWindow):
         self._background.close()
         self.console.close()
         super().closeEvent(event)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.4g} s" if seconds >= 1 else f"{1e3 * seconds:.4g} ms"

@@ -38,6 +38,21 @@ def quiet_text(palette: QPalette) -> QColor:
     )
 
 
+def kernel_fill(palette: QPalette) -> QColor:
+    """Return the colour of computing in bars: light, with `transfers_fill` as its dark."""
+    return QColor("#5fa3d6" if is_dark(palette) else "#8ec4ea")
+
+
+def transfers_fill(palette: QPalette) -> QColor:
+    """Return the colour of carrying data in bars."""
+    return QColor("#1f5c8f" if is_dark(palette) else "#1b5e92")
+
+
+def other_fill(palette: QPalette) -> QColor:
+    """Return the colour of what is neither computing nor carrying data, in bars."""
+    return QColor("#6d6d6d" if is_dark(palette) else "#bdbdbd")
+
+
 def fixed_font() -> QFont:
     """Return the desktop's monospace font."""
     return QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import (
@@ -22,7 +21,6 @@ from PySide6.QtGui import (
     QKeyEvent,
     QKeySequence,
     QPainter,
-    QPalette,
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
@@ -30,7 +28,9 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QHeaderView,
     QLabel,
+    QLayout,
     QSplitter,
+    QStackedWidget,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QToolButton,
@@ -40,33 +40,61 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app import filters
-from app.engine.image import Image
 from app.engine.request import Result
-from app.engine.scan import Scan
-from app.engine.timing import Metric, Stage
-from app.filters.spec import CPU_LEVELS
+from app.engine.timing import Metric
+from app.engine.timing import added_up as kernels_added_up
 from app.gui.elided_label import ElidedLabel
-from app.gui.theme import quiet_text
-
-MAX_RUNS = 100
-
-KEPT_RESULTS = 10
-"""Runs whose images are kept; older ones keep their timings only."""
-
-KEPT_BYTES = 512 << 20
-"""Most pixels to keep alive in those images."""
-
-_COLUMNS = ("No.", "Level", "Total, ms", "Speed-up", "MP/s", "Device", "Filter", "Image")
-"""What is compared comes first: a narrow window cuts off the end."""
-
-_NUMBERS = tuple(_COLUMNS.index(name) for name in ("No.", "Total, ms", "Speed-up", "MP/s"))
-_SPEED_UP = _COLUMNS.index("Speed-up")
-_SPEED_UP_HELP = (
-    "Total time of the baseline divided by the total time of this run.\n"
-    "Only runs that did the same work are compared: same filter and settings, same size and "
-    "kind of image. The first of them is the baseline until you choose another."
+from app.gui.part_colours import Legend, part_colour
+from app.gui.runs import (
+    KERNEL,
+    TOTAL,
+    Run,
+    Runs,
+    Spread,
+    added_up,
+    duration,
+    milliseconds,
+    part_of,
 )
+from app.gui.switch import Switch
+from app.gui.theme import quiet_text
+from app.gui.time_line import TimeLine
+
+_COLUMNS = {
+    "No.": "The runs of this session are numbered; a click on a heading sorts by it",
+    "Run on": "Device and level",
+    "Kernel ms": "Computing alone: on a GPU its kernels, on the CPU the stage compute",
+    "Transfers ms": "Carrying the picture to the card (↑) and the result back (↓).\n"
+    "A picture stays on the card: runs after the first have no upload.",
+    "Total ms": "All that is counted: kernel, transfers, memory, wrapping the result; not "
+    "compiling",
+    "Parts": "Light: kernel. Dark: transfers. Grey: other stages.\nThe total fills the column.",
+    "Speed-up of kernel": "Kernel time of the baseline / kernel time of this; medians of all "
+    "repeats.\n",
+    "Speed-up of total": "Total of the baseline / total of this; medians of all repeats.\n",
+    "Repeats": "How many runs of the same work at the same level were measured, and half the "
+    "range of their totals.\nThe first run is none of them: caches, memory and compiled code "
+    "were not ready.",
+    "Speed": "Pixels or voxels of the input by the total",
+    "Image": "Width × height",
+    "Filter": "The filter and all that decides its result",
+}
+"""The headings and their tooltips. What is compared comes first: a narrow window cuts off the
+end."""
+
+_BASELINE_HELP = (
+    "Only runs that did the same work are compared: same filter and settings, same picture. The "
+    "fastest is bold.\n"
+    "The baseline is CPU serial, else what was measured first, until you choose another."
+)
+
+_NAMES = tuple(_COLUMNS)
+_KERNEL, _TRANSFERS, _TOTAL, _PARTS = (
+    _NAMES.index(name) for name in ("Kernel ms", "Transfers ms", "Total ms", "Parts")
+)
+_SPEED_UPS = {_NAMES.index("Speed-up of kernel"): KERNEL, _NAMES.index("Speed-up of total"): TOTAL}
+_REPEATS, _FILTER = _NAMES.index("Repeats"), _NAMES.index("Filter")
+_NUMBERS = (0, _KERNEL, _TRANSFERS, _TOTAL, _NAMES.index("Speed"))
 
 _QUIET = (
     ("overlapped", "Done while “slabs” went by, at the same time as other stages."),
@@ -74,73 +102,8 @@ _QUIET = (
 )
 """What is said of stages that are in no total."""
 
-_LEVEL_NAMES = {level.id: level.name for level in (*CPU_LEVELS, *filters.gpu_levels().values())}
-
-_SHARE = Qt.ItemDataRole.UserRole
-"""Role under which a cell keeps the fraction that its bar shows."""
-
-
-@dataclass(eq=False)
-class Run:
-    """What the list keeps of a result."""
-
-    number: int
-    settings: str
-    size: str
-    mode: str
-    unit: str
-    device: str
-    level: str
-    stages: tuple[Stage, ...]
-    metrics: tuple[Metric, ...]
-    seconds: float
-    speed: float
-    work: tuple[Any, ...]
-    """Equal for runs whose times can be compared."""
-    result: Result | None
-
-    @classmethod
-    def of(cls, number: int, result: Result) -> Run:
-        request = result.request
-        source = request.source
-        size, mode = _size_and_mode(source)
-        return cls(
-            number=number,
-            settings=result.settings,
-            size=size,
-            mode=mode,
-            unit=result.speed_unit,
-            device=result.device.upper(),
-            level=_LEVEL_NAMES[result.level],
-            stages=result.stages,
-            metrics=result.metrics,
-            seconds=result.seconds,
-            speed=result.speed,
-            work=(
-                request.filter.id,
-                tuple(sorted(request.parameters.items())),
-                request.border,
-                request.grey,
-                source.pixels.shape,
-                source.pixels.dtype,
-            ),
-            result=result,
-        )
-
-    def texts(self, baseline: Run) -> tuple[str, ...]:
-        """Return the cells of this run's row."""
-        ratio = baseline.seconds / max(self.seconds, 1e-9)
-        speed_up = "baseline" if self is baseline else f"{ratio:.2f}×"
-        return (
-            str(self.number),
-            self.level,
-            f"{self.seconds * 1e3:.3f}",
-            speed_up,
-            f"{self.speed:.1f}",
-            self.device,
-            self.settings,
-            self.size,
-        )
+_BARS = Qt.ItemDataRole.UserRole
+"""Role under which a cell keeps its bar: (part, from, to) with shares of its width."""
 
 
 class TimingPanel(QWidget):
@@ -157,9 +120,8 @@ class TimingPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("timingPanel")
-        self._runs: list[Run] = []
-        self._chosen: dict[tuple[Any, ...], Run] = {}
-        self._count = 0
+        self._runs = Runs()
+        self._shown: list[Run] = []
         self._build()
         self._show_run(None)
 
@@ -177,22 +139,48 @@ class TimingPanel(QWidget):
         self._stages.setItemDelegateForColumn(2, _Bar(self._stages))
         self._stages.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self._stages.header().setStretchLastSection(True)
+        self._line = TimeLine()
+        self._views = QStackedWidget()
+        self._views.setObjectName("timingViews")
+        self._views.addWidget(self._stages)
+        self._views.addWidget(self._line)
+        switch = Switch()
+        switch.setObjectName("timingShowLine")
+        switch.setText("T&ime line")
+        switch.setAccessibleName("Time line")
+        switch.setToolTip("The stages of the run on a time axis, in place of the table")
+        switch.setCheckable(True)
+        switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        switch.toggled.connect(self._on_view)
         current = QWidget()
         column = QVBoxLayout(current)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self._title)
         column.addWidget(self._total)
-        column.addWidget(self._stages, 1)
+        column.addWidget(self._views, 1)
+        column.addWidget(switch)
 
-        self._list = _tree("timingRuns", "The last runs", _COLUMNS)
+        self._list = _tree("timingRuns", "The last runs", _NAMES)
         self._list.installEventFilter(self)
-        self._list.headerItem().setToolTip(_SPEED_UP, _SPEED_UP_HELP)
-        self._list.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        self._list.header().setStretchLastSection(False)
-        self._list.header().setMaximumSectionSize(50 * self.fontMetrics().averageCharWidth())
+        self._list.setItemDelegateForColumn(_PARTS, _Bar(self._list))
+        heading_item = self._list.headerItem()
+        for column_number, (name, tip) in enumerate(_COLUMNS.items()):
+            more = _BASELINE_HELP if column_number in _SPEED_UPS else ""
+            heading_item.setToolTip(column_number, f"{tip}{more}")
+            heading_item.setData(column_number, Qt.ItemDataRole.AccessibleTextRole, name)
+        header = self._list.header()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(_PARTS, QHeaderView.ResizeMode.Fixed)
+        header.resizeSection(_PARTS, 8 * self.fontMetrics().averageCharWidth())
+        header.setStretchLastSection(True)
+        header.setMinimumSectionSize(4 * self.fontMetrics().averageCharWidth())
+        header.setSectionsClickable(True)
+        header.setSortIndicator(0, Qt.SortOrder.DescendingOrder)
+        header.sortIndicatorChanged.connect(lambda: self._show_list(self._selected()))
         for number in _NUMBERS:
-            self._list.headerItem().setTextAlignment(number, _RIGHT)
+            heading_item.setTextAlignment(number, _RIGHT)
         self._list.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        self._list.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self._list.currentItemChanged.connect(lambda: self._show_run(self._selected()))
         self._list.itemActivated.connect(lambda: self._activate())
         tools = QHBoxLayout()
@@ -200,7 +188,8 @@ class TimingPanel(QWidget):
             (
                 "timingCompare",
                 "Compare &with this run",
-                "Make the selected run the baseline of all runs that did the same work",
+                "Make the level of the selected run the baseline of all runs that did the same "
+                "work",
                 self.compare_with_selected,
             ),
             ("timingCopy", "&Copy", "Copy the list as text, cells separated by tabs", self.copy),
@@ -208,6 +197,7 @@ class TimingPanel(QWidget):
         ):
             tools.addWidget(self._tool(name, text, tip, action))
         tools.addStretch(1)
+        tools.addWidget(Legend())
         last = QWidget()
         column = QVBoxLayout(last)
         column.setContentsMargins(0, 0, 0, 0)
@@ -221,7 +211,9 @@ class TimingPanel(QWidget):
         self._splitter.addWidget(last)
         self._splitter.setStretchFactor(0, 0)
         self._splitter.setStretchFactor(1, 1)
+        self._splitter.setSizes([300, 700])
         layout = QVBoxLayout(self)
+        layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # see `minimumSizeHint`
         layout.addWidget(self._splitter)
 
     def _tool(self, name: str, text: str, tip: str, slot: Any) -> QToolButton:
@@ -239,91 +231,163 @@ class TimingPanel(QWidget):
         return button
 
     def add_result(self, result: Result) -> None:
-        """Put a finished run on top of the list and show its stages."""
-        self._count += 1
-        run = Run.of(self._count, result)
-        self._runs.insert(0, run)
-        if len(self._runs) > MAX_RUNS:
-            baselines = self._baselines().values()
-            others = [old for old in self._runs[1:] if old not in baselines]
-            dropped = (others or self._runs)[-1]
-            self._runs.remove(dropped)
-            if self._chosen.get(dropped.work) is dropped:
-                del self._chosen[dropped.work]
-        self._drop_images()
-        self._show_list(run)
+        """Put a finished run into the list and show its stages."""
+        self._show_list(self._runs.add(result))
 
     def compare_with_selected(self) -> None:
         """Make the selected run the baseline of its kind."""
         run = self._selected()
         if run is not None:
-            self._chosen[run.work] = run
+            self._runs.choose(run)
             self._show_list(run)
 
     def clear(self) -> None:
         """Forget all runs; the numbers go on."""
         self._runs.clear()
-        self._chosen.clear()
         self._show_list(None)
 
     def text(self) -> str:
-        """Return the list with its header, cells separated by tabs."""
-        baselines = self._baselines()
-        rows = [_COLUMNS, *(run.texts(baselines[run.work]) for run in self._runs)]
-        return "\n".join("\t".join(row) for row in rows)
+        """Return the list as it is sorted, with its header, cells separated by tabs."""
+        rows = [_NAMES, *map(self._texts, self._shown)]
+        kept = (row[:_PARTS] + row[_PARTS + 1 :] for row in rows)
+        return "\n".join("\t".join(row) for row in kept)
 
     def copy(self) -> None:
         """Put `text` on the clipboard."""
         QGuiApplication.clipboard().setText(self.text())
 
-    def _baselines(self) -> dict[tuple[Any, ...], Run]:
-        """Return the run to compare with for each kind of work."""
-        first = {run.work: run for run in self._runs}  # the list is newest first
-        return first | self._chosen
-
-    def _drop_images(self) -> None:
-        """Let go of the images of older runs; those of the newest one stay in any case."""
-        pixels: dict[int, int] = {}
-        for place, run in enumerate(self._runs):
-            if run.result is None:
-                continue
-            for image in (run.result.request.source, run.result.output):
-                pixels |= _pixels_of(image)
-            if place >= KEPT_RESULTS or (place and sum(pixels.values()) > KEPT_BYTES):
-                run.result = None
-
     def _selected(self) -> Run | None:
         place = self._list.currentIndex().row()
-        return self._runs[place] if 0 <= place < len(self._runs) else None
+        return self._shown[place] if 0 <= place < len(self._shown) else None
 
     def _activate(self) -> None:
         run = self._selected()
         if run is not None and run.result is not None:
             self.resultActivated.emit(run.result)
 
+    def _on_view(self, line: bool) -> None:
+        """Show the time line, which gets as much room as the list, or the table of stages."""
+        self._views.setCurrentWidget(self._line if line else self._stages)
+        if line:
+            half = sum(self._splitter.sizes()) // 2
+            self._splitter.setSizes([max(half, self._splitter.sizes()[0]), half])
+
     def _show_list(self, selected: Run | None) -> None:
+        header = self._list.header()
+        column = header.sortIndicatorSection()
+        down = header.sortIndicatorOrder() is Qt.SortOrder.DescendingOrder
+        self._shown = sorted(self._runs, key=lambda run: self._sort_key(run, column), reverse=down)
         blocked = self._list.blockSignals(True)
         self._list.clear()
-        baselines = self._baselines()
-        for run in self._runs:
-            item = QTreeWidgetItem(list(run.texts(baselines[run.work])))
-            for column in range(len(_COLUMNS)):
-                item.setToolTip(column, self._tip(run, column))
-                if column in _NUMBERS:
-                    item.setTextAlignment(column, _RIGHT)
-            if run is baselines[run.work]:
-                item.setForeground(_SPEED_UP, quiet_text(self.palette()))
+        for number, name in enumerate(_NAMES):  # Qt's own mark takes room in every heading
+            mark = (" ▾" if down else " ▴") if number == column else ""
+            self._list.headerItem().setText(number, name + mark)
+        for run in self._shown:
+            item = self._item(run)
             self._list.addTopLevelItem(item)
             if run is selected:
                 self._list.setCurrentItem(item)
         self._list.blockSignals(blocked)
         self._show_run(selected)
 
+    def _sort_key(self, run: Run, column: int) -> Any:
+        """Return what a run is sorted by; of equals the newer is the larger."""
+        gain = self._runs.speed_up(run, _SPEED_UPS.get(column, TOTAL))
+        keys: dict[int, Any] = {
+            0: run.number,
+            _KERNEL: run.kernel,
+            _TRANSFERS: sum(run.transfers.values()),
+            _TOTAL: run.seconds,
+            _PARTS: run.seconds,
+            _REPEATS: self._runs.series(run).count,
+            _NAMES.index("Speed"): run.speed,
+            **dict.fromkeys(_SPEED_UPS, gain.factor if gain else 0.0),
+        }
+        return keys[column] if column in keys else self._texts(run)[column], run.number
+
+    def _texts(self, run: Run) -> tuple[str, ...]:
+        """Return the cells of a run's row."""
+        carried = sum(run.transfers.values())
+        transfers = f"{milliseconds(carried)} {run.arrows}" if run.transfers else "–"
+        return (
+            str(run.number),
+            run.where,
+            milliseconds(run.kernel),
+            f"({transfers})" if run.overlapped else transfers,
+            milliseconds(run.seconds),
+            "",
+            self._speed_up(run, KERNEL),
+            self._speed_up(run, TOTAL),
+            self._repeats(run),
+            f"{run.speed:,.1f} {run.unit}",
+            run.size,
+            run.settings,
+        )
+
+    def _speed_up(self, run: Run, quantity: str) -> str:
+        gain = self._runs.speed_up(run, quantity)
+        if gain is not None:
+            return str(gain)
+        return "baseline" if not run.first and self._runs.is_baseline(run) else "–"
+
+    def _repeats(self, run: Run) -> str:
+        """Return how often the same was measured, and how far apart the totals lie."""
+        series = self._runs.series(run)
+        if run.first or series.total is None:
+            return "first run"
+        if series.count == 1:
+            return "1 run"
+        return f"{series.count} runs ± {100 * series.total.half:.0f} %"
+
+    def _item(self, run: Run) -> QTreeWidgetItem:
+        item = QTreeWidgetItem(list(self._texts(run)))
+        for column in range(len(_NAMES)):
+            item.setToolTip(column, self._tip(run, column))
+            if column in _NUMBERS:
+                item.setTextAlignment(column, _RIGHT)
+        quiet, bold = quiet_text(self.palette()), self._list.font()
+        bold.setBold(True)
+        for column, quantity in _SPEED_UPS.items():
+            gain = self._runs.speed_up(run, quantity)
+            if gain is None or not gain.sure:
+                item.setForeground(column, quiet)
+            if self._runs.is_fastest(run, quantity):
+                item.setFont(column, bold)
+        if run.first:
+            item.setForeground(_REPEATS, quiet)
+        whole = max(sum(part.seconds for part in run.parts), 1e-12)
+        shares = [(part.name, part.seconds / whole) for part in run.parts]
+        item.setData(_PARTS, _BARS, _end_to_end(shares))
+        return item
+
     def _tip(self, run: Run, column: int) -> str:
-        if column == _SPEED_UP:
-            return _SPEED_UP_HELP
+        if column in _SPEED_UPS:
+            gain = self._runs.speed_up(run, _SPEED_UPS[column])
+            return gain.explain(run.where) if gain is not None else self._no_speed_up(run)
+        if column == _TRANSFERS:
+            return _carried(run)
+        if column == _PARTS:
+            return "\n".join(f"{part.name}: {milliseconds(part.seconds)} ms" for part in run.parts)
+        series = self._runs.series(run)
+        if column == _KERNEL and series.kernel is not None:
+            return f"{run.where}, kernel: {series.kernel.describe()}"
+        if column in (_TOTAL, _REPEATS) and series.total is not None:
+            return f"{run.where}, total: {series.total.describe()}"
+        if column == _REPEATS:
+            return _FIRST_HELP
         shown = "Double-click to see its images again." if run.result else "Its images are gone."
-        return f"{run.settings}\n{run.size}, {run.mode}\n{run.device} {run.level}\n{shown}"
+        return f"{run.settings}\n{run.size}, {run.mode}\n{run.where}\n{shown}"
+
+    def _no_speed_up(self, run: Run) -> str:
+        """Return why a run has no speed-up."""
+        base = self._runs.baseline(run)
+        if run.first:
+            return _FIRST_HELP
+        if not self._runs.has_others(run):
+            return "Nothing else did the same work yet."
+        if base is not None and base.place == run.place:
+            return "The other levels are compared with this one."
+        return "Not compared: the baseline has no measured run yet, or other transfers."
 
     def _show_run(self, run: Run | None) -> None:
         """Show the stages of `run`."""
@@ -331,35 +395,46 @@ class TimingPanel(QWidget):
             action = self.findChild(QAction, name)
             assert action is not None
             action.setEnabled(run is not None)
+            if name == "timingCompareAction":
+                action.setEnabled(run is not None and self._can_be_baseline(run))
         self._stages.clear()
+        self._line.show_stages(run.stages if run is not None else ())
         if run is None:
             self._title.set_full_text("No run yet.")
             self._total.clear()
             return
-        self._title.set_full_text(
-            f"Run {run.number}: {run.device} {run.level.lower()}, {run.settings}"
-        )
-        total = f"{run.seconds * 1e3:.3f} ms, {run.speed:.1f} {run.unit}"
+        self._title.set_full_text(f"Run {run.number}: {run.where}, {run.settings}")
+        total = f"{duration(run.seconds)}, {run.speed:,.1f} {run.unit}"
         self._total.setText("\n".join((total, *_rates(run.metrics))))
-        counted = _added_up(stage for stage in run.stages if stage.counted)
+        counted = added_up(stage for stage in run.stages if stage.counted)
         for name, seconds in counted.items():
             share = seconds / max(run.seconds, 1e-9)
             item = self._add_stage(name, seconds, f"{share:.0%}")
-            item.setData(2, _SHARE, share)
+            item.setData(2, _BARS, _end_to_end([(part_of(name), share)]))
             same = [stage for stage in run.stages if stage.name == name]
             if len(same) == 1 and same[0].repeats:
-                item.setToolTip(1, _spread(same[0].repeats))
+                item.setToolTip(1, Spread(same[0].repeats).describe())
+            kernels = [kernel for stage in same for kernel in stage.kernels]
+            for kernel in kernels_added_up(kernels) if len(kernels) > 1 else ():
+                self._add_stage(f"    {kernel.name}", kernel.seconds, "", as_is=True)
         quiet = [stage for stage in run.stages if not stage.counted]
         for overlapped, (word, tip) in zip((True, False), _QUIET, strict=True):
             alike = (stage for stage in quiet if stage.overlapped is overlapped)
-            for name, seconds in _added_up(alike).items():
+            for name, seconds in added_up(alike).items():
                 item = self._add_stage(name, seconds, word)
                 for column in range(3):
                     item.setForeground(column, quiet_text(self.palette()))
                     item.setToolTip(column, tip)
 
-    def _add_stage(self, name: str, seconds: float, share: str) -> QTreeWidgetItem:
-        item = QTreeWidgetItem([name.capitalize(), f"{seconds * 1e3:.3f}", share])
+    def _can_be_baseline(self, run: Run) -> bool:
+        """Tell whether choosing `run` as the baseline would change anything."""
+        return not run.first and self._runs.has_others(run) and not self._runs.is_baseline(run)
+
+    def _add_stage(
+        self, name: str, seconds: float, share: str, *, as_is: bool = False
+    ) -> QTreeWidgetItem:
+        title = name if as_is else name.capitalize()
+        item = QTreeWidgetItem([title, milliseconds(seconds), share])
         item.setTextAlignment(1, _RIGHT)
         self._stages.addTopLevelItem(item)
         return item
@@ -398,33 +473,31 @@ class TimingPanel(QWidget):
 
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
-
-def _size_and_mode(source: Image | Scan) -> tuple[str, str]:
-    """Return the size and the kind of what was filtered, in words."""
-    if isinstance(source, Image):
-        return f"{source.width}×{source.height}", source.mode
-    first = source.volumes[0]
-    size = f"{first.width}×{first.height}×{first.depth}"
-    return size, source.describe_count()
+_FIRST_HELP = (
+    "The first run of this work at this level: caches, memory and compiled code were not ready.\n"
+    "It is compared with nothing. Run it again to measure it."
+)
 
 
-def _pixels_of(image: Image | Scan) -> dict[int, int]:
-    """Return the bytes of the arrays that an image or a scan keeps alive, by their identity."""
-    return {id(array): array.nbytes for array in image.arrays()}
+def _end_to_end(shares: Iterable[tuple[str, float]]) -> list[tuple[str, float, float]]:
+    """Return bars that follow each other: the part, from where and to where."""
+    bars, start = [], 0.0
+    for part, share in shares:
+        bars.append((part, start, start + share))
+        start += share
+    return bars
 
 
-def _added_up(stages: Iterable[Stage]) -> dict[str, float]:
-    """Return the seconds of each stage name, in order of first appearance."""
-    seconds: dict[str, float] = {}
-    for stage in stages:
-        seconds[stage.name] = seconds.get(stage.name, 0.0) + stage.seconds
-    return seconds
-
-
-def _spread(repeats: tuple[float, ...]) -> str:
-    """Return the number and the range of repeated times, in words."""
-    least, most = 1e3 * min(repeats), 1e3 * max(repeats)
-    return f"Median of {len(repeats)} runs, {least:.3f} to {most:.3f} ms"
+def _carried(run: Run) -> str:
+    """Return what was carried to the card and back, in words."""
+    if not run.transfers:
+        return "Nothing was carried: the CPU reads the picture where it lies."
+    lines = [f"{name.capitalize()}: {milliseconds(t)} ms" for name, t in run.transfers.items()]
+    if "upload" not in run.transfers:
+        lines.append("No upload: the picture was on the card already.")
+    if run.overlapped:
+        lines.append("In part while kernels ran: the total has less of it.")
+    return "\n".join(lines)
 
 
 def _rates(metrics: Iterable[Metric]) -> list[str]:
@@ -454,7 +527,7 @@ def _tree(name: str, accessible_name: str, columns: tuple[str, ...]) -> QTreeWid
 
 
 class _Bar(QStyledItemDelegate):
-    """Draws a bar behind the text, as long as the share of the total."""
+    """Draws bars after the text, in the colours of the parts."""
 
     def paint(
         self,
@@ -462,12 +535,11 @@ class _Bar(QStyledItemDelegate):
         option: QStyleOptionViewItem,
         index: QModelIndex | QPersistentModelIndex,
     ) -> None:
-        share = index.data(_SHARE)
-        if share is not None:
-            area = option.rect.adjusted(1, 2, -1, -2)
-            colour = option.palette.color(QPalette.ColorRole.Highlight)
-            colour.setAlpha(128)
-            painter.fillRect(
-                QRect(area.topLeft(), QSize(round(area.width() * share), area.height())), colour
-            )
-        super().paint(painter, option, index)
+        super().paint(painter, option, index)  # a selected line has a ground
+        room = option.fontMetrics.horizontalAdvance("100%  ") if index.data() else 0
+        area = option.rect.adjusted(1 + room, 2, -1, -2)
+        for part, start, stop in index.data(_BARS) or ():
+            left = round(area.width() * start)
+            width = max(round(area.width() * stop) - left, 1 if stop > start else 0)
+            bar = QRect(area.left() + left, area.top(), width, area.height())
+            painter.fillRect(bar, part_colour(part, option.palette))

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QAbstractButton, QLabel, QTreeWidget
+from PySide6.QtWidgets import QAbstractButton, QLabel, QTreeWidget, QTreeWidgetItem, QWidget
 from pytestqt.qtbot import QtBot
 
 from app import filters
 from app.engine.image import Image
 from app.engine.request import Request, Result
-from app.engine.timing import Metric, Stage
-from app.gui import timing_panel
-from app.gui.timing_panel import KEPT_RESULTS, MAX_RUNS, TimingPanel
+from app.engine.timing import KernelTime, Metric, Part, Stage
+from app.filters.spec import Border
+from app.gui import runs, timing_panel
+from app.gui.runs import KEPT_RESULTS, MAX_RUNS
+from app.gui.theme import kernel_fill, quiet_text, transfers_fill
+from app.gui.time_line import TimeLine
+from app.gui.time_line import lanes as time_line_lanes
+from app.gui.timing_panel import TimingPanel
 
 FILTER = next(
     spec for spec in filters.discover().values() if any(p.name == "size" for p in spec.parameters)
 )
+
+HEADINGS = list(timing_panel._NAMES)
+PARTS = HEADINGS.index("Parts")
 
 
 @pytest.fixture
@@ -34,11 +44,16 @@ def panel(qtbot: QtBot) -> TimingPanel:
 
 
 def result(
-    milliseconds: float = 10.0, size: int = 3, width: int = 1000, level: str = "serial"
+    milliseconds: float = 10.0,
+    size: int = 3,
+    width: int = 1000,
+    level: str = "serial",
+    value: int = 0,
+    **options: Any,
 ) -> Result:
     """Return a result whose stages are prepare and compute, a tenth and nine tenths."""
-    image = Image.from_array(np.zeros((500, width), np.uint8))
-    request = Request.create(image, FILTER.id, {"size": size})
+    image = Image.from_array(np.full((500, width), value, np.uint8))
+    request = Request.create(image, FILTER.id, {"size": size}, **options)
     seconds = milliseconds / 1e3
     stages = (
         Stage("prepare", 0.1 * seconds),
@@ -48,6 +63,34 @@ def result(
     )
     output = Image.from_array(np.zeros((500, width), np.uint8))
     return Result(request, output, "cpu", level, stages)
+
+
+def gpu_result(
+    level: str,
+    kernel: float,
+    download: float,
+    *,
+    upload: float = 0.0,
+    repeats: tuple[float, ...] = (),
+    **options: Any,
+) -> Result:
+    """Return a run of the same work as `result`, times in milliseconds."""
+    image = Image.from_array(np.zeros((500, 1000), np.uint8))
+    request = Request.create(image, FILTER.id, {"size": 3}, **options)
+    stages = [
+        *([Stage("upload", upload / 1e3)] if upload else []),
+        Stage("kernel", kernel / 1e3, repeats=tuple(each / 1e3 for each in repeats)),
+        Stage("download", download / 1e3),
+        Stage("convert", 1e-4),
+    ]
+    return Result(request, image, "gpu", level, tuple(stages))
+
+
+def add(panel: TimingPanel, *results: Result) -> None:
+    """Add each result twice: the first run of its kind is measured by nobody."""
+    for each in results:
+        panel.add_result(each)
+        panel.add_result(each)
 
 
 def rows(panel: TimingPanel, name: str) -> list[list[str]]:
@@ -62,6 +105,11 @@ def column(panel: TimingPanel, title: str) -> list[str]:
     """Return the cells under a heading, from the text that is copied."""
     header, *lines = (line.split("\t") for line in panel.text().splitlines())
     return [line[header.index(title)] for line in lines]
+
+
+def item(panel: TimingPanel, row: int) -> QTreeWidgetItem:
+    """Return a line of the list."""
+    return panel.findChild(QTreeWidget, "timingRuns").topLevelItem(row)
 
 
 def select(panel: TimingPanel, row: int) -> None:
@@ -80,58 +128,249 @@ def test_stages_are_added_up_and_compiling_stands_apart(panel: TimingPanel) -> N
     assert rows(panel, "timingStages") == [
         ["Prepare", "1.000", "10%"],
         ["Compute", "9.000", "90%"],
-        ["Compile", "2000.000", "not counted"],
+        ["Compile", "2,000", "not counted"],
     ]
-    assert panel.findChild(QLabel, "timingTotal").text() == "10.000 ms, 50.0 megapixels/s"
+    assert panel.findChild(QLabel, "timingTotal").text() == "10.00 ms, 50.0 megapixels/s"
 
 
-def test_the_list_is_newest_first_and_compares_with_the_first_run(panel: TimingPanel) -> None:
+def test_the_list_is_newest_first_and_compares_with_serial_code(panel: TimingPanel) -> None:
+    add(panel, result(2.5, level="parallel"), result(10.0))
+    assert column(panel, "No.") == ["4", "3", "2", "1"]
+    assert column(panel, "Image") == ["1000×500"] * 4
+    assert column(panel, "Run on") == ["CPU serial", "CPU serial", "CPU parallel", "CPU parallel"]
+    assert column(panel, "Kernel ms") == ["9.000", "9.000", "2.250", "2.250"]
+    assert column(panel, "Transfers ms") == ["–"] * 4
+    assert column(panel, "Total ms") == ["10.00", "10.00", "2.500", "2.500"]
+    assert column(panel, "Speed")[2] == "200.0 megapixels/s"
+    for quantity in ("kernel", "total"):
+        gains = column(panel, f"Speed-up of {quantity}")
+        assert gains == ["baseline", "–", "4× over CPU serial", "–"]
+    shown = [row[:PARTS] + row[PARTS + 1 :] for row in rows(panel, "timingRuns")]
+    assert shown == [line.split("\t") for line in panel.text().splitlines()[1:]]
+
+
+def test_a_first_run_is_marked_and_compared_with_nothing(panel: TimingPanel) -> None:
+    panel.add_result(result(90.0))
+    panel.add_result(result(8.0, level="parallel"))
+    assert column(panel, "Repeats") == ["first run", "first run"]
+    assert column(panel, "Speed-up of total") == ["–", "–"]
+    panel.add_result(result(2.0, level="parallel"))
+    assert column(panel, "Speed-up of total") == ["baseline", "–", "–"], "what was measured"
     panel.add_result(result(10.0))
-    panel.add_result(result(2.5, level="parallel"))
-    assert column(panel, "No.") == ["2", "1"]
-    assert column(panel, "Image") == ["1000×500"] * 2
-    assert column(panel, "Level") == ["Parallel", "Serial"]
-    assert column(panel, "Total, ms") == ["2.500", "10.000"]
-    assert column(panel, "MP/s") == ["200.0", "50.0"]
-    assert column(panel, "Speed-up") == ["4.00×", "baseline"]
-    assert rows(panel, "timingRuns") == [line.split("\t") for line in panel.text().splitlines()[1:]]
+    assert column(panel, "Repeats") == ["1 run", "1 run", "first run", "first run"]
+    assert column(panel, "Speed-up of total") == ["baseline", "5× over CPU serial", "–", "–"]
+    tips = [item(panel, row).toolTip(PARTS + 2) for row in range(4)]
+    assert tips[1].splitlines() == [
+        "total: CPU serial / CPU parallel = 5",
+        "CPU serial: 10.00 ms",
+        "CPU parallel: 2.000 ms",
+    ]
+    assert tips[3].startswith("The first run of this work at this level")
 
 
-def test_only_the_same_work_is_compared(panel: TimingPanel) -> None:
-    panel.add_result(result(10.0))
-    panel.add_result(result(10.0, size=5))
-    panel.add_result(result(10.0, width=999))
-    panel.add_result(result(20.0))
-    assert column(panel, "Speed-up") == ["0.50×", "baseline", "baseline", "baseline"]
+def test_the_same_work_at_the_same_level_is_never_a_speed_up(panel: TimingPanel) -> None:
+    for milliseconds in (31.2, 10.0, 8.0, 12.0):
+        panel.add_result(result(milliseconds))
+    assert column(panel, "Speed-up of total") == ["baseline", "baseline", "baseline", "–"]
+    assert column(panel, "Repeats") == ["3 runs ± 20 %"] * 3 + ["first run"]
+    repeats = HEADINGS.index("Repeats")
+    assert item(panel, 0).toolTip(repeats) == (
+        "CPU serial, total: 10.00 ms, median of 3 (8.000 to 12.00 ms)"
+    )
+
+
+def test_all_runs_of_a_level_have_the_speed_up_of_their_medians(panel: TimingPanel) -> None:
+    for level, times in (("serial", (50.0, 10.0, 30.0, 12.0)), ("parallel", (9.0, 2.0, 3.0, 4.0))):
+        for milliseconds in times:
+            panel.add_result(result(milliseconds, level=level))
+    gains = column(panel, "Speed-up of total")
+    assert gains == ["4× over CPU serial"] * 3 + ["–"] + ["baseline"] * 3 + ["–"]
+
+
+def test_repeats_that_overlap_are_toned_down(panel: TimingPanel) -> None:
+    for level, times in (("serial", (50.0, 10.0, 30.0)), ("parallel", (9.0, 8.0, 11.0))):
+        for milliseconds in times:
+            panel.add_result(result(milliseconds, level=level))
+    gain = item(panel, 0)
+    assert gain.foreground(PARTS + 2).color() == quiet_text(panel.palette())
+    assert "may be chance" in gain.toolTip(PARTS + 2)
+    panel.clear()
+    for level, milliseconds in (("serial", 30.0), ("parallel", 8.0)):
+        panel.add_result(result(milliseconds, level=level))
+    assert "may be chance" not in item(panel, 0).toolTip(PARTS + 2)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"size": 5},
+        {"width": 999},
+        {"value": 7},
+        {"grey": True},
+        {"border": Border.WRAP},
+    ],
+    ids=str,
+)
+def test_only_the_same_work_is_compared(panel: TimingPanel, other: dict[str, Any]) -> None:
+    add(panel, result(10.0), result(5.0, level="parallel", **other))
+    assert column(panel, "Speed-up of total") == ["baseline", "–", "baseline", "–"]
+    assert "Nothing else did the same work" in item(panel, 0).toolTip(PARTS + 2)
+
+
+def test_kernel_transfers_and_total_stand_apart(panel: TimingPanel) -> None:
+    add(panel, result(10.0))
+    panel.add_result(gpu_result("tuned", 0.05, 2.0, upload=1.0))
+    panel.add_result(gpu_result("tuned", 0.05, 6.0))
+    panel.add_result(gpu_result("shared", 0.5, 2.0))
+    panel.add_result(gpu_result("shared", 0.5, 2.0))
+    assert column(panel, "Kernel ms")[:4] == ["0.5000", "0.5000", "0.05000", "0.05000"]
+    assert column(panel, "Transfers ms")[:4] == ["2.000 ↓", "2.000 ↓", "6.000 ↓", "3.000 ↑↓"]
+    assert column(panel, "Total ms")[:4] == ["2.600", "2.600", "6.150", "3.150"]
+    assert column(panel, "Speed-up of kernel")[::2][:2] == [
+        "18× over CPU serial",
+        "180× over CPU serial",
+    ]
+    assert column(panel, "Speed-up of total")[::2][:2] == [
+        "3.85× over CPU serial",
+        "1.63× over CPU serial",
+    ]
+    assert item(panel, 2).font(PARTS + 1).bold(), "the fastest kernel"
+    assert not item(panel, 2).font(PARTS + 2).bold()
+    assert item(panel, 0).font(PARTS + 2).bold(), "the fastest in all"
+    transfers = HEADINGS.index("Transfers ms")
+    assert "No upload: the picture was on the card" in item(panel, 2).toolTip(transfers)
+    assert "Upload: 1.000 ms" in item(panel, 3).toolTip(transfers)
+
+
+def test_repeats_of_a_kernel_count_each(panel: TimingPanel) -> None:
+    add(panel, result(10.0), gpu_result("tuned", 0.2, 2.0, repeats=(0.1, 0.2, 0.4)))
+    tip = item(panel, 0).toolTip(HEADINGS.index("Kernel ms"))
+    assert tip == "GPU tuned, kernel: 0.2000 ms, median of 3 (0.1000 to 0.4000 ms)"
+    assert column(panel, "Speed-up of kernel")[0] == "45× over CPU serial"
+
+
+def test_block_sizes_are_levels_of_their_own(panel: TimingPanel) -> None:
+    add(panel, result(10.0), gpu_result("shared", 1.0, 1.0))
+    add(panel, gpu_result("shared", 2.0, 1.0, block=(16, 16)))
+    assert column(panel, "Run on")[::2] == ["GPU shared 16×16", "GPU shared", "CPU serial"]
+    assert column(panel, "Speed-up of kernel")[::2] == [
+        "4.5× over CPU serial",
+        "9× over CPU serial",
+        "baseline",
+    ]
+
+
+def test_a_bar_shows_kernel_transfers_and_the_rest(panel: TimingPanel) -> None:
+    panel.resize(1600, 200)
+    panel.add_result(gpu_result("tuned", 5.0, 2.0, upload=2.9))
+    bars = item(panel, 0).data(PARTS, timing_panel._BARS)
+    assert [name for name, _, _ in bars] == ["kernel", "transfers", "other stages"]
+    assert [round(stop, 2) for _, _, stop in bars] == [0.5, 0.99, 1.0]
+    tree = panel.findChild(QTreeWidget, "timingRuns")
+    tree.clearSelection()
+    area = tree.visualItemRect(item(panel, 0))
+    left, width = tree.columnViewportPosition(PARTS), tree.columnWidth(PARTS)
+    drawn = tree.viewport().grab().toImage()
+    found = [
+        drawn.pixelColor(left + round(share * width), area.center().y()) for share in (0.25, 0.7)
+    ]
+    assert found == [kernel_fill(panel.palette()), transfers_fill(panel.palette())]
+    assert kernel_fill(panel.palette()).lightness() > transfers_fill(panel.palette()).lightness()
+    legend = panel.findChild(QWidget, "timingLegend")
+    assert legend.isVisible()
+    assert legend.accessibleName().endswith("light kernel, dark transfers, grey other stages")
+
+
+def test_overlapped_transfers_are_in_brackets(panel: TimingPanel) -> None:
+    request = result().request
+    stages = (
+        Stage("upload", 3e-3, overlapped=True, counted=False),
+        Stage("kernel", 8e-3, overlapped=True, counted=False),
+        Stage("download", 4e-3, overlapped=True, counted=False),
+        Stage("slabs", 9e-3),
+    )
+    panel.add_result(Result(request, request.image, "gpu", "tuned", stages))
+    assert column(panel, "Kernel ms") == ["8.000"]
+    assert column(panel, "Transfers ms") == ["(7.000 ↑↓)"]
+    parts = [(part.name, round(1e3 * part.seconds, 6)) for part in panel._shown[0].parts]
+    assert parts == [("kernel", 8), ("transfers", 1), ("other stages", 0)]
+
+
+@pytest.mark.parametrize("heading", ["Kernel ms", "Total ms", "Speed-up of kernel", "Run on"])
+def test_a_click_on_a_heading_sorts(qtbot: QtBot, panel: TimingPanel, heading: str) -> None:
+    panel.resize(1600, 300)
+    add(panel, result(10.0), gpu_result("tuned", 0.05, 6.0), gpu_result("shared", 0.5, 2.0))
+    tree = panel.findChild(QTreeWidget, "timingRuns")
+    header, heading_item = tree.header(), tree.headerItem()
+    number = HEADINGS.index(heading)
+    place = QPoint(header.sectionViewportPosition(number) + 5, header.height() // 2)
+    orders = []
+    for _ in range(2):
+        qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        titles = [heading_item.text(place) for place in range(len(HEADINGS))]
+        (mark,) = (title for title in titles if title[-1] in "▾▴")
+        assert mark[:-2] == heading
+        cells = column(panel, heading)
+        if heading.endswith("ms"):
+            values = [float(cell) for cell in cells]
+            assert values == sorted(values, reverse=mark.endswith("▾"))
+        orders.append(cells)
+        select(panel, 0)
+        assert (
+            panel.findChild(QLabel, "timingTitle")
+            .toolTip()
+            .startswith(f"Run {panel._shown[0].number}:")
+        )
+    assert orders[0] == orders[1][::-1]
 
 
 def test_another_baseline_can_be_chosen(qtbot: QtBot, panel: TimingPanel) -> None:
-    for milliseconds in (10.0, 4.0, 1.0):
-        panel.add_result(result(milliseconds))
-    select(panel, 1)
+    add(panel, result(10.0), result(4.0, level="parallel"))
+    add(panel, gpu_result("tuned", 0.4, 0.5))
+    select(panel, 2)
     qtbot.mouseClick(panel.findChild(QAbstractButton, "timingCompare"), Qt.MouseButton.LeftButton)
-    assert column(panel, "Speed-up") == ["4.00×", "baseline", "0.40×"]
-    select(panel, 0)
+    assert column(panel, "Speed-up of total")[::2] == [
+        "4× over CPU parallel",
+        "baseline",
+        "0.4× over CPU parallel",
+    ]
+    select(panel, 4)
     panel.findChild(QAction, "timingCompareAction").trigger()
-    assert column(panel, "Speed-up") == ["baseline", "0.25×", "0.10×"]
+    assert column(panel, "Speed-up of total")[4] == "baseline"
+
+
+def test_what_cannot_be_a_baseline_is_not_offered(panel: TimingPanel) -> None:
+    compare = panel.findChild(QAbstractButton, "timingCompare")
+    add(panel, result(10.0))
+    assert not compare.isEnabled(), "nothing else to compare with"
+    panel.add_result(result(4.0, level="parallel"))
+    assert not compare.isEnabled(), "a first run"
+    panel.add_result(result(4.0, level="parallel"))
+    assert compare.isEnabled()
+    select(panel, 2)
+    assert not compare.isEnabled(), "it is the baseline"
 
 
 def test_each_kind_of_work_has_its_own_baseline(panel: TimingPanel) -> None:
-    for milliseconds, size in ((10.0, 3), (30.0, 5), (5.0, 3), (10.0, 5)):
-        panel.add_result(result(milliseconds, size=size))
-    assert column(panel, "Speed-up") == ["3.00×", "2.00×", "baseline", "baseline"]
+    for size in (3, 5):
+        add(panel, result(10.0 * size, size=size), result(10.0, size=size, level="parallel"))
     select(panel, 0)
     panel.compare_with_selected()
-    assert column(panel, "Speed-up") == ["baseline", "2.00×", "0.33×", "baseline"]
+    assert column(panel, "Speed-up of total")[::2] == [
+        "baseline",
+        "0.2× over CPU parallel",
+        "3× over CPU serial",
+        "baseline",
+    ]
 
 
-def test_a_list_full_of_baselines_drops_the_oldest(panel: TimingPanel) -> None:
-    for width in range(1, MAX_RUNS + 2):
+def test_a_full_list_keeps_baselines(panel: TimingPanel) -> None:
+    add(panel, result(10.0), result(4.0, level="parallel"))
+    for width in range(1, MAX_RUNS + 1):
         panel.add_result(result(width=width))
-        panel.compare_with_selected()
-    assert column(panel, "No.")[0] == str(MAX_RUNS + 1)
-    assert column(panel, "No.")[-1] == "2"
-    assert column(panel, "Speed-up") == ["baseline"] * MAX_RUNS
+    numbers = [int(number) for number in column(panel, "No.")]
+    assert len(numbers) == MAX_RUNS
+    assert numbers[-2:] == [2, 1], "serial code; the runs in parallel went"
 
 
 def test_selecting_a_run_shows_its_stages(panel: TimingPanel) -> None:
@@ -176,8 +415,7 @@ def test_the_list_and_the_images_are_bounded(qtbot: QtBot, panel: TimingPanel) -
         [False] * 2 + [True] * KEPT_RESULTS
     )
     assert not any(image() is not None for image in images[:-KEPT_RESULTS])
-    # The baseline stays, so that the speed-ups keep their meaning.
-    assert column(panel, "Speed-up")[-1] == "baseline"
+    assert column(panel, "Speed-up of total")[-1] == "baseline"
     select(panel, KEPT_RESULTS)
     with qtbot.assertNotEmitted(panel.resultActivated):
         qtbot.keyClick(panel.findChild(QTreeWidget, "timingRuns"), Qt.Key.Key_Return)
@@ -186,7 +424,7 @@ def test_the_list_and_the_images_are_bounded(qtbot: QtBot, panel: TimingPanel) -
 def test_large_images_are_dropped_sooner(
     panel: TimingPanel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timing_panel, "KEPT_BYTES", 2_500_000)
+    monkeypatch.setattr(runs, "KEPT_BYTES", 2_500_000)
     images = []
     for _ in range(4):
         one = result()  # a million bytes: input and output
@@ -195,12 +433,12 @@ def test_large_images_are_dropped_sooner(
     del one
     gc.collect()
     assert [image() is not None for image in images] == [False, False, True, True]
-    monkeypatch.setattr(timing_panel, "KEPT_BYTES", 1)
+    monkeypatch.setattr(runs, "KEPT_BYTES", 1)
     newest = result()
     panel.add_result(newest)
     gc.collect()
     assert not any(image() is not None for image in images)
-    assert panel._runs[0].result is newest
+    assert panel._shown[0].result is newest
 
 
 def test_clear(panel: TimingPanel) -> None:
@@ -210,7 +448,7 @@ def test_clear(panel: TimingPanel) -> None:
     assert panel.findChild(QLabel, "timingTitle").text() == "No run yet."
     panel.add_result(result(5.0))
     assert column(panel, "No.") == ["2"]
-    assert column(panel, "Speed-up") == ["baseline"]
+    assert column(panel, "Repeats") == ["1 run"], "what was warmed up stays so"
 
 
 def test_copy_gives_the_whole_list(qtbot: QtBot, panel: TimingPanel) -> None:
@@ -225,13 +463,12 @@ def test_copy_gives_the_whole_list(qtbot: QtBot, panel: TimingPanel) -> None:
         qtbot.keyClick(tree, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     lines = QGuiApplication.clipboard().text().splitlines()
     assert len(lines) == 3
-    assert all(line.count("\t") == 7 for line in lines)
+    assert all(line.count("\t") == len(HEADINGS) - 2 for line in lines)
 
 
 def test_no_time_at_all_is_no_crash(panel: TimingPanel) -> None:
-    panel.add_result(result(0.0))
-    panel.add_result(result(0.0))
-    assert column(panel, "Speed-up") == ["0.00×", "baseline"]
+    add(panel, result(0.0), result(0.0, level="parallel"))
+    assert column(panel, "Speed-up of total") == ["–", "–", "baseline", "–"]
 
 
 @pytest.mark.parametrize(
@@ -264,7 +501,7 @@ def test_a_gpu_run_shows_rates_and_repeats(qtbot: QtBot) -> None:
     tree = panel.findChild(QTreeWidget, "timingStages")
     rows = {tree.topLevelItem(n).text(0): tree.topLevelItem(n) for n in range(4)}
     assert [item.text(2) for item in rows.values()] == ["25%", "50%", "25%", "not counted"]
-    assert rows["Kernel"].toolTip(1) == "Median of 3 runs, 1.000 to 4.000 ms"
+    assert rows["Kernel"].toolTip(1) == "2.000 ms, median of 3 (1.000 to 4.000 ms)"
 
 
 @pytest.mark.parametrize(
@@ -291,12 +528,127 @@ def test_what_overlapped_is_in_no_total(panel: TimingPanel) -> None:
         Stage("convert", 1e-3),
     )
     panel.add_result(Result(request, request.image, "gpu", "tuned", stages))
-    assert panel.findChild(QLabel, "timingTotal").text().startswith("10.000 ms")
+    assert panel.findChild(QLabel, "timingTotal").text().startswith("10.00 ms")
     assert rows(panel, "timingStages") == [
         ["Slabs", "9.000", "90%"],
         ["Convert", "1.000", "10%"],
         ["Upload", "3.000", "overlapped"],
         ["Kernel", "8.000", "overlapped"],
         ["Download", "4.000", "overlapped"],
-        ["Compile", "1000.000", "not counted"],
+        ["Compile", "1,000", "not counted"],
     ]
+
+
+# The time line -------------------------------------------------------------------------
+
+
+def timed(*stages: Stage, device: str = "gpu") -> Result:
+    request = Request.create(Image.from_array(np.zeros((8, 8), np.uint8)), "mean")
+    level = "tuned" if device == "gpu" else "serial"
+    return Result(request, request.image, device, level, stages)
+
+
+RUN = (
+    Stage("prepare", 1e-3, start=0.0),
+    Stage("allocate", 1e-3, start=1e-3),
+    Stage("upload", 2e-3, start=2e-3),
+    Stage("kernel", 4e-3, start=4e-3),
+    Stage("download", 2e-3, start=8e-3),
+)
+
+
+def show_line(qtbot: QtBot, panel: TimingPanel) -> TimeLine:
+    switch = panel.findChild(QAbstractButton, "timingShowLine")
+    switch.setFocus()
+    qtbot.keyClick(switch, Qt.Key.Key_Space)
+    line = panel.findChild(TimeLine)
+    qtbot.waitUntil(line.isVisible)
+    return line
+
+
+def test_the_time_line_draws_stages_by_start_and_length(qtbot: QtBot, panel: TimingPanel) -> None:
+    panel.resize(1600, 260)
+    panel.add_result(timed(*RUN))
+    line = show_line(qtbot, panel)
+    assert not panel.findChild(QTreeWidget, "timingStages").isVisible()
+    assert [lane.name for lane in line.lanes] == [
+        "Prepare", "Allocate", "Upload", "Kernel", "Download",
+    ]  # fmt: skip
+    rects = [line.bar_rect(lane, lane.bars[0]) for lane in line.lanes]
+    assert [rect.width() / rects[0].width() for rect in rects] == pytest.approx([1, 1, 2, 4, 2])
+    assert all(a.right() == pytest.approx(b.left()) for a, b in pairwise(rects))
+    assert [a.top() < b.top() for a, b in pairwise(rects)] == [True] * 4
+    drawn = line.viewport().grab().toImage()
+    colours = [drawn.pixelColor(rect.center().toPoint()) for rect in rects]
+    light, dark = kernel_fill(panel.palette()), transfers_fill(panel.palette())
+    assert colours[2:] == [dark, light, dark]
+    assert line.accessibleDescription().startswith("Prepare: 1.000 ms, from 0.000 ms; Allocate:")
+    qtbot.mouseClick(panel.findChild(QAbstractButton, "timingShowLine"), Qt.MouseButton.LeftButton)
+    assert panel.findChild(QTreeWidget, "timingStages").isVisible()
+
+
+def test_the_time_line_follows_the_selected_run(qtbot: QtBot, panel: TimingPanel) -> None:
+    panel.add_result(timed(*RUN))
+    panel.add_result(timed(Stage("compute", 1e-3), device="cpu"))
+    line = show_line(qtbot, panel)
+    assert [lane.name for lane in line.lanes] == ["Compute"]
+    select(panel, 1)
+    assert len(line.lanes) == 5
+    panel.clear()
+    assert line.lanes == []
+
+
+def test_compiling_does_not_dwarf_the_rest(qtbot: QtBot, panel: TimingPanel) -> None:
+    panel.resize(1600, 260)
+    compiling = Stage("compile", 2.0, counted=False, start=1e-3)
+    late = [replace(stage, start=stage.start + 2.0) for stage in RUN[1:]]
+    panel.add_result(timed(RUN[0], compiling, *late))
+    line = show_line(qtbot, panel)
+    lanes = {lane.name: lane for lane in line.lanes}
+    width = {name: line.bar_rect(lane, lane.bars[0]).width() for name, lane in lanes.items()}
+    assert width["Kernel"] == pytest.approx(4 * width["Prepare"])
+    assert width["Compile"] < width["Kernel"]
+    axis = line._axis
+    assert axis.place(0.0) == 0
+    assert axis.place(axis.end) == pytest.approx(1)
+    assert all(not 0.001 < moment < 2.001 for moment, _ in axis.ticks())
+    assert lanes["Compile"].counted is False
+
+
+def test_each_kernel_of_a_plan_has_its_line_and_its_lane(qtbot: QtBot, panel: TimingPanel) -> None:
+    kernels = (KernelTime("nlm_global_weights", 3e-3), KernelTime("nlm_global_mean", 1e-3))
+    panel.add_result(timed(replace(RUN[3], kernels=kernels)))
+    assert rows(panel, "timingStages") == [
+        ["Kernel", "4.000", "100%"],
+        ["    nlm_global_weights", "3.000", ""],
+        ["    nlm_global_mean", "1.000", ""],
+    ]
+    line = show_line(qtbot, panel)
+    assert [(lane.name, lane.inner) for lane in line.lanes] == [
+        ("Kernel", False),
+        ("nlm_global_weights", True),
+        ("nlm_global_mean", True),
+    ]
+    first, second = (line.bar_rect(lane, lane.bars[0]) for lane in line.lanes[1:])
+    assert first.right() == pytest.approx(second.left())
+    assert first.width() == pytest.approx(3 * second.width())
+
+
+def test_pieces_on_several_devices_have_lanes_of_their_own() -> None:
+    pieces = (Part(0, 1e-3, 2e-3), Part(1, 1e-3, 1e-3), Part(0, 5e-3, 1e-3))
+    stage = Stage("kernel", 3e-3, counted=False, overlapped=True, parts=pieces)
+    first, second = time_line_lanes([stage])
+    assert (first.name, first.seconds, len(first.bars)) == ("Kernel, GPU 0", pytest.approx(3e-3), 2)
+    assert (second.name, len(second.bars)) == ("Kernel, GPU 1", 1)
+    assert first.counted, "overlapped stages are no rest"
+
+
+def test_a_low_time_line_scrolls(qtbot: QtBot, panel: TimingPanel) -> None:
+    panel.resize(1600, 130)
+    panel.add_result(timed(*RUN))
+    line = show_line(qtbot, panel)
+    qtbot.waitUntil(lambda: line.verticalScrollBar().maximum() > 0)
+    assert line.lane_at(1).name == "Prepare"
+    line.verticalScrollBar().setValue(line.verticalScrollBar().maximum())
+    foot = line.viewport().height() - line._row()
+    assert line.lane_at(foot - 2).name == "Download"
