@@ -221,7 +221,7 @@ def test_validate_fills_in_defaults_and_checks_them_together() -> None:
 
 
 def test_only_valid_makes_the_result_smaller() -> None:
-    filter_spec = spec(output_channels=lambda channels: 1)
+    filter_spec = spec(output_channels=lambda channels, parameters: 1)
     for border in Border:
         expected = (6, 16, 1) if border is Border.VALID else (10, 20, 1)
         assert filter_spec.output_shape((10, 20, 3), {"size": 5}, border) == expected

@@ -258,7 +258,7 @@ def _cv_laplace(pixels: Any, parameters: Parameters, border: int) -> _Made | Non
     return call, _same
 
 
-def _cv_sobel(pixels: Any, parameters: Parameters, border: int) -> _Made:
+def _cv_sobel(pixels: Any, parameters: Parameters, border: int) -> _Made | None:
     cv = _cv()
 
     def derivatives(depth: int) -> Any:
@@ -278,10 +278,13 @@ def _cv_sobel(pixels: Any, parameters: Parameters, border: int) -> _Made:
         return functools.reduce(cv.max, map(cv.convertScaleAbs, sums))
 
     forms = {"magnitude": magnitude, "sum": total, "directions": directions}
-    return forms[parameters["form"]], _same
+    call = forms.get(parameters["form"])
+    return None if call is None else (call, _same)
 
 
-def _cv_greyscale(pixels: Any, parameters: Parameters, border: Border) -> _Made:
+def _cv_greyscale(pixels: Any, parameters: Parameters, border: Border) -> _Made | None:
+    if parameters["rounding"] != "nearest":
+        return None
     return lambda: _cv().cvtColor(pixels, _cv().COLOR_RGB2GRAY), _same
 
 
@@ -441,7 +444,7 @@ class _NdImage:
 
     def _sobel(self, source: Any, parameters: Parameters, mode: str) -> _Made | None:
         xp, form = self.xp, parameters["form"]
-        if form == "directions":
+        if form not in ("sum", "magnitude"):
             return None
         across, down = (xp.empty(source.shape, np.int16) for _ in range(2))
 
@@ -684,7 +687,7 @@ def _npp_sobel(source: Any, parameters: Parameters, border: Border) -> _Made | N
 
 
 def _npp_greyscale(source: Any, parameters: Parameters, border: Border) -> _Made | None:
-    if _npp("icc") is None:
+    if _npp("icc") is None or parameters["rounding"] != "nearest":
         return None
     output = _cupy().empty(source.shape[:2], np.uint8)
     size = _Size(source.shape[1], source.shape[0])

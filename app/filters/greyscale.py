@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from app.filters.borders import divide_round
 from app.filters.cuda_rows import QUAD
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch, level_launch
@@ -20,6 +19,8 @@ from app.filters.spec import (
     SINGLE_BLOCK,
     TEXTURE,
     TUNED,
+    Choice,
+    ChoiceParameter,
     CpuPass,
     FilterSpec,
     FilterTask,
@@ -27,19 +28,20 @@ from app.filters.spec import (
 
 
 @kernel
-def serial_integer(source: Any, output: Any, start: Any, stop: Any) -> None:
-    """Exact: the weights are whole thousandths, ties go to even."""
+def serial_integer(source: Any, output: Any, less: Any, start: Any, stop: Any) -> None:
+    """Exact: the weights are whole thousandths. See `integer_row`."""
     for y in range(start, stop):
         for x in range(source.shape[1]):
             red = np.int64(source[y, x, 0])
             green = np.int64(source[y, x, 1])
             blue = np.int64(source[y, x, 2])
-            output[y, x, 0] = divide_round(299 * red + 587 * green + 114 * blue, 1000)
+            total = 299 * red + 587 * green + 114 * blue
+            output[y, x, 0] = np.rint((total - less) / 1000)
 
 
 @kernel
-def serial_float(source: Any, output: Any, start: Any, stop: Any) -> None:
-    """As `serial_integer`, in float64."""
+def serial_float(source: Any, output: Any, less: Any, start: Any, stop: Any) -> None:
+    """As `serial_integer`, in float64 and not rounded."""
     for y in range(start, stop):
         for x in range(source.shape[1]):
             red = np.float64(source[y, x, 0])
@@ -49,18 +51,19 @@ def serial_float(source: Any, output: Any, start: Any, stop: Any) -> None:
 
 
 @kernel
-def integer_row(row: Any, step: Any, output: Any) -> None:
+def integer_row(row: Any, step: Any, less: Any, output: Any) -> None:
     """Convert a flat row with `step` samples per pixel, several pixels at a time.
 
     The sum of thousandths fits int32. Its float64 quotient ends in exactly .5 for a tie and
-    is a thousandth away from that otherwise, so that ``rint`` rounds as `divide_round` does.
+    is a thousandth away from that otherwise, so that ``rint`` rounds it right. `less` is 0, or
+    499.5 to round down: of 0 to 999 thousandths that leaves -499.5 to 499.5.
     """
     for x in range(output.shape[0]):
         red = np.int32(row[step * x])
         green = np.int32(row[step * x + 1])
         blue = np.int32(row[step * x + 2])
         total = np.int32(299) * red + np.int32(587) * green + np.int32(114) * blue
-        output[x, 0] = np.int32(np.rint(total / 1000))
+        output[x, 0] = np.int32(np.rint((total - less) / 1000))
 
 
 @kernel
@@ -74,17 +77,17 @@ def float_row(row: Any, step: Any, output: Any) -> None:
 
 
 @kernel
-def parallel_integer(source: Any, step: Any, output: Any, start: Any, stop: Any) -> None:
+def parallel_integer(source: Any, step: Any, output: Any, less: Any, start: Any, stop: Any) -> None:
     """Convert rows of flat `source`; a literal step lets the compiler vectorise its loads."""
     for y in range(start, stop):
         if step == 3:
-            integer_row(source[y], 3, output[y])
+            integer_row(source[y], 3, less, output[y])
         else:
-            integer_row(source[y], 4, output[y])
+            integer_row(source[y], 4, less, output[y])
 
 
 @kernel
-def parallel_float(source: Any, step: Any, output: Any, start: Any, stop: Any) -> None:
+def parallel_float(source: Any, step: Any, output: Any, less: Any, start: Any, stop: Any) -> None:
     """As `parallel_integer`."""
     for y in range(start, stop):
         if step == 3:
@@ -99,7 +102,7 @@ def copy(source: Any, output: Any, start: Any, stop: Any) -> None:
     output[start:stop] = source[start:stop]
 
 
-def output_channels(channels: int) -> int:
+def output_channels(channels: int, parameters: Mapping[str, Any]) -> int:
     return channels if channels <= 2 else channels - 2
 
 
@@ -110,18 +113,20 @@ def radius(parameters: Mapping[str, Any]) -> int:
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     source, output = task.source, task.output
     height, _, channels = source.shape
+    less = 499.5 if task.parameters["rounding"] == "floor" else 0.0
     is_float = source.dtype == np.float32
     if channels <= 2:
         return [CpuPass(copy, (source, output), height)]
     if task.level == SERIAL.id:
         serial = serial_float if is_float else serial_integer
-        return [CpuPass(serial, (source, output), height)]
+        return [CpuPass(serial, (source, output, less), height)]
     parallel = parallel_float if is_float else parallel_integer
-    return [CpuPass(parallel, (source.reshape(height, -1), channels, output), height)]
+    return [CpuPass(parallel, (source.reshape(height, -1), channels, output, less), height)]
 
 
 def plan_cuda(task: CudaTask) -> Launch:
-    launch = level_launch("greyscale", task, 0, operations=5)
+    down = int(task.parameters["rounding"] == "floor")
+    launch = level_launch("greyscale", task, 0, operations=5, ROUND_DOWN=down)
     if task.level != TUNED.id:
         return launch
     return replace(launch, tile=(QUAD * launch.block[0], launch.block[1]))
@@ -132,8 +137,19 @@ SPEC = FilterSpec(
     name="Greyscale",
     category="Colour",
     summary="Converts colour to grey with the weights of the eye (ITU-R BT.601).",
-    source="ITU-R BT.601: 0.299 R + 0.587 G + 0.114 B",
-    parameters=(),
+    source="ITU-R BT.601: 0.299 R + 0.587 G + 0.114 B; rounded down: Korčuška 2013, section 5.1",
+    parameters=(
+        ChoiceParameter(
+            name="rounding",
+            label="Rounding",
+            help="How integer samples are rounded; floats are not.",
+            default="nearest",
+            choices=(
+                Choice("nearest", "To nearest", "Ties go to the even value."),
+                Choice("floor", "Down", "As Korčuška 2013 does: up to one level darker."),
+            ),
+        ),
+    ),
     radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,

@@ -524,7 +524,7 @@ def _as_they_are(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, 
     return parameters
 
 
-def _same_channels(channels: int) -> int:
+def _same_channels(channels: int, parameters: Mapping[str, Any]) -> int:
     """Give the result as many channels as the source."""
     return channels
 
@@ -559,7 +559,8 @@ class FilterSpec:
     check : callable
         Raises `InvalidParameter` for combinations of parameters that cannot work.
     output_channels : callable
-        Maps the number of channels of the source to that of the result.
+        Maps the number of channels of the source, and validated parameters, to the number of
+        channels of the result.
     plan_cuda : callable, optional
         Maps a `CudaTask` to the launch or the launches that compute it.
     gpu_levels : tuple of Level
@@ -590,7 +591,7 @@ class FilterSpec:
     borders: tuple[Border, ...] = tuple(Border)
     cpu_levels: tuple[Level, ...] = CPU_LEVELS
     check: Callable[[Mapping[str, Any]], None] = _no_check
-    output_channels: Callable[[int], int] = _same_channels
+    output_channels: Callable[[int, Mapping[str, Any]], int] = _same_channels
     plan_cuda: Callable[[CudaTask], Launch | CudaPlan] | None = None
     gpu_levels: tuple[Level, ...] = ()
     gpu_gaps: Mapping[str, str] = field(default_factory=dict)
@@ -607,7 +608,7 @@ class FilterSpec:
             return shape
         height, width, channels = shape
         margin = 2 * self.radius(parameters) if border is Border.VALID else 0
-        return height - margin, width - margin, self.output_channels(channels)
+        return height - margin, width - margin, self.output_channels(channels, parameters)
 
     def carry_alpha(
         self, source: Pixels, output: Pixels, parameters: Mapping[str, Any], border: Border
