@@ -9,8 +9,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from app.bench import Row, find_baseline, roofline, speed_up, summarise
-from app.bench.figures import SOURCES, Figure, all_figures
+from app.bench import Row, figures, find_baseline, roofline, speed_up, summarise
+from app.bench.figures import SOURCES, Figure
 from app.bench.statistics import BASELINE, RooflinePoint, full_time, short
 
 
@@ -60,6 +60,9 @@ class Point:
         Every single value, outliers too.
     text : str
         The value as it is written beside a bar.
+    inner : float or None
+        Of a bar of a whole run: how much of it is computing, the lower part; the upper part are
+        transfers and the rest of the run. None where these are not told apart.
     """
 
     x: float
@@ -68,6 +71,7 @@ class Point:
     high: float
     repeats: tuple[float, ...] = ()
     text: str = ""
+    inner: float | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,8 @@ class Series:
     Attributes
     ----------
     style : int
-        Which of the styles: series keep theirs from plot to plot.
+        Which of the styles: series keep theirs from plot to plot. An author's figures have that
+        of the level of ours that does the same.
     theirs : bool
         The figures of an author, not measured here.
     line : bool
@@ -167,7 +172,8 @@ def chart(
     names = _distinct(row.series for row in rows if row.seconds)
     drawn = _chart(plot, choice, shown, names, baseline, waiting)
     authors = {series.name.partition(":")[0] for series in drawn.series if series.theirs}
-    return replace(drawn, note="\n".join(_whose(authors)))
+    notes = [drawn.note, *_whose(authors), *_not_drawn(plot, shown, baseline, waiting)]
+    return replace(drawn, note="\n".join(note[0].upper() + note[1:] for note in notes if note))
 
 
 def _whose(authors: Container[str]) -> Iterator[str]:
@@ -175,6 +181,17 @@ def _whose(authors: Container[str]) -> Iterator[str]:
     for source in SOURCES.values():
         if source.author in authors:
             yield f"Theirs: {source.describe()}"
+
+
+def _not_drawn(plot: Plot, rows: Sequence[Row], baseline: str, waiting: bool) -> Iterator[str]:
+    """Yield why figures of authors about these rows are not in a plot of one kind."""
+    if plot in (Plot.TIME, Plot.RATE, Plot.BARS):
+        yield from figures.absent(rows, figures.TIME, waiting=waiting)
+    elif plot is Plot.SPEED_UP:
+        if baseline == BASELINE:
+            yield from figures.absent(rows, figures.SPEED_UP, waiting=waiting)
+        elif any(f.quantity == figures.SPEED_UP for row in rows for f in figures.beside(row)):
+            yield f"The authors’ speed-ups are over serial code: shown over {BASELINE}."
 
 
 def _chart(
@@ -222,13 +239,17 @@ def _curves(
         return Point(row.pixels, value(row, summary.median), low, high, repeats)
 
     def their_point(row: Row, figure: Figure) -> Point:
-        low, high = sorted((value(row, figure.low), value(row, figure.high)))
-        return Point(math.prod(figure.shape), (low + high) / 2, low, high)
+        whole = replace(row, shape=row.asked)  # theirs is of all of it, whatever part ours is of
+        low, high = sorted((value(whole, figure.low), value(whole, figure.high)))
+        return Point(whole.pixels, (low + high) / 2, low, high)
 
     # Of several rows that were timed on the same part, the one that asked for no more.
     last = {(row.series, row.shape): row for row in sorted(rows, key=_asked, reverse=True)}
     rows = list(last.values())
-    series = [*_of_series(rows, names, point), *_theirs(rows, names, "time", their_point)]
+    series = [
+        *_of_series(rows, names, point),
+        *_theirs(rows, names, figures.TIME, waiting, their_point),
+    ]
     sizes = {row.pixels: "×".join(map(str, reversed(row.shape))) for row in rows}
     return Chart(
         f"{choice}: {_what(quantity, waiting)}",
@@ -246,7 +267,7 @@ def _bars(choice: Choice, rows: Sequence[Row], names: Sequence[str], waiting: bo
         seconds = row.waits if waiting else row.seconds
         summary, whole = summarise(seconds), 1e3 * full_time(row, waiting)
         scale = whole / summary.median
-        about = "≈ " if row.shape != row.asked else ""
+        about = "≈ " if row.is_part else ""
         return Point(
             groups.number(row),
             whole,
@@ -254,14 +275,18 @@ def _bars(choice: Choice, rows: Sequence[Row], names: Sequence[str], waiting: bo
             scale * summary.upper,
             tuple(scale * each for each in seconds),
             f"{about}{short(whole)}",
+            inner=1e3 * full_time(row) if waiting else None,
         )
 
     def their_point(row: Row, figure: Figure) -> Point:
         low, high = 1e3 * figure.low, 1e3 * figure.high
         return Point(groups.number(row), (low + high) / 2, low, high, (), short((low + high) / 2))
 
-    series = (*_of_series(rows, names, point), *_theirs(rows, names, "time", their_point))
-    times = [point.y for each in series for point in each.points] or [1.0]
+    theirs = _theirs(rows, names, figures.TIME, waiting, their_point)
+    series = _side_by_side(_of_series(rows, names, point), theirs)
+    points = [point for each in series for point in each.points]
+    times = [point.y for point in points] or [1.0]
+    inner = [point.inner for point in points if point.inner]
     return Chart(
         f"{groups.about}: {_what('Time', waiting)}",
         "",
@@ -269,7 +294,8 @@ def _bars(choice: Choice, rows: Sequence[Row], names: Sequence[str], waiting: bo
         series,
         groups.names,
         log=max(times) > _MOST_LINEAR * min(times),
-        foot=10.0 ** math.floor(math.log10(min(times))),
+        foot=10.0 ** math.floor(math.log10(min([*times, *inner]))),
+        note=_scaled(rows),
     )
 
 
@@ -303,13 +329,16 @@ def _speed_ups(
         middle = (figure.low + figure.high) / 2
         return Point(groups.number(row), middle, figure.low, figure.high, (), f"{short(middle)}×")
 
-    theirs = _theirs(kept, names, "speed-up", their_point) if baseline == BASELINE else ()
+    theirs = (
+        _theirs(kept, names, figures.SPEED_UP, waiting, their_point) if baseline == BASELINE else ()
+    )
     return Chart(
         f"{groups.about}: {_what('Speed-up', waiting)}",
         "",
         f"Times as fast as {baseline}",
-        (*_of_series(kept, names, point), *theirs),
+        _side_by_side(_of_series(kept, names, point), theirs),
         groups.names,
+        note=_scaled([*kept, *bases.values()]),
     )
 
 
@@ -406,20 +435,30 @@ def _theirs(
     rows: Sequence[Row],
     names: Sequence[str],
     quantity: str,
+    waiting: bool,
     point: Callable[[Row, Figure], Point],
 ) -> Iterator[Series]:
-    """Yield the authors' figures about what the rows are about, whatever ran them there."""
-    found: dict[str, dict[float, Point]] = {}
-    subjects = {row.subject: row for row in rows}
-    for figure in all_figures():
-        if figure.quantity == quantity:
-            for row in subjects.values():
-                if figure.is_about(row):
-                    name = f"{figure.origin.author}: {figure.variant}"
-                    made = point(row, figure)
-                    found.setdefault(name, {})[made.x] = made
-    for style, (name, points) in enumerate(found.items(), start=len(names)):
-        yield Series(name, tuple(points[x] for x in sorted(points)), style, theirs=True)
+    """Yield the authors' figures of the same quantity, in the style of what does the same here."""
+    found: dict[tuple[str, str], dict[float, Point]] = {}
+    for row in rows:
+        for figure in figures.comparable(row, quantity, waiting=waiting):
+            made = point(row, figure)
+            name = f"{figure.origin.author}: {figure.variant}"
+            found.setdefault((row.series, name), {})[made.x] = made
+    for (series, name), points in found.items():
+        ordered = tuple(points[x] for x in sorted(points))
+        yield Series(name, ordered, names.index(series), theirs=True)
+
+
+def _side_by_side(ours: Iterable[Series], theirs: Iterable[Series]) -> tuple[Series, ...]:
+    """Return series in the order of their styles, each author's after ours that does the same."""
+    return tuple(sorted((*ours, *theirs), key=lambda series: (series.style, series.theirs)))
+
+
+def _scaled(rows: Iterable[Row]) -> str:
+    """Return what was timed where it was a part; empty where all was."""
+    parts = dict.fromkeys(f"{row.series} on {row.timed_size}" for row in rows if row.is_part)
+    return f"≈ scaled by the work from what was timed: {', '.join(parts)}." if parts else ""
 
 
 @dataclass(frozen=True)
@@ -471,4 +510,4 @@ def _distinct(texts: Iterable[str]) -> list[str]:
 
 
 def _what(quantity: str, waiting: bool) -> str:
-    return f"{quantity.lower()} {'with transfers' if waiting else 'of computing'}"
+    return f"{quantity.lower()} of {'whole runs, with transfers' if waiting else 'computing alone'}"

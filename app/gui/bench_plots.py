@@ -43,6 +43,9 @@ _DASHES = (
 _STRENGTHS = (255, 90, 170, 40)
 """How opaque bars are; patterns would be scaled with the bars in SVGs."""
 
+_LIGHT = 0.45
+"""How opaque computing is, as a share of transfers, where a bar shows both."""
+
 _MOST_TEXTS, _MOST_LEVEL = 70, 10
 """Bars that have their values written, and that have them written level."""
 
@@ -85,11 +88,13 @@ class Style:
         """Symbols of the authors' figures are hollow."""
         return self.palette.color(QPalette.ColorRole.Base) if self.theirs else self.colour
 
-    def brush(self) -> Any:
+    def brush(self, light: bool = False) -> Any:
+        """Return what fills bars; a `light` one their lower parts."""
         if self.theirs:
             return pg.mkBrush(None)
         colour = QColor(self.colour)
-        colour.setAlpha(_STRENGTHS[self.number // len(_COLOURS) % len(_STRENGTHS)])
+        strength = _STRENGTHS[self.number // len(_COLOURS) % len(_STRENGTHS)]
+        colour.setAlpha(round(_LIGHT * strength) if light else strength)
         return pg.mkBrush(colour)
 
 
@@ -285,12 +290,15 @@ class _BarPainter(_Painter):
             xs = [point.x + shift for point in series.points]
             feet = [foot[int(p.x)] if chart_.stacked else ground for p in series.points]
             heights = [self._to(point.y) for point in series.points]
-            bars = pg.BarGraphItem(
-                x=xs, y0=feet, height=[h - ground for h in heights], width=0.9 * width,
-                brush=style.brush(), pen=style.pen(), name=self._name(series),
-            )  # fmt: skip
-            self._plot.addItem(bars)
-            entries.append((_BarSample(bars), self._name(series)))
+            inner = [None if p.inner is None else self._to(p.inner) for p in series.points]
+            tops = (
+                [f + h for f, h in zip(feet, heights, strict=True)] if chart_.stacked else heights
+            )
+            lower = [top if i is None else min(i, top) for i, top in zip(inner, tops, strict=True)]
+            split = any(i is not None for i in inner)
+            self._bars(xs, feet, lower, 0.9 * width, style.brush(split), style.pen())
+            upper = self._bars(xs, lower, tops, 0.9 * width, style.brush(), style.pen(), split)
+            entries.append((_BarSample(upper), self._name(series)))
             if not chart_.stacked:
                 self._dots(xs, series, self._palette.color(QPalette.ColorRole.Text), self._to)
             for x, point, height in zip(xs, series.points, heights, strict=True):
@@ -301,6 +309,8 @@ class _BarPainter(_Painter):
                     if bars_in_all <= _MOST_TEXTS:
                         above = max(height, self._to(point.high), ground)
                         self._write(x, above, point.text, upright=upright)
+        if any(p.inner is not None for s in chart_.series for p in s.points):
+            entries += self._tones()
         if chart_.stacked:
             for group, total in enumerate(foot):
                 self._write(group, total, f"{total:.3g}")
@@ -317,6 +327,33 @@ class _BarPainter(_Painter):
         below = 0.04 * room * (bottom < ground)
         above = (_ROOM_UPRIGHT if upright else _ROOM_LEVEL) * room
         self._plot.setYRange(bottom - below, top + above, padding=0)
+        return entries
+
+    def _bars(
+        self,
+        xs: Sequence[float],
+        feet: Sequence[float],
+        tops: Sequence[float],
+        width: float,
+        brush: Any,
+        pen: Any,
+        shown: bool = True,
+    ) -> Any:
+        """Draw bars between two heights each, and return them."""
+        heights = [top - foot for foot, top in zip(feet, tops, strict=True)]
+        bars = pg.BarGraphItem(x=xs, y0=feet, height=heights, width=width, brush=brush, pen=pen)
+        if shown:
+            self._plot.addItem(bars)
+        return bars
+
+    def _tones(self) -> list[tuple[Any, str]]:
+        """Return what the legend says of the two parts of bars."""
+        grey, entries = theme.quiet_text(self._palette), []
+        for strength, text in ((_LIGHT, "light: computing"), (1.0, "dark: transfers, rest of run")):
+            colour = QColor(grey)
+            colour.setAlpha(round(255 * strength))
+            sample = pg.BarGraphItem(x=[0], height=[1], width=1, brush=colour, pen=pg.mkPen(grey))
+            entries.append((_BarSample(sample), text))
         return entries
 
     def _name_groups(self, axis: _Axis) -> None:

@@ -9,14 +9,19 @@ from PySide6.QtWidgets import QAbstractItemView, QTreeWidget, QTreeWidgetItem
 
 from app.bench import Row, figures, speed_up, summarise
 from app.bench.report import remarks
-from app.bench.statistics import megapixels_per_second, short
+from app.bench.statistics import full_time, megapixels_per_second, short
 from app.gui import theme
 
 _COLUMNS = (
     ("Filter", 32, "The filter and its parameters"),
     ("By", 20, "Device and level, or library"),
-    ("Size", 14, "Width × height"),
-    ("ms", 12, "Median of computing: stage compute, the kernels, or a library’s call"),
+    ("Size", 14, "Width × height; of what was timed, where that is a part"),
+    (
+        "ms",
+        12,
+        "Median of computing: stage compute, the kernels, or a library’s call; after ≈ for all of "
+        "the data, where a part was timed",
+    ),
     ("± %", 8, "Half the interquartile range"),
     ("End to end ms", 18, "Of a GPU: upload, kernel and download"),
     ("MP/s", 11, "Millions of pixels or voxels a second of computing"),
@@ -65,17 +70,18 @@ class BenchTable(QTreeWidget):
     def add(self, row: Row) -> None:
         """Add a line, without its speed-up: `compare` fills that for all."""
         self._rows.append(row)
-        item = QTreeWidgetItem([row.label, row.series, row.size])
+        size = f"{row.timed_size} of {row.size}" if row.is_part and row.seconds else row.size
+        item = QTreeWidgetItem([row.label, row.series, size])
         for column in _NUMBERS:
             item.setTextAlignment(
                 column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
             )
         if row.seconds:
             summary = summarise(row.seconds)
-            item.setText(3, short(1e3 * summary.median, 4))
+            item.setText(3, _time(row, summary.median, waiting=False))
             item.setText(4, f"{50 * summary.spread:.0f}")
             if row.waits != row.seconds:
-                item.setText(5, short(1e3 * summarise(row.waits).median, 4))
+                item.setText(5, _time(row, summarise(row.waits).median, waiting=True))
             item.setText(6, short(megapixels_per_second(row), 4))
             said = [text for text in remarks(row) if not text.startswith("theirs: ")]
             if row.difference is not None and not row.difference.largest:
@@ -102,6 +108,10 @@ class BenchTable(QTreeWidget):
             item.setToolTip(column, item.text(_REMARK) if row.reason else item.text(column))
         self.addTopLevelItem(item)
         self._items.append(item)
+        if row.is_part:
+            for column in (2, 3, 5):  # what was timed and what all of it would take
+                width = self.fontMetrics().horizontalAdvance(f"{item.text(column)}MM")
+                self.setColumnWidth(column, max(width, self.columnWidth(column)))
 
     def compare(self, baseline: str) -> None:
         """Fill the speed-up over the series `baseline`."""
@@ -113,3 +123,9 @@ class BenchTable(QTreeWidget):
                 gain = speed_up(row, base)
                 text = f"{'≈ ' if gain.scaled else ''}{short(gain.factor)}×"
             item.setText(_SPEED_UP, text)
+
+
+def _time(row: Row, seconds: float, waiting: bool) -> str:
+    """Return milliseconds; where a part was timed, with what all of the data would take."""
+    text = short(1e3 * seconds, 4)
+    return f"{text} (≈ {short(1e3 * full_time(row, waiting), 4)})" if row.is_part else text

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -52,6 +52,7 @@ from app.gui.bench_form import BenchForm
 from app.gui.bench_plots import ChartView, save_chart
 from app.gui.bench_table import BenchTable
 from app.gui.bridge import WorkerBridge
+from app.gui.elided_label import ElidedLabel
 from app.gui.parity_dialog import ParityDialog
 from app.gui.settings import Settings
 
@@ -59,10 +60,20 @@ _SEEN = "bench/seen"
 _REDRAW = 150
 """Milliseconds that new rows are gathered before plots are drawn again."""
 
-_MOST_NAMES = 3
-"""Files that are named, and their dates told, when they are shown as one run."""
+_FRAME = QSize(16, 48)
+"""Room for the frame that the desktop draws around the window."""
 
 _PLOTS = "PNG picture (*.png);;SVG drawing (*.svg)"
+_WAITING = (
+    "On: whole runs, with upload and download of the GPU: what a user waits for. Off: computing "
+    "alone. The authors’ figures are shown where they are of the same."
+)
+_NO_CHOICE = {
+    Plot.STAGES: "This plot shows computing and transfers apart.",
+    Plot.ROOFLINE: "A roofline is about computing alone.",
+}
+"""Why a plot cannot be with transfers or without."""
+
 _DATA = "JSON, all that was measured (*.json);;CSV table (*.csv)"
 _REPORTS = "Results of the bench (*.json);;All files (*)"
 
@@ -97,9 +108,11 @@ class BenchWindow(QWidget):
         self._settings = settings
         self._current = current
         self._busy = False
+        self._verifying = ""
         self._report: Report | None = None
         self._chart: Chart | None = None
         self._wanted = ""
+        self._wanted_baseline = BASELINE
 
         self._form = BenchForm(opened)
         gpu = availability.get(GPU)
@@ -166,6 +179,7 @@ class BenchWindow(QWidget):
             report(parity)
 
         self._start(Job(work), f"Verifying {request.filter.name}…")
+        self._verifying = request.filter.name
 
     def save_plot(self) -> None:
         """Ask where, then draw the plot in view into a PNG or an SVG."""
@@ -201,6 +215,7 @@ class BenchWindow(QWidget):
         self._start(Job(work), "Starting…")
 
     def _start(self, job: Job, text: str) -> None:
+        self._verifying = ""
         self._show_busy(True)
         self._progress.setRange(0, 0)
         self._tell(text)
@@ -227,14 +242,15 @@ class BenchWindow(QWidget):
         self._show_busy(False)
         self._timer.stop()
         self._refresh()
-        rows = self._report.rows if self._report is not None else ()
+        rows = self._report.rows if self._report is not None and not self._verifying else ()
         missing = sum(not row.seconds for row in rows)
         kept = f"{len(rows) - missing} rows measured" + (
             f", {missing} cannot run here (reasons in the table)." if missing else "."
         )
         match event:
             case Completed():
-                self._tell(f"Done: {kept}" if rows else "Done.")
+                done = f"Verified {self._verifying}." if self._verifying else "Done."
+                self._tell(f"Done: {kept}" if rows else done)
             case Failed(error=AppError() as error):
                 self._tell(f"Failed: {error.message}")
                 dialogs.show_error(self, error)
@@ -252,11 +268,16 @@ class BenchWindow(QWidget):
         self._refresh()
 
     def _refresh(self) -> None:
-        """Bring choices, plot and speed-ups up to date with the rows."""
+        """Bring choices, plot, speed-ups and whose they are up to date with the rows."""
+        if self._report is not None:
+            self._origin.set_full_text(_origin(self._report))
         rows = self._report.rows if self._report is not None else ()
         names = list(dict.fromkeys(row.series for row in rows if row.seconds))
-        _refill(self._baseline, [(name, name) for name in names], self._baseline_name)
+        _refill(self._baseline, [(name, name) for name in names], self._wanted_baseline)
         plot = Plot(self._plot.currentText())
+        fixed = _NO_CHOICE.get(plot, "")
+        self._waiting.setEnabled(not fixed)
+        self._waiting.setToolTip(fixed or _WAITING)
         found = choices(plot, rows)
         _refill(self._about, [(str(each), each) for each in found], self._wanted)
         self._baseline.setEnabled(bool(names))
@@ -324,15 +345,7 @@ class BenchWindow(QWidget):
         except AppError as error:
             dialogs.show_error(self, error)
         else:
-            few = len(paths) <= _MOST_NAMES
-            names = ", ".join(path.name for path in paths) if few else f"{len(paths)} files"
-            self._tell(f"{names}, measured {self._report_facts(dates=few)}.")
-
-    def _report_facts(self, dates: bool) -> str:
-        assert self._report is not None
-        found = {name.casefold(): text for name, text in self._report.machine.items()}
-        told = ("date", "cpu", "gpu") if dates else ("cpu", "gpu")
-        return ("" if dates else "on ") + ", ".join(found[name] for name in told if name in found)
+            self._tell(f"Opened {', '.join(path.name for path in paths)}.")
 
     def _choose_file(
         self, title: str, name: str, kinds: str, write: Callable[[Path], object]
@@ -410,11 +423,19 @@ class BenchWindow(QWidget):
         picture.addLayout(self._plot_bar())
         picture.addWidget(self._view, 1)
         picture.addWidget(self._hint, 1)
+        self._origin = ElidedLabel()
+        self._origin.setObjectName("benchOrigin")
+        self._origin.set_full_text("Nothing is measured yet.")
+        lower = QWidget()
+        column = QVBoxLayout(lower)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._origin)
+        column.addWidget(self._table, 1)
         results = QSplitter(Qt.Orientation.Vertical)
         results.setObjectName("benchResults")
         results.setChildrenCollapsible(False)
         results.addWidget(upper)
-        results.addWidget(self._table)
+        results.addWidget(lower)
         results.setSizes([480, 240])
         across = QSplitter()
         across.setObjectName("benchSplitter")
@@ -428,7 +449,7 @@ class BenchWindow(QWidget):
         layout = QVBoxLayout(self)
         layout.addWidget(self._banner)
         layout.addWidget(across, 1)
-        self.resize(1320, 760)
+        self.resize(QSize(1320, 760).boundedTo(self.screen().availableSize() - _FRAME))
 
     def _plot_bar(self) -> QHBoxLayout:
         self._plot = self._combo("benchPlotKind", "Plot", "What the plot shows")
@@ -443,10 +464,9 @@ class BenchWindow(QWidget):
         self._about.textActivated.connect(self._want)
         self._baseline = self._combo("benchBaseline", "Baseline", "What speed-ups are over")
         self._baseline.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        self._baseline.currentIndexChanged.connect(self._refresh)
+        self._baseline.textActivated.connect(self._want_baseline)
         self._waiting = QCheckBox("With &transfers")
         self._waiting.setObjectName("benchWaiting")
-        self._waiting.setToolTip("Count upload and download of the GPU too: what a user waits for")
         self._waiting.setChecked(True)
         self._waiting.toggled.connect(self._draw)
         bar = QHBoxLayout()
@@ -491,6 +511,11 @@ class BenchWindow(QWidget):
         """Remember what the user chose: until then, the most telling is shown."""
         self._wanted = about
 
+    def _want_baseline(self, name: str) -> None:
+        """Remember what the user chose, also while rows are shown that lack it."""
+        self._wanted_baseline = name
+        self._refresh()
+
     def _decline(self) -> None:
         self._settings.set_text(_SEEN, "yes")
         self._banner.hide()
@@ -514,6 +539,13 @@ class BenchWindow(QWidget):
         """Stop measuring: nobody would see it."""
         self.cancel()
         super().closeEvent(event)
+
+
+def _origin(report: Report) -> str:
+    """Return whose times a report has: they keep that whatever else is done meanwhile."""
+    if not report.files:
+        return f"Measured here: {report.measured_on()}." if report.rows else "Measured here."
+    return "Opened: " + "; ".join(f"{name} ({text})" for name, text in report.files.items()) + "."
 
 
 def _refill(box: QComboBox, entries: list[tuple[str, Any]], chosen: str) -> None:

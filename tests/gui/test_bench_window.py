@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +47,9 @@ from app.engine.backend import Availability
 from app.engine.image import Image
 from app.engine.request import Device, Request
 from app.gui import bench_window as module
-from app.gui.bench_charts import Choice, Plot, chart, choices
+from app.gui.bench_charts import Chart, Choice, Plot, Series, chart, choices
 from app.gui.bench_form import OWN_CHOICE
-from app.gui.bench_plots import ChartView, _broken, export, save_chart
+from app.gui.bench_plots import ChartView, _broken, export, light, save_chart
 from app.gui.bench_window import BenchWindow
 from app.gui.bridge import WorkerBridge
 from app.gui.dialogs import ErrorDialog
@@ -129,6 +131,10 @@ def click(qtbot: QtBot, bench: BenchWindow, name: str) -> None:
 
 def state(bench: BenchWindow) -> str:
     return child(bench, QLabel, "benchState").text()
+
+
+def origin(bench: BenchWindow) -> str:
+    return child(bench, QLabel, "benchOrigin").toolTip()
 
 
 def table(bench: BenchWindow) -> list[list[str]]:
@@ -344,6 +350,136 @@ def test_the_authors_figures_stand_beside_ours(bench: BenchWindow) -> None:
     assert theirs["parallel computing report no. 5: serial"].points[0].y == pytest.approx(1.296)
 
 
+def figures_of(shown: Chart) -> dict[str, Series]:
+    return {series.name: series for series in shown.series if series.theirs}
+
+
+FOR_F = {
+    "label": "Custom mask, 9×9",
+    "filter": "mask",
+    "parameters": {"mask": "; ".join([" ".join(["1"] * 9)] * 9), "divisor": "count"},
+    "shape": (4096, 4096),
+}
+"""What source F has speed-ups of, of whole runs."""
+
+
+def levels_of_f() -> list[Row]:
+    rows = [row(**FOR_F, seconds=(1.0, 1.0))]
+    for level, kernel in (("global", 0.002), ("shared", 0.001)):
+        stages = {"upload": (0.003,) * 2, "kernel": (kernel,) * 2, "download": (0.004,) * 2}
+        rows.append(row(**FOR_F, device="gpu", level=level, seconds=(kernel,) * 2, stages=stages))
+    return rows
+
+
+def test_authors_whole_runs_stand_beside_our_whole_runs_only() -> None:
+    rows = levels_of_f()
+    choice = Choice(rows[0].label)
+    whole = chart(Plot.SPEED_UP, choice, rows, waiting=True)
+    theirs = figures_of(whole)
+    assert {name: round(series.points[0].y) for name, series in theirs.items()} == {
+        "Korčuška 2013: global memory": 13,
+        "Korčuška 2013: shared memory": 31,
+    }
+    ours = {series.name: series.style for series in whole.series if not series.theirs}
+    assert [series.style for series in theirs.values()] == [ours["GPU global"], ours["GPU shared"]]
+    assert [series.name.rpartition(": ")[2] for series in whole.series] == [
+        "CPU serial", "GPU global", "global memory", "GPU shared", "shared memory",
+    ]  # fmt: skip
+    kernels = chart(Plot.SPEED_UP, choice, rows, waiting=False)
+    assert figures_of(kernels) == {}
+    assert kernels.note == "The figures of Korčuška 2013 are of whole runs, and shown with those."
+    other = chart(Plot.SPEED_UP, choice, rows, baseline="GPU global")
+    assert figures_of(other) == {}
+    assert other.note == "The authors’ speed-ups are over serial code: shown over CPU serial."
+
+
+@pytest.mark.parametrize("plot", [Plot.BARS, Plot.TIME, Plot.RATE])
+@pytest.mark.parametrize("waiting", [True, False])
+def test_times_of_what_is_not_stated_are_not_drawn(plot: Plot, waiting: bool) -> None:
+    serial = row(shape=(256, 256), seconds=(0.01,))
+    stages = {"upload": (1e-4,), "kernel": (1e-5,), "download": (1e-4,)}
+    gpu = row(shape=(256, 256), device="gpu", level="shared", seconds=(1e-5,), stages=stages)
+    shown = chart(plot, Choice(serial.label), [serial, gpu], waiting=waiting)
+    (theirs,) = figures_of(shown).values()
+    assert theirs.style == next(s.style for s in shown.series if s.name == "CPU serial")
+    assert "does not state whether its GPU's times are of kernels" in shown.note
+
+
+def test_a_figure_is_of_all_the_data_where_ours_is_of_a_part() -> None:
+    part = row(asked=(256, 256), shape=(128, 128), seconds=(0.01,))
+    shown = chart(Plot.RATE, Choice(part.label), [part])
+    (theirs,) = figures_of(shown).values()
+    assert theirs.points[0].x == 256 * 256
+    assert theirs.points[0].y == pytest.approx(256 * 256 / 1e6 / 1.296e-3)
+
+
+def test_bars_of_whole_runs_show_both_parts(qtbot: QtBot) -> None:
+    rows = levels_of_f()
+    shown = chart(Plot.BARS, Choice(rows[0].label), rows)
+    inner = {series.name: series.points[0].inner for series in shown.series}
+    assert inner == pytest.approx({"CPU serial": 1000, "GPU global": 2, "GPU shared": 1})
+    assert [series.points[0].y for series in shown.series] == pytest.approx([1000, 9, 8])
+    view = ChartView(light())
+    qtbot.addWidget(view)
+    view.show_chart(shown)
+    bars = [item for item in view.getItem(0, 0).items if isinstance(item, pg.BarGraphItem)]
+    lower, upper = bars[2].opts, bars[3].opts  # of GPU global, on a logarithmic axis
+    assert lower["height"][0] == pytest.approx(math.log10(2) - math.log10(shown.foot))
+    assert upper["height"][0] == pytest.approx(math.log10(9 / 2))
+    assert lower["brush"].color().alpha() < upper["brush"].color().alpha()
+    assert lower["brush"].color().rgb() == upper["brush"].color().rgb()
+    names = [label.text for _, label in legend_of(view).items]
+    assert names[-2:] == ["light: computing", "dark: transfers, rest of run"]
+    computing = chart(Plot.BARS, Choice(rows[0].label), rows, waiting=False)
+    assert {point.inner for series in computing.series for point in series.points} == {None}
+    view.show_chart(computing)
+    assert all("light" not in label.text for _, label in legend_of(view).items)
+
+
+def legend_of(view: ChartView) -> pg.LegendItem:
+    (found,) = (item for item in view.scene().items() if isinstance(item, pg.LegendItem))
+    return found
+
+
+def test_the_choice_of_transfers_says_where_it_has_no_effect(bench: BenchWindow) -> None:
+    bench._show_report(measured())
+    box = child(bench, QCheckBox, "benchWaiting")
+    assert box.isChecked(), "both parts are seen without a click"
+    for plot in Plot:
+        child(bench, QComboBox, "benchPlotKind").setCurrentText(plot)
+        assert box.isEnabled() is (plot not in (Plot.STAGES, Plot.ROOFLINE))
+        assert box.toolTip().startswith("On: whole runs") is box.isEnabled()
+
+
+def test_a_part_shows_what_was_timed_and_what_all_would_take(bench: BenchWindow) -> None:
+    part = row(asked=(2048, 2048), shape=(512, 512), seconds=(0.2306,), label="Mean")
+    whole = row(asked=(2048, 2048), level="parallel", seconds=(0.07677,), label="Mean")
+    bench._show_report(Report({}, TINY, (part, whole)))
+    (line, other) = table(bench)
+    assert line[2:4] == ["512×512 of 2048×2048", "230.6 (≈ 3690)"]
+    assert other[2:4] == ["2048×2048", "76.77"]
+    assert other[7] == "≈ 48.1×"
+    tree = child(bench, QTreeWidget, "benchTable")
+    needed = tree.fontMetrics().horizontalAdvance(line[2])
+    assert tree.columnWidth(2) > needed
+    for plot in (Plot.BARS, Plot.SPEED_UP):
+        note = chart(plot, Choice("Mean"), [part, whole]).note
+        assert note == "≈ scaled by the work from what was timed: CPU serial on 512×512."
+
+
+def test_the_baseline_is_serial_code_again_where_it_is_there(bench: BenchWindow) -> None:
+    box = child(bench, QComboBox, "benchBaseline")
+    gpu = [each for each in measured().rows if each.device == "gpu"]
+    bench._show_report(Report({}, TINY, tuple(gpu)))
+    assert box.currentText() == "GPU tuned"
+    bench._show_report(measured())
+    assert box.currentText() == "CPU serial"
+    box.setCurrentText("GPU tuned")
+    box.textActivated.emit("GPU tuned")
+    bench._show_report(measured())
+    assert box.currentText() == "GPU tuned", "the user's choice"
+
+
 def test_choices_begin_with_all_filters() -> None:
     other = row(label="Median", filter="median", seconds=(1.0,))
     rows = measured(more=(other,)).rows
@@ -518,11 +654,13 @@ def test_data_are_saved_and_opened(
     dialog.filesSelected.emit([str(tmp_path / "out.json")])
     dialog.reject()
     assert len(table(other)) == 4
-    assert state(other) == "out.json, measured today."
+    assert state(other) == "Opened out.json."
+    assert origin(other) == "Opened: out.json (an unknown CPU and an unknown GPU, today)."
     save(measured(more=(row(label="Median", seconds=(1.0,)),)), tmp_path / "more.json")
     other._load([tmp_path / "out.json", tmp_path / "more.json"])
     assert len(table(other)) == 9, "as one run"
-    assert state(other) == "out.json, more.json, measured today."
+    assert state(other) == "Opened out.json, more.json."
+    assert origin(other).count("today") == 2
 
 
 # Verifying -----------------------------------------------------------------------------
@@ -534,10 +672,31 @@ def test_verify_shows_where_levels_differ(
     click(qtbot, bench, "benchVerify")  # the fake CPU inverts, the stand-in takes the mean
     wait_for_end(qtbot, bench)
     shown = bench.findChild(ParityDialog)
+    assert state(bench) == "Verified Mean."
     assert "Levels differ by up to" in child(shown, QLabel, "headline").text()
     assert "CPU serial" in child(shown, QLabel, "parityText").text()
     assert not child(shown, QLabel, "parityMap").pixmap().isNull()
     shown.reject()
+
+
+def test_verifying_leaves_opened_results_to_whom_they_belong(
+    qtbot: QtBot, bench: BenchWindow, tmp_path: Path
+) -> None:
+    machine = {"CPU": "theirs", "GPU": "NVIDIA H100", "Date": "2026-11-21 20:25+00:00"}
+    save(replace(measured(), machine=machine), tmp_path / "card.json")
+    bench._load([tmp_path / "card.json"])
+    whose = "Opened: card.json (theirs and NVIDIA H100, 2026-11-21 20:25)."
+    assert origin(bench) == whose
+    click(qtbot, bench, "benchVerify")
+    wait_for_end(qtbot, bench)
+    bench.findChild(ParityDialog).reject()
+    assert origin(bench) == whose
+    assert state(bench) == "Verified Mean.", "nothing was measured"
+    assert len(table(bench)) == 4
+    set_small(bench)
+    click(qtbot, bench, "benchRun")
+    wait_for_end(qtbot, bench)
+    assert origin(bench).startswith("Measured here: ")
 
 
 def test_a_single_pixel_is_seen_on_the_map(qtbot: QtBot) -> None:
