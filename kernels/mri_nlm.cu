@@ -14,7 +14,8 @@
 // global  the formula, a thread a voxel                                                global     global
 // shared  a block keeps its voxels, and those a step needs, with aprons                shared     shared
 // tuned   squared differences shared by all patches that have them: mri_nlm_tuned.cuh  registers  shared, registers
-// sigma   LOCAL only, first of two launches: the noise around each voxel               global, shared
+// sigma   LOCAL only, first of two launches: the noise in a window around each voxel   global, shared
+// map     LOCAL only, instead of sigma: the noise between the nodes of a map           -
 //
 // Launch: blocks of 32 x 4 x 2 threads over width, height and slices (smaller where shared memory is short).
 // A voxel takes for each offset 3 operations a cell of the patch (27 for d = 1) and component, and an exponential;
@@ -357,6 +358,52 @@ extern "C" __global__ void mri_nlm_sigma(
             sigmas[voxel_number(g, z, y, x) * COMPONENTS + c] = fmaxf(sqrtf(variance), least[c]);
         }
         __syncthreads();  // before the next component takes the place of this one
+    }
+}
+
+struct Grid {
+    int size[3], cell[3];  // nodes, and voxels from node to node, along z, y and x
+};
+__constant__ Grid grid;
+
+// The nodes before and after a voxel along an axis, and how far it is between them.
+struct Place {
+    int low, high;
+    float part;
+
+    __device__ inline Place(int voxel, int axis)
+    {
+        const int last = grid.size[axis] - 1;
+        const float place = fminf(fmaxf((voxel + 0.5f) / grid.cell[axis] - 0.5f, 0), last);
+        low = (int)place;
+        high = min(low + 1, last);
+        part = place - low;
+    }
+};
+
+// Sigma of each voxel, linear between nodes; see mri_sigma_map.py.
+extern "C" __global__ void mri_nlm_map(
+    const float* source, float* output, const float* nodes, float* sigmas, Volume g)
+{
+    const int z = g.first + blockIdx.z * blockDim.z + threadIdx.z;
+    const int y = blockIdx.y * blockDim.y + threadIdx.y, x = blockIdx.x * blockDim.x + threadIdx.x;
+    if (z >= g.last || y >= g.height || x >= g.width) return;
+    const Place along_z(z, 0), along_y(y, 1), along_x(x, 2);
+    for (int c = 0; c < COMPONENTS; ++c) {
+        const auto node = [&](int s, int r, int t) {
+            return nodes[((c * grid.size[0] + s) * grid.size[1] + r) * grid.size[2] + t];
+        };
+        const auto row = [&](int s, int r) {
+            const float low = node(s, r, along_x.low);
+            return low + along_x.part * (node(s, r, along_x.high) - low);
+        };
+        const auto slice = [&](int s) {
+            const float low = row(s, along_y.low);
+            return low + along_y.part * (row(s, along_y.high) - low);
+        };
+        const float low = slice(along_z.low);
+        sigmas[voxel_number(g, z, y, x) * COMPONENTS + c] =
+            low + along_z.part * (slice(along_z.high) - low);
     }
 }
 #endif

@@ -129,10 +129,10 @@ def test_components_are_filtered_together(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("short", "long"),
     [
-        ("--rician --adaptive", "--noise rician --sigma-from local"),
+        ("--rician --adaptive", "--noise rician --sigma-from adaptive"),
         ("--gaussian", "--noise gaussian --sigma-from volume"),
         ("--sigma 40", "--sigma-from given --sigma 40"),
-        ("--sigma 40 --adaptive", "--sigma-from local"),
+        ("--sigma 40 --adaptive", "--sigma-from adaptive"),
     ],
 )
 def test_short_spellings(short: str, long: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from app.filters.launch import CudaPlan, CudaTask, Launch, Scratch
+from app.filters.mri_sigma_map import SigmaMap
 from app.filters.spec import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE
 
 GAPS = {
@@ -56,10 +58,11 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
     ----------
     task : CudaTask
         `shape` is (depth, height, width, components); the parameters are resolved: there is a
-        sigma for all components or one for each, the least one where sigma is local.
+        sigma for all components or one for each, the least one where sigma is local. A sigma that
+        is adaptive comes as a ``sigma_map``.
     """
     parameters, components = task.parameters, task.shape[3]
-    local = parameters["sigma_from"] == "local"
+    local = parameters["sigma_from"] in ("local", "adaptive")
     dimensions = 3 if parameters["dimensions"] == "3d" else 2
     radius, patch = parameters["search_radius"], parameters["patch_radius"]
     shape = _Shape(components, radius, patch, patch if dimensions == 3 else 0)
@@ -105,6 +108,9 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
     )
     if not local:
         return CudaPlan((main,), scratch)
+    scratch = {"sigmas": Scratch(pixels * components), **scratch}
+    if parameters["sigma_from"] == "adaptive":
+        return CudaPlan((_map(parameters["sigma_map"], defines), main), scratch)
     window = parameters["window_radius"]
     deep = window * (dimensions - 2)
     x, y, z = _BLOCKS[0]
@@ -120,7 +126,21 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
         shared_bytes=16 * (x + 2 * window) * (y + 2 * window) * (z + 2 * deep),
         scratch=("sigmas",),
     )
-    return CudaPlan((noise, main), {"sigmas": Scratch(pixels * components), **scratch})
+    return CudaPlan((noise, main), scratch)
+
+
+def _map(sigma_map: SigmaMap, defines: Mapping[str, str]) -> Launch:
+    """Return the launch that computes sigma at each voxel from a map's nodes."""
+    return Launch(
+        kernel="mri_nlm_map",
+        defines=defines,
+        block=_BLOCKS[0],
+        bytes_per_sample=4.0,
+        operations_per_sample=35.0,
+        constants={"grid": np.array([*sigma_map.nodes.shape[1:], *sigma_map.cell], np.int32)},
+        tables=(sigma_map.nodes,),
+        scratch=("sigmas",),
+    )
 
 
 def _shared_blocks(shape: _Shape) -> _Blocks:

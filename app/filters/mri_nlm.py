@@ -30,6 +30,7 @@ from app.filters.borders import REFLECT, border_index
 from app.filters.cuda_mri_nlm import GAPS, plan_mri_nlm
 from app.filters.jit import kernel
 from app.filters.mri_sigma import estimate_global, plan_local
+from app.filters.mri_sigma_map import map_sigma, plan_map
 from app.filters.non_local import add_weighted, fused, power_of_two
 from app.filters.parts import in_parts
 from app.filters.spec import (
@@ -405,10 +406,16 @@ def resolve(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     """Fill in ``sigma``, one for each component of `source`; it is never 0.
 
     Afterwards ``sigma_from`` is ``given``, or it is ``local`` and ``sigma`` says what a local
-    sigma is at least.
+    sigma is at least; or it is ``adaptive``, ``sigma`` says the same, and there is a ``sigma_map``.
     """
+    if "sigma_map" in parameters:
+        return parameters
     components = source.shape[3]
     least = least_sigmas(source)
+    if parameters["sigma_from"] == "adaptive":
+        deep, rician = parameters["dimensions"] == "3d", parameters["noise"] == "rician"
+        sigma_map = map_sigma(source, np.array(least), rician, deep)
+        return {**parameters, "sigma": least, "sigma_map": sigma_map}
     if parameters["sigma_from"] == "local":
         return {**parameters, "sigma": least}
     if parameters["sigma_from"] == "volume":
@@ -443,7 +450,10 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     passes = [CpuPass(extend, (source, extended, reach.margin), extended.shape[1], cost=0)]
     rician = parameters["noise"] == "rician"
     offsets = (2 * reach.search[0] + 1) * (2 * reach.search[1] + 1) ** 2
-    if parameters["sigma_from"] == "local":
+    if parameters["sigma_from"] == "adaptive":
+        sigmas = np.empty((components, depth, height, width), np.float32)
+        passes.append(replace(plan_map(parameters["sigma_map"], sigmas), cost=0))
+    elif parameters["sigma_from"] == "local":
         least = np.array(parameters["sigma"])
         sigmas = np.empty((components, depth, height, width), np.float32)
         sigma_pass = plan_local(extended, sigmas, least, parameters["window_radius"], rician)
@@ -522,10 +532,15 @@ SPEC = FilterSpec(
             choices=(
                 Choice("volume", "Volume", "Estimated, one sigma for each volume."),
                 Choice(
-                    "local",
-                    "Neighbourhood",
-                    "Estimated around each voxel: noise may vary.",
+                    "adaptive",
+                    "Smooth map",
+                    "Estimated everywhere from many voxels around: noise may vary over the head.",
                     switch="adaptive",
+                ),
+                Choice(
+                    "local",
+                    "Window",
+                    "Estimated from 27 or 125 voxels, as source V has it: the estimate is noisy.",
                 ),
                 Choice("given", "Numbers", "As written."),
             ),
@@ -545,7 +560,7 @@ SPEC = FilterSpec(
         IntParameter(
             name="window_radius",
             label="Window radius",
-            help="How far the neighbourhood reaches in which noise is estimated.",
+            help="How far the window reaches in which noise is estimated.",
             default=2,
             minimum=1,
             maximum=2,

@@ -574,7 +574,8 @@ class FilterSpec:
     resolve : callable
         Maps a source, shaped as that of a `FilterTask`, and validated parameters to the
         parameters to plan with: what depends on the data is filled in, values that do not go
-        with the source are refused. Resolving twice changes nothing.
+        with the source are refused. It may add values under names that no parameter has, for
+        the plans. Resolving twice changes nothing.
     estimates : callable
         Maps validated parameters and what `resolve` made of them to those that were estimated
         from the data, for the user to know: values by name.

@@ -17,6 +17,7 @@ from app.engine.scan import Scan
 from app.engine.slices import by_slices, picture_of
 from app.engine.volume import Volume, check_reference
 from app.filters.mri_sigma import estimate_local
+from app.filters.mri_sigma_map import estimate_smooth
 from app.filters.spec import Kind
 from app.gui.background import Background
 from app.gui.comparison import NO_REFERENCE, Judged, View
@@ -246,12 +247,15 @@ class VolumePage(QWidget):
         """
         assert self.scan is not None
         volume = self._volume
-        window = parameters.get("window_radius", 1)
+        window = parameters["window_radius"] if parameters.get("sigma_from") == "local" else None
         rician = parameters.get("noise", "rician") == "rician"
         deep = parameters.get("dimensions", "3d") == "3d"
 
         def work() -> Volume:
-            sigma = estimate_local(volume.voxels, window, rician, deep)
+            if window is None:
+                sigma = estimate_smooth(volume.voxels, rician, deep)
+            else:
+                sigma = estimate_local(volume.voxels, window, rician, deep)
             noise = volume.with_voxels(sigma, as_float=True)
             return replace(noise, title=f"{stem_of(volume)}-noise")
 
@@ -260,7 +264,8 @@ class VolumePage(QWidget):
                 return
             low, middle, high = np.percentile(noise.voxels[::2, ::2, ::2], (5, 50, 95)).tolist()
             kind = "Rician" if rician else "Gaussian"
-            text = f"{kind} sigma around each voxel, window radius {window}"
+            text = f"{kind} sigma around each voxel"
+            text += ", smooth map" if window is None else f", window radius {window}"
             figures = f"median {middle:.4g}, mostly {low:.4g} to {high:.4g}"
             self._map = noise
             shades = auto_window(noise)

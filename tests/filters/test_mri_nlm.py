@@ -15,8 +15,16 @@ from scipy import ndimage, special
 
 from app.errors import InvalidImage, InvalidParameter
 from app.files.volumes import read_volume
+from app.filters import mri_sigma_map
 from app.filters.mri_nlm import SPEC
-from app.filters.mri_sigma import estimate_global, estimate_local, rician_variance
+from app.filters.mri_sigma import (
+    estimate_global,
+    estimate_local,
+    rician_factor,
+    rician_variance,
+    rician_variances,
+)
+from app.filters.mri_sigma_map import estimate_smooth, map_sigma
 from app.judging.volumes import judge_volume
 from app.phantom import Contrast, Noise, Phantom, Tissue, add_noise, head
 from tests.filters import apply
@@ -27,7 +35,7 @@ CASES: list[dict[str, Any]] = [
     | {"search_radius": 2, "window_radius": 1 + (noise == "rician")}
     | ({"sigma": (25.0,)} if sigma_from == "given" else {})
     for dimensions, noise, sigma_from in itertools.product(
-        ("3d", "2d"), ("rician", "gaussian"), ("given", "volume", "local")
+        ("3d", "2d"), ("rician", "gaussian"), ("given", "volume", "local", "adaptive")
     )
 ] + [
     {"search_radius": 1, "patch_radius": 2, "beta": 0.5, "sigma_from": "given", "sigma": (40.0,)},
@@ -63,9 +71,19 @@ def local_sigma(u: NDArray[Any], parameters: Mapping[str, Any]) -> NDArray[Any]:
     return np.sqrt(np.maximum(variance, 0))
 
 
+def between_nodes(
+    nodes: NDArray[Any], cell: tuple[int, ...], shape: tuple[int, ...]
+) -> NDArray[Any]:
+    steps = [(np.arange(n) + 0.5) / side - 0.5 for n, side in zip(shape, cell, strict=True)]
+    return ndimage.map_coordinates(nodes, np.meshgrid(*steps, indexing="ij"), float, 1, "nearest")
+
+
 def oracle(source: NDArray[Any], parameters: Mapping[str, Any]) -> NDArray[Any]:
     u = source.astype(float)
     sigma = np.broadcast_to(np.array(parameters["sigma"]), u.shape)
+    if parameters["sigma_from"] == "adaptive":
+        nodes, cell = parameters["sigma_map"].nodes, parameters["sigma_map"].cell
+        sigma = np.stack([between_nodes(each, cell, u.shape[:3]) for each in nodes], -1)
     if parameters["sigma_from"] == "local":
         maps = [local_sigma(u[..., c], parameters) for c in range(u.shape[3])]
         sigma = np.maximum(np.stack(maps, -1), sigma)
@@ -110,7 +128,7 @@ def test_each_component_has_its_own_sigma(dimensions: str) -> None:
 def test_a_component_may_be_empty(empty: int) -> None:
     source = np.random.default_rng(0).uniform(0, 1e6, (5, 6, 7, 2)).astype(np.float32)
     source[..., empty] = 0
-    for sigma_from in ("volume", "local"):
+    for sigma_from in ("volume", "local", "adaptive"):
         parameters = SPEC.validate({"sigma_from": sigma_from, "search_radius": 2})
         wanted = oracle(source, SPEC.resolve(source, parameters))
         for level in ("serial", "parallel"):
@@ -210,6 +228,9 @@ def test_variance_of_rician_noise_is_taken_back(signal: float) -> None:
     variance = signal**2 + 2 - mean**2
     found = rician_variance(np.float32(49 * variance), np.float32(7 * mean))
     assert found == pytest.approx(49, rel=0.016)
+    many = rician_variances(np.array([49 * variance]), np.array([7 * mean]))
+    assert many == pytest.approx(found, rel=2e-3)
+    assert rician_factor(np.array(signal**2 + 2)) == pytest.approx(variance, rel=0.008)
 
 
 @pytest.mark.parametrize("contrast", Contrast)
@@ -269,6 +290,62 @@ def test_local_sigma_follows_the_noise(large: Phantom, window: int, deep: bool) 
     assert plain[background].mean() < 0.75  # what Rician noise looks like without signal
 
 
+@pytest.mark.parametrize("deep", [True, False])
+@pytest.mark.parametrize("noise", [Noise.RICIAN, Noise.VARYING_RICIAN, Noise.GAUSSIAN])
+def test_smooth_sigma_follows_the_noise(large: Phantom, noise: Noise, deep: bool) -> None:
+    noisy = add_noise(large.truth[Contrast.T1W], noise, 12, seed=2)
+    found = estimate_smooth(noisy.voxels, noise is not Noise.GAUSSIAN, deep) / noisy.sigma
+    varies = noise is Noise.VARYING_RICIAN
+    for tissue in (Tissue.WHITE, Tissue.GREY):
+        ratio = found[large.labels == tissue]
+        # Over a small head noise changes much within the reach of the averages.
+        assert ratio.mean() == pytest.approx(1, abs=(0.08 if deep else 0.2) if varies else 0.04)
+        assert ratio.std() < (0.1 if varies else 0.05)
+    # In the background, away from the head, it is raised by a quarter where noise is Rician.
+    away = ndimage.binary_erosion(large.labels == Tissue.BACKGROUND, iterations=5, border_value=1)
+    away &= ndimage.binary_fill_holes(large.labels > 0) == 0
+    raised = 1 if noise is Noise.GAUSSIAN else 1.25
+    assert np.median(found[away]) == pytest.approx(raised, rel=0.06)
+
+
+def test_smooth_sigma_has_the_units_of_the_voxels(phantom: Phantom) -> None:
+    noisy = add_noise(phantom.truth[Contrast.T1W], Noise.RICIAN, 20, seed=2).voxels
+    np.testing.assert_allclose(estimate_smooth(1000 * noisy), 1000 * estimate_smooth(noisy), 1e-4)
+
+
+def test_smooth_sigma_of_a_head_that_was_cut_out(large: Phantom) -> None:
+    truth = large.truth[Contrast.T1W]
+    noisy = add_noise(truth, Noise.RICIAN, 12.75).voxels
+    found = estimate_smooth(np.where(truth > 0, noisy, 0))[large.labels == Tissue.WHITE]
+    assert found.mean() == pytest.approx(12.75, rel=0.03)
+
+
+def test_smooth_sigma_from_a_part_of_a_large_volume(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every other pair of voxels, cells of 8 x 8 x 8: sigma, and that its nodes lie right."""
+    sigma = np.linspace(5, 50, 180, dtype=np.float32)
+    noise = np.random.default_rng(0).standard_normal((70, 93, 180), np.float32)
+    volume = (500 + sigma * noise)[..., np.newaxis]
+    whole = map_sigma(volume, np.zeros(1), rician=False)
+    monkeypatch.setattr(mri_sigma_map, "_MOST", volume.size // 8)
+    part = map_sigma(volume, np.zeros(1), rician=False)
+    assert (whole.cell, part.cell) == ((4, 4, 4), (8, 8, 8))
+    for found in (whole, part):
+        along = between_nodes(found.nodes[0], found.cell, volume.shape[:3]).mean((0, 1))
+        np.testing.assert_allclose(along[30:-30], sigma[30:-30], rtol=0.06)
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (1, 8, 7), (4, 1, 9), (1, 1, 9), (5, 6, 7), (2, 3, 2)]
+)
+def test_smooth_sigma_of_tiny_volumes(shape: tuple[int, int, int]) -> None:
+    volume = np.random.default_rng(0).normal(500, 9, shape).astype(np.float32)
+    for deep in (True, False):
+        found = estimate_smooth(volume, deep=deep)
+        assert found.shape == shape
+        assert np.isfinite(found).all()
+        np.testing.assert_array_equal(estimate_smooth(np.zeros(shape, np.float32)), 0)
+
+
 def test_local_sigma_is_that_of_the_filter() -> None:
     volume = np.random.default_rng(0).rayleigh(20, (6, 7, 8)).astype(np.float32)
     for deep, window in itertools.product((True, False), (1, 2)):
@@ -325,8 +402,11 @@ def test_three_components_beat_one(phantom: Phantom) -> None:
         assert gain > (0 if contrast is Contrast.PDW else 0.7), contrast
 
 
+@pytest.mark.parametrize("sigma_from", ["adaptive", "local"])
 @pytest.mark.parametrize("noise", ["rician", "gaussian"])
-def test_adaptive_beats_constant_where_noise_varies(phantom: Phantom, noise: str) -> None:
+def test_adaptive_beats_constant_where_noise_varies(
+    phantom: Phantom, noise: str, sigma_from: str
+) -> None:
     """Noise of 3 on one side of the head and 21 on the other."""
     truth = phantom.truth[Contrast.T1W]
     random = np.random.default_rng(1)
@@ -336,13 +416,42 @@ def test_adaptive_beats_constant_where_noise_varies(phantom: Phantom, noise: str
         noisy = np.hypot(noisy, sigma * random.standard_normal(truth.shape))
     noisy = noisy.astype(np.float32)
     constant = psnr(denoise(noisy, noise=noise)[..., 0], truth)
-    adaptive = psnr(denoise(noisy, noise=noise, sigma_from="local")[..., 0], truth)
+    adaptive = psnr(denoise(noisy, noise=noise, sigma_from=sigma_from)[..., 0], truth)
     assert adaptive > constant + (2.0 if noise == "rician" else 1.0)
+
+
+@pytest.mark.parametrize("dimensions", ["3d", "2d"])
+def test_adaptive_does_no_harm_where_noise_is_uniform(large: Phantom, dimensions: str) -> None:
+    truth = large.truth[Contrast.T1W]
+    noisy = add_noise(truth, Noise.RICIAN, 20, seed=1).voxels
+    constant, adaptive = (
+        judge_volume(denoise(noisy, dimensions=dimensions, sigma_from=each)[..., 0], truth)
+        for each in ("volume", "adaptive")
+    )
+    assert adaptive.psnr > constant.psnr - 0.2
+    assert adaptive.ssim > constant.ssim
+
+
+def test_adaptive_gains_on_the_phantom_whose_noise_varies() -> None:
+    """That of the command ``phantom --noise varying-rician``, of its size and sigma."""
+    truth = head((181, 217, 181), [Contrast.T1W]).truth[Contrast.T1W]
+    noisy = add_noise(truth, Noise.VARYING_RICIAN, 20)
+    constant, adaptive = (
+        judge_volume(denoise(noisy.voxels, search_radius=2, sigma_from=each)[..., 0], truth)
+        for each in ("volume", "adaptive")
+    )
+    assert adaptive.psnr > constant.psnr + 0.5
+    assert adaptive.ssim > constant.ssim
 
 
 def test_what_was_estimated_is_known() -> None:
     source = np.random.default_rng(0).normal(100, 5, (8, 8, 8, 2)).astype(np.float32)
-    for sigma_from, known in (("volume", True), ("local", False), ("given", False)):
+    for sigma_from, known in (
+        ("volume", True),
+        ("local", False),
+        ("adaptive", False),
+        ("given", False),
+    ):
         given = SPEC.validate({"sigma_from": sigma_from, "sigma": (3.0,)})
         resolved = SPEC.resolve(source, given)
         assert SPEC.estimates(given, resolved) == ({"sigma": resolved["sigma"]} if known else {})

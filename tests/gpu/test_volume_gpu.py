@@ -38,6 +38,7 @@ CASES: list[tuple[int, dict[str, Any]]] = [
     (1, {"dimensions": "2d", "patch_radius": 2}),
     (1, {"sigma_from": "local", "search_radius": 1, "window_radius": 2}),
     (1, {"sigma_from": "local", "dimensions": "2d", "noise": "gaussian"}),
+    (1, {"sigma_from": "adaptive", "search_radius": 2}),
     (1, {"patch_radius": 3, "search_radius": 2}),
     (2, {"sigma_from": "given", "sigma": (9.0, 14.0), "beta": 0.5, "search_radius": 3}),
     (3, {"search_radius": 3}),
@@ -45,6 +46,7 @@ CASES: list[tuple[int, dict[str, Any]]] = [
     (3, {"sigma_from": "local", "search_radius": 2}),
     (4, {"search_radius": 2, "noise": "gaussian"}),
     (4, {"patch_radius": 3, "search_radius": 2, "sigma_from": "local"}),
+    (4, {"sigma_from": "adaptive", "dimensions": "2d", "noise": "gaussian"}),
     (4, {"dimensions": "2d", "patch_radius": 3}),
 ]
 cases = pytest.mark.parametrize(("components", "parameters"), CASES)
@@ -124,7 +126,7 @@ def test_every_level_equals_the_cpu(
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 40, 33), (2, 3, 70), (40, 2, 1)])
-@pytest.mark.parametrize("sigma_from", ["given", "local"])
+@pytest.mark.parametrize("sigma_from", ["given", "local", "adaptive"])
 def test_tiny_volumes(
     shape: tuple[int, int, int], sigma_from: str, gpu: CudaBackend, cpu: CpuBackend
 ) -> None:
@@ -138,7 +140,7 @@ def test_tiny_volumes(
         assert_close(actual, wanted, level.id)
 
 
-@pytest.mark.parametrize("sigma_from", ["volume", "local", "given"])
+@pytest.mark.parametrize("sigma_from", ["volume", "local", "adaptive", "given"])
 def test_a_constant_volume_stays_as_it_is(sigma_from: str, gpu: CudaBackend) -> None:
     scan = Scan((Volume.from_array(np.full((5, 9, 33), 70, np.float32)),))
     parameters = {"sigma_from": sigma_from, "sigma": (0.0,), "search_radius": 2}

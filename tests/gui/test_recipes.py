@@ -362,6 +362,7 @@ def test_long_runs_tell_the_time_left(qtbot: QtBot, monkeypatch: pytest.MonkeyPa
         ("mri_nlm", {"sigma_from": "volume"}, {"sigma", "window_radius"}),
         ("mri_nlm", {"sigma_from": "given", "sigma": (3.0,)}, {"window_radius"}),
         ("mri_nlm", {"sigma_from": "local"}, {"sigma"}),
+        ("mri_nlm", {"sigma_from": "adaptive"}, {"sigma", "window_radius"}),
     ],
 )
 def test_what_has_no_part_in_the_result_is_not_offered(

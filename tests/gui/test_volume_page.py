@@ -31,6 +31,7 @@ from app.engine.volume import Volume
 from app.files import read_recipe, write_recipe
 from app.files.volumes import read_volume
 from app.filters.mri_sigma import estimate_local
+from app.filters.mri_sigma_map import estimate_smooth
 from app.gui import comparison
 from app.gui.comparison import View
 from app.gui.dialogs import ErrorDialog
@@ -551,8 +552,12 @@ def test_noise_around_each_voxel_is_shown_and_saved(
     qtbot.waitUntil(lambda: caption(window).startswith("Noise: Rician sigma"), timeout=60000)
     shown = window.volumes.viewer.output.volume
     assert 16 < np.median(shown.voxels) < 24
-    radius = window.panel.arguments()["parameters"]["window_radius"]
-    np.testing.assert_array_equal(shown.voxels, estimate_local(flat, radius))
+    np.testing.assert_array_equal(shown.voxels, estimate_smooth(flat))
+    window.panel.set_values("mri_nlm", {"sigma_from": "local", "window_radius": 1})
+    press(qtbot, window, "F6")
+    qtbot.waitUntil(lambda: "window radius 1" in caption(window), timeout=60000)
+    shown = window.volumes.viewer.output.volume
+    np.testing.assert_array_equal(shown.voxels, estimate_local(flat, 1))
     assert "map " in child(window, QLabel, "pixel").text()
     window.findChild(QAction, "saveView").trigger()
     save_as(qtbot, window, tmp_path / "noise.nii")
