@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app import filters
 from app.bench.rows import Row
@@ -169,7 +169,7 @@ def median_interval(values: Sequence[float], confidence: float = SURE) -> Interv
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as long as another a row takes.
+    """How many times as long as another something takes.
 
     Attributes
     ----------
@@ -182,7 +182,24 @@ class Ratio:
 
     value: float
     interval: Interval
-    scaled: bool
+    scaled: bool = False
+
+    def over(self, other: Ratio) -> Ratio:
+        """Return how many times as large as another ratio of other rows this is."""
+        return Ratio(
+            self.value / other.value,
+            Interval(
+                self.interval.low / other.interval.high,
+                self.interval.high / other.interval.low,
+                _both(self.interval, other.interval),
+            ),
+            self.scaled or other.scaled,
+        )
+
+
+def _both(first: Interval, second: Interval) -> float:
+    """Return how sure it is, at least, that both intervals hold (Bonferroni)."""
+    return max(0.0, first.confidence + second.confidence - 1)
 
 
 def ratio(first: Row, second: Row, waiting: bool = False) -> Ratio:
@@ -193,19 +210,21 @@ def ratio(first: Row, second: Row, waiting: bool = False) -> Ratio:
     waiting : bool
         Compare what the user waits for (`Row.waits`), or else the computing alone.
     """
-    each_sure = (1 + SURE) / 2
-    mine, other = (
-        median_interval(row.waits if waiting else row.seconds, each_sure) for row in (first, second)
+    found = ratio_of_times(
+        first.waits if waiting else first.seconds,
+        second.waits if waiting else second.seconds,
+        _work(first) / _work(second),
     )
-    scale = _work(first) / _work(second)
+    return replace(found, scaled=first.is_part or second.is_part)
+
+
+def ratio_of_times(first: Sequence[float], second: Sequence[float], scale: float = 1.0) -> Ratio:
+    """Return `scale` times the ratio of the medians of two series of repeats."""
+    each_sure = (1 + SURE) / 2
+    mine, other = (median_interval(values, each_sure) for values in (first, second))
     return Ratio(
-        full_time(first, waiting) / full_time(second, waiting),
-        Interval(
-            scale * mine.low / other.high,
-            scale * mine.high / other.low,
-            max(0.0, mine.confidence + other.confidence - 1),
-        ),
-        first.is_part or second.is_part,
+        scale * summarise(first).median / summarise(second).median,
+        Interval(scale * mine.low / other.high, scale * mine.high / other.low, _both(mine, other)),
     )
 
 

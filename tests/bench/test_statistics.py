@@ -10,6 +10,7 @@ import pytest
 from app.bench.rows import Difference, Row
 from app.bench.statistics import (
     Interval,
+    Ratio,
     find_baseline,
     full_time,
     median_interval,
@@ -88,6 +89,11 @@ def test_a_ratio_is_of_the_same_quantity_and_of_all_of_the_data() -> None:
     assert run.interval.confidence == pytest.approx(0.25)
     assert run.scaled
     assert not ratio(carried, carried).scaled
+
+
+def test_a_ratio_of_ratios_misses_what_either_misses() -> None:
+    first, second = Ratio(6.0, Interval(5.0, 8.0, 0.9)), Ratio(2.0, Interval(1.0, 4.0, 0.8), True)
+    assert first.over(second) == Ratio(3.0, Interval(1.25, 8.0, pytest.approx(0.7)), True)
 
 
 def test_confidence_is_rounded_down() -> None:

@@ -1,0 +1,235 @@
+"""Measures everything that README.md beside it shows, and writes the JSON files that it is made of.
+
+``python resources/bench/measure.py cpu`` on a machine with nothing else to do, ``... gpu`` on one
+with a card; then ``python resources/bench/make_page.py``. ``--list`` says what each experiment
+should take, ``--only NAME ...`` and ``--without NAME ...`` choose, ``--out DIR`` writes elsewhere.
+Each experiment is a run of ``kernelscope bench``, whose arguments are printed; one that fails does
+not keep the others from being measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from app.backends.cuda.compiler import CubinCache, choose_compiler
+from app.backends.cuda.sources import read_source
+from app.bench import Plan, load, presets, summarise
+from app.bench.cases import subjects
+from app.cli import main as kernelscope
+from app.filters.launch import CudaPlan, CudaTask
+from app.filters.spec import Kind
+
+FOLDER = Path(__file__).parent
+CPU, GPU = "cpu", "gpu"
+
+_WARM_UPS = 3
+"""About how many runs a row takes before it is timed."""
+
+_BESIDE = 0.03
+"""About how many seconds making the data and emptying the caches take for each run."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One file of the page.
+
+    Attributes
+    ----------
+    name : str
+        Of the file, with neither the device before nor the ending.
+    arguments : tuple of str
+        Of ``bench``, without the device and the file.
+    seconds : int
+        What it should take where no earlier file tells.
+    repeats : bool
+        The plan is that of the file itself: it measures the same again.
+    module : str
+        What to run instead of ``bench``, with the file as its argument.
+    """
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    seconds: int = 30
+    repeats: bool = False
+    module: str = ""
+
+
+def _preset(name: str, preset: str, seconds: int = 30, *more: str) -> Experiment:
+    return Experiment(name, ("--preset", preset, *more), seconds)
+
+
+_BOTH = (
+    _preset("f-levels", "F level"),
+    _preset("m-ladder", "M mean"),
+    _preset("n-nlm", "N NLM", 90),
+    _preset("f-tables", "F tables", 60),
+    _preset("v-one", "V tables 4-1", 90),
+    _preset("v-three", "V tables 4-3", 90),
+    _preset("v-noise", "V noise", 30),
+    _preset("v-sizes", "V table 4-5", 60),
+    _preset("v-patches", "V table 4-6", 60),
+    _preset("quick-look", "Quick look", 20),
+)
+
+_LAPLACE = (
+    *("--filters", "laplace", "--sizes", "128", "512", "1024", "4096"),
+    *("--levels", "serial", "parallel"),
+)
+"""Of graphs 1 to 8, what tables 1 to 3 do not measure on the CPU."""
+
+EXPERIMENTS = {
+    CPU: (
+        *_BOTH,
+        Experiment("f-graphs", _LAPLACE, 30),
+        Experiment("peers", repeats=True),
+    ),
+    GPU: (
+        Experiment("textbook", seconds=60, module="tests.gpu.bench_levels"),
+        *_BOTH,
+        _preset("f-graphs", "F graphs", 60),
+        Experiment("nlm-4096", repeats=True),
+        Experiment("peers-16384-more", repeats=True),
+        Experiment("peers-16384", repeats=True),
+        Experiment("peers-sizes", repeats=True),
+    ),
+}
+"""The most telling ones first, in case time runs out."""
+
+
+def plan_of(device: str, experiment: Experiment) -> Plan | None:
+    """Return what an experiment measures, where a preset or its own file says that."""
+    if experiment.repeats:
+        return load(FOLDER / f"{device}-{experiment.name}.json").plan
+    if "--preset" in experiment.arguments:
+        return presets.get(experiment.arguments[1]).plan
+    return None
+
+
+def expected(device: str, experiment: Experiment) -> float:
+    """Return about how many seconds an experiment takes: by its last times, if there is a file."""
+    path = FOLDER / f"{device}-{experiment.name}.json"
+    if experiment.module or not path.exists():
+        return experiment.seconds
+    plan = plan_of(device, experiment) or load(path).plan
+    return sum(
+        (plan.repeat + _WARM_UPS) * (min(summarise(row.waits).median, plan.longest) + _BESIDE)
+        for row in load(path).rows
+        if row.seconds
+    )
+
+
+Cubin = tuple[str, tuple[tuple[str, str], ...]]
+"""A file of kernels, and the macros that it is specialised with."""
+
+
+def cubins(plans: Iterable[Plan]) -> Iterator[Cubin]:
+    """Yield what plans need compiled, some of it more than once."""
+    for plan in plans:
+        for sweep in plan.sweeps:
+            for case in subjects(sweep):
+                spec, channels = case.spec, case.data.channels
+                if spec.plan_cuda is None:
+                    continue
+                volume = spec.kind is Kind.VOLUME
+                dtype = np.dtype(np.float32 if volume else np.uint8)
+                some = np.ones((8,) * (3 if volume else 2) + (channels,), dtype)
+                values = spec.resolve(some, spec.validate(case.parameters))
+                shape = (*case.data.shape, channels)
+                result = spec.output_shape(shape, values, sweep.border)
+                for level in spec.gpu_levels:
+                    if not plan.levels or level.id in plan.levels:
+                        task = CudaTask(shape, result, dtype, values, sweep.border, level.id)
+                        for launch in CudaPlan.of(spec.plan_cuda(task)).launches:
+                            yield spec.id, tuple(sorted(launch.defines.items()))
+
+
+def compile_kernels(needed: Iterable[Cubin]) -> None:
+    """Compile on all cores what a card would else wait for, one after the other."""
+    import pycuda.driver as cuda
+
+    cuda.init()
+    major, minor = cuda.Device(0).compute_capability()
+    cache = CubinCache(choose_compiler())
+
+    def compile_one(cubin: Cubin) -> None:
+        name, defines = cubin
+        cache.get(name, read_source(name), f"sm_{major}{minor}", dict(defines))
+
+    start = time.perf_counter()
+    todo = list(dict.fromkeys(needed))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(compile_one, todo))
+    print(
+        f"{len(todo)} files of kernels compiled: {time.perf_counter() - start:.0f} s\n", flush=True
+    )
+
+
+def run(device: str, experiment: Experiment, folder: Path) -> int:
+    """Measure one experiment; return the exit status."""
+    path = folder / f"{device}-{experiment.name}.json"
+    if experiment.module:
+        command = [sys.executable, "-m", experiment.module, str(path)]
+        print("$", *command, flush=True)
+        return subprocess.run(command, check=False).returncode
+    arguments = list(experiment.arguments)
+    if experiment.repeats:
+        arguments = ["--preset", str(FOLDER / f"{device}-{experiment.name}.json")]
+    if experiment.name.startswith("peers"):
+        arguments.append("--peers")
+    arguments = ["bench", *arguments, "--devices", device, "--out", str(path)]
+    print("$ kernelscope", *arguments, flush=True)
+    return kernelscope(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description="Measures what the page shows, and writes its files.", allow_abbrev=False
+    )
+    parser.add_argument("device", choices=(CPU, GPU))
+    parser.add_argument("--only", metavar="NAME", nargs="+", default=())
+    parser.add_argument("--without", metavar="NAME", nargs="+", default=())
+    parser.add_argument("--out", metavar="DIR", type=Path, default=FOLDER)
+    parser.add_argument("--list", action="store_true", help="say what each takes, and stop")
+    options = parser.parse_args(arguments)
+    known = {experiment.name: experiment for experiment in EXPERIMENTS[options.device]}
+    for name in (*options.only, *options.without):
+        if name not in known:
+            parser.error(f"there is no experiment {name}: use {', '.join(known)}")
+    chosen = [
+        each
+        for name, each in known.items()
+        if name not in options.without and (not options.only or name in options.only)
+    ]
+    times = {each.name: expected(options.device, each) for each in chosen}
+    for name, seconds in times.items():
+        print(f"{name:18} about {seconds:4.0f} s")
+    print(f"{'together':18} about {sum(times.values()):4.0f} s", flush=True)
+    if options.list:
+        return 0
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.device == GPU:
+        plans = (plan_of(GPU, each) for each in chosen)
+        compile_kernels(cubins(plan for plan in plans if plan is not None))
+    failed = []
+    for each in chosen:
+        start = time.perf_counter()
+        if run(options.device, each, options.out):
+            failed.append(each.name)
+        print(f"{each.name}: {time.perf_counter() - start:.0f} s\n", flush=True)
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
