@@ -19,6 +19,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
 
+from app.backends.cuda.sources import find_function
 from app.gui import theme
 
 _KEYWORDS = (
@@ -143,15 +144,12 @@ class CodeView(QPlainTextEdit):
 
     def show_function(self, name: str) -> bool:
         """Mark the function `name` and scroll to its first line; tell if it is here."""
-        lines = self.toPlainText().split("\n")
-        start = next((n for n, line in enumerate(lines) if re.search(rf"\b{name}\(", line)), None)
-        if start is None:
+        found = find_function(self.toPlainText().split("\n"), name)
+        if found is None:
             self._mark(0, 0)
             return False
-        end = next((n for n in range(start, len(lines)) if lines[n].startswith("}")), start)
-        while start and lines[start - 1].startswith(("template", "//", 'extern "C"', "__")):
-            start -= 1
-        self._mark(start, end + 1)
+        start, stop = found
+        self._mark(start, stop)
         cursor = QTextCursor(self.document().findBlockByNumber(start))
         self.setTextCursor(cursor)
         self.verticalScrollBar().setValue(max(0, start - 2))

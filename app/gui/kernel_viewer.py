@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.backends.cuda.info import architecture
-from app.backends.cuda.inspection import REPORTED, Plan, compile_report, plan
+from app.backends.cuda.inspection import REPORTED, Plan, compile_report, plan, plans
 from app.backends.cuda.sources import source_files
 from app.engine.backend import Fact, FactGroup
 from app.engine.image import Image
@@ -32,7 +32,9 @@ from app.errors import AppError
 from app.gui.background import Background
 from app.gui.code_view import CodeView
 from app.gui.dialogs import add_button, close_box, headline
+from app.gui.difference_view import DifferenceView
 from app.gui.fact_table import FactTable
+from app.gui.kernel_difference import difference
 
 _LAST_RUN = "Last run on the GPU"
 _COMPILE = "gpu-compile-report"
@@ -63,6 +65,7 @@ class KernelViewer(QDialog):
         self._background = background
         self._request: Request | None = None
         self._plan: Plan | None = None
+        self._difference: DifferenceView | None = None
         self._launches = launches
 
         self._headline = headline("")
@@ -73,10 +76,19 @@ class KernelViewer(QDialog):
         self._level.currentIndexChanged.connect(self._show_level)
         caption = QLabel("&Level")
         caption.setBuddy(self._level)
+        self._other = QComboBox()
+        self._other.setObjectName("kernelOther")
+        self._other.setAccessibleName("Compare with level")
+        self._other.setToolTip(
+            "Another level, to see which lines of the kernel and what of its launch differ"
+        )
+        self._other.currentIndexChanged.connect(lambda: self._show_difference(raised=True))
+        compare = QLabel("Compare &with")
+        compare.setBuddy(self._other)
         top = QHBoxLayout()
         top.addWidget(self._headline, 1)
-        top.addWidget(caption)
-        top.addWidget(self._level)
+        for widget in (caption, self._level, compare, self._other):
+            top.addWidget(widget)
         self._help = QLabel()
         self._help.setObjectName("levelHelp")
         self._help.setWordWrap(True)
@@ -131,6 +143,7 @@ class KernelViewer(QDialog):
         spec = request.filter
         self._headline.setText(spec.describe(request.parameters))
         self.setWindowTitle(f"Kernel – {spec.name}")
+        self._difference = None
         while self._tabs.count():
             page = self._tabs.widget(0)
             assert page is not None
@@ -146,10 +159,11 @@ class KernelViewer(QDialog):
         wanted = self._level.findData(request.level)
         self._level.setCurrentIndex(wanted if wanted >= 0 else self._level.count() - 1)
         self._level.blockSignals(False)
+        self._offer_others()
         self._plan = None
         self._facts.clear_groups()
         usable = bool(spec.gpu_levels)
-        for widget in (self._level, self._tabs, self._facts):
+        for widget in (self._level, self._other, self._tabs, self._facts):
             widget.setEnabled(usable)
         self._compile.setEnabled(usable)
         if not usable:
@@ -184,12 +198,14 @@ class KernelViewer(QDialog):
         self._plan = plan(request, level)
         launch = self._plan.launch
         found = None
+        self._show_difference(raised=False)
         for place in range(self._tabs.count()):
             view = self._tabs.widget(place)
             assert isinstance(view, CodeView)
-            if view.show_function(launch.kernel):
+            if view is not self._difference and view.show_function(launch.kernel):
                 found = place if found is None else found
-        self._tabs.setCurrentIndex(found or 0)
+        if self._tabs.currentWidget() is not self._difference or self._difference is None:
+            self._tabs.setCurrentIndex(found or 0)
         self._facts.set_group(_planned(self._plan, request))
         self._facts.set_group(
             FactGroup(
@@ -198,6 +214,44 @@ class KernelViewer(QDialog):
             )
         )
         self._show_last_run(self._plan)
+
+    def _offer_others(self) -> None:
+        """Offer every level to compare with, the one that was chosen kept where it is there."""
+        chosen = self._other.currentData()
+        self._other.blockSignals(True)
+        self._other.clear()
+        self._other.addItem("nothing", None)
+        for place in range(self._level.count()):
+            self._other.addItem(self._level.itemText(place), self._level.itemData(place))
+        self._other.setCurrentIndex(max(0, self._other.findData(chosen)))
+        self._other.blockSignals(False)
+
+    def _show_difference(self, *, raised: bool) -> None:
+        """Show how the level chosen to compare with differs from this one; raise it if wanted."""
+        place = self._tabs.indexOf(self._difference) if self._difference is not None else -1
+        if self._difference is not None:
+            raised = raised or self._tabs.currentIndex() == place
+            self._tabs.removeTab(place)
+            self._difference.deleteLater()
+            self._difference = None
+        request = self._request
+        if request is None or self._other.currentData() is None:
+            return
+        levels = request.filter.gpu_levels
+        first, second = levels[self._level.currentIndex()], levels[self._other.currentIndex() - 1]
+        lines = difference(
+            source_files(request.filter.id),
+            *(
+                [(each, _planned(each, request).facts) for each in plans(request, level)]
+                for level in (first, second)
+            ),
+        )
+        self._difference = DifferenceView(lines)
+        title = f"{first.name} → {second.name}"
+        self._tabs.insertTab(0, self._difference, title)
+        self._tabs.setTabToolTip(0, f"− {first.name}, + {second.name}")
+        if raised:
+            self._tabs.setCurrentIndex(0)
 
     def _show_last_run(self, plan: Plan) -> None:
         report = self._launches.get(plan.launch.kernel)

@@ -53,6 +53,20 @@ def other_fill(palette: QPalette) -> QColor:
     return QColor("#6d6d6d" if is_dark(palette) else "#bdbdbd")
 
 
+def added_fill(palette: QPalette, strong: bool = False) -> QColor:
+    """Return the ground of lines that are new; a strong one of the characters that are."""
+    if is_dark(palette):
+        return QColor("#2b6a3f" if strong else "#16351f")
+    return QColor("#a6e3b5" if strong else "#e2f5e7")
+
+
+def removed_fill(palette: QPalette, strong: bool = False) -> QColor:
+    """Return the ground of lines that are gone; a strong one of the characters that are."""
+    if is_dark(palette):
+        return QColor("#7c2f2a" if strong else "#431b18")
+    return QColor("#f6bab3" if strong else "#fde6e3")
+
+
 def fixed_font() -> QFont:
     """Return the desktop's monospace font."""
     return QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)

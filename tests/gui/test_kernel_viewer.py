@@ -24,7 +24,7 @@ from pytestqt.qtbot import QtBot
 
 from app import filters
 from app.backends.cuda import inspection
-from app.backends.cuda.inspection import plan
+from app.backends.cuda.inspection import plan, plans
 from app.backends.cuda.sources import source_files
 from app.engine.backend import Availability, Fact, FactGroup
 from app.engine.control import CancelToken, Progress
@@ -37,11 +37,14 @@ from app.filters.spec import GPU_LEVELS, FilterSpec, Level
 from app.gui import kernel_viewer as module
 from app.gui.background import Background
 from app.gui.code_view import CodeView, CudaHighlighter
+from app.gui.difference_view import DifferenceView
 from app.gui.fact_table import FactTable
 from app.gui.gpu_options import GpuOptions
+from app.gui.kernel_difference import GONE, HEADING, NEW, SAME
 from app.gui.kernel_viewer import KernelViewer
 from app.gui.main_window import MainWindow
 from app.gui.settings import Settings
+from app.gui.theme import added_fill, removed_fill
 from app.paths import KERNELS
 
 RESOURCES = Resources(40, 8, 16, 1024, 372)
@@ -193,6 +196,131 @@ def test_a_filter_without_a_kernel_says_so(viewer: KernelViewer) -> None:
     wanted = request()
     viewer.show_request(replace(wanted, filter=replace(wanted.filter, gpu_levels=())))
     assert "no CUDA kernel" in viewer.findChild(QLabel, "kernelState").text()
+
+
+# The difference of two levels ---------------------------------------------------------
+
+
+def compare_with(viewer: KernelViewer, level: str | None) -> DifferenceView | None:
+    """Choose a level to compare with, by its keyboard-reachable list."""
+    combo = viewer.findChild(QComboBox, "kernelOther")
+    combo.setCurrentIndex(combo.findData(level))
+    view = viewer.findChild(QTabWidget, "kernelFiles").currentWidget()
+    return view if isinstance(view, DifferenceView) else None
+
+
+def of_kind(view: DifferenceView, kind: str) -> list[str]:
+    return [line.text.strip() for line in view.lines if line.kind == kind]
+
+
+def test_the_difference_of_two_levels(qtbot: QtBot, viewer: KernelViewer) -> None:
+    viewer.show_request(request("mask", "global"))
+    view = compare_with(viewer, "constant")
+    assert view is not None
+    gone, new = of_kind(view, GONE), of_kind(view, NEW)
+    assert any("mask_global" in line for line in gone)
+    assert any("mask_constant" in line for line in new)
+    assert any(line.startswith("//   Constant memory") for line in new), "a fact of the launch"
+    assert not any("Block  " in line for line in (*gone, *new)), "alike"
+    shown = view.toPlainText().split("\n")
+    assert [line[:1] for line in shown if line.startswith(("-", "+"))].count("-") == len(gone)
+    # Taking the lines that are new away gives the first kernel, and the other way round.
+    text = source_files("mask")[0].text
+    heading = next(n for n, line in enumerate(view.lines) if line.text == "// Kernel")
+    for other in (GONE, NEW):
+        kernel = [line.text for line in view.lines[heading + 1 :] if line.kind != other]
+        assert "\n".join(kernel) in text
+    bar = viewer.findChild(QTabWidget, "kernelFiles").tabBar()
+    assert bar.tabText(0) == "Global memory → Constant memory"
+
+
+def test_the_difference_is_coloured(qtbot: QtBot, viewer: KernelViewer) -> None:
+    viewer.show_request(request("mask", "global"))
+    view = compare_with(viewer, "shared")
+    assert view is not None
+    grounds: dict[int, list[QColor]] = {}
+    for selection in view.extraSelections():
+        number = selection.cursor.blockNumber()
+        grounds.setdefault(number, []).append(selection.format.background().color())
+    for number, line in enumerate(view.lines):
+        found = grounds.get(number, [])
+        if line.kind == SAME:
+            assert found == []
+        elif line.kind == GONE:
+            assert found[0] == removed_fill(view.palette())
+        elif line.kind == NEW:
+            assert found[0] == added_fill(view.palette())
+    words = [
+        selection.cursor.selectedText()
+        for selection in view.extraSelections()
+        if selection.format.background().color() == added_fill(view.palette(), strong=True)
+    ]
+    assert "tile" in words, "the words that differ stand out"
+    view.setPalette(QPalette(QColor("#202020")))
+    dark = [each.format.background().color().name() for each in view.extraSelections()]
+    assert added_fill(view.palette()).name() in dark
+
+
+def test_a_plan_of_several_kernels_shows_all(qtbot: QtBot, viewer: KernelViewer) -> None:
+    image = Image.from_array(np.zeros((64, 64), np.uint8))
+    wanted = Request.create(image, "nlm", {"search": "image"}, level="global")
+    viewer.show_request(wanted)
+    levels = {level.id: plans(wanted, level) for level in wanted.filter.gpu_levels}
+    view = compare_with(viewer, "tuned")
+    assert view is not None
+    count = max(len(levels["global"]), len(levels["tuned"]))
+    assert count > 1
+    headings = of_kind(view, HEADING)
+    assert headings[:-1] == [f"// Launch {n} of {count}" for n in range(1, count + 1)]
+    for each in levels["global"]:
+        assert any(each.launch.kernel + "(" in line for line in of_kind(view, GONE))
+    assert headings[-1] == "// Kernels"
+
+
+def test_the_difference_follows_both_levels_and_goes(qtbot: QtBot, viewer: KernelViewer) -> None:
+    tabs = viewer.findChild(QTabWidget, "kernelFiles")
+    assert compare_with(viewer, "texture") is not None
+    level = viewer.findChild(QComboBox, "kernelLevel")
+    level.setCurrentIndex(level.findData("global"))
+    view = tabs.currentWidget()
+    assert isinstance(view, DifferenceView), "it stays in sight"
+    assert any("mean_global" in line for line in of_kind(view, GONE))
+    tabs.setCurrentIndex(1)
+    level.setCurrentIndex(level.findData("shared"))
+    assert not isinstance(tabs.currentWidget(), DifferenceView), "the source stays, too"
+    assert tabs.tabText(0) == "Shared memory → Texture"
+    viewer.show_request(request("median", "global"))
+    assert tabs.tabText(0) == "Global memory → Texture", "another filter, the same levels"
+    assert compare_with(viewer, None) is None
+    assert all(not isinstance(tabs.widget(n), DifferenceView) for n in range(tabs.count()))
+    same = compare_with(viewer, "global")
+    assert same is not None
+    assert {line.kind for line in same.lines} == {SAME, HEADING}
+
+
+def test_the_difference_is_reached_by_keys_and_copied(qtbot: QtBot, viewer: KernelViewer) -> None:
+    combo = viewer.findChild(QComboBox, "kernelOther")
+    assert combo.accessibleName()
+    label = next(each for each in viewer.findChildren(QLabel) if each.buddy() is combo)
+    assert "&" in label.text()
+    assert combo.focusPolicy() & Qt.FocusPolicy.TabFocus
+    combo.setFocus()
+    qtbot.keyClick(combo, Qt.Key.Key_Down)
+    view = viewer.findChild(QTabWidget, "kernelFiles").currentWidget()
+    assert isinstance(view, DifferenceView)
+    click(qtbot, viewer, "copyButton")
+    assert QGuiApplication.clipboard().text() == view.toPlainText()
+
+
+@pytest.mark.parametrize("base", ["#ffffff", "#1e1e1e"])
+def test_code_is_readable_on_the_grounds_of_a_difference(qtbot: QtBot, base: str) -> None:
+    palette = QPalette()
+    palette.setColor(QPalette.ColorRole.Base, QColor(base))
+    highlighter = CudaHighlighter(QTextDocument(), palette)
+    for fill in (added_fill(palette), removed_fill(palette)):
+        for kind, style in highlighter._formats.items():
+            pair = (luminance(style.foreground().color()), luminance(fill))
+            assert (max(pair) + 0.05) / (min(pair) + 0.05) >= 4.5, (kind, fill.name())
 
 
 # The compiler's report ----------------------------------------------------------------

@@ -24,7 +24,6 @@ class Plan:
     Attributes
     ----------
     launch : Launch
-        Of several the one that does most of the work.
     grid : tuple of int
         Blocks in x and y (and z) over the whole output.
     """
@@ -33,8 +32,8 @@ class Plan:
     grid: tuple[int, ...]
 
 
-def plan(request: Request, level: Level) -> Plan:
-    """Return how `request` would be launched at a GPU level of its filter."""
+def plans(request: Request, level: Level) -> tuple[Plan, ...]:
+    """Return every kernel that `request` would launch at a GPU level of its filter, in order."""
     shape = request.source.planes.shape
     if request.grey and not request.image.is_grey:
         grey = filters.get("greyscale")
@@ -51,8 +50,12 @@ def plan(request: Request, level: Level) -> Plan:
     )
     assert request.filter.plan_cuda is not None
     launches = CudaPlan.of(request.filter.plan_cuda(task)).launches
-    launch = max(launches, key=lambda launch: launch.operations_per_sample)
-    return Plan(launch, launch.grid(output))
+    return tuple(Plan(launch, launch.grid(output)) for launch in launches)
+
+
+def plan(request: Request, level: Level) -> Plan:
+    """Return the one of `plans` that does most of the work."""
+    return max(plans(request, level), key=lambda each: each.launch.operations_per_sample)
 
 
 def compile_report(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,3 +55,14 @@ def source_files(filter_id: str) -> tuple[SourceFile, ...]:
         files.append(SourceFile(name, text))
         names += [found for found in _INCLUDE.findall(text) if found not in names]
     return tuple(files)
+
+
+def find_function(lines: Sequence[str], name: str) -> tuple[int, int] | None:
+    """Return the first line of a function, with its comment, and the one after the last."""
+    start = next((n for n, line in enumerate(lines) if re.search(rf"\b{name}\(", line)), None)
+    if start is None:
+        return None
+    end = next((n for n in range(start, len(lines)) if lines[n].startswith("}")), start)
+    while start and lines[start - 1].startswith(("template", "//", 'extern "C"', "__")):
+        start -= 1
+    return start, end + 1
