@@ -56,6 +56,7 @@ def bench(arguments: list[str]) -> int:
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
     from app.bench import PRESETS
+    from app.bench.rules import REPEAT
 
     presets = "\n".join(f"  {name}\n      {each.summary}" for name, each in PRESETS.items())
     parser = argparse.ArgumentParser(
@@ -105,7 +106,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     add_gpu_option(what, nargs="?", const=())
     how = parser.add_argument_group("how")
-    how.add_argument("--repeat", metavar="N", type=positive, help="timed runs of each (default: 9)")
+    how.add_argument(
+        "--repeat", metavar="N", type=positive, help=f"timed runs of each (default: {REPEAT})"
+    )
     how.add_argument("--quick", action="store_true", help=f"{_QUICK} runs of each")
     output = parser.add_argument_group("output")
     output.add_argument("--out", metavar="FILE", type=Path, help="write everything as JSON")

@@ -50,8 +50,8 @@ from numpy.typing import NDArray
 LONGEST = 1.0
 """Seconds that a run may take before it is timed on a smaller part."""
 
-REPEAT = 9
-"""Timed runs of each row."""
+REPEAT = 11
+"""Timed runs of each row; from 10 on the interval of a ratio leaves out an outlier at each end."""
 
 COLD, WARM = "cold", "warm"
 """What the caches were; see above."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from app.bench.rows import Difference, Row
+from app.bench.rules import REPEAT
 from app.bench.statistics import (
     Interval,
     Ratio,
@@ -89,6 +90,13 @@ def test_a_ratio_is_of_the_same_quantity_and_of_all_of_the_data() -> None:
     assert run.interval.confidence == pytest.approx(0.25)
     assert run.scaled
     assert not ratio(carried, carried).scaled
+
+
+def test_one_outlier_at_each_end_does_not_widen_the_interval() -> None:
+    usual = (1.0,) * (REPEAT - 2)
+    found = ratio(row(seconds=(0.1, *usual, 9.0)), row(seconds=(0.2, *usual, 5.0)))
+    assert (found.interval.low, found.interval.high) == (1, 1)
+    assert found.interval.confidence >= 0.95
 
 
 def test_a_ratio_of_ratios_misses_what_either_misses() -> None:
