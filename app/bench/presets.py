@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from app.bench.cases import Plan, Sweep, subjects, weights
+from app.bench.cases import GPU, Plan, Sweep, subjects, weights
 from app.bench.data import HEAD_SIGMA, Content, Data
 from app.bench.figures import Figure, all_figures
 from app.errors import InvalidParameter
@@ -277,6 +277,26 @@ _PRESETS = (
             gpus=(1,),
         ),
         "V",
+    ),
+    _preset(
+        "Block sizes",
+        "What the shape of a GPU's blocks costs, from 8×8 threads to 32×32 and to a row of 256.",
+        Plan(
+            sweeps=(
+                _custom((9,), _noise(4096)),
+                Sweep(filter="mean", parameters=({"size": 3},), data=_noise(4096)),
+                Sweep(filter="median", parameters=({"size": 9},), data=_noise(4096)),
+                Sweep(
+                    filter="nlm",
+                    parameters=({"patch": 7},),
+                    fixed={"search": "image"},
+                    data=(Data(Content.PHOTOGRAPH, (256, 256)),),
+                ),
+            ),
+            devices=(GPU,),
+            levels=("global", "shared"),
+            blocks=((8, 8), (16, 16), (32, 8), (32, 32), (256, 1)),
+        ),
     ),
     _preset(
         "Quick look",

@@ -112,7 +112,10 @@ def _work(row: Row) -> float:
     if not row.is_part:
         return 1.0
     spec = filters.get(row.filter)
-    values = {name: spec.parameter(name).parse(text) for name, text in row.parameters.items()}
+    known = {parameter.name: parameter for parameter in spec.parameters}
+    values = spec.defaults() | {  # a report may be older than a parameter, or know others
+        name: known[name].parse(text) for name, text in row.parameters.items() if name in known
+    }
     work = 1.0
     for asked, timed in zip(row.asked, row.shape, strict=True):
         work *= asked / timed

@@ -39,6 +39,7 @@ from app.bench.statistics import (
     short,
     summarise,
 )
+from app.filters.blocks import block_name
 from app.gui.bench_charts import Choice, Plot, chart
 from app.gui.bench_plots import create_drawer, save_chart
 
@@ -260,6 +261,21 @@ def by_memory(report: Report, levels: Sequence[str]) -> str:
     labels = dict.fromkeys(row.label for row in report.rows if row.series in levels)
     lines = [(label, *(cell(label, size) for size in sizes)) for label in labels]
     return table(("filter", *sizes), lines) if lines else _MISSING
+
+
+def by_block(report: Report) -> str:
+    """Return a line for each filter and level, a column for each size of blocks: kernels, in ms."""
+    names = list(dict.fromkeys(block_name(row.block) for row in report.rows if row.block))
+    found: dict[tuple[str, str, str], dict[str, Row]] = {}
+    for row in report.rows:
+        name = block_name(row.block) if row.block else ""
+        found.setdefault((row.label, row.size, row.level), {})[name] = row
+    lines = [
+        (*key, *(milliseconds(by_name.get(name)) for name in names))
+        for key, by_name in found.items()
+        if any(row.seconds for row in by_name.values())
+    ]
+    return table(("filter", "size", "level", *names), lines, text=3) if lines else _MISSING
 
 
 def libraries(report: Report) -> str:
@@ -1026,6 +1042,7 @@ def blocks() -> dict[str, str]:
         "n-nlm": times(experiment("n-nlm"), quantity=PSNR),
         "n-runs": times(experiment("n-nlm"), waiting=True),
         "n-kernels": kernels(reports("gpu-n-nlm")),
+        "blocks": by_block(reports("gpu-blocks")),
         "nlm-4096": times(reports("gpu-nlm-4096")),
         "v-one": times(experiment("v-one"), waiting=True),
         "v-three": times(experiment("v-three"), waiting=True),

@@ -26,6 +26,7 @@ from app.backends.cuda.sources import read_source
 from app.bench import Plan, load, presets, summarise
 from app.bench.cases import subjects
 from app.cli import main as kernelscope
+from app.filters.blocks import takes_block
 from app.filters.launch import CudaPlan, CudaTask
 from app.filters.spec import Kind
 
@@ -97,6 +98,7 @@ EXPERIMENTS = {
         Experiment("textbook", seconds=60, module="tests.gpu.bench_levels"),
         *_BOTH,
         _preset("f-graphs", "F graphs", 60),
+        _preset("blocks", "Block sizes", 30),
         Experiment("nlm-4096", repeats=True),
         Experiment("peers-16384-more", repeats=True),
         Experiment("peers-16384", repeats=True),
@@ -147,8 +149,11 @@ def cubins(plans: Iterable[Plan]) -> Iterator[Cubin]:
                 shape = (*case.data.shape, channels)
                 result = spec.output_shape(shape, values, sweep.border)
                 for level in spec.gpu_levels:
-                    if not plan.levels or level.id in plan.levels:
-                        task = CudaTask(shape, result, dtype, values, sweep.border, level.id)
+                    if plan.levels and level.id not in plan.levels:
+                        continue
+                    chooses = takes_block(spec, level.id)
+                    for block in (plan.blocks if chooses else ()) or (None,):
+                        task = CudaTask(shape, result, dtype, values, sweep.border, level.id, block)
                         for launch in CudaPlan.of(spec.plan_cuda(task)).launches:
                             yield spec.id, tuple(sorted(launch.defines.items()))
 

@@ -340,6 +340,16 @@ def test_serial_stands_beside_c(page: ModuleType) -> None:
     assert "C -O2" not in page.libraries(report)
 
 
+def test_blocks_stand_side_by_side(page: ModuleType) -> None:
+    rows = [
+        row(asked=(64, 64), device="gpu", level="shared", block=block, seconds=(seconds,))
+        for block, seconds in (((8, 8), 0.001), ((32, 32), 0.002))
+    ]
+    (heading, line) = cells(page.by_block(page.Report({}, page.Plan(sweeps=()), tuple(rows))))
+    assert heading[2:] == ["level", "8×8", "32×32 |"]
+    assert line[2:] == ["shared", "1", "2 |"]
+
+
 def test_kernels_of_two_passes_are_told_apart(page: ModuleType) -> None:
     two = row(
         asked=(64, 64),

@@ -16,7 +16,11 @@ from app.engine.image import Image
 from app.errors import InvalidParameter
 from tests.bench.stand_in import StandIn
 
-EACH = pytest.mark.parametrize("preset", PRESETS.values(), ids=lambda preset: preset.name)
+EACH = pytest.mark.parametrize(
+    "preset",
+    [preset for preset in PRESETS.values() if "cpu" in preset.plan.devices],
+    ids=lambda preset: preset.name,
+)
 
 
 @EACH
@@ -41,6 +45,17 @@ def test_small_version_runs_on_the_cpu(preset: Preset, backends: dict[str, Backe
     assert all(row.seconds for row in timed), [row.reason for row in timed]
     lacking = {row.reason for row in rows if row.device == "gpu" and row.level != "constant"}
     assert lacking == {"This program has no GPU backend."}
+
+
+def test_blocks_are_rows_of_their_own(backends: dict[str, Backend]) -> None:
+    preset = presets.get("Block")
+    assert [each.name for each in PRESETS.values() if "cpu" not in each.plan.devices] == [
+        preset.name
+    ]
+    rows = [case.row() for group in expand(preset.plan, backends) for case in group.cases]
+    shared = [row.series for row in rows if row.filter == "mask" and row.level == "shared"]
+    assert shared == [f"GPU shared {block}" for block in ("8×8", "16×16", "32×8", "32×32", "256×1")]
+    assert Plan.from_json(preset.plan.to_json()) == preset.plan
 
 
 def test_labels_name_what_differs(backends: dict[str, Backend]) -> None:

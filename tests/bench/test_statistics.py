@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,8 @@ def test_a_part_of_a_whole_search_is_scaled_by_their_square() -> None:
         filter="nlm", parameters={"search": "image"}, asked=(64, 64), shape=(32, 32), seconds=(1.0,)
     )
     assert full_time(part) == pytest.approx(16)
+    older = replace(part, parameters={"search": "image", "forgotten": "7"})
+    assert full_time(older) == pytest.approx(16)
 
 
 def test_the_baseline_is_of_the_same_subject() -> None:
