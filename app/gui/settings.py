@@ -1,49 +1,88 @@
-"""What the window remembers from one start to the next."""
+"""What the window remembers from one start to the next: texts in a file of the user's own.
+
+The file is JSON and not `QSettings`: that one reads Python objects from its file, and runs what
+they say, before the program has seen them.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
+import logging
+import os
+import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QSettings
+import platformdirs
+from PySide6.QtCore import QByteArray
+
+_logger = logging.getLogger(__name__)
 
 _MOST_RECENT = 10
 
+_MOST_BYTES = 1 << 20
+"""More than all settings ever take: a larger file is not ours."""
+
 
 class Settings:
-    """Typed access to a `QSettings`, which keeps everything as text."""
+    """Texts by key, kept in a file that is replaced whole at each change.
 
-    def __init__(self, store: QSettings | None = None) -> None:
-        self._store = store or QSettings("Kernelscope", "Kernelscope")
+    What the file holds beside texts is left out, and a damaged file is made again: settings
+    are lost then, but nothing in the file is ever run or interpreted.
+
+    Parameters
+    ----------
+    path : Path, optional
+        The file; by default the user's own.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path or platformdirs.user_config_path("kernelscope") / "settings.json"
+        read = _read(self._path)
+        if read is None:
+            read = _read_earlier(_EARLIER) if path is None else {}
+        self._texts = read
 
     def flush(self) -> None:
         """Write everything to the disk now."""
-        self._store.sync()
+        try:
+            _write(self._path, json.dumps(self._texts, indent=1))
+        except OSError as error:
+            _logger.warning("settings cannot be kept in %s: %s", self._path, error)
 
     def text(self, key: str, default: str = "") -> str:
-        return str(self._store.value(key, default))
+        return self._texts.get(key, default)
 
     def set_text(self, key: str, value: str) -> None:
-        self._store.setValue(key, value)
+        self.set_texts("", {key: value})
 
     def blob(self, key: str) -> QByteArray:
         """Return what Qt saved of a widget's state; empty if there is none."""
-        value = self._store.value(key)
-        return value if isinstance(value, QByteArray) else QByteArray()
+        try:
+            return QByteArray(base64.b64decode(self.text(key), validate=True))
+        except ValueError:
+            return QByteArray()
 
     def set_blob(self, key: str, value: QByteArray) -> None:
-        self._store.setValue(key, value)
+        self.set_text(key, base64.b64encode(value.data()).decode("ascii"))
 
     def texts(self, group: str) -> dict[str, str]:
         """Return all texts in `group` by name."""
-        self._store.beginGroup(group)
-        texts = {key: str(self._store.value(key, "")) for key in self._store.childKeys()}
-        self._store.endGroup()
-        return texts
+        start = f"{group}/"
+        return {
+            key.removeprefix(start): text
+            for key, text in self._texts.items()
+            if key.startswith(start)
+        }
 
     def set_texts(self, group: str, texts: Mapping[str, str]) -> None:
-        for name, text in texts.items():
-            self.set_text(f"{group}/{name}", text)
+        keyed = {f"{group}/{name}" if group else name: text for name, text in texts.items()}
+        if keyed.items() <= self._texts.items():
+            return
+        self._texts |= keyed
+        self.flush()
 
     def folder(self, purpose: str) -> str:
         """Return the folder last used for `purpose` (“open”, “save”)."""
@@ -67,3 +106,70 @@ class Settings:
 
     def _set_recent(self, paths: list[Path]) -> None:
         self.set_text("recentFiles", "\n".join(map(str, paths)))
+
+
+def _read(path: Path) -> dict[str, str] | None:
+    """Return the texts of a file; None if there is none, empty if it is damaged."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ValueError("it is too large")
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError("it holds no settings")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        _logger.warning("%s is damaged and will be made again: %s", path, error)
+        return {}
+    return {key: text for key, text in content.items() if isinstance(text, str)}
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a file that nobody but the user may read: it names the user's files."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".settings-", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+# The file of earlier versions --------------------------------------------------------
+
+_EARLIER = Path("~/.config/Kernelscope/Kernelscope.conf")
+_ESCAPES = re.compile(r'\\(x[0-9a-fA-F]{1,6}|[\\"abfnrtv0])')
+_CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
+
+
+def _read_earlier(path: Path) -> dict[str, str]:
+    """Return the plain texts of the file that earlier versions kept on Linux.
+
+    Values that begin with @ are objects; they are never interpreted.
+    """
+    try:
+        lines = path.expanduser().read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError, RuntimeError):
+        return {}
+    texts: dict[str, str] = {}
+    group = ""
+    for line in lines:
+        key, found, value = line.partition("=")
+        if line.startswith("["):
+            section = line.strip("[]")
+            group = "" if section == "General" else f"{section}/"
+        elif found and not value.startswith(("@", '"@')):
+            if len(value) > 1 and value[0] == value[-1] == '"':
+                value = value[1:-1]
+            key = key.replace("\\", "/")
+            texts[group + key] = _ESCAPES.sub(_unescaped, value)
+    return texts
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] == "x":
+        return chr(int(code[1:], 16))
+    return _CONTROLS.get(code, code)

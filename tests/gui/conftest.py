@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QSettings
 from pytestqt.qtbot import QtBot
 
 from app import filters
@@ -54,7 +53,7 @@ def cpu() -> FakeCpu:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    return tmp_path / "settings.ini"
+    return tmp_path / "settings.json"
 
 
 @pytest.fixture
@@ -62,7 +61,7 @@ def open_window(qtbot: QtBot, cpu: FakeCpu, store: Path) -> Iterator[Opener]:
     windows = []
 
     def open_(gpu: Availability = NO_GPU) -> MainWindow:
-        settings = Settings(QSettings(str(store), QSettings.Format.IniFormat))
+        settings = Settings(store)
         window = MainWindow({"gpu": FakeGpu(gpu), "cpu": cpu}, settings)
         windows.append(window)
         window.resize(1000, 700)

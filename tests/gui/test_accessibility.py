@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QColor, QPalette
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -61,8 +61,7 @@ FILTERS = [*filters.discover(), *filters.discover(Kind.VOLUME)]
 
 @pytest.fixture
 def window(qtbot: QtBot, tmp_path: Path) -> Iterator[MainWindow]:
-    store = QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)
-    window = MainWindow(create_backends(), Settings(store))
+    window = MainWindow(create_backends(), Settings(tmp_path / "settings.json"))
     qtbot.addWidget(window)
     window.resize(1280, 800)
     window.show()

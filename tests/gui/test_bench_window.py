@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyqtgraph as pg
 import pytest
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPalette
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -89,7 +89,7 @@ def bridge(qtbot: QtBot, cpu: FakeCpu, gpu: StandIn) -> Iterator[WorkerBridge]:
 
 @pytest.fixture
 def settings(store: Path) -> Settings:
-    return Settings(QSettings(str(store), QSettings.Format.IniFormat))
+    return Settings(store)
 
 
 Maker = Callable[..., BenchWindow]

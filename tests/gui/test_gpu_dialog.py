@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QCheckBox, QLabel, QWidget
 from pytestqt.qtbot import QtBot
@@ -214,7 +214,7 @@ def test_closing_while_the_card_is_asked(qtbot: QtBot, background: Background) -
 
 
 def test_one_or_several_devices_can_be_chosen(qtbot: QtBot, tmp_path: Path) -> None:
-    settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+    settings = Settings(tmp_path / "settings.json")
     settings.set_text("gpu", "1")
     state = Availability(False, "There is no GPU number 5.", devices=("A", "B"))
     dialog = GpuDialog(state, settings=settings)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPalette, QTextDocument
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -505,7 +505,7 @@ class FakeGpu:
 
 @pytest.fixture
 def window(qtbot: QtBot, tmp_path: Any) -> Iterator[MainWindow]:
-    settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+    settings = Settings(tmp_path / "settings.json")
     gpu = FakeGpu()
     window = MainWindow({"gpu": gpu, "cpu": gpu}, settings)
     qtbot.addWidget(window)

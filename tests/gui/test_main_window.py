@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image as Pillow
-from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, QSize, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QSize, Qt, QUrl
 from PySide6.QtGui import (
     QColor,
     QDropEvent,
@@ -877,7 +877,7 @@ def test_views_follow_the_palette(qtbot: QtBot, window: MainWindow) -> None:
 
 
 def test_window_works_with_the_real_processor(qtbot: QtBot, store: Path, picture: Path) -> None:
-    settings = Settings(QSettings(str(store), QSettings.Format.IniFormat))
+    settings = Settings(store)
     window = MainWindow({"cpu": CpuBackend(threads=2)}, settings)
     qtbot.addWidget(window)
     window.show()
