@@ -40,6 +40,19 @@ def python(code: str, **environment: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_compiling_says_whether_that_is_new() -> None:
+    @jit.kernel
+    def double(values, start, stop):  # type: ignore[no-untyped-def]
+        for n in range(start, stop):
+            values[n] *= 2
+
+    integers, floats = np.ones(3, np.int32), np.ones(3)
+    asked = [double.compile(values, 0, 3) for values in (integers, integers, floats, integers)]
+    assert asked == [True, False, True, False]
+    double(integers, 0, 3)
+    assert integers.tolist() == [2, 2, 2]
+
+
 def test_listing_the_filters_does_not_import_the_compiler() -> None:
     python(
         "import sys; from app import filters; from app.backends import create_backends;"

@@ -143,7 +143,7 @@ class CpuBackend:
         def compile_all() -> None:
             for sweep in passes:
                 run.token.check()
-                sweep.kernel.compile(*sweep.arguments, 0, 0)
+                run.stopwatch.first |= sweep.kernel.compile(*sweep.arguments, 0, 0)
 
         compiling = self._compiler.submit(compile_all)
         while not wait([compiling], timeout=_POLL_SECONDS).done:

@@ -15,6 +15,14 @@ Caches
     twice the last cache is rewritten (on a card before each launch), so that what is read
     comes from memory as it does from a picture that was just opened. *warm*: nothing is done
     about them. Each row names which of the two it was.
+Batches
+    Events tell half a microsecond apart at best, and the card's own way to a kernel and out of it
+    takes one or two. So kernels that take less than 50 microseconds are timed in batches, of as
+    many launches as take 200 (128 at most), and the mean is what is reported: the time from one
+    launch to the next. All are queued before the first begins. *cold*, the cache is emptied before
+    the batch, and each of its launches reads a copy of the picture and writes a result of its own
+    (the tables that all read, and what one kernel of a plan leaves to the next, are in the cache
+    by the second launch). Each row says how many launches its times are the mean of.
 Turns
     Whatever runs on the same device on the same data takes turns, so that a disturbance hits
     all of them; libraries are compared with our result first, and how they differ is told.

@@ -243,12 +243,14 @@ class _Level(_Contestant):
             metrics = {metric.name: metric.value for metric in result.metrics}
             self._facts["copy_rate"] = metrics.get("copy rate")
             self._facts["peak_rate"] = metrics.get("peak rate")
-            self._facts["batch"] = int(metrics.get("batch", 1))
             self._facts["bytes"], self._facts["operations"] = planned_work(result.request)
         return _computing(result)
 
     def _timed_run(self) -> None:
         result = self._run(self._data)
+        if self.case.device == GPU:
+            batches = (metric.value for metric in result.metrics if metric.name == "batch")
+            self._facts["batch"] = int(next(batches, 1))
         totals: dict[str, float] = {}
         for stage in result.stages:
             if stage.counted:

@@ -222,6 +222,9 @@ class Result:
         None without a reference, or where a notice says why the result does not compare.
     estimates : mapping
         Parameters that were estimated from the data, by name; notices tell them in full.
+    first : bool
+        The process had not run this code before: it was compiled or loaded for this run, and
+        found caches, clocks and page tables cold. A later run may well be faster.
     """
 
     request: Request
@@ -234,6 +237,7 @@ class Result:
     launch: LaunchReport | None = None
     quality: Judgement | None = None
     estimates: Mapping[str, Any] = field(default_factory=dict)
+    first: bool = False
 
     @property
     def image(self) -> Image:

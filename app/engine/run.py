@@ -128,6 +128,7 @@ def _run(
         stopwatch.launch,
         quality,
         stopwatch.estimates,
+        stopwatch.first,
     )
     _logger.info("Done in %.3f ms, %.1f %s", result.seconds * 1e3, result.speed, result.speed_unit)
     return result

@@ -79,7 +79,8 @@ class Stage:
         ``prepare``, ``compile``, ``compute``, ``convert``, ``judge``; on a GPU also ``allocate``
         and ``free`` (device memory), ``upload``, ``kernel``, ``hand over`` (parts that the host
         copies to the card between kernels), ``launch`` (what starting kernels takes beside
-        all these) and ``download``, and ``slabs``, where these overlap.
+        all these) and ``download``, ``slabs``, where these overlap, and ``warm-up``, which goes
+        before kernels that are measured.
     seconds : float
         Wall-clock time, or device time between events for ``kernel``.
     counted : bool
@@ -146,6 +147,8 @@ class Stopwatch:
         The kernel that did the work, on a GPU.
     estimates : dict
         Parameters that were estimated from the data, by name.
+    first : bool
+        The process had not run this code before.
     """
 
     def __init__(self, origin: float | None = None) -> None:
@@ -155,6 +158,7 @@ class Stopwatch:
         self.notices: list[str] = []
         self.launch: LaunchReport | None = None
         self.estimates: dict[str, Any] = {}
+        self.first = False
 
     @contextmanager
     def stage(self, name: str, *, counted: bool = True) -> Iterator[None]:

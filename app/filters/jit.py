@@ -60,11 +60,20 @@ class Kernel:
         """Numba's protocol for globals: lets one kernel call another."""
         return _numba().types.Dispatcher(self.dispatcher)
 
-    def compile(self, *arguments: Any) -> None:
-        """Compile for the types of `arguments`, or load that from the disk cache."""
+    def compile(self, *arguments: Any) -> bool:
+        """Compile for the types of `arguments`, or load that from the disk cache.
+
+        Returns
+        -------
+        bool
+            Whether that had not been done yet.
+        """
         numba = _numba()
         dispatcher = self.dispatcher
-        dispatcher.compile(tuple(numba.typeof(argument) for argument in arguments))
+        types = tuple(numba.typeof(argument) for argument in arguments)
+        is_new = types not in dispatcher.overloads
+        dispatcher.compile(types)
+        return is_new
 
     def __call__(self, *arguments: Any) -> Any:
         return self.dispatcher(*arguments)

@@ -98,7 +98,11 @@ _NUMBERS = (0, _KERNEL, _TRANSFERS, _TOTAL, _NAMES.index("Speed"))
 
 _QUIET = (
     ("overlapped", "Done while “slabs” went by, at the same time as other stages."),
-    ("not counted", "No part of a reported time: compiling is done once, its result is kept."),
+    (
+        "not counted",
+        "No part of a reported time: compiling is done once, its result is kept; a warm-up goes "
+        "before repeats.",
+    ),
 )
 """What is said of stages that are in no total."""
 

@@ -79,6 +79,9 @@ class Event:
     def synchronize(self) -> None:
         pass
 
+    def query(self) -> bool:
+        return self._driver.late
+
     def time_since(self, other: Event) -> float:
         return (self._at - other._at) * 1e3
 
@@ -201,6 +204,7 @@ class Driver:
         self.calls: list[str] = []
         self.modules: dict[bytes, dict[str, Kernel]] = {b"hold": {"hold": lambda cycles: 0.0}}
         self.clock = 0.0
+        self.late = False
         self._next = 1 << 12
         self.attached: list[Context] = []
         self.page_locked: list[PageLocked] = []
@@ -388,6 +392,8 @@ class FakeCard(Device):
         self.staging = FakeStaging(self.cuda)
         self.resident = Resident()
         self._modules: dict[bytes, Any] = {}
+        self.batches = {}
+        self._copy_rate = 1e12
         self._copiers: list[OwnerThread] = []
         self._lanes: list[Lane] = []
         self._context: Any = SimpleNamespace(pop=lambda: None, detach=lambda: None)

@@ -281,6 +281,16 @@ def test_a_block_that_does_not_fit_is_refused_before_anything_runs(
     assert not driver.calls
 
 
+def test_the_first_run_of_a_kernel_is_marked(backend: CudaBackend, driver: Driver) -> None:
+    driver.modules[b"mean"]["mean_shared"] = driver.modules[b"mean"]["mean_tuned"]
+    image = Image.from_array(np.arange(64, dtype=np.uint8).reshape(8, 8))
+    first = [run(backend, image, "mean", level="tuned").first for _ in range(2)]
+    assert first == [True, False]
+    assert run(backend, scan(), "mri_nlm").first
+    backend.close()  # and the modules with it
+    assert run(backend, image, "mean", level="tuned").first
+
+
 def test_facts_say_of_which_gpu_they_are(
     backend: CudaBackend, driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

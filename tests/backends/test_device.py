@@ -71,9 +71,12 @@ def test_lanes_copy_beside_the_device(device: Device, size: int) -> None:
     def copy(staging: Staging) -> None:
         results.append(there_and_back(device, staging, source))
 
+    before = time.perf_counter()
     works = [lane.submit(copy) for lane in (device.uploads, device.downloads)]
     results.append(device.call(there_and_back, device, device.staging, source))
-    assert all(work.result() > 0 for work in works)
+    for work in works:
+        begun, seconds = work.result()
+        assert before <= begun <= begun + seconds <= time.perf_counter()
     assert len(results) == 3
     for result in results:
         np.testing.assert_array_equal(result, source)

@@ -26,9 +26,9 @@ def test_rewrites_twice_the_cache_on_the_stream_of_the_kernels() -> None:
         ),
         stream="stream",
     )
-    run: Any = SimpleNamespace(device=device, workspace=SimpleNamespace(get=get))
+    run: Any = SimpleNamespace(device=device, spare=SimpleNamespace(get=get))
     evict = _evictor(run)
-    assert asked == [2 * CACHE], "of the run's workspace, which frees it"
+    assert asked == [2 * CACHE], "of what the run frees, and times no allocation of"
     assert not calls
     evict()
     evict()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
+from app.backends.cuda import executor
 from app.errors import Cancelled, OutOfMemory
 from app.filters.spec import Border
 from tests.backends.fake_card import FakeStaging
@@ -15,6 +17,9 @@ from tests.backends.weighted_rows import ROOMY, Session, WeightedRows, expected,
 
 TIGHT, TIGHTER = 0.55, 0.35
 """Less memory than the whole image needs: see `ROOMY`."""
+
+WARM_UPS = 3
+"""Launches of ``add`` before a measurement: two for the first pass, which is careful, and one."""
 
 BANDS = (48, 5, 3)
 """Shape of an image that is cut into strips where memory is tight."""
@@ -61,7 +66,17 @@ def test_every_row_gets_every_step_once_in_order_and_progress_never_falls(
     session, repeat = Session(rows, room=room), 2
     session.filter(picture(BANDS), repeat=repeat)
     once = list(range(max(steps, 1)))
-    assert rows.steps_of == dict.fromkeys(range(BANDS[0]), once * repeat)
+    passes = {row: len(done) // len(once) for row, done in rows.steps_of.items()}
+    assert rows.steps_of == {row: once * passes[row] for row in range(BANDS[0])}
+    seconds = BANDS[0] * len(once) * pace
+    if room == ROOMY:
+        warm_ups = 1 if seconds > executor.BATCH_SECONDS else 2
+        short = seconds < executor.SHORT_SECONDS and at_once is None
+        batch = math.ceil(executor.BATCH_SECONDS / seconds) if short else 1
+        assert set(passes.values()) == {warm_ups + repeat * batch}
+    else:  # of strips, the first one warms up
+        assert passes[0] > repeat
+        assert passes[BANDS[0] - 1] == repeat
     assert all(before <= after for before, after in itertools.pairwise(session.told))
     assert session.told[0] > 0
     assert session.told[-1] == pytest.approx(1)
@@ -169,16 +184,122 @@ def test_a_memory_limit_keeps_the_image_that_is_filtered_again() -> None:
 
 @pytest.mark.parametrize("cold", [False, True])
 def test_cold_rewrites_memory_before_each_repeat(cold: bool) -> None:
-    rows = WeightedRows(BANDS, pace=1e-7)
+    rows = WeightedRows(BANDS, pace=2e-6)  # twice 96 microseconds: no batches
     session, source = Session(rows), picture(BANDS)
     result = session.filter(source, repeat=3, cold=cold)
     np.testing.assert_array_equal(result, expected(rows, source))
     calls = [call for call in session.card.cuda.calls if call != "hold"]
     repeats = [call for call, _ in itertools.groupby(calls)]
-    assert repeats == ["upload", *(["memset"] * cold + ["number", "add"]) * 3, "download"]
-    assert calls.count("memset") == 3 * cold
+    empty = ["memset"] * cold
+    warm_up = [*empty, "number", *empty, *([*["number"] * cold, *empty, "add"]), *empty, "add"]
+    warm_up = [call for call, _ in itertools.groupby(warm_up)]
+    assert repeats == ["upload", *warm_up, *[*empty, "number", "add"] * 3, "download"]
+    assert calls.count("memset") == (4 + 3) * cold
     (launch,) = (stage for stage in session.stages if stage.name == "launch")
     assert launch.counted is not cold  # nobody waits for that but who measures
+
+
+# Measuring ----------------------------------------------------------------------------
+
+
+def test_a_run_that_is_no_measurement_launches_once() -> None:
+    rows = WeightedRows(BANDS, pace=1e-7)
+    session = Session(rows)
+    session.filter(picture(BANDS))
+    assert set(map(len, rows.steps_of.values())) == {1}
+    assert "warm-up" not in [stage.name for stage in session.stages]
+    assert session.runs[0].batch == 1
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_short_launches_are_timed_in_batches_and_told_as_one(cold: bool) -> None:
+    """48 rows of 100 ns: 4.8 microseconds, of which 42 take more than 200."""
+    rows = WeightedRows(BANDS, pace=1e-7)
+    session, source = Session(rows, room=100), picture(BANDS)
+    result = session.filter(source, repeat=3, cold=cold)
+    np.testing.assert_array_equal(result, expected(rows, source))
+    (kernel,) = (stage for stage in session.stages if stage.name == "kernel")
+    assert kernel.repeats == pytest.approx((2 * 4.8e-6,) * 3)
+    assert [each.seconds for each in kernel.kernels] == pytest.approx([4.8e-6] * 2)
+    assert session.runs[0].batch == 42
+    metrics = {metric.name: metric.value for metric in executor.metrics(session.runs)}
+    assert metrics["batch"] == 42
+    assert session.card.cuda.calls.count("add") == WARM_UPS + 3 * 42
+    (warm_up,) = (stage for stage in session.stages if stage.name == "warm-up")
+    assert not warm_up.counted
+    session.assert_nothing_leaked()
+    # What is known is not found out again, and where nothing is repeated nothing else is done.
+    session.card.cuda.calls.clear()
+    session.filter(picture(BANDS, 1), cold=cold)
+    assert session.card.cuda.calls.count("add") == (42 if cold else 2)  # carefully, in two pieces
+    assert "warm-up" not in [stage.name for stage in session.stages]
+
+
+def test_each_cold_launch_of_a_batch_has_a_picture_of_its_own() -> None:
+    rows = WeightedRows(BANDS, pace=1e-6)
+    session, source = Session(rows, room=100), picture(BANDS)
+    kernel = session.card.cuda.modules[rows.step.cubins[0].code]["add"]
+    seen: list[tuple[int, int]] = []
+    inputs: list[bytes] = []
+
+    def look(first: int, target: int, *rest: int) -> float:
+        seen.append((first, target))
+        inputs.append(session.card.cuda.bytes_at(first, source.pixels.nbytes).tobytes())
+        return kernel(first, target, *rest)
+
+    session.card.cuda.modules[rows.step.cubins[0].code]["add"] = look
+    session.filter(source, repeat=2, cold=True)
+    assert session.runs[0].batch == 5  # of 48 microseconds
+    batch, again = seen[WARM_UPS : WARM_UPS + 5], seen[WARM_UPS + 5 :]
+    assert batch == again
+    assert len({first for first, _ in batch}) == len({target for _, target in batch}) == 5
+    assert set(inputs) == {source.pixels.tobytes()}
+    calls = [call for call in session.card.cuda.calls if call in ("memset", "add")]
+    assert [call for call, _ in itertools.groupby(calls[-12:])] == ["memset", "add"] * 2
+    session.assert_nothing_leaked()
+
+
+def test_copies_for_batches_take_a_quarter_of_what_is_free() -> None:
+    rows = WeightedRows(BANDS, pace=1e-7)
+    session, source = Session(rows, room=8), picture(BANDS)
+    result = session.filter(source, repeat=2, cold=True)
+    np.testing.assert_array_equal(result, expected(rows, source))
+    assert 1 < session.runs[0].batch < 42
+    assert session.card.cuda.peak < session.card.cuda.memory / 2
+    session.assert_nothing_leaked()
+
+
+def test_a_batch_that_the_host_queued_too_slowly_is_done_again() -> None:
+    rows = WeightedRows(BANDS, pace=1e-7)
+    session = Session(rows, room=100)
+    session.card.cuda.late = True
+    holds: list[int] = []
+    session.card.cuda.modules[b"hold"]["hold"] = lambda cycles: holds.append(cycles) or 0.0
+    session.filter(picture(BANDS), repeat=1, cold=True)
+    # One launch has no second try: what it did to its scratch cannot be done again.
+    assert session.card.cuda.calls.count("add") == WARM_UPS + 4 * 42
+    assert holds[-4] > 5 * holds[0]  # the more there is to queue
+    assert holds[-1] / holds[-4] == pytest.approx(8, rel=1e-3)
+    warm_ups, tries = 2 * 2, 1 + 2 * 3  # of two kernels each
+    assert session.card.cuda.calls.count("memset") == warm_ups + tries
+
+
+def test_stages_say_when_they_were() -> None:
+    """In the order in which they began, one after the other, but for what encloses others."""
+    rows = WeightedRows(BANDS, pace=1e-7)
+    session = Session(rows, copy_seconds=2e-3)
+    session.filter(picture(BANDS), repeat=2)
+    stages = [stage for stage in session.stages if stage.name not in ("launch", "kernel")]
+    for before, after in itertools.pairwise(stages):
+        assert before.start + before.seconds <= after.start + 1e-9, (before, after)
+    assert [stage.name for stage in stages] == [
+        *("allocate", "upload", "allocate", "allocate", "allocate"),  # source, result, scratch
+        *("warm-up", "free", "download"),
+    ]
+    starts = {stage.name: stage.start for stage in session.stages}
+    launch = next(stage for stage in session.stages if stage.name == "launch")
+    assert starts["upload"] < launch.start < starts["warm-up"] < starts["kernel"]
+    assert starts["kernel"] < starts["free"] < starts["download"]
 
 
 @pytest.mark.parametrize("room", [ROOMY, TIGHT])

@@ -260,18 +260,30 @@ def test_the_clock_counts_and_busy_times_are_of_the_busiest_card(
     session = Session(rows, room=20, cards=2, copy_seconds=10 * COPY_SECONDS)
     session.filter(picture(VOLUME), repeat=repeat)
     stages = {stage.name: stage for stage in session.stages}
-    assert list(stages) == ["prepare", "upload", "kernel", "download", "slabs"]
+    warm_up = ["warm-up"] * (repeat > 1)
+    assert list(stages) == [
+        *("prepare", "allocate", "upload", *warm_up, "kernel", "download", "free", "slabs")
+    ]
     counted = [stage.name for stage in session.stages if stage.counted]
     assert counted == ["prepare", "slabs"]
     assert [stage.name for stage in session.stages if stage.overlapped] == [
-        "upload",
-        "kernel",
-        "download",
+        *("allocate", "upload", *warm_up, "kernel", "download", "free")
     ]
     # Each card has 15 rows, each of which takes both kernels a millisecond of the card's time.
     assert stages["kernel"].seconds == pytest.approx(30e-3)
     assert stages["kernel"].repeats == pytest.approx((30e-3,) * 3 if repeat == 3 else ())
     assert stages["upload"].seconds >= 10 * COPY_SECONDS
+    slabs = stages["slabs"]
+    for name in ("upload", "kernel", "download"):
+        parts = stages[name].parts
+        assert {part.device for part in parts} == {0, 1}
+        assert stages[name].start == min(part.start for part in parts)
+        # The card's clock is made up: a kernel began before the host saw its end.
+        assert name == "kernel" or all(slabs.start <= part.start for part in parts)
+    assert [part.seconds for part in stages["kernel"].parts] == pytest.approx([30e-3] * 2)
+    assert min(part.start for part in stages["download"].parts) >= (
+        min(part.start + part.seconds for part in stages["upload"].parts)
+    )
     taken_off = (repeat - 1) * 30e-3
     assert stages["slabs"].seconds + taken_off >= 20 * COPY_SECONDS
 

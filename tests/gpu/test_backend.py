@@ -52,15 +52,16 @@ def test_stages_and_metrics(gpu: CudaBackend) -> None:
     assert stage_names(result) == [
         "prepare",
         "compile",
-        "prepare",
+        "allocate",
         "upload",
-        "prepare",
+        "allocate",
+        "warm-up",
         "kernel",
         "launch",
         "download",
         "convert",
     ]
-    assert [stage.name for stage in result.stages if not stage.counted] == ["compile"]
+    assert [stage.name for stage in result.stages if not stage.counted] == ["compile", "warm-up"]
     (kernel,) = (stage for stage in result.stages if stage.name == "kernel")
     assert len(kernel.repeats) == 5
     assert kernel.seconds == sorted(kernel.repeats)[2]
@@ -102,6 +103,49 @@ def test_cold_launches_read_from_memory(gpu: CudaBackend) -> None:
             if stage.name == "kernel"
         )
         for cold in (True, False)
+    )
+    assert cold > 1.1 * warm
+
+
+def batch_of(result: Result) -> int:
+    return int(next((m.value for m in result.metrics if m.name == "batch"), 1))
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("level", ["single-block", "global", "shared", "texture", "tuned"])
+def test_batches_compute_the_same_and_take_no_longer_than_single_launches(
+    gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch, level: str, cold: bool
+) -> None:
+    image = noise(200, 300)
+    wanted = run(gpu, image, "median", level=level)
+    assert batch_of(wanted) == 1
+    together = run(gpu, image, "median", level=level, repeat=9, cold=cold)
+    np.testing.assert_array_equal(together.image.pixels, wanted.image.pixels)
+    (card,) = gpu._open()
+    monkeypatch.setattr(executor, "SHORT_SECONDS", 0.0)
+    monkeypatch.setattr(card, "batches", {})
+    alone = run(gpu, image, "median", level=level, repeat=9, cold=cold)
+    assert batch_of(alone) == 1
+    seconds = {
+        name: next(stage.seconds for stage in result.stages if stage.name == "kernel")
+        for name, result in (("together", together), ("alone", alone))
+    }
+    if batch_of(together) > 1:
+        assert level == "single-block" or batch_of(together) * seconds["together"] > 50e-6
+        assert seconds["together"] < 1.5 * seconds["alone"]
+
+
+def test_a_cold_batch_reads_from_memory(gpu: CudaBackend) -> None:
+    """Each of its launches a picture of its own: 4 MiB, which the next one would find cached."""
+    image = noise(2048, 2048)
+    runs = {
+        cold: run(gpu, image, "laplace", level="tuned", repeat=21, cold=cold)
+        for cold in (True, False)
+    }
+    assert batch_of(runs[True]) > 4
+    cold, warm = (
+        next(stage.seconds for stage in runs[each].stages if stage.name == "kernel")
+        for each in (True, False)
     )
     assert cold > 1.1 * warm
 

@@ -171,6 +171,7 @@ class CudaBackend:
                 )
                 for device in devices
             ]
+        stopwatch.first |= any(step.is_new for run in runs for step in run.steps)
         limit = request.memory_limit or self.memory_limit
         output, runs = slabs.apply(runs, source, limit, stopwatch, token, progress)
         with stopwatch.stage("convert"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -46,14 +46,17 @@ class Lane:
             self._thread.end()
             raise
 
-    def submit(self, copy: Callable[..., None], *arguments: Any) -> Future[float]:
-        """Let ``copy(staging, *arguments)`` run on the thread; the seconds it takes are to come."""
+    def submit(self, copy: Callable[..., None], *arguments: Any) -> Future[tuple[float, float]]:
+        """Let ``copy(staging, *arguments)`` run on the thread.
+
+        When it began, by `time.perf_counter`, and the seconds that it took are to come.
+        """
         return self._thread.submit(self._timed, copy, *arguments)
 
-    def _timed(self, copy: Callable[..., None], *arguments: Any) -> float:
+    def _timed(self, copy: Callable[..., None], *arguments: Any) -> tuple[float, float]:
         start = time.perf_counter()
         copy(self._staging, *arguments)
-        return time.perf_counter() - start
+        return start, time.perf_counter() - start
 
     def close(self, free: bool) -> None:
         """End the thread; the staging buffers are given back unless the context is lost."""
@@ -74,6 +77,11 @@ class Device:
     ----------
     ordinal : int
         Number of the device.
+
+    Attributes
+    ----------
+    batches : dict
+        How many launches are timed together, of what was measured by now.
     """
 
     def __init__(self, ordinal: int) -> None:
@@ -118,6 +126,7 @@ class Device:
         self.staging: Any = None  # a Staging, once there is a context
         self._copiers = [OwnerThread(f"kernelscope-copy-{n}") for n in range(memory.COPIERS)]
         self._modules: dict[bytes, Any] = {}
+        self.batches: dict[Hashable, int] = {}
         self._copy_rate: float | None = None
         try:
             cuda.init()
@@ -159,6 +168,7 @@ class Device:
         self.staging = self.stream = None
         self._lanes.clear()
         self._modules.clear()
+        self.batches.clear()
 
     def _watch(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
         try:
@@ -217,6 +227,10 @@ class Device:
         if not self.lost:
             for thing in things:
                 thing.free()
+
+    def has_loaded(self, cubin: Cubin) -> bool:
+        """Tell whether a cubin is on the device by now."""
+        return cubin.code in self._modules
 
     def function(self, cubin: Cubin, name: str) -> tuple[Any, Any]:
         """Return (module, function) of a cubin, loaded once."""

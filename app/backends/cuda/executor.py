@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,6 +37,21 @@ HOLD_SECONDS = 40e-6
 PILOT_OPERATIONS = 2e9
 """Work of a launch that takes well under `LAUNCH_SECONDS` on any supported card."""
 
+SHORT_SECONDS = 50e-6
+"""Launches that take less are measured in batches: what is around them counts too much."""
+
+BATCH_SECONDS = 200e-6
+"""How long a batch takes at least, unless that takes too many launches or too much memory."""
+
+MOST_LAUNCHES = 128
+"""Of a batch; the driver queues many times as many."""
+
+QUEUE_SECONDS = 10e-6
+"""How much longer the card is kept busy for each further launch of a batch."""
+
+ALIGNMENT = 512
+"""Bytes: what the driver's own allocations are aligned to."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -46,6 +63,8 @@ class Step:
         Rows that it needs above and below; all of them if `whole`.
     cubins : tuple of Cubin
         One for each launch of the plan.
+    is_new : bool
+        The device had not loaded all of them before.
     """
 
     spec: FilterSpec
@@ -54,6 +73,12 @@ class Step:
     whole: bool
     plan: CudaPlan
     cubins: tuple[Cubin, ...]
+    is_new: bool = False
+
+    def done(self, number: int, fraction: float) -> float:
+        """Return how much of the work is done when a part of launch `number` is."""
+        work = [launch.operations_per_sample for launch in self.plan.launches]
+        return (sum(work[:number]) + work[number] * fraction) / sum(work)
 
 
 @dataclass
@@ -65,7 +90,14 @@ class Run:
     tell : callable
         Called with how much of the kernels' work on the rows under way is done.
     workspace : Workspace
-        What the launches allocate; the caller of `filter_rows` frees it.
+        What the launches allocate.
+    spare : Workspace
+        What only measuring needs, whose allocation is in no stage. The caller of `filter_rows`
+        frees both: `free`.
+    busy_seconds : float
+        How long the card ran timed kernels, every repeat and every launch of a batch.
+    batch : int
+        Launches between two events of the kernel that did the most.
     """
 
     device: Device
@@ -77,19 +109,28 @@ class Run:
     tell: Callable[[float], None] = lambda fraction: None
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
     report: LaunchReport | None = None
+    busy_seconds: float = 0.0
+    batch: int = 1
     kernel_seconds: float = 0.0
     kernel_bytes: float = 0.0
     kernel_operations: float = 0.0
 
     def __post_init__(self) -> None:
-        self.workspace = Workspace(self.device)
+        self.workspace = Workspace(self.device, lambda name: self.stopwatch.stage(name))
+        self.spare = Workspace(self.device, lambda name: nullcontext())
         self.pacers: dict[Hashable, _Pacer] = {}
+        self.warm: set[str] = set()
 
-    def restart(self) -> None:
-        """Forget what an attempt that failed brought back."""
-        self.stopwatch = Stopwatch()
+    def free(self) -> None:
+        """Free what launches allocated."""
+        self.workspace.free()
+        self.spare.free()
+
+    def restart(self, origin: float) -> None:
+        """Forget what an attempt that failed brought back; the run started at `origin`."""
+        self.stopwatch = Stopwatch(origin)
         self.kernel_seconds = self.kernel_bytes = self.kernel_operations = 0.0
-        self.workspace.keep = None
+        self.workspace.keep = self.spare.keep = None
 
 
 def metrics(runs: Sequence[Run]) -> list[Metric]:
@@ -99,6 +140,9 @@ def metrics(runs: Sequence[Run]) -> list[Metric]:
         Metric("effective rate", sum(run.kernel_bytes for run in runs) / seconds, "B/s"),
         Metric("arithmetic rate", sum(run.kernel_operations for run in runs) / seconds, "op/s"),
     ]
+    batch = max(runs, key=lambda run: run.kernel_seconds).batch
+    if batch > 1:
+        found.append(Metric("batch", batch, "launches"))
     devices = [run.device for run in runs]
     for name, rates, unit in (
         ("copy rate", [device.call(device.copy_rate) for device in devices], "B/s"),
@@ -130,10 +174,11 @@ def prepare(spec: FilterSpec, task: CudaTask, device: Device, cache: CubinCache)
         cache.get(file, read_source(file), device.architecture, launch.defines)
         for file, launch in zip(files, plan.launches, strict=True)
     )
+    is_new = not all(map(device.has_loaded, cubins))
     for launch, cubin in zip(plan.launches, cubins, strict=True):
         _check_block(spec, task, device, launch, device.function(cubin, launch.kernel)[1])
     _hold_cubin(cache, device)  # now, as compiling is in no stage that is counted
-    return Step(spec, task, radius, whole, plan, cubins)
+    return Step(spec, task, radius, whole, plan, cubins, is_new)
 
 
 def _check_shared(spec: FilterSpec, task: CudaTask, device: Device, shared: int) -> None:
@@ -206,6 +251,7 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
         source_row=strip.source_first if strip else 0,
         source_rows=strip.source_rows if strip else height,
         all_rows=out_height,
+        is_whole=strip is None,
         # A strip's edges are not the image's, and neighbours of one channel lie further apart.
         hardware_border=strip is None and channels == 1 and task.border in HARDWARE_BORDERS,
     )
@@ -215,23 +261,26 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
         name: run.workspace.get((step.spec.id, name), buffer.size(rows, out_height))
         for name, buffer in step.plan.scratch.items()
     }
-    textures: list[Texture] = []
+    evict = _evictor(run) if run.cold else lambda: None
+    textures, spares = list[Texture](), list[Texture]()
     try:
         kernels = [
-            _Kernel(step, launch, cubin, place, scratch, run, textures)
+            _Kernel(step, launch, cubin, place, scratch, run, evict, textures, spares)
             for launch, cubin in zip(step.plan.launches, step.cubins, strict=True)
         ]
-        work = [launch.operations_per_sample for launch in step.plan.launches]
+        warmed = _warm_up(step, kernels, run)
+        passes = warmed + run.repeat
         taken = [[0.0] * run.repeat for _ in kernels]
-        evict = _evictor(run) if run.cold else None
+        begun = None
         for repeat in range(run.repeat):
-            if evict is not None:
-                evict()
+            evict()
             for number, kernel in enumerate(kernels):
-                done, share = sum(work[:number]) / sum(work), work[number] / sum(work)
-                for seconds, fraction in kernel.run(row_samples):
+                for seconds, fraction in kernel.run():
+                    if begun is None:
+                        begun = time.perf_counter() - seconds * kernel.batch
                     taken[number][repeat] += seconds
-                    run.tell((repeat + done + share * fraction) / run.repeat)
+                    run.busy_seconds += seconds * kernel.batch
+                    run.tell((warmed + repeat + step.done(number, fraction)) / passes)
         totals = tuple(map(sum, zip(*taken, strict=True)))
         seconds = statistics.median(totals)
         several = run.repeat > 1
@@ -239,6 +288,7 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
             "kernel",
             seconds,
             repeats=totals if several else (),
+            begun=begun,
             kernels=tuple(
                 KernelTime(launch.kernel, statistics.median(times), tuple(times) * several)
                 for launch, times in zip(step.plan.launches, taken, strict=True)
@@ -253,10 +303,41 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
             run.kernel_operations += launch.operations_per_sample * rows * row_samples
         longest = max(range(len(kernels)), key=lambda number: sum(taken[number]))
         run.report = kernels[longest].report()
+        run.batch = kernels[longest].batch
     finally:
         if not device.lost:
             device.wait(device.stream)
-        device.free(*textures)
+        if textures:
+            with run.stopwatch.stage("free"):
+                device.free(*textures)
+        device.free(*spares)
+
+
+def _warm_up(step: Step, kernels: Sequence[_Kernel], run: Run) -> int:
+    """Launch what is going to be timed, once or twice, if a run is a measurement.
+
+    That also decides how many launches are timed together, once for all measurements of the same
+    kernel on rows of the same size, so that all of them are timed alike.
+
+    Returns
+    -------
+    int
+        1 if anything was launched, else 0.
+    """
+    measured = run.repeat > 1 or run.cold
+    known = all(kernel.batch_is_known for kernel in kernels)
+    again = run.repeat > 1 and step.spec.id not in run.warm
+    if not measured or (known and not again):
+        for kernel in kernels:
+            kernel.settle(measured)
+        return 0
+    with run.stopwatch.stage("warm-up", counted=False):
+        for number, kernel in enumerate(kernels):
+            for fraction in kernel.warm_up():
+                run.tell(step.done(number, fraction) / (1 + run.repeat))
+            kernel.settle(measured)
+    run.warm.add(step.spec.id)
+    return 1
 
 
 @dataclass(frozen=True)
@@ -270,13 +351,20 @@ class _Place:
     source_row: int
     source_rows: int
     all_rows: int  # of the output
+    is_whole: bool  # not a strip
     hardware_border: bool
 
 
 class _Kernel:
     """One launch of a plan, ready to go: its arguments lie on the card.
 
-    The texture that it makes goes to `textures`, for the caller to free.
+    The texture that it makes goes to `textures`, for the caller to free, and those that only
+    measuring needs go to `spares`.
+
+    Attributes
+    ----------
+    batch : int
+        Launches between two events; `settle` decides.
     """
 
     def __init__(
@@ -287,10 +375,13 @@ class _Kernel:
         place: _Place,
         scratch: Mapping[str, int],
         run: Run,
+        evict: Callable[[], None],
         textures: list[Texture],
+        spares: list[Texture],
     ) -> None:
         self._step, self._launch, self._cubin = step, launch, cubin
-        self._place, self._run = place, run
+        self._place, self._run, self._evict, self._spares = place, run, evict, spares
+        self.batch = 1
         device, cuda, stream = run.device, run.device.cuda, run.device.stream
         module, self._function = device.function(cubin, launch.kernel)
         for name, values in launch.constants.items():
@@ -303,11 +394,8 @@ class _Kernel:
         self._hardware_border = launch.texture and place.hardware_border
         first = place.source
         if launch.texture:
-            border = step.task.border if self._hardware_border else None
-            texture = device.make_room(
-                lambda: Texture(step.task.row_samples, place.source_rows, step.task.dtype, border),
-                run.workspace.keep,
-            )
+            with run.stopwatch.stage("allocate"):
+                texture = device.make_room(self._texture, run.workspace.keep)
             textures.append(texture)
             texture.fill(place.source, stream)
             first = texture.handle
@@ -315,7 +403,8 @@ class _Kernel:
         target = place.target
         if self._mapped is not None:
             first, target = self._mapped.source, self._mapped.target
-        self._arguments = [first, target]
+        self._ends = [(first, target)]
+        self._arguments: list[int] = []
         for number, table in enumerate(launch.tables):
             address = run.workspace.get((step.spec.id, launch.kernel, number), table.nbytes)
             cuda.memcpy_htod_async(address, np.ascontiguousarray(table), stream)
@@ -323,7 +412,7 @@ class _Kernel:
         self._arguments += [scratch[name] for name in launch.scratch]
         self._handed = _Handed(step.plan, launch, place, scratch, run) if launch.hand_over else None
         integers = len(self._geometry(0, 0)) + (2 if launch.steps else 0)
-        self._function.prepare("P" * len(self._arguments) + "i" * integers)
+        self._function.prepare("P" * (2 + len(self._arguments)) + "i" * integers)
         if launch.shared_bytes > 48 * 1024:
             self._function.set_attribute(
                 cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.shared_bytes
@@ -331,9 +420,89 @@ class _Kernel:
         self._block = _block(launch, self._function, device)
         self._hold = _holder(run)
 
-    def run(self, row_samples: int) -> Iterator[tuple[float, float]]:
-        """Launch over all rows and steps; yield the seconds of each piece and the part done."""
-        launch, place = self._launch, self._place
+    def _texture(self) -> Texture:
+        task, rows = self._step.task, self._place.source_rows
+        border = task.border if self._hardware_border else None
+        return Texture(task.row_samples, rows, task.dtype, border)
+
+    @property
+    def _can_batch(self) -> bool:
+        """Whether launches may follow each other: nothing of the host's comes between them."""
+        return self._place.is_whole and self._mapped is None and self._handed is None
+
+    @property
+    def _alike(self) -> Hashable:
+        """What measurements have in common that are timed alike."""
+        task, launch = self._step.task, self._launch
+        return self._cubin.code, launch.kernel, self._block, task.shape, task.output_shape
+
+    @property
+    def batch_is_known(self) -> bool:
+        """Whether an earlier measurement decided about batches."""
+        return not self._can_batch or self._alike in self._run.device.batches
+
+    def warm_up(self) -> Iterator[float]:
+        """Launch without being timed, twice if that is quick; yield how much is done.
+
+        The first launch of a process loads code, and takes longer; the second one decides about
+        batches, unless they are known.
+        """
+        for turn in range(2):
+            self._evict()
+            times = []
+            for seconds, fraction in self.run():
+                times.append(seconds)
+                if not turn:
+                    yield fraction
+            if sum(times) > BATCH_SECONDS:
+                break
+        if self._handed:
+            self._handed.forget()
+        if self._can_batch:
+            short = len(times) == 1 and times[0] < SHORT_SECONDS
+            launches = math.ceil(BATCH_SECONDS / max(times[0], 1e-9)) if short else 1
+            self._run.device.batches.setdefault(self._alike, min(launches, MOST_LAUNCHES))
+
+    def settle(self, measured: bool) -> None:
+        """Decide how many launches are timed together, and make room for them.
+
+        Where the cache is emptied before a batch, each of its launches reads a picture and writes
+        a result of its own: what it reads comes from memory, as if it were the only one.
+        """
+        device, run, place, task = self._run.device, self._run, self._place, self._step.task
+        if measured and self._can_batch:
+            self.batch = device.batches[self._alike]
+        if self.batch == 1 or not run.cold:
+            return
+        source_bytes = place.source_rows * task.row_samples * task.dtype.itemsize
+        target_bytes = (place.last - place.first) * task.out_row_samples * task.dtype.itemsize
+        pitches = [-(-size // ALIGNMENT) * ALIGNMENT for size in (source_bytes, target_bytes)]
+        copies = min(self.batch - 1, device.free_memory() // 4 // sum(pitches))
+        self.batch = 1 + copies
+        if not copies:
+            return
+        name = self._step.spec.id, self._launch.kernel
+        source, target = (
+            run.spare.get((*name, what), copies * pitch)
+            for what, pitch in zip(("sources", "targets"), pitches, strict=True)
+        )
+        for _ in range(copies):
+            device.cuda.memcpy_dtod_async(source, place.source, source_bytes, device.stream)
+            first = source
+            if self._launch.texture:
+                self._spares.append(device.make_room(self._texture, run.workspace.keep))
+                self._spares[-1].fill(source, device.stream)
+                first = self._spares[-1].handle
+            self._ends.append((first, target))
+            source, target = source + pitches[0], target + pitches[1]
+
+    def run(self) -> Iterator[tuple[float, float]]:
+        """Launch over all rows and steps; yield the seconds of each piece and the part done.
+
+        Of a batch, these are the mean of its launches.
+        """
+        launch, place, task = self._launch, self._place, self._step.task
+        row_samples = task.out_row_pixels * max(task.shape[-1], task.output_shape[-1])
         pacer = self._run.pacers.setdefault(
             (self._step.spec.id, launch.kernel),
             _Pacer(launch, row_samples * launch.operations_per_sample),
@@ -341,7 +510,10 @@ class _Kernel:
         done, units = 0, (place.last - place.first) * max(launch.steps, 1)
         if self._handed:
             self._handed.begin()
-        for piece in pacer.pieces(place.first, place.last):
+        pieces = pacer.pieces(place.first, place.last)
+        if self.batch > 1:  # known to be short
+            pieces = iter([_Piece(place.first, place.last, 0, max(launch.steps, 1))])
+        for piece in pieces:
             self._run.token.check()
             if self._handed and piece.start == place.first:
                 self._handed.over(piece.first_step)
@@ -353,24 +525,35 @@ class _Kernel:
             self._mapped.bring_back()
 
     def _go(self, piece: _Piece) -> float:
-        """Launch over a piece, wait, and return the seconds between the events."""
+        """Launch over a piece, wait, and return the seconds between the events.
+
+        A batch has to be queued before its first launch begins, or the host would be timed. If
+        that was too slow, all of it is done again.
+        """
         device, launch = self._run.device, self._launch
         cuda, stream = device.cuda, device.stream
-        begin, end = cuda.Event(), cuda.Event()
-        self._hold()
-        begin.record(stream)
-        self._function.prepared_async_call(
-            launch.grid(self._step.task.output_shape, piece.stop - piece.start),
-            self._block,
-            stream,
-            *self._arguments,
-            *self._geometry(piece.start, piece.stop),
-            *((piece.first_step, piece.last_step) if launch.steps else ()),
-            shared_size=launch.shared_bytes,
-        )
-        end.record(stream)
-        device.wait(end)
-        return float(end.time_since(begin)) * 1e-3
+        grid = launch.grid(self._step.task.output_shape, piece.stop - piece.start)
+        numbers = self._geometry(piece.start, piece.stop)
+        if launch.steps:
+            numbers += (piece.first_step, piece.last_step)
+        hold = HOLD_SECONDS + (self.batch - 1) * QUEUE_SECONDS
+        for attempt in range(4):
+            if attempt:
+                self._evict()
+            begin, end = cuda.Event(), cuda.Event()
+            self._hold(hold * 2**attempt)
+            begin.record(stream)
+            for ends in itertools.islice(itertools.cycle(self._ends), self.batch):
+                self._function.prepared_async_call(
+                    *(grid, self._block, stream, *ends, *self._arguments, *numbers),
+                    shared_size=launch.shared_bytes,
+                )
+            end.record(stream)
+            in_time = self.batch == 1 or not begin.query()
+            device.wait(end)
+            if in_time:
+                break
+        return float(end.time_since(begin)) * 1e-3 / self.batch
 
     def _geometry(self, start: int, stop: int) -> tuple[int, ...]:
         """Return the fields of ``Geometry``, or for a volume of ``Volume``."""
@@ -447,12 +630,15 @@ class _Handed:
         lines, pitch = self._what.lines, self._what.pitch
         self._copy = np.empty((size // (4 * pitch), lines, pitch // lines), np.float32)
         self._source, self._target = scratch[self._what.source], scratch[self._what.target]
+        self._begun = 0.0
         self._fetched: list[float] = []
         self._seconds: list[float] = []
 
     def begin(self) -> None:
         """Make the host's copy."""
         device, start = self._run.device, time.perf_counter()
+        if not self._fetched:
+            self._begun = start
         device.cuda.memcpy_dtoh_async(self._copy, self._source, device.stream)
         device.wait(device.stream)
         self._fetched.append(time.perf_counter() - start)
@@ -467,11 +653,18 @@ class _Handed:
         device.wait(device.stream)
         self._seconds[-1] += time.perf_counter() - start
 
+    def forget(self) -> None:
+        """Take no note of what was handed over so far."""
+        self._fetched.clear()
+        self._seconds.clear()
+
     def note(self) -> None:
         """Add a stage for what was handed over, and one for the copy."""
         for name, times in (("prepare", self._fetched), ("hand over", self._seconds)):
             repeats = tuple(times) if len(times) > 1 else ()
-            self._run.stopwatch.add(name, statistics.median(times), repeats=repeats)
+            self._run.stopwatch.add(
+                name, statistics.median(times), repeats=repeats, begun=self._begun
+            )
 
 
 @dataclass(frozen=True)
@@ -527,21 +720,22 @@ def _hold_cubin(cache: CubinCache, device: Device) -> Cubin:
     return cache.get("hold", read_source("hold"), device.architecture, {})
 
 
-def _holder(run: Run) -> Callable[[], None]:
-    """Return what keeps the card busy for `HOLD_SECONDS`."""
+def _holder(run: Run) -> Callable[[float], None]:
+    """Return what keeps the card busy for so many seconds."""
     device = run.device
     _, function = device.function(_hold_cubin(run.cache, device), "hold")
     function.prepare("q")
     kilohertz = device.handle.get_attribute(device.cuda.device_attribute.CLOCK_RATE)
-    cycles = int(HOLD_SECONDS * kilohertz * 1e3)
-    return lambda: function.prepared_async_call((1, 1), (1, 1, 1), device.stream, cycles)
+    return lambda seconds: function.prepared_async_call(
+        (1, 1), (1, 1, 1), device.stream, int(seconds * kilohertz * 1e3)
+    )
 
 
 def _evictor(run: Run) -> Callable[[], None]:
     """Return what rewrites memory of twice the size of the card's cache, which then holds that."""
     device = run.device
     size = 2 * device.handle.get_attribute(device.cuda.device_attribute.L2_CACHE_SIZE)
-    spare = run.workspace.get("spare", size)
+    spare = run.spare.get("spare", size)
     return lambda: device.cuda.memset_d8_async(spare, 0, size, device.stream)
 
 

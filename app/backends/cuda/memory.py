@@ -6,9 +6,9 @@ import mmap
 import os
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,7 @@ class Resident:
 
     def get(self, pixels: NDArray[Any]) -> Any | None:
         """Return the device copy of `pixels`, or None."""
-        self._drop_dead()
+        self.drop_dead()
         entry = self._entries.get(id(pixels))
         if entry is None:
             return None
@@ -56,7 +56,7 @@ class Resident:
 
     def put(self, pixels: NDArray[Any], allocation: Any) -> None:
         """Keep `allocation` for as long as `pixels` lives."""
-        self._drop_dead()
+        self.drop_dead()
         self._entries[id(pixels)] = (weakref.ref(pixels), allocation, pixels.nbytes)
 
     def rename(self, old: NDArray[Any], new: NDArray[Any] | None) -> None:
@@ -86,7 +86,13 @@ class Resident:
         """Drop all entries without freeing: for a context that is already lost."""
         self._entries.clear()
 
-    def _drop_dead(self) -> None:
+    @property
+    def has_dead(self) -> bool:
+        """Whether `drop_dead` would free anything."""
+        return any(entry[0]() is None for entry in self._entries.values())
+
+    def drop_dead(self) -> None:
+        """Free the copies of arrays that are gone."""
         for key in [key for key, entry in self._entries.items() if entry[0]() is None]:
             self._entries.pop(key)[1].free()
 
@@ -98,11 +104,18 @@ class Workspace:
     ----------
     keep : ndarray, optional
         The image that has to stay on the card.
+
+    Parameters
+    ----------
+    stage : callable
+        Gives a context that times what is done in it, by its name: ``allocate``, ``free``.
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(
+        self, device: Device, stage: Callable[[str], AbstractContextManager[None]]
+    ) -> None:
         self.keep: NDArray[Any] | None = None
-        self._device = device
+        self._device, self._stage = device, stage
         self._kept: dict[Hashable, tuple[Any, int]] = {}
 
     def get(self, name: Hashable, size: int) -> int:
@@ -110,15 +123,18 @@ class Workspace:
         allocation, there = self._kept.pop(name, (None, 0))
         if allocation is None or there < size:
             if allocation is not None:
-                self._device.free(allocation)
-            allocation, there = self._device.allocate(size, self.keep), size
+                with self._stage("free"):
+                    self._device.free(allocation)
+            with self._stage("allocate"):
+                allocation, there = self._device.allocate(size, self.keep), size
         self._kept[name] = allocation, there
         return int(allocation)
 
     def free(self) -> None:
         """Free everything; what is lost with the context has to outlive that."""
-        if not self._device.lost:
-            self._device.free(*(allocation for allocation, _ in self._kept.values()))
+        if self._kept and not self._device.lost:
+            with self._stage("free"):
+                self._device.free(*(allocation for allocation, _ in self._kept.values()))
             self._kept.clear()
 
 

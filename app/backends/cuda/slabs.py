@@ -37,7 +37,7 @@ from app.backends.cuda.thread import wait_for
 from app.engine.control import CancelToken, JointToken, Progress
 from app.engine.image import Image
 from app.engine.scan import Scan
-from app.engine.timing import Stopwatch, added_up
+from app.engine.timing import Part, Stopwatch, added_up
 from app.errors import Cancelled, OutOfMemory
 
 _logger = logging.getLogger(__name__)
@@ -200,11 +200,15 @@ def _one_piece(
     """Filter the whole image; it and the result stay on the card afterwards."""
     device, pixels, stopwatch = run.device, image.pixels, run.stopwatch
     run.token, run.tell = token, lambda fraction: progress("kernel", fraction)
-    run.workspace.keep = pixels
-    with stopwatch.stage("prepare"):
-        resident = device.resident.get(pixels)
-        source = device.allocate(pixels.nbytes) if resident is None else resident
+    run.workspace.keep = run.spare.keep = pixels
+    if device.resident.has_dead:
+        with stopwatch.stage("free"):
+            device.resident.drop_dead()
+    resident = device.resident.get(pixels)
+    source: Any = resident
     if resident is None:
+        with stopwatch.stage("allocate"):
+            source = device.allocate(pixels.nbytes)
         try:
             with stopwatch.stage("upload"):
                 device.staging.upload(pixels, int(source))
@@ -212,7 +216,7 @@ def _one_piece(
             device.free(source)
             raise
         device.resident.put(pixels, source)
-    with stopwatch.stage("prepare"):
+    with stopwatch.stage("allocate"):
         target = device.allocate(output.nbytes, keep=pixels)
     try:
         with device.staging.giving_pages_to(output), _launching(run):
@@ -232,14 +236,16 @@ def _launching(run: Run) -> Iterator[None]:
     Of several repeats it is the part of one. Emptying the cache for each is no part of a run.
     """
     start, before = time.perf_counter(), len(run.stopwatch.stages)  # those of other slices
+    kernels = run.busy_seconds
     try:
         yield
     finally:
-        run.workspace.free()
-    meanwhile = run.stopwatch.stages[before:]  # kernels, and what was handed over between them
-    busy = sum(sum(stage.repeats) or stage.seconds for stage in meanwhile)
+        run.free()
+    meanwhile = run.stopwatch.stages[before:]  # memory, warming up, what was handed over
+    others = (stage for stage in meanwhile if stage.name != "kernel")
+    busy = run.busy_seconds - kernels + sum(sum(each.repeats) or each.seconds for each in others)
     seconds = max(0.0, time.perf_counter() - start - busy)
-    run.stopwatch.add("launch", seconds / run.repeat, counted=not run.cold)
+    run.stopwatch.add("launch", seconds / run.repeat, counted=not run.cold, begun=start)
 
 
 # Slabs --------------------------------------------------------------------------------
@@ -256,7 +262,7 @@ def _in_slabs(
     """Filter slabs of at most so many rows on each device; return who had any."""
     with stopwatch.stage("prepare"):
         for run, _ in crew:
-            run.restart()
+            run.restart(stopwatch.origin)
             run.device.call(run.device.open_lanes)
     share = _Share(output.shape[0], token, progress)
     # Dealt out, lest one fetches its second slab before another has its first.
@@ -269,7 +275,7 @@ def _in_slabs(
     start = time.perf_counter()
     _wait([line.run.device.submit(line.work, first) for line, first in dealt])
     seconds = time.perf_counter() - start
-    _record(stopwatch, [line.run for line in lines], seconds)
+    _record(stopwatch, [line.run for line in lines], start, seconds)
     return lines
 
 
@@ -324,8 +330,8 @@ class _Line:
         self._rows, self._pixels, self._output, self._share = rows, pixels, output, share
         self._final = run.steps[-1]
         self._filtered = self._rows_done = 0
-        self._copies: list[Future[float]] = []
-        self._downloads: deque[Future[float]] = deque()
+        self._copies: list[Future[tuple[float, float]]] = []
+        self._downloads: deque[Future[tuple[float, float]]] = deque()
 
     def work(self, rows: tuple[int, int] | None) -> None:
         """Filter these rows, and then others until none are left; on the device's thread."""
@@ -344,11 +350,11 @@ class _Line:
             raise
         finally:
             wait(self._copies)  # They use what is freed next.
-            self.run.workspace.free()
+            self.run.free()
 
     def _fetch(
         self, rows: tuple[int, int] | None
-    ) -> tuple[Strip, int, Future[float] | None] | None:
+    ) -> tuple[Strip, int, Future[tuple[float, float]] | None] | None:
         """Send the source rows of a slab up; return it, where to, and what tells of the end."""
         if rows is None:
             return None
@@ -379,17 +385,20 @@ class _Line:
         self._filtered += 1
         self._rows_done += rows
 
-    def _copy(self, lane: Lane, copy: Callable[..., None], slab: Strip, at: int) -> Future[float]:
+    def _copy(
+        self, lane: Lane, copy: Callable[..., None], slab: Strip, at: int
+    ) -> Future[tuple[float, float]]:
         self._copies.append(lane.submit(copy, slab, at))
         return self._copies[-1]
 
-    def _finish(self, name: str, copy: Future[float] | None) -> None:
+    def _finish(self, name: str, copy: Future[tuple[float, float]] | None) -> None:
         """Wait for a copy and note how long it took."""
         if copy is None:
             return
         device = self.run.device
         try:
-            self.run.stopwatch.add(name, copy.result())
+            begun, seconds = copy.result()
+            self.run.stopwatch.add(name, seconds, begun=begun)
         except device.cuda.Error:
             device.look_for_loss()
             raise
@@ -420,15 +429,20 @@ def _wait(works: Sequence[Future[None]]) -> None:
         del work, works, errors  # Their tracebacks hold this frame: without this, a cycle.
 
 
-def _record(stopwatch: Stopwatch, runs: Sequence[Run], seconds: float) -> None:
+def _record(stopwatch: Stopwatch, runs: Sequence[Run], begun: float, seconds: float) -> None:
     """Note how long slabs took by the clock, and how long the busiest device did what meanwhile.
 
-    Repeats of the kernels but for the median one are taken off the clock: without them, nobody
-    would have waited for them.
+    Warming up, and repeats of the kernels but for the median one, are taken off the clock: a run
+    that is not measured has none.
     """
-    names = {stage.name for run in runs for stage in run.stopwatch.stages}
-    for name in ("upload", "kernel", "hand over", "download"):
-        if name not in names:
+    for name in ("allocate", "upload", "warm-up", "kernel", "hand over", "download", "free"):
+        parts = tuple(
+            Part(run.device.ordinal, stage.start, stage.seconds)
+            for run in runs
+            for stage in run.stopwatch.stages
+            if stage.name == name
+        )
+        if not parts:
             continue
         longest = max(
             ([stage for stage in run.stopwatch.stages if stage.name == name] for run in runs),
@@ -437,10 +451,20 @@ def _record(stopwatch: Stopwatch, runs: Sequence[Run], seconds: float) -> None:
         repeats = tuple(map(sum, zip(*(stage.repeats for stage in longest), strict=True)))
         busy = statistics.median(repeats) if repeats else sum(s.seconds for s in longest)
         kernels = added_up(kernel for stage in longest for kernel in stage.kernels)
-        stopwatch.add(name, busy, overlapped=True, repeats=repeats, kernels=kernels)
+        stopwatch.add(
+            name,
+            busy,
+            overlapped=True,
+            repeats=repeats,
+            begun=stopwatch.origin + min(part.start for part in parts),
+            parts=parts,
+            kernels=kernels,
+        )
         if repeats:
             seconds -= sum(repeats) - busy
-    stopwatch.add("slabs", seconds)
+        if name == "warm-up":
+            seconds -= busy
+    stopwatch.add("slabs", max(0.0, seconds), begun=begun)
 
 
 def _notice(lines: Sequence[_Line], image: Image | Scan, *, too_large: bool) -> str:
