@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -28,7 +28,7 @@ from app.bench.figures import (
     all_figures,
     beside,
 )
-from app.bench.report import FORMAT, format_reasons
+from app.bench.report import format_reasons
 from app.bench.statistics import (
     BASELINE,
     Interval,
@@ -52,10 +52,8 @@ EXPERIMENTS = (
 )
 """Those with a CPU part and a GPU part, ``cpu-NAME.json`` and ``gpu-NAME.json``."""
 
-TEXTBOOK = "gpu-textbook"
-"""Ours beside textbook kernels, as ``tests/gpu/bench_levels.py`` writes it."""
-
-TEXTBOOK_FORMAT = "kernelscope textbook"
+TEXTBOOKS = ("gpu-textbook-4096", "gpu-textbook-256", "gpu-textbook-nlm")
+"""Ours beside textbook kernels, as ``tests.gpu.bench_levels`` and ``textbook_nlm`` write it."""
 
 SEVERAL = "h200-one-to-four-gpus-2026-11-21"
 """A run on several GPUs, as text: what is said of them where no JSON has them."""
@@ -84,11 +82,7 @@ def experiment(name: str) -> Report:
 
 def bench_files() -> list[Path]:
     """Return the files of the bench, without those of other programs."""
-    return [
-        path
-        for path in sorted(FOLDER.glob("*.json"))
-        if json.loads(path.read_text(encoding="utf-8"))["format"] == FORMAT
-    ]
+    return [path for path in sorted(FOLDER.glob("*.json")) if path.stem not in TEXTBOOKS]
 
 
 # Tables --------------------------------------------------------------------------------
@@ -338,36 +332,52 @@ class Pair:
 
     Attributes
     ----------
-    ours, textbook : tuple of float
+    ours, textbook : sequence of float
         Seconds of every repeat.
     """
 
-    filter: str
     label: str
     size: str
     level: str
-    ours: tuple[float, ...]
-    textbook: tuple[float, ...]
+    ours: Sequence[float]
+    textbook: Sequence[float]
 
 
 @functools.cache
-def textbook() -> tuple[Mapping[str, str], tuple[Pair, ...]]:
+def textbook() -> tuple[tuple[str, ...], tuple[Pair, ...]]:
     """Return what measured the textbook kernels, and the pairs; nothing if there is no file."""
-    path = FOLDER / f"{TEXTBOOK}.json"
-    if not path.exists():
-        return {}, ()
-    content = json.loads(path.read_text(encoding="utf-8"))
-    if content["format"] != TEXTBOOK_FORMAT:
-        raise ValueError(f"{path} is no {TEXTBOOK_FORMAT}.")
-    pairs = (
-        Pair(
-            **{name: str(row[name]) for name in ("filter", "label", "size", "level")},
-            ours=tuple(map(float, row["ours"])),
-            textbook=tuple(map(float, row["textbook"])),
-        )
-        for row in content["rows"]
-    )
-    return content["machine"], tuple(pairs)
+    known: dict[str, None] = {}
+    pairs: list[Pair] = []
+    for name in TEXTBOOKS:
+        path = FOLDER / f"{name}.json"
+        if path.exists():
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if isinstance(content, dict) and content.get("card"):
+                known.setdefault(content["card"])
+            pairs += pairs_of(content)
+    return tuple(known), tuple(pairs)
+
+
+def pairs_of(content: Any) -> Iterator[Pair]:
+    """Yield the pairs of a file of `bench_levels`, by its side and cases, or of `textbook_nlm`."""
+    if isinstance(content, list):
+        for row in content:
+            yield Pair(row["label"], row["size"], row["level"], row["ours"], row["textbook"])
+        return
+    size = "×".join([str(content["side"])] * 2)
+    for row in content["rows"]:
+        family, _, side = row["case"].rpartition(" ")
+        label = _CASES[family].format(side) if family in _CASES else row["case"]
+        yield Pair(label, size, row["level"], row["times"], row["textbook_times"])
+
+
+_CASES = {
+    "mask": "Custom mask, {0}×{0}",
+    "mean": "Mean, mask size {0}",
+    "median": "Median, mask size {0}",
+    "weighted mean": "Weighted mean, mask size {0}",
+}
+"""What the bench calls the cases of `bench_levels`."""
 
 
 def textbook_ratio(label: str, size: str, slower: str, faster: str) -> Ratio | None:
@@ -380,7 +390,7 @@ def textbook_ratio(label: str, size: str, slower: str, faster: str) -> Ratio | N
 
 def beside_textbooks() -> str:
     """Return a line for each filter: ours / the textbook kernel, a column for each level."""
-    machine, pairs = textbook()
+    cards, pairs = textbook()
     if not pairs:
         return _MISSING
     levels = list(dict.fromkeys(pair.level for pair in pairs))
@@ -400,8 +410,8 @@ def beside_textbooks() -> str:
         (label, size, *(cell(by_level.get(level)) for level in levels))
         for (label, size), by_level in found.items()
     ]
-    known = ", ".join(machine[name] for name in ("GPU", "Kernelscope", "Date") if name in machine)
-    return f"{known}:\n\n{table(('filter', 'size', *levels), lines, text=2)}"
+    on_card = f"On {', '.join(cards)}:\n\n" if cards else ""
+    return f"{on_card}{table(('filter', 'size', *levels), lines, text=2)}"
 
 
 def by_filter(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -500,12 +510,6 @@ def machines() -> str:
                 busy,
             )
         )
-    machine, pairs = textbook()
-    if pairs:
-        known = {name.casefold(): text for name, text in machine.items()}
-        commit = known.get("kernelscope", "").rpartition(" ")[2]
-        where = f"[{TEXTBOOK}.json]({TEXTBOOK}.json)"
-        lines.append((where, known.get("gpu", ""), commit, known.get("date", ""), ""))
     return table(("file", "measured on", "commit", "date", "cores busy otherwise"), lines, text=4)
 
 

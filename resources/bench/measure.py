@@ -31,7 +31,7 @@ from app.filters.launch import CudaPlan, CudaTask
 from app.filters.spec import Kind
 
 FOLDER = Path(__file__).parent
-CPU, GPU = "cpu", "gpu"
+CPU, GPU, OUT = "cpu", "gpu", "OUT"
 
 _WARM_UPS = 3
 """About how many runs a row takes before it is timed."""
@@ -54,15 +54,15 @@ class Experiment:
         What it should take where no earlier file tells.
     repeats : bool
         The plan is that of the file itself: it measures the same again.
-    module : str
-        What to run instead of ``bench``, with the file as its argument.
+    module : bool
+        The first argument is a module to run instead of ``bench``; `OUT` stands for the file.
     """
 
     name: str
     arguments: tuple[str, ...] = ()
     seconds: int = 30
     repeats: bool = False
-    module: str = ""
+    module: bool = False
 
 
 def _preset(name: str, preset: str, seconds: int = 30, *more: str) -> Experiment:
@@ -95,7 +95,14 @@ EXPERIMENTS = {
         Experiment("peers", repeats=True),
     ),
     GPU: (
-        Experiment("textbook", seconds=60, module="tests.gpu.bench_levels"),
+        Experiment("textbook-4096", ("tests.gpu.bench_levels", "--out", OUT), 45, module=True),
+        Experiment(
+            "textbook-256",
+            ("tests.gpu.bench_levels", "mean 3", "--side", "256", "--out", OUT),
+            10,
+            module=True,
+        ),
+        Experiment("textbook-nlm", ("tests.gpu.textbook_nlm", OUT), 30, module=True),
         *_BOTH,
         _preset("f-graphs", "F graphs", 60),
         _preset("blocks", "Block sizes", 30),
@@ -183,12 +190,13 @@ def run(device: str, experiment: Experiment, folder: Path) -> int:
     """Measure one experiment; return the exit status."""
     path = folder / f"{device}-{experiment.name}.json"
     if experiment.module:
-        command = [sys.executable, "-m", experiment.module, str(path)]
+        arguments = [str(path) if each == OUT else each for each in experiment.arguments]
+        command = [sys.executable, "-m", *arguments]
         print("$", *command, flush=True)
         return subprocess.run(command, check=False).returncode
     arguments = list(experiment.arguments)
     if experiment.repeats:
-        arguments = ["--preset", str(FOLDER / f"{device}-{experiment.name}.json")]
+        arguments += ["--preset", str(FOLDER / f"{device}-{experiment.name}.json")]
     if experiment.name.startswith("peers"):
         arguments.append("--peers")
     arguments = ["bench", *arguments, "--devices", device, "--out", str(path)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -296,38 +297,39 @@ def test_volumes_quote_whole_runs_beside_whole_runs(page: ModuleType) -> None:
 
 
 @pytest.fixture
-def textbook(page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder with a file of textbook kernels, and nothing else."""
-    rows = [
-        {
-            "filter": "mask",
-            "label": "Custom mask, 9×9",
-            "size": "4096×4096",
-            "level": level,
-            "ours": [ours] * 9,
-            "textbook": [theirs] * 9,
-        }
+def textbook(page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder with files of textbook kernels, and nothing else."""
+    stencils = [
+        {"case": "mask 9", "level": level, "times": [ours] * 9, "textbook_times": [theirs] * 9}
         for level, ours, theirs in (("global", 0.42e-3, 0.4e-3), ("constant", 0.24e-3, 0.25e-3))
     ]
-    content = {"format": "kernelscope textbook", "machine": {"GPU": "a card"}, "rows": rows}
-    path = tmp_path / "gpu-textbook.json"
-    path.write_text(json.dumps(content), encoding="utf-8")
+    volumes = [
+        {"label": "NLM", "size": "256×256", "level": "global", "ours": [2.0], "textbook": [1.0]}
+    ]
+    contents = {
+        "gpu-textbook-4096": {"card": "a card", "side": 4096, "rows": stencils},
+        "gpu-textbook-nlm": volumes,
+    }
+    for name, content in contents.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
     monkeypatch.setattr(page, "FOLDER", tmp_path)
     page.textbook.cache_clear()
-    yield path
+    yield
     page.textbook.cache_clear()
 
 
-def test_ours_stand_beside_the_textbook_kernels(page: ModuleType, textbook: Path) -> None:
-    heading, line = cells(page.beside_textbooks())
-    assert page.beside_textbooks().startswith("a card:")
+@pytest.mark.usefixtures("textbook")
+def test_ours_stand_beside_the_textbook_kernels(page: ModuleType) -> None:
+    heading, mask, means = cells(page.beside_textbooks())
+    assert page.beside_textbooks().startswith("On a card:")
     assert [cell.strip(" |") for cell in heading] == ["filter", "size", "global", "constant"]
-    assert line[2].startswith("1.05 (1.05 to 1.05; 0.42 ms)")
+    assert mask[0] == "| Custom mask, 9×9"
+    assert mask[2].startswith("1.05 (1.05 to 1.05; 0.42 ms)")
+    assert means[:3] == ["| NLM", "256×256", "2.00 (2.00 to 2.00; 2,000 ms)"]
     found = page.textbook_ratio("Custom mask, 9×9", "4096×4096", "global", "constant")
     assert found.value == pytest.approx(1.6)
     assert page.textbook_ratio("Custom mask, 9×9", "4096×4096", "global", "shared") is None
-    assert page.bench_files() == [], "it is no file of the bench"
-    assert "gpu-textbook.json" in page.machines()
+    assert page.bench_files() == [], "they are no files of the bench"
 
 
 def test_serial_stands_beside_c(page: ModuleType) -> None:
@@ -396,6 +398,7 @@ def test_everything_on_the_page_can_be_measured_anew(
         assert set(page.EXPERIMENTS) <= known
         files = {path.stem for path in FOLDER.glob(f"{device}-*.json")}
         assert {name.removeprefix(f"{device}-") for name in files} <= known
+        assert {name.removeprefix("gpu-") for name in page.TEXTBOOKS} <= known or device == "cpu"
         assert measure.main([device, "--list"]) == 0
         text = capsys.readouterr().out
         assert len(text.splitlines()) == len(known) + 1
@@ -422,6 +425,16 @@ def test_experiments_are_runs_of_the_bench(
     assert runs[0][-1] == str(tmp_path / "new" / "cpu-f-levels.json")
     with pytest.raises(SystemExit):
         measure.main(["cpu", "--only", "everything"])
+    (plain,) = (each for each in measure.EXPERIMENTS["gpu"] if each.name == "textbook-nlm")
+    commands: list[list[str]] = []
+    monkeypatch.setattr(
+        measure.subprocess,
+        "run",
+        lambda command, check: commands.append(command) or subprocess.CompletedProcess(command, 0),
+    )
+    assert measure.run("gpu", plain, tmp_path) == 0
+    path = str(tmp_path / "gpu-textbook-nlm.json")
+    assert commands == [[sys.executable, "-m", "tests.gpu.textbook_nlm", path]]
 
 
 def test_all_kernels_of_a_plan_are_compiled_before(measure: ModuleType) -> None:
