@@ -31,9 +31,6 @@ Long runs
     smaller part, and the row says so. Where such rows are compared, times are scaled by the
     work, which grows as the pixels do, or as their square where each sees the whole image.
     Both the size that was timed with its time and the scaled time are shown, ≈ before that.
-Short launches
-    Launches under 50 µs are timed in batches: many between two events, so that the resolution of
-    the clock and the events' own cost are shared by all. Each row says how many that were.
 What is reported
     Every repeat. The median and the quartiles stand for them; none is dropped. Whether one is
     faster than another is judged by an interval of the ratio of medians, see `statistics`.
