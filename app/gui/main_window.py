@@ -436,7 +436,7 @@ class MainWindow(QMainWindow):
         self.tabifyDockWidget(quality, console)
         timing.raise_()
         console.hide()
-        self.resizeDocks([timing], [190], Qt.Orientation.Vertical)
+        self.resizeDocks([timing], [210], Qt.Orientation.Vertical)
 
         centre = QWidget()
         around = QVBoxLayout(centre)

@@ -60,6 +60,8 @@ class Run:
         Equal for runs that did it alike: device, level, memory limit, the same transfers.
     first : bool
         The first run of this work there: caches, memory and compiled code were not ready.
+    warm : bool
+        Its kernels were: a warm-up went before them, or it is not the first run.
     kernels : tuple of float
         Seconds of computing, of each repeat: the kernels on a GPU, else the stage *compute*.
     transfers : mapping of str to float
@@ -83,6 +85,7 @@ class Run:
     work: Hashable
     place: Hashable
     first: bool
+    warm: bool
     kernels: tuple[float, ...]
     transfers: dict[str, float]
     overlapped: bool
@@ -110,11 +113,16 @@ class Run:
             work=work_of(result.request),
             place=(where(result), tuple(transfers), result.request.memory_limit),
             first=first,
+            warm=not first or any(stage.name == _WARM_UP for stage in result.stages),
             kernels=repeats or (sum(stage.seconds for stage in computing),),
             transfers=transfers,
             overlapped=any(stage.overlapped for stage in result.stages),
             result=result,
         )
+
+    def is_measured(self, quantity: str) -> bool:
+        """Tell whether its *kernel* or *total* may be compared."""
+        return self.warm if quantity == KERNEL else not self.first
 
     @property
     def kernel(self) -> float:
@@ -140,6 +148,8 @@ class Run:
 
 
 _COMPUTING = ("kernel", "compute")
+
+_WARM_UP = "warm-up"
 
 _SLABS = "slabs"
 """The stage in which kernels and transfers overlap."""
@@ -209,19 +219,21 @@ class Series:
 
     Attributes
     ----------
+    count : int
+        Runs that are not the first.
     kernel, total : Spread or None
-        Of those that are not the first; None where there is no other.
+        Of those whose kernels were warm, and of those that are not the first; None where there
+        is none.
     """
 
     def __init__(self, runs: list[Run]) -> None:
-        measured = [run for run in runs if not run.first]
+        totals = tuple(run.seconds for run in runs if not run.first)
+        kernels = tuple(seconds for run in runs if run.warm for seconds in run.kernels)
         self.where = runs[0].where
         self.place = runs[0].place
-        self.count = len(measured)
-        self.kernel = (
-            Spread(tuple(t for run in measured for t in run.kernels)) if measured else None
-        )
-        self.total = Spread(tuple(run.seconds for run in measured)) if measured else None
+        self.count = len(totals)
+        self.kernel = Spread(kernels) if kernels else None
+        self.total = Spread(totals) if totals else None
 
     def spread(self, quantity: str) -> Spread | None:
         """Return the times of *kernel* or *total*."""
@@ -248,7 +260,7 @@ class Runs:
         """Put a finished run on top of the list."""
         self._count += 1
         key = work_of(result.request), where(result)
-        run = Run.of(self._count, result, first=key not in self._seen)
+        run = Run.of(self._count, result, first=result.first or key not in self._seen)
         self._seen.add(key)
         self._runs.insert(0, run)
         if len(self._runs) > MAX_RUNS:
@@ -278,7 +290,7 @@ class Runs:
         That is the user's choice, else plain serial code, else what was measured first.
         """
         known = self._series.get(run.work, {})
-        measured = [each for each in known.values() if each.count]
+        measured = [each for each in known.values() if each.kernel is not None]
         chosen = self._chosen.get(run.work)
         ranked = sorted(measured, key=lambda each: (each.place != chosen, each.where != BASELINE))
         return ranked[0] if ranked else None
@@ -294,10 +306,10 @@ class Runs:
     def speed_up(self, run: Run, quantity: str) -> SpeedUp | None:
         """Compare what `run` is one of with the baseline of its work: *kernel* or *total*.
 
-        None for the baseline itself, for a first run, and until both were measured.
+        None for the baseline itself, for what was not warm, and until both were measured.
         """
         base = self.baseline(run)
-        if run.first or base is None or base.where == run.where:
+        if not run.is_measured(quantity) or base is None or base.where == run.where:
             return None
         own, other = self.series(run).spread(quantity), base.spread(quantity)
         if own is None or other is None or not own.median or not other.median:
@@ -309,7 +321,8 @@ class Runs:
         spreads = [each.spread(quantity) for each in self._series[run.work].values()]
         medians = [spread.median for spread in spreads if spread is not None]
         own = self.series(run).spread(quantity)
-        return not run.first and own is not None and len(medians) > 1 and own.median == min(medians)
+        measured = run.is_measured(quantity) and own is not None and len(medians) > 1
+        return measured and own is not None and own.median == min(medians)
 
     def _gather(self) -> None:
         """Sort the runs into series, in order of appearance."""

@@ -143,6 +143,7 @@ class TimingPanel(QWidget):
         self._stages.setItemDelegateForColumn(2, _Bar(self._stages))
         self._stages.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self._stages.header().setStretchLastSection(True)
+        self._stages.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._line = TimeLine()
         self._views = QStackedWidget()
         self._views.setObjectName("timingViews")
@@ -175,7 +176,7 @@ class TimingPanel(QWidget):
         header = self._list.header()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(_PARTS, QHeaderView.ResizeMode.Fixed)
-        header.resizeSection(_PARTS, 8 * self.fontMetrics().averageCharWidth())
+        header.resizeSection(_PARTS, 6 * self.fontMetrics().averageCharWidth())
         header.setStretchLastSection(True)
         header.setMinimumSectionSize(4 * self.fontMetrics().averageCharWidth())
         header.setSectionsClickable(True)
@@ -215,7 +216,7 @@ class TimingPanel(QWidget):
         self._splitter.addWidget(last)
         self._splitter.setStretchFactor(0, 0)
         self._splitter.setStretchFactor(1, 1)
-        self._splitter.setSizes([300, 700])
+        self._splitter.setSizes([270, 730])
         layout = QVBoxLayout(self)
         layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # see `minimumSizeHint`
         layout.addWidget(self._splitter)
@@ -332,7 +333,8 @@ class TimingPanel(QWidget):
         gain = self._runs.speed_up(run, quantity)
         if gain is not None:
             return str(gain)
-        return "baseline" if not run.first and self._runs.is_baseline(run) else "–"
+        is_base = run.is_measured(quantity) and self._runs.is_baseline(run)
+        return "baseline" if is_base else "–"
 
     def _repeats(self, run: Run) -> str:
         """Return how often the same was measured, and how far apart the totals lie."""
@@ -366,8 +368,9 @@ class TimingPanel(QWidget):
 
     def _tip(self, run: Run, column: int) -> str:
         if column in _SPEED_UPS:
-            gain = self._runs.speed_up(run, _SPEED_UPS[column])
-            return gain.explain(run.where) if gain is not None else self._no_speed_up(run)
+            quantity = _SPEED_UPS[column]
+            gain = self._runs.speed_up(run, quantity)
+            return gain.explain(run.where) if gain is not None else self._no_speed_up(run, quantity)
         if column == _TRANSFERS:
             return _carried(run)
         if column == _PARTS:
@@ -382,10 +385,10 @@ class TimingPanel(QWidget):
         shown = "Double-click to see its images again." if run.result else "Its images are gone."
         return f"{run.settings}\n{run.size}, {run.mode}\n{run.where}\n{shown}"
 
-    def _no_speed_up(self, run: Run) -> str:
+    def _no_speed_up(self, run: Run, quantity: str) -> str:
         """Return why a run has no speed-up."""
         base = self._runs.baseline(run)
-        if run.first:
+        if not run.is_measured(quantity):
             return _FIRST_HELP
         if not self._runs.has_others(run):
             return "Nothing else did the same work yet."
@@ -432,7 +435,7 @@ class TimingPanel(QWidget):
 
     def _can_be_baseline(self, run: Run) -> bool:
         """Tell whether choosing `run` as the baseline would change anything."""
-        return not run.first and self._runs.has_others(run) and not self._runs.is_baseline(run)
+        return run.warm and self._runs.has_others(run) and not self._runs.is_baseline(run)
 
     def _add_stage(
         self, name: str, seconds: float, share: str, *, as_is: bool = False

@@ -249,6 +249,19 @@ def test_repeats_of_a_kernel_count_each(panel: TimingPanel) -> None:
     assert column(panel, "Speed-up of kernel")[0] == "45× over CPU serial"
 
 
+def test_kernels_that_were_warmed_up_count_in_a_first_run(panel: TimingPanel) -> None:
+    add(panel, result(10.0))
+    cold = gpu_result("tuned", 0.2, 2.0, upload=1.0, repeats=(0.1, 0.2, 0.4))
+    warm = replace(cold, stages=(Stage("warm-up", 1e-3, counted=False), *cold.stages))
+    panel.add_result(warm)
+    assert column(panel, "Repeats")[0] == "first run"
+    assert column(panel, "Speed-up of kernel")[0] == "45× over CPU serial"
+    assert column(panel, "Speed-up of total")[0] == "–"
+    panel.clear()
+    panel.add_result(replace(result(3.0), first=True))
+    assert column(panel, "Repeats") == ["first run"], "its code was new, says the run"
+
+
 def test_block_sizes_are_levels_of_their_own(panel: TimingPanel) -> None:
     add(panel, result(10.0), gpu_result("shared", 1.0, 1.0))
     add(panel, gpu_result("shared", 2.0, 1.0, block=(16, 16)))
