@@ -1,0 +1,281 @@
+"""Makes the README's pictures of the window: ``python resources/make_screenshots.py [NAME...]``.
+
+Needs no screen. Those that show a GPU (see `GPU_PICTURES`) are left as they are where there is
+none. What they show is measured while they are made: let nothing else run meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import numpy as np
+from PySide6.QtCore import QEventLoop
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QComboBox,
+    QDockWidget,
+    QSpinBox,
+    QWidget,
+)
+
+from app import filters
+from app.backends import create_backends
+from app.engine.image import Image
+from app.files import SAMPLES
+from app.filters.spec import Kind
+from app.gui.application import create_application
+from app.gui.bench_charts import Plot
+from app.gui.bench_window import BenchWindow
+from app.gui.gpu_dialog import GpuDialog
+from app.gui.kernel_viewer import KernelViewer
+from app.gui.main_window import MainWindow
+from app.gui.phantom_dialog import Order
+from app.gui.settings import Settings
+from app.phantom import Contrast, Noise
+
+FOLDER = Path(__file__).parent / "screenshots"
+RESULTS = Path(__file__).parent / "bench"
+
+GPU_PICTURES = ("gpu-window", "volume-gpu", "gpu-info")
+REPEATS = 3
+"""Runs of each level: the first of them warms up."""
+
+
+class Studio:
+    """A window with settings of its own, driven as a user would."""
+
+    def __init__(self) -> None:
+        self.app = QApplication.instance() or create_application()
+        settings = Settings(Path(tempfile.mkdtemp()) / "settings.json")
+        settings.set_text("bench/seen", "yes")
+        self.window = MainWindow(create_backends(), settings)
+        self.window.show()
+        self.window.find_gpu()
+        self.wait(lambda: bool(self.window._availability))
+        gpu = self.window._availability.get("gpu")
+        self.has_gpu = gpu is not None and gpu.available
+
+    def wait(self, condition: Callable[[], bool], seconds: float = 600) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            self.app.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 50)
+            if time.monotonic() > end:
+                raise TimeoutError
+
+    def settle(self) -> None:
+        end = time.monotonic() + 0.5
+        self.wait(lambda: time.monotonic() > end)
+
+    def open(self, image: Image) -> None:
+        self.window.pictures.loaded.emit(image)
+        self.wait(lambda: self.window.images.input.image is image)
+
+    def choose(self, filter_id: str, **values: object) -> None:
+        self.window.panel.set_filter(filter_id)
+        self.window.panel.set_values(filter_id, values)
+
+    def set_option(self, name: str, value: object) -> None:
+        boxes = self.window.panel.findChildren(QComboBox, name)
+        box = next(each for each in boxes if each.isVisibleTo(self.window))
+        box.setCurrentIndex(box.findData(value))
+        box.activated.emit(box.currentIndex())
+
+    def run(self) -> None:
+        before = self.window.timing.text()
+        self.window.run()
+        self.wait(lambda: self.window.timing.text() != before and not self.window._bridge.busy)
+        self.settle()
+
+    def run_levels(self, device: str, *levels: str) -> None:
+        self.set_option("device", device)
+        for level in levels:
+            self.set_option("level", level)
+            for _ in range(REPEATS):
+                self.run()
+
+    def estimate(self, name: str) -> None:
+        self.window.estimate(name)
+        self.wait(lambda: "estimated" in self.window.statusBar().currentMessage())
+
+    def press(self, parent: QWidget, name: str) -> None:
+        button = parent.findChild(QAbstractButton, name)
+        assert button is not None, name
+        button.click()
+
+    def raise_dock(self, name: str) -> None:
+        dock = self.window.findChild(QDockWidget, name)
+        assert dock is not None
+        dock.raise_()
+
+    def take(self, name: str, width: int, height: int, widget: QWidget | None = None) -> None:
+        widget = widget or self.window
+        widget.resize(width, height)
+        self.settle()
+        widget.grab().save(str(FOLDER / f"{name}.png"))
+        print(name, flush=True)
+
+
+def window(studio: Studio) -> None:
+    """Take a noisy picture, its median, and what the levels of the CPU take."""
+    studio.window.pictures.open(SAMPLES[0].path)
+    studio.wait(lambda: studio.window.images.input.image is not None)
+    studio.choose("median", size=3)
+    studio.run_levels("cpu", "serial", "parallel")
+    studio.take("window", 1280, 800)
+
+
+def denoise(studio: Studio) -> None:
+    """Add noise, take it away, show by how much that helped."""
+    clean = next(each for each in SAMPLES if each.path.stem == "camera")
+    studio.window.pictures.open(clean.path)
+    studio.wait(lambda: studio.window.windowTitle().startswith("camera.bmp"))
+    studio.settle()
+    studio.choose("gaussian_noise", variance=0.001)
+    studio.run()
+    studio.window.use_output()
+    studio.wait(lambda: studio.window.images.reference is not None)
+    studio.choose("nlm")
+    studio.estimate("filter_sigma")
+    studio.run()
+    studio.raise_dock("qualityDock")
+    studio.take("denoise", 1280, 800)
+
+
+def residual(studio: Studio) -> None:
+    """Take away what `denoise` took away."""
+    denoise(studio)
+    studio.press(studio.window, "viewResidualButton")
+    studio.take("residual", 1280, 800)
+
+
+def _open_phantom(studio: Studio, shape: tuple[int, int, int], sigma: float) -> None:
+    order = Order(shape, tuple(Contrast), Noise.RICIAN, sigma, 1)
+    studio.window.volumes.open(*order.make())
+    studio.wait(lambda: studio.window.panel.filter_kind is Kind.VOLUME)
+    studio.choose("mri_nlm")
+
+
+def volume_residual(studio: Studio) -> None:
+    _open_phantom(studio, (96, 128, 112), 9)
+    studio.run()
+    studio.press(studio.window, "viewResidualButton")
+    studio.raise_dock("timingDock")
+    studio.take("volume-residual", 1280, 800)
+    studio.press(studio.window, "viewOutputButton")
+
+
+def kernel(studio: Studio) -> None:
+    """Show the difference of two levels, and the compiler's report where there is one."""
+    studio.open(Image.from_array(np.zeros((4096, 4096), np.uint8), "4096"))
+    studio.choose(
+        "mask",
+        mask=filters.get("mask").parameter("mask").parse("; ".join([" ".join(["1"] * 9)] * 9)),
+    )
+    if studio.has_gpu:
+        studio.run_levels("gpu", "global")
+    studio.set_option("level", "global")
+    studio.window.show_kernel()
+    viewer = studio.window.findChild(KernelViewer)
+    assert viewer is not None
+    other = viewer.findChild(QComboBox, "kernelOther")
+    assert other is not None
+    other.setCurrentIndex(other.findData("shared"))
+    studio.press(viewer, "compileReport")
+    report = viewer.findChild(QAbstractButton, "compileReport")
+    assert report is not None
+    studio.wait(report.isEnabled)
+    studio.take("kernel", 1200, 760, viewer)
+    viewer.close()
+
+
+def bench(studio: Studio) -> None:
+    """Show the saved comparison of levels of source F."""
+    studio.window.show_bench()
+    bench_window = studio.window.findChild(BenchWindow)
+    assert bench_window is not None
+    bench_window._load([RESULTS / f"{device}-f-levels.json" for device in ("cpu", "gpu")])
+    box = bench_window.findChild(QComboBox, "benchPlotKind")
+    assert box is not None
+    box.setCurrentText(Plot.SPEED_UP)
+    studio.take("bench", 1320, 760, bench_window)
+    bench_window.close()
+
+
+def gpu_window(studio: Studio) -> None:
+    """Run every level of the median on 4096×4096, and show the time line of the last run."""
+    noisy = SAMPLES[0].path
+    studio.window.pictures.open(noisy)
+    studio.wait(lambda: studio.window.windowTitle().startswith(noisy.name))
+    studio.settle()
+    small = studio.window.images.input.image
+    assert small is not None
+    large = np.ascontiguousarray(np.repeat(np.repeat(small.pixels, 8, axis=0), 8, axis=1))
+    studio.open(Image.from_array(large, "camera-salt-pepper-4096.bmp"))
+    studio.choose("median", size=5)
+    repeat = studio.window.panel.findChild(QSpinBox, "repeat")
+    assert repeat is not None
+    repeat.setValue(9)
+    studio.run_levels("cpu", "serial", "parallel")
+    studio.run_levels("gpu", "single-block", "global", "shared", "texture", "tuned")
+    studio.raise_dock("timingDock")
+    line = studio.window.timing.findChild(QAbstractButton, "timingShowLine")
+    assert line is not None
+    line.setChecked(True)
+    studio.take("gpu-window", 1600, 1000)
+    line.setChecked(False)
+    repeat.setValue(1)
+
+
+def volume_gpu(studio: Studio) -> None:
+    _open_phantom(studio, (130, 157, 189), 5)
+    studio.run_levels("cpu", "parallel")
+    studio.run_levels("gpu", "global", "shared", "tuned")
+    studio.raise_dock("timingDock")
+    studio.take("volume-gpu", 1440, 900)
+
+
+def gpu_info(studio: Studio) -> None:
+    studio.window.show_gpu()
+    dialog = studio.window.findChild(GpuDialog)
+    assert dialog is not None
+    studio.settle()
+    studio.take("gpu-info", 720, 900, dialog)
+    dialog.close()
+
+
+PICTURES: dict[str, Callable[[Studio], None]] = {
+    "window": window,
+    "residual": residual,  # and denoise
+    "kernel": kernel,
+    "bench": bench,
+    "volume-residual": volume_residual,
+    "gpu-window": gpu_window,
+    "volume-gpu": volume_gpu,
+    "gpu-info": gpu_info,
+}
+
+
+def main() -> None:
+    wanted = sys.argv[1:] or list(PICTURES)
+    for name in wanted:
+        studio = Studio()
+        if name in GPU_PICTURES and not studio.has_gpu:
+            print(f"{name} needs a GPU", flush=True)
+        else:
+            PICTURES[name](studio)
+        studio.window.close()
+    sys.stdout.flush()
+    os._exit(0)  # threads of a compiler may still run
+
+
+if __name__ == "__main__":
+    main()
