@@ -138,12 +138,13 @@ class Axis:
             return []
         step = 10.0 ** math.floor(math.log10(whole / 2))
         step *= next(factor for factor in (5, 2, 1) if whole / (factor * step) >= 2)
-        count = int(self.end / step) + 1
-        if count > 500:  # nearly all of it is cut short
-            return []
-        moments = (number * step for number in range(count))
-        kept = (t for t in moments if not any(start < t < stop for start, stop in self.cuts))
-        return [(moment, f"{1e3 * moment:.4g} ms") for moment in kept]
+        marks = []
+        begin = 0.0
+        for start, stop in (*self.cuts, (self.end, self.end)):
+            first, last = math.ceil(begin / step), math.floor(start / step + 1e-9)
+            marks += [number * step for number in range(first, last + 1)]
+            begin = stop
+        return [(moment, f"{1e3 * moment:.6g} ms") for moment in marks]
 
 
 class TimeLine(QAbstractScrollArea):
