@@ -55,7 +55,7 @@ def bench(arguments: list[str]) -> int:
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
-    from app.bench import PRESETS
+    from app.bench import PRESETS, peers
     from app.bench.rules import REPEAT
 
     presets = "\n".join(f"  {name}\n      {each.summary}" for name, each in PRESETS.items())
@@ -101,8 +101,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     what.add_argument(
         "--peers",
-        action="store_true",
-        help="also OpenCV, SciPy, scikit-image, CuPy and NPP, where installed",
+        metavar="LIBRARY",
+        nargs="*",
+        help=f"also other libraries, where installed: {', '.join(peers.names())} (default: all)",
     )
     add_gpu_option(what, nargs="?", const=())
     how = parser.add_argument_group("how")
@@ -161,7 +162,8 @@ def _plan(options: argparse.Namespace, sizes: tuple[int, ...], data: Data | None
         "levels": options.levels and tuple(options.levels),
         "devices": options.devices and tuple(options.devices),
         "repeat": options.repeat or (_QUICK if options.quick else None),
-        "peers": options.peers or None,
+        "peers": options.peers is not None or None,
+        "libraries": tuple(options.peers) if options.peers else None,
         "blocks": options.blocks and tuple(options.blocks),
     }
     return replace(plan, **{name: value for name, value in changes.items() if value is not None})

@@ -139,6 +139,8 @@ def test_peers(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert [row[1] for row in table(text)] == ["CPU serial", "CPU parallel", "OpenCV", "SciPy"]
     assert "Peers: OpenCV" in text
+    assert main([*SMALL, "--devices", "cpu", "--levels", "serial", "--peers", "SciPy"]) == 0
+    assert [row[1] for row in table(capsys.readouterr().out)] == ["CPU serial", "SciPy"]
 
 
 def test_a_preset_and_its_repetition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -261,6 +263,7 @@ def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -
         (["--levels", "fast"], "no level “fast”"),
         (["--filters", "blur"], "no filter “blur”"),
         (["--preset", "x"], "no preset “x”"),
+        (["--peers", "Photoshop"], "no library “Photoshop”"),
         (["--preset", "x.json"], "x.json cannot be read"),
         (["--out", "missing/bench.json"], "cannot be written"),
     ],

@@ -70,6 +70,8 @@ class Plan:
         Levels of any device; empty for all.
     peers : bool
         Whether to time libraries too, on the same data.
+    libraries : tuple of str
+        Which ones; empty for all.
     repeat : int
         Timed runs of each row.
     cold : bool
@@ -93,6 +95,7 @@ class Plan:
     longest: float = rules.LONGEST
     gpus: tuple[int, ...] = ()
     blocks: tuple[Block, ...] = ()
+    libraries: tuple[str, ...] = ()
 
     def small(self, side: int = 32) -> Plan:
         """Return a plan of the same rows that takes a moment: for a first look, and tests."""
@@ -110,6 +113,7 @@ class Plan:
             "devices": list(self.devices),
             "levels": list(self.levels),
             "peers": self.peers,
+            "libraries": list(self.libraries),
             "repeat": self.repeat,
             "cold": self.cold,
             "longest": self.longest,
@@ -134,6 +138,7 @@ class Plan:
                 devices=tuple(map(str, content["devices"])),
                 levels=tuple(map(str, content["levels"])),
                 peers=bool(content["peers"]),
+                libraries=tuple(map(str, content.get("libraries", ()))),
                 repeat=int(content["repeat"]),
                 cold=bool(content["cold"]),
                 longest=float(content["longest"]),
@@ -399,6 +404,11 @@ def expand(plan: Plan, backends: Mapping[str, Backend]) -> tuple[Group, ...]:
             raise InvalidParameter(
                 f"There is no level “{level}”.", f"Use one of {', '.join(sorted(known))}."
             )
+    for library in plan.libraries:
+        if library not in peers.names():
+            raise InvalidParameter(
+                f"There is no library “{library}”.", f"Use one of {', '.join(peers.names())}."
+            )
     groups = []
     for sweep in plan.sweeps:
         check_border(filters.get(sweep.filter), sweep.border)
@@ -459,5 +469,6 @@ def _cases_of(base: Case, plan: Plan, backend: Backend | None) -> Iterator[Case]
         yield replace(base, level=level, reason=gap)
     if plan.peers:
         for library in peers.libraries(base.device, spec.id):
-            reason = missing or peers.missing(library)
-            yield replace(base, level=library, library=True, reason=reason)
+            if not plan.libraries or library in plan.libraries:
+                reason = missing or peers.missing(library)
+                yield replace(base, level=library, library=True, reason=reason)

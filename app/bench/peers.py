@@ -97,6 +97,11 @@ def libraries(device: str, filter_id: str) -> tuple[str, ...]:
     return tuple(library for library, table in tables.items() if filter_id in table)
 
 
+def names() -> tuple[str, ...]:
+    """Return every library that is known, installed or not."""
+    return tuple(dict.fromkeys((*_ON_HOST, *_ON_CARD)))
+
+
 def missing(library: str) -> str:
     """Return why a library cannot be used here; empty if it can."""
     if importlib.util.find_spec(_MODULES[library]) is None:
