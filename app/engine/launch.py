@@ -43,6 +43,8 @@ class LaunchReport:
         None where the compiler's log does not tell.
     occupancy : float
         Theoretical: resident warps / most warps of a multiprocessor.
+    compiler : str
+        What compiled the kernel: ``nvcc 13.0 through PyCUDA``.
     """
 
     filter_id: str
@@ -52,3 +54,4 @@ class LaunchReport:
     shared_bytes: int
     resources: Resources | None
     occupancy: float
+    compiler: str = ""

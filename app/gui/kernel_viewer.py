@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.backends.cuda.info import architecture
-from app.backends.cuda.inspection import REPORTED, Plan, compile_report, plan, plans
+from app.backends.cuda.inspection import REPORTED, Plan, compile_report, plan, plans, reporter
 from app.backends.cuda.sources import source_files
 from app.engine.backend import Fact, FactGroup
 from app.engine.image import Image
@@ -268,6 +268,7 @@ class KernelViewer(QDialog):
                     Fact("Dynamic shared memory", f"{report.shared_bytes:,}", "bytes a block"),
                     *(_resources(report.resources) if report.resources else ()),
                     Fact("Theoretical occupancy", f"{report.occupancy:.0%}"),
+                    *((Fact("Compiled by", report.compiler),) if report.compiler else ()),
                 ),
             )
         )
@@ -289,6 +290,7 @@ class KernelViewer(QDialog):
         self._state.clear()
         for target, resources in report.items():
             facts = _resources(resources) if resources else (Fact("Report", "none"),)
+            facts = (Fact("Compiled by", reporter()), *facts)
             self._facts.set_group(FactGroup(f"Compiled for {_with_generation(target)}", facts))
 
     def _on_failed(self, error: Exception) -> None:

@@ -408,5 +408,7 @@ class FakeCard(Device):
 class FakeCubins:
     """Stands in for the cache of compiled kernels: the code of each is its filter's name."""
 
+    title = "made up 1.0"
+
     def get(self, filter_id: str, *specialisation: Any) -> Cubin:
         return Cubin(filter_id.encode(), "")

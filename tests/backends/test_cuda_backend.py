@@ -251,6 +251,7 @@ def test_the_block_that_is_asked_for_is_launched(backend: CudaBackend, driver: D
     launch = run(backend, image, "mean", level="shared", block=(16, 2)).launch
     assert launch is not None
     assert (launch.block, launch.grid) == ((16, 2), (1, 4))
+    assert launch.compiler == "made up 1.0"
     launch = run(backend, image, "mean", level="shared").launch
     assert launch is not None
     assert launch.block != (16, 2)

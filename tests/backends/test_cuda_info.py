@@ -184,7 +184,7 @@ def test_without_nvml_there_is_no_load(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_versions(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     class Compiler:
-        name = "nvcc"
+        name, through = "nvcc", "PyCUDA"
 
         def version(self) -> str:
             return (
@@ -199,5 +199,5 @@ def test_versions(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         "CUDA version of the driver": "13.2",
         "CUDA version of PyCUDA": "12.8",
         "PyCUDA": "2026.1",
-        "Compiler": "nvcc 13.0",
+        "Compiler": "nvcc 13.0 through PyCUDA",
     }

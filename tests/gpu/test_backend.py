@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import resource
 import statistics
 import time
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app import filters
 from app.backends.cpu import CpuBackend
 from app.backends.cuda import CudaBackend, executor
 from app.backends.cuda.compiler import CompileError, CubinCache, Nvcc, Nvrtc
@@ -22,6 +24,7 @@ from app.engine.image import Image
 from app.engine.request import Device, Request, Result
 from app.engine.run import execute
 from app.errors import Cancelled, DeviceUnavailable, OutOfMemory
+from app.filters.blocks import takes_block
 
 pytestmark = pytest.mark.gpu
 
@@ -375,8 +378,49 @@ def test_nvcc_and_nvrtc_compute_the_same(
     other = CudaBackend()
     monkeypatch.setattr(CudaBackend, "_cache", CubinCache(nvcc, tmp_path))
     try:
-        there = run(other, noise(300, 200), "median").image.pixels
+        there = run(other, noise(300, 200), "median")
     finally:
         other.close()
     monkeypatch.undo()
-    np.testing.assert_array_equal(there, run(gpu, noise(300, 200), "median").image.pixels)
+    here = run(gpu, noise(300, 200), "median")
+    np.testing.assert_array_equal(there.image.pixels, here.image.pixels)
+    for result, pattern in ((there, r"nvcc [\d.]+ through PyCUDA"), (here, r"NVRTC [\d.]+")):
+        assert result.launch is not None
+        assert re.fullmatch(pattern, result.launch.compiler)
+        assert result.launch.resources is not None
+        assert result.launch.resources.registers > 0
+
+
+def test_an_error_of_nvcc_through_pycuda_shows_the_log(tmp_path: Any) -> None:
+    nvcc = Nvcc.find()
+    if nvcc is None:
+        pytest.skip("there is no nvcc")
+    with pytest.raises(CompileError, match=r"mean\.cu\(\d+\).*Summe"):
+        nvcc.compile("mean", executor.read_source("mean").replace("Sum s", "Summe s"), "sm_90", {})
+
+
+@pytest.mark.parametrize("block", [(8, 8), (16, 16), (32, 32), (256, 1), (14, 18), (1, 64)])
+@pytest.mark.parametrize("filter_id", ["mask", "mean", "median", "sobel"])
+def test_blocks_of_any_size_compute_the_same(
+    gpu: CudaBackend, filter_id: str, block: tuple[int, int]
+) -> None:
+    image = noise(130, 201, 3)
+    spec = filters.get(filter_id)
+    wanted = run(gpu, image, filter_id).image.pixels
+    for level in spec.gpu_levels:
+        if not takes_block(spec, level.id):
+            continue
+        result = run(gpu, image, filter_id, level=level.id, block=block)
+        assert result.launch is not None
+        assert result.launch.block == block
+        np.testing.assert_array_equal(result.image.pixels, wanted, level.id)
+
+
+def test_a_block_that_needs_too_much_is_one_clear_error(gpu: CudaBackend) -> None:
+    """And the card is as good as before."""
+    options: dict[str, Any] = {"level": "shared", "block": (32, 32)}
+    image = Image.from_array(np.zeros((200, 200, 4), np.float32))
+    with pytest.raises(DeviceUnavailable, match="KiB of shared memory a block") as caught:
+        run(gpu, image, "mean", parameters={"size": 99}, **options)
+    assert caught.value.hint.startswith("Choose a smaller block")
+    run(gpu, noise(40, 30), **options)

@@ -57,7 +57,7 @@ def request(filter_id: str = "mean", level: str | None = "shared", **options: An
 
 
 def report(kernel: str) -> LaunchReport:
-    return LaunchReport("mean", kernel, (3, 13), (32, 8), 5120, RESOURCES, 0.75)
+    return LaunchReport("mean", kernel, (3, 13), (32, 8), 5120, RESOURCES, 0.75, "nvcc 13.0")
 
 
 @pytest.fixture
@@ -337,13 +337,15 @@ def test_compile_report(
         return {"sm_75": RESOURCES, "sm_90": None}
 
     monkeypatch.setattr(module, "compile_report", compiled)
+    monkeypatch.setattr(module, "reporter", lambda: "NVRTC 13.1")
     button = viewer.findChild(QAbstractButton, "compileReport")
     assert "for sm_75 (Turing) and sm_90 (Hopper) and see" in button.toolTip()
     click(qtbot, viewer, "compileReport")
     assert not button.isEnabled()
     go.set()
-    qtbot.waitUntil(lambda: "Compiled for sm_75 (Turing)\nRegisters\t40" in table(viewer))
-    assert "Compiled for sm_90 (Hopper)\nReport\tnone" in table(viewer)
+    qtbot.waitUntil(lambda: "Compiled for sm_75 (Turing)\nCompiled by\tNVRTC 13.1" in table(viewer))
+    assert "Compiled by\tNVRTC 13.1\nRegisters\t40" in table(viewer)
+    assert "Compiled for sm_90 (Hopper)\nCompiled by\tNVRTC 13.1\nReport\tnone" in table(viewer)
     assert button.isEnabled()
 
 
@@ -557,4 +559,4 @@ def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
     assert "blocks of 14×18" in window.timing.text()
     window.show_kernel()
     assert "Block\t14 × 18 threads" in table(viewer)
-    assert "Theoretical occupancy\t75%" in table(viewer)
+    assert "Theoretical occupancy\t75%\nCompiled by\tnvcc 13.0" in table(viewer)

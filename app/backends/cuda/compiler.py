@@ -1,9 +1,10 @@
-"""Compiles CUDA sources to cubins, with nvcc or NVRTC, and keeps them on disk."""
+"""Compiles CUDA sources to cubins, by PyCUDA with nvcc or by NVRTC, and keeps them on disk."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import importlib.metadata
 import json
 import logging
@@ -13,7 +14,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -53,9 +57,18 @@ class Cubin:
 
 
 class Compiler(Protocol):
-    """Turns CUDA C++ into a cubin."""
+    """Turns CUDA C++ into a cubin.
+
+    Attributes
+    ----------
+    name : str
+        Of the program or library.
+    through : str
+        What calls it, where that is another's; else empty.
+    """
 
     name: str
+    through: str
 
     def version(self) -> str:
         """Return what has to be part of a cache key."""
@@ -70,6 +83,7 @@ class Nvrtc:
     """NVIDIA's run-time compiler through cuda-bindings: needs no host compiler."""
 
     name = "NVRTC"
+    through = ""
 
     def version(self) -> str:
         from cuda.bindings import nvrtc
@@ -115,20 +129,35 @@ def _check_nvrtc(status: Any) -> None:
         raise AppError(f"NVRTC failed: {status.name}.")
 
 
+_SAID = "The CUDA compiler succeeded, but said the following:\n"
+"""Begins the warning by which PyCUDA passes on what nvcc wrote, ptxas's report included."""
+
+_listening = threading.Lock()
+"""Only one thread may catch warnings at a time: they are the process's."""
+
+
 class Nvcc:
-    """The CUDA toolkit's compiler; needs a host compiler beside it."""
+    """The CUDA toolkit's compiler, called by PyCUDA; needs a host compiler beside it.
+
+    PyCUDA keeps nothing: `CubinCache` does, which also knows the report of registers.
+    """
 
     name = "nvcc"
+    through = "PyCUDA"
 
     def __init__(self, program: str) -> None:
         self._program = program
 
     @classmethod
     def find(cls) -> Nvcc | None:
-        """Return nvcc if it and a host compiler are installed."""
+        """Return nvcc if it, a host compiler and PyCUDA are installed."""
         program = shutil.which("nvcc")
         host = "cl" if sys.platform == "win32" else "g++"
         if program is None or shutil.which(host) is None:
+            return None
+        try:
+            importlib.import_module("pycuda.compiler")
+        except Exception:  # whatever a missing or a broken installation raises
             return None
         return cls(program)
 
@@ -141,30 +170,59 @@ class Nvcc:
     def compile(
         self, name: str, source: str, architecture: str, defines: Mapping[str, str]
     ) -> Cubin:
-        with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
-            path = Path(folder) / f"{name}.cu"
-            path.write_text(source, encoding="utf-8")
-            target = path.with_suffix(".cubin")
-            command = [
-                self._program,
-                "-cubin",
-                f"-arch={architecture}",
-                f"-std={STANDARD}",
-                "-Xptxas=-v",
-                *(f"-D{key}={value}" for key, value in sorted(defines.items())),
-                "-o",
-                str(target),
-                str(path),
-            ]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            log = done.stdout + done.stderr
-            if done.returncode != 0:
-                raise CompileError(name, self.name, log)
-            return Cubin(target.read_bytes(), log)
+        from pycuda import compiler, driver
+
+        options = [f"-D{key}={value}" for key, value in sorted(defines.items())]
+        try:
+            with _what_nvcc_says() as said:
+                code = compiler.compile(
+                    # PyCUDA writes the file in the system's encoding; only comments can differ.
+                    source.encode("ascii", "replace").decode(),
+                    nvcc=self._program,
+                    options=[f"-std={STANDARD}", "-Xptxas=-v", *options],
+                    no_extern_c=True,  # sources say that themselves, they have templates
+                    arch=architecture,
+                    cache_dir=False,
+                    target="cubin",
+                )
+        except driver.CompileError as error:
+            log = f"{error.stdout or ''}{error.stderr or ''}"
+            raise CompileError(name, self.name, log) from error
+        return Cubin(code, "".join(said))
+
+
+@contextmanager
+def _what_nvcc_says() -> Iterator[list[str]]:
+    """Collect the output of nvcc out of PyCUDA's warnings; other warnings go on."""
+    said: list[str] = []
+    with _listening:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield said
+        for warning in caught:
+            text = str(warning.message)
+            if text.startswith(_SAID):
+                said.append(text.removeprefix(_SAID))
+            else:
+                warnings.warn_explicit(
+                    warning.message, warning.category, warning.filename, warning.lineno
+                )
+
+
+def release(compiler: Compiler) -> str:
+    """Return the CUDA version of a compiler, like ``13.0``."""
+    match = re.search(r"(?:nvrtc|release) ([\d.]+)", compiler.version())
+    return match[1] if match else "0"
+
+
+def title(compiler: Compiler) -> str:
+    """Return which compiler it is: ``nvcc 13.0 through PyCUDA``, ``NVRTC 13.0``."""
+    through = f" through {compiler.through}" if compiler.through else ""
+    return f"{compiler.name} {release(compiler)}{through}"
 
 
 def choose_compiler() -> Compiler:
-    """Return nvcc where it works, else NVRTC.
+    """Return nvcc through PyCUDA where that works, else NVRTC.
 
     Raises
     ------
@@ -207,6 +265,11 @@ class CubinCache:
     @property
     def compiler(self) -> Compiler:
         return self._compiler
+
+    @functools.cached_property
+    def title(self) -> str:
+        """Which compiler makes what is kept here."""
+        return title(self._compiler)
 
     def get(self, name: str, source: str, architecture: str, defines: Mapping[str, str]) -> Cubin:
         """Return the cubin of `source`, compiling it if it is not there yet."""

@@ -577,9 +577,7 @@ class _Kernel:
         """Return how the kernel was launched, and what the compiler made of it."""
         rows = self._place.last - self._place.first
         grid = self._launch.grid(self._step.task.output_shape, rows)
-        return _report(
-            self._step, self._launch, self._cubin, self._function, grid, self._run.device
-        )
+        return _report(self._step, self._launch, self._cubin, self._function, grid, self._run)
 
 
 class _Mapped:
@@ -749,8 +747,9 @@ def _block(launch: Launch, function: Any, device: Device) -> tuple[int, int, int
 
 
 def _report(
-    step: Step, launch: Launch, cubin: Cubin, function: Any, grid: tuple[int, ...], device: Device
+    step: Step, launch: Launch, cubin: Cubin, function: Any, grid: tuple[int, ...], run: Run
 ) -> LaunchReport:
+    device = run.device
     attribute = device.cuda.device_attribute
     block = _block(launch, function, device)
     threads = math.prod(block)
@@ -774,4 +773,5 @@ def _report(
         launch.shared_bytes,
         resources(cubin.log, launch.kernel),
         blocks * threads / per_multiprocessor,
+        run.cache.title,
     )

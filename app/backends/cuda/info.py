@@ -8,8 +8,7 @@ from importlib import metadata
 from types import ModuleType
 from typing import Any
 
-from app.backends.cuda.compiler import Compiler
-from app.backends.cuda.probe import release
+from app.backends.cuda.compiler import Compiler, title
 from app.engine.backend import Fact, FactGroup
 
 _ARCHITECTURES = (
@@ -164,7 +163,7 @@ def software_group(cuda: Any, compiler: Compiler) -> FactGroup:
         ("CUDA version of the driver", cuda_version(cuda.get_driver_version())),
         ("CUDA version of PyCUDA", ".".join(map(str, cuda.get_version()[:2]))),
         ("PyCUDA", metadata.version("pycuda")),
-        ("Compiler", f"{compiler.name} {release(compiler)}"),
+        ("Compiler", title(compiler)),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app import filters
-from app.backends.cuda.compiler import Compiler, CubinCache, Nvrtc, resources
+from app.backends.cuda.compiler import Compiler, CubinCache, Nvrtc, resources, title
 from app.backends.cuda.sources import read_source
 from app.engine.launch import Resources
 from app.engine.request import Request
@@ -79,6 +79,14 @@ def compile_report(
         )
         for architecture in REPORTED
     }
+
+
+def reporter() -> str:
+    """Return which compiler `compile_report` asks."""
+    try:
+        return title(_nvrtc())
+    except AppError:
+        return Nvrtc.name
 
 
 def _nvrtc() -> Compiler:

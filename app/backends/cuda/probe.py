@@ -7,12 +7,11 @@ import importlib
 import importlib.util
 import os
 import platform
-import re
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-from app.backends.cuda.compiler import Compiler, choose_compiler
+from app.backends.cuda.compiler import Compiler, choose_compiler, release
 from app.engine.backend import Availability
 from app.errors import AppError
 
@@ -135,12 +134,6 @@ def _software(
         )
     names = " + ".join(devices[each] for each in ordinals)
     return Availability(True, names, devices=devices, chosen=len(ordinals))
-
-
-def release(compiler: Compiler) -> str:
-    """Return the CUDA version of a compiler, like ``13.0``."""
-    match = re.search(r"(?:nvrtc|release) ([\d.]+)", compiler.version())
-    return match[1] if match else "0"
 
 
 def _handle(driver: Any, ordinal: int) -> ctypes.c_int:
