@@ -9,7 +9,8 @@ from app.filters.launch import CudaTask, Launch
 SOURCE = "rim"
 """The ``.cu`` that has the kernel."""
 
-_BLOCK = (64, 8)
+_BLOCK, _TILE = (256, 4), (2048, 32)
+"""Few blocks: most pixels are not touched, and a block costs more than to pass them over."""
 
 
 def keep_rim(task: CudaTask, radius: int) -> Launch:
@@ -21,7 +22,7 @@ def keep_rim(task: CudaTask, radius: int) -> Launch:
         kernel="rim_keep",
         defines={"SAMPLE_BITS": str(8 * task.dtype.itemsize)},
         block=_BLOCK,
-        tile=(task.out_row_pixels, _BLOCK[1]),
+        tile=_TILE,
         bytes_per_sample=2 * task.dtype.itemsize * share,
         operations_per_sample=share,
         constants={"constant_rim": np.array([radius, task.output_shape[2]], np.int32)},
