@@ -94,9 +94,13 @@ def test_a_report_of_before_a_row_learnt_more_still_opens(tmp_path: Path) -> Non
     save(REPORT, path)
     content = json.loads(path.read_text(encoding="utf-8"))
     for each in content["rows"]:
-        del each["gpus"]
+        for name in ("gpus", "block", "batch", "kernels", "machine"):
+            del each[name]
+    for name in ("gpus", "blocks", "libraries"):
+        del content["plan"][name]
     path.write_text(json.dumps(content), encoding="utf-8")
     assert load(path).rows == REPORT.rows
+    assert load(path).plan == REPORT.plan
 
 
 @pytest.mark.parametrize(
