@@ -133,8 +133,8 @@ class BenchForm(QWidget):
         return PRESETS.get(self._preset.currentText())
 
     def set_preset(self, name: str) -> None:
-        """Choose a preset by its name."""
-        self._preset.setCurrentText(name)
+        """Choose a preset by its name; any other name is the user's own choice."""
+        self._preset.setCurrentText(name if name in PRESETS else OWN_CHOICE)
 
     def set_gpu(self, available: bool) -> None:
         """Tick the GPU if there is one."""

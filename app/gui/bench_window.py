@@ -341,10 +341,12 @@ class BenchWindow(QWidget):
 
     def _load(self, paths: list[Path]) -> None:
         try:
-            self._show_report(merge([load(path) for path in paths]))
+            report = merge([load(path) for path in paths])
         except AppError as error:
             dialogs.show_error(self, error)
         else:
+            self._show_report(report)
+            self._form.set_preset(report.plan.name)  # Run measures the same here
             self._tell(f"Opened {', '.join(path.name for path in paths)}.")
 
     def _choose_file(

@@ -329,7 +329,6 @@ class MainWindow(QMainWindow):
         console.setVisible(wanted)
         if wanted:
             console.raise_()
-        self._on_console_seen(wanted)
 
     def show_kernel(self) -> None:
         """Show the CUDA source of the chosen filter and level, beside the window."""

@@ -679,6 +679,18 @@ def test_verify_shows_where_levels_differ(
     shown.reject()
 
 
+def test_the_form_follows_results_that_are_opened(bench: BenchWindow, tmp_path: Path) -> None:
+    box = child(bench, QComboBox, "benchPreset")
+    preset = PRESETS["M mean filter ladder (256²)"]
+    save(replace(measured(), plan=preset.plan), tmp_path / "ladder.json")
+    bench._load([tmp_path / "ladder.json"])
+    assert box.currentText() == preset.name
+    assert bench._form.plan().sweeps == preset.plan.sweeps
+    save(measured(), tmp_path / "own.json")
+    bench._load([tmp_path / "own.json"])
+    assert box.currentText() == OWN_CHOICE
+
+
 def test_verifying_leaves_opened_results_to_whom_they_belong(
     qtbot: QtBot, bench: BenchWindow, tmp_path: Path
 ) -> None:

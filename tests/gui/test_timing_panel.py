@@ -242,6 +242,19 @@ def test_kernel_transfers_and_total_stand_apart(panel: TimingPanel) -> None:
     assert "Upload: 1.000 ms" in item(panel, 3).toolTip(transfers)
 
 
+def test_runs_with_other_transfers_are_measured_apart(panel: TimingPanel) -> None:
+    add(panel, result(10.0), gpu_result("tuned", 0.1, 1.8))
+    panel.add_result(gpu_result("tuned", 0.1, 1.8, upload=2.0))
+    assert column(panel, "Transfers ms")[:2] == ["3.800 ↑↓", "1.800 ↓"]
+    assert column(panel, "Speed-up of total")[:2] == [
+        "2.5× over CPU serial",
+        "5× over CPU serial",
+    ]
+    select(panel, 1)
+    panel.compare_with_selected()
+    assert column(panel, "Speed-up of total")[:2] == ["–", "baseline"], "the same level"
+
+
 def test_repeats_of_a_kernel_count_each(panel: TimingPanel) -> None:
     add(panel, result(10.0), gpu_result("tuned", 0.2, 2.0, repeats=(0.1, 0.2, 0.4)))
     tip = item(panel, 0).toolTip(HEADINGS.index("Kernel ms"))
