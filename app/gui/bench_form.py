@@ -28,6 +28,7 @@ from app.bench.rules import REPEAT
 from app.engine.image import Image
 from app.engine.scan import Scan
 from app.errors import InvalidParameter
+from app.filters.blocks import block_name, read_block
 from app.filters.spec import CPU_LEVELS, Kind
 
 OWN_CHOICE = "Own choice"
@@ -95,6 +96,13 @@ class BenchForm(QWidget):
         levels = [(f"{level.id}", f"CPU: {level.name}") for level in CPU_LEVELS]
         levels += [(name, f"GPU: {level.name}") for name, level in filters.gpu_levels().items()]
         self._levels = _checklist("benchLevels", "Levels", levels, [name for name, _ in levels])
+        self._blocks = self._numbers(
+            "benchBlocks",
+            "",
+            "Threads of a GPU's blocks, such as 8x8 16x16 256x1: a row for each, at levels up to "
+            "texture; empty for what a filter plans",
+        )
+        self._blocks.setPlaceholderText("as planned")
         self._peers = QCheckBox("Also &libraries, where installed", self)
         self._peers.setObjectName("benchPeers")
         self._peers.setToolTip(
@@ -121,6 +129,7 @@ class BenchForm(QWidget):
             form.addRow(caption, widget)
         form.addRow("Devices", devices)
         form.addRow("&Levels", self._levels)
+        form.addRow("&Blocks", self._blocks)
         form.addRow("&Repeats", self._repeat)
         form.addRow("", self._peers)
         self._preset.setAccessibleName("Preset")
@@ -162,6 +171,7 @@ class BenchForm(QWidget):
             levels=() if len(levels) == self._levels.count() else tuple(levels),
             repeat=self._repeat.value(),
             peers=self._peers.isChecked(),
+            blocks=tuple(dict.fromkeys(map(read_block, self._blocks.text().split()))),
         )
 
     def _sweeps(self) -> tuple[Sweep, ...]:
@@ -214,6 +224,7 @@ class BenchForm(QWidget):
         if preset is not None:
             chosen = preset.plan
             self._repeat.setValue(chosen.repeat)
+            self._blocks.setText(" ".join(map(block_name, chosen.blocks)))
             for row in range(self._levels.count()):
                 item = self._levels.item(row)
                 wanted = not chosen.levels or item.data(Qt.ItemDataRole.UserRole) in chosen.levels

@@ -196,6 +196,9 @@ def test_own_choice_becomes_a_plan(bench: BenchWindow) -> None:
     assert (sweep.filter, sweep.parameters) == ("mean", ({"size": 3},))
     assert [data.shape for data in sweep.data] == [(16, 16), (32, 32)]
     assert (plan.levels, plan.devices, plan.repeat, plan.peers) == ((), ("cpu", "gpu"), 2, False)
+    assert plan.blocks == ()
+    child(bench, QLineEdit, "benchBlocks").setText("16x16 256×1 16x16")
+    assert bench._form.plan().blocks == ((16, 16), (256, 1))
 
 
 def test_the_open_image_is_measured_instead_of_sizes(bench: BenchWindow) -> None:
@@ -214,6 +217,8 @@ def test_the_open_image_is_measured_instead_of_sizes(bench: BenchWindow) -> None
         ("benchSizes", "", "Sizes: “”"),
         ("benchMasks", "255", "None of these filters has masks of 255."),
         ("benchMasks", "4", "Mask size: 4 is even."),
+        ("benchBlocks", "16x16 huge", "“huge” is no block of threads."),
+        ("benchBlocks", "64x64", "A block of 64×64 has 4096 threads."),
     ],
 )
 def test_what_cannot_be_is_said(
@@ -234,6 +239,7 @@ def test_presets_fill_the_form(bench: BenchWindow, name: str) -> None:
     plan = bench._form.plan()
     assert (plan.name, plan.sweeps, plan.repeat) == (name, preset.plan.sweeps, preset.plan.repeat)
     assert set(plan.levels) == set(preset.plan.levels)
+    assert plan.blocks == preset.plan.blocks
     summary = child(bench, QLabel, "benchSummary").text()
     assert summary.startswith(preset.summary)
     for sweep in preset.plan.sweeps:  # what is measured is said; the own choice has no part in it
