@@ -1,57 +1,68 @@
 // Non-local means: every pixel becomes a weighted mean of the pixels whose surroundings look alike:
 //
-//   g(i) = sum over j of w(i, j) f(j) / sum over j of w(i, j)      w(i, j) = exp(-D(i, j))
+//   g(i) = sum over j of w(i, j) f(j) / Z(i)      Z(i) = sum over j of w(i, j)      w(i, j) = exp(-D(i, j))
 //   D(i, j) = sum over k of (p(k) (f(i + k) - f(j + k)))^2, the mean of that over the colours
 //
 // where k runs over a patch of PATCH x PATCH cells, j over the candidates: a square around i, or the
 // whole image. p holds everything constant: the Gaussian, filter_sigma, white, the number of colours.
 //
-// The candidates come in partitions: a row of the square, or a part of the image of PART x PART
-// pixels. Sums are taken over a partition first, because adding a million small numbers to a large
-// one would lose digits. A launch can stop after any partition; then scratch holds the sums.
+// As in source N, the picture is padded first (nlm_pad.cuh), then Z is computed, then g: each weight
+// twice. All levels do that alike, a small patch around i in registers; only the memory differs:
 //
-// level            what it shows                                               image     p
-// global           Z = sum of w and the mean in two kernels: w computed twice  global    global
-// host_partitions  a launch a partition; scratch keeps the sums meanwhile      shared    constant
-// shared           partition after partition; the sums stay in registers       shared    constant
-// tuned            see nlm_tuned.cuh
+// level            what it shows                                         candidates   p
+// global           everything in one place                               global       global
+// constant         the patch's weights where all threads read them       global       constant
+// texture          texture units in place of loads                       texels       constant
+// shared           the block walks over partitions of the candidates     shared       constant
+// host_partitions  the host hands the partitions over, a launch each     shared       constant
+// tuned            see nlm_tuned.cuh: one pass, other arithmetic
 //
-// Launch: blocks of 32 x 8 threads over the output, a thread a pixel.
-// A sample takes about 4 PATCH^2 operations and an exponential for each candidate (global: twice), and
-// 2 PATCH^2 reads of shared memory (global: of cache); at best 1 read from and 1 write to device memory,
-// host_partitions besides reads and writes its sums for each partition.
+// A partition is a row of the square, or PART x PART pixels of the whole image. Sums are taken over one
+// first, because adding a million small numbers to a large one would lose digits. A launch can stop
+// after any partition; then scratch holds the sums.
+//
+// Launch: blocks of 32 x 8 threads (or as the user wants) over the output, a thread a pixel.
+// A sample takes twice 3 PATCH^2 operations and an exponential for each candidate, and as often PATCH^2
+// reads of the candidates' memory; at best 1 read from and 1 write to device memory.
 #include "common.cuh"
 
 #ifdef TUNED  // compiled alone: its macros are others
 #include "nlm_tuned.cuh"
 #else
+#include "nlm_pad.cuh"
+#ifndef PAD  // compiled alone: it is the only one that depends on the border
 
 #ifndef PATCH
 #define PATCH 7
 #endif
-#define RADIUS (PATCH / 2)
+#ifndef TOGETHER  // how many colours share their weights
+#define TOGETHER 1
+#endif
 #define PART 32
-#define COLOURS 3  // the most that an image has
+// Small patches stay in registers; larger ones are read again for every candidate, and the loop over their
+// colours is not unrolled, as that would be slow to compile.
+#define SMALL (TOGETHER * PATCH * PATCH <= 150)
+constexpr int UNROLLED_COLOURS = SMALL ? TOGETHER : 1;
 
-// What is the same for all pixels. Under `reduce` patches are reflected (Python says so by BORDER), and
-// only candidates are left out.
+#ifndef THREADS  // of a block
+#define THREADS 256
+#endif
+// Blocks of a multiprocessor at a time, at least: patches of up to 7 x 7 leave registers for 512 threads.
+constexpr int BLOCKS = TOGETHER * PATCH * PATCH <= 50 && THREADS < 512 ? 512 / THREADS : 1;
+
 struct Search {
-    int radius;    // of the square of candidates; 0: the whole image
-    int together;  // how many colours share their weights: all of them, or 1
-    int inside;    // 1 if candidates lie inside the image
+    int radius;  // of the square of candidates; 0: the whole image
+    int rows;    // of the whole output
+    int inside;  // 1 if candidates lie inside the image
 };
 __constant__ Search search;
 __constant__ float constant_weights[PATCH * PATCH];  // p
 
-// Some pixels of the source, or around it.
+// Pixels of the output; or candidates, or cells of the padded picture. A candidate is where the first
+// cell of its patch is; that of pixel (y, x) itself is at (y + search.radius, x + search.radius).
 struct Box {
     int top, left, rows, columns;
 };
-
-__device__ inline Box grown(const Box& box)
-{
-    return {box.top - RADIUS, box.left - RADIUS, box.rows + 2 * RADIUS, box.columns + 2 * RADIUS};
-}
 
 __device__ inline Box common_part(const Box& a, const Box& b)
 {
@@ -60,261 +71,414 @@ __device__ inline Box common_part(const Box& a, const Box& b)
             min(a.left + a.columns, b.left + b.columns) - left};
 }
 
-// The pixels whose patches the border allows.
-__device__ inline Box whole_image(const Geometry& g)
+// The candidates in a partition that some of `pixels` have, by the first cells of their patches.
+__device__ inline Box candidates(const Geometry& g, int partition, const Box& pixels)
 {
-    const int edge = valid_shift(RADIUS);
-    return {edge, edge, g.height - 2 * edge, g.width - 2 * edge};
-}
-
-__device__ inline int parts(int length)
-{
-    return (length + PART - 1) / PART;
+    const Box image = {search.radius, search.radius, search.rows, g.out_width};
+    if (search.radius > 0) {
+        const Box row = {pixels.top + partition, pixels.left, pixels.rows,
+                         pixels.columns + 2 * search.radius};
+        return search.inside ? common_part(row, image) : row;
+    }
+    const int across = (g.out_width + PART - 1) / PART;
+    return common_part(image, {partition / across * PART, partition % across * PART, PART, PART});
 }
 
 __device__ inline int partitions(const Geometry& g)
 {
     if (search.radius > 0) return 2 * search.radius + 1;
-    const Box image = whole_image(g);
-    return parts(image.rows) * parts(image.columns);
+    return ((search.rows + PART - 1) / PART) * ((g.out_width + PART - 1) / PART);
 }
 
-// The candidates in a partition that some of `pixels` have.
-__device__ inline Box candidates(const Geometry& g, int partition, const Box& pixels)
+// The cells of the patches in a box.
+__device__ inline Box cells_of(const Box& box)
 {
-    const Box image = whole_image(g);
-    if (search.radius > 0) {
-        const Box row = {pixels.top + partition - search.radius, pixels.left - search.radius,
-                         pixels.rows, pixels.columns + 2 * search.radius};
-        return search.inside ? common_part(row, image) : row;
+    return {box.top, box.left, box.rows + PATCH - 1, box.columns + PATCH - 1};
+}
+
+// Cells of the padded picture, in global or shared memory: the colours from some one on.
+struct Picture {
+    const float* cells;
+    int top, left;     // of the first cell
+    int pitch, plane;  // from a row to the next, from a colour to the next
+    typedef const float* Place;
+
+    __device__ inline Place at(int y, int x) const
+    {
+        return cells + (size_t)(y - top) * pitch + (x - left);
     }
-    const int across = parts(image.columns);
-    return common_part(image, {image.top + partition / across * PART,
-                               image.left + partition % across * PART, PART, PART});
-}
-
-// Two and four channels have alpha behind their colours.
-__device__ inline int colours(const Geometry& g)
-{
-    return (g.channels - 1) | 1;
-}
-
-// A box of the image in shared memory: the colours from `channel` on that share weights, as floats,
-// one after the other.
-struct Part {
-    const float* samples;
-    Box box;
-    int channel;
-
-    __device__ inline int size() const { return box.rows * box.columns * search.together; }
+    // Of colour c, in row s and column t counted from a place.
+    __device__ inline float cell(Place place, int c, int s, int t) const
+    {
+        return place[c * plane + s * pitch + t];
+    }
+    static __device__ inline void next(Place& place) { ++place; }
 };
 
-__device__ inline float sample(const Part& part, const Geometry& g, int y, int x, int c)
+// The same through a texture object, a texel a cell.
+struct Texels {
+    cudaTextureObject_t cells;
+    int top, left, plane;
+    struct Place {
+        float x, y;
+    };
+
+    __device__ inline Place at(int y, int x) const { return {x - left + 0.5f, y - top + 0.5f}; }
+    __device__ inline float cell(Place place, int c, int s, int t) const
+    {
+        return tex2D<float>(cells, place.x + (c * plane + t), place.y + s);
+    }
+    static __device__ inline void next(Place& place) { place.x += 1; }
+};
+
+// Colours from c on of the padded picture.
+__device__ inline Picture whole_picture(const float* padded, const Geometry& g, int c)
 {
-    const int row = (c - part.channel) * part.box.rows + y - part.box.top;
-    return part.samples[row * part.box.columns + x - part.box.left];
+    const int columns = padded_columns(g);
+    return {padded + c * columns, frame.whole ? 0 : g.output_row, 0, colours(g) * columns, columns};
 }
 
-__device__ inline float sample(const Sample* source, const Geometry& g, int y, int x, int c)
+// Colours from c on of the padded picture.
+__device__ inline Texels whole_texels(cudaTextureObject_t padded, const Geometry& g, int c)
 {
-    return fetch(source, g, y, x, c);
+    const int columns = padded_columns(g);
+    return {padded, frame.whole ? 0 : g.output_row, -c * columns, columns};
 }
 
-// Read `box` into `memory`, borders applied; every thread has to call this.
-__device__ inline Part load(
-    float* memory, const Sample* source, const Geometry& g, const Box& box, int channel)
+// Colours from c on of partition `step`, which the host handed over: the cells that any pixel needs.
+__device__ inline Picture handed_picture(const float* part, const Geometry& g, int step, int c)
 {
-    for (int c = 0; c < search.together; ++c)
-        for (int s = threadIdx.y; s < box.rows; s += blockDim.y)
-            for (int t = threadIdx.x; t < box.columns; t += blockDim.x)
-                memory[(c * box.rows + s) * box.columns + t] =
-                    fetch(source, g, box.top + s, box.left + t, channel + c);
+    Box box = {g.output_row + step, 0, 0, padded_columns(g)};
+    if (search.radius == 0) box = cells_of(candidates(g, step, box));
+    return {part + c * box.columns, box.top, box.left, colours(g) * box.columns, box.columns};
+}
+
+// Copy the cells of `box` into `memory`; every thread has to call this.
+__device__ inline Picture load(float* memory, const Picture& from, const Box& box)
+{
+    const int pitch = TOGETHER * box.columns;
+    for (int s = threadIdx.y; s < box.rows; s += blockDim.y)
+        for (int t = threadIdx.x; t < box.columns; t += blockDim.x)
+            for (int c = 0; c < TOGETHER; ++c)
+                memory[s * pitch + c * box.columns + t] =
+                    from.cell(from.at(box.top + s, box.left + t), c, 0, 0);
     __syncthreads();
-    return {memory, box, channel};
+    return {memory, box.top, box.left, pitch, box.columns};
 }
 
-// Sums over candidates: of their weights, and of their colours times the weights.
-struct Sums {
-    float weights, colours[COLOURS];
+// The patch around the thread's pixel.
+template <typename Picture>
+struct Patch {
+#if SMALL
+    float cells[TOGETHER][PATCH][PATCH];
+
+    __device__ inline Patch(const Picture& picture, int y, int x)
+    {
+        const typename Picture::Place from = picture.at(y, x);
+#pragma unroll
+        for (int k = 0; k < TOGETHER * PATCH * PATCH; ++k) {
+            const int c = k / (PATCH * PATCH), s = k / PATCH % PATCH, t = k % PATCH;
+            cells[c][s][t] = picture.cell(from, c, s, t);
+        }
+    }
+    __device__ inline float cell(int c, int s, int t) const { return cells[c][s][t]; }
+#else
+    const Picture picture;
+    const typename Picture::Place from;
+
+    __device__ inline Patch(const Picture& picture, int y, int x)
+        : picture(picture), from(picture.at(y, x))
+    {
+    }
+    __device__ inline float cell(int c, int s, int t) const { return picture.cell(from, c, s, t); }
+#endif
 };
 
-// Add to `sums` those over some candidates of the pixel (y, x): of the colours from c on that share
-// weights. The pixel's patch is read from `own`, the candidates from `others`. Unrolled rows of a patch
-// have its constant weights in their instructions; with border tests in them they would be too long.
-template <int UNROLLED_ROWS, typename Image>
-__device__ inline void compare(
-    Sums& sums, const Image& own, const Image& others, const float* patch, const Geometry& g, int y,
-    int x, int c, const Box& candidates)
+// w of the patch and the one whose first cell is `other`, with the weights p.
+template <typename Own, typename Picture>
+__device__ inline float weight(
+    const Patch<Own>& patch, const Picture& picture, typename Picture::Place other, const float* p)
+{
+    float distance = 0;
+#pragma unroll UNROLLED_COLOURS
+    for (int c = 0; c < TOGETHER; ++c)
+#pragma unroll
+        for (int s = 0; s < PATCH; ++s)
+#pragma unroll
+            for (int t = 0; t < PATCH; ++t) {
+                const float cell = picture.cell(other, c, s, t);
+                const float difference = p[s * PATCH + t] * (patch.cell(c, s, t) - cell);
+                distance += difference * difference;
+            }
+    return __expf(-distance);
+}
+
+// The sum of the weights of some candidates.
+template <typename Own, typename Picture>
+__device__ inline float sum_weights(
+    const Patch<Own>& patch, const Picture& picture, const float* p, const Box& candidates)
+{
+    float sum = 0;
+    for (int s = 0; s < candidates.rows; ++s) {
+        typename Picture::Place other = picture.at(candidates.top + s, candidates.left);
+        for (int t = 0; t < candidates.columns; ++t, picture.next(other))
+            sum += weight(patch, picture, other, p);
+    }
+    return sum;
+}
+
+// Sums of colours times weights.
+struct Sums {
+    float of[TOGETHER];
+};
+
+template <typename Own, typename Picture>
+__device__ inline void add_colours(
+    Sums& sums, const Patch<Own>& patch, const Picture& picture, const float* p,
+    const Box& candidates)
 {
     Sums more = {};
-    for (int v = candidates.top; v < candidates.top + candidates.rows; ++v)
-        for (int u = candidates.left; u < candidates.left + candidates.columns; ++u) {
-            float distance = 0;
-            for (int k = c; k < c + search.together; ++k)
-#pragma unroll UNROLLED_ROWS
-                for (int s = -RADIUS; s <= RADIUS; ++s)
-#pragma unroll
-                    for (int t = -RADIUS; t <= RADIUS; ++t) {
-                        const float p = patch[(s + RADIUS) * PATCH + t + RADIUS];
-                        const float difference = p * (sample(own, g, y + s, x + t, k) -
-                                                      sample(others, g, v + s, u + t, k));
-                        distance += difference * difference;
-                    }
-            const float weight = __expf(-distance);
-            more.weights += weight;
-            for (int k = 0; k < COLOURS; ++k)
-                if (k < search.together) more.colours[k] += weight * sample(others, g, v, u, c + k);
+    for (int s = 0; s < candidates.rows; ++s) {
+        typename Picture::Place other = picture.at(candidates.top + s, candidates.left);
+        for (int t = 0; t < candidates.columns; ++t, picture.next(other)) {
+            const float w = weight(patch, picture, other, p);
+            for (int c = 0; c < TOGETHER; ++c)
+                more.of[c] += w * picture.cell(other, c, PATCH / 2, PATCH / 2);
         }
-    sums.weights += more.weights;
-    for (int k = 0; k < COLOURS; ++k) sums.colours[k] += more.colours[k];
+    }
+    for (int c = 0; c < TOGETHER; ++c) sums.of[c] += more.of[c];
 }
 
-// The pixels of the source that a block computes.
+// The pixels of a block, and that of a thread: the last one of the block again if there are fewer.
 __device__ inline Box block_pixels(const Geometry& g)
 {
-    const int shift = valid_shift(search.radius + RADIUS);
     const int top = g.first + blockIdx.y * blockDim.y, left = blockIdx.x * blockDim.x;
-    return {top + shift, left + shift, min((int)blockDim.y, g.last - top),
-            min((int)blockDim.x, g.out_width - left)};
+    return {top, left, min((int)blockDim.y, g.last - top), min((int)blockDim.x, g.out_width - left)};
 }
 
-// The pixel of a thread; none if the block has fewer pixels than threads.
-__device__ inline Box thread_pixel(const Box& block)
-{
-    const bool any = (int)threadIdx.y < block.rows && (int)threadIdx.x < block.columns;
-    return {block.top + (int)threadIdx.y, block.left + (int)threadIdx.x, any, any};
-}
+struct Pixel {
+    Box box;
+    bool inside;   // whether it is this thread that writes the result
+    size_t place;  // of its first colour, in scratch
 
-// Where its first colour goes, in the output and in scratch.
-__device__ inline size_t place_of(const Box& pixel, const Geometry& g)
-{
-    const int shift = valid_shift(search.radius + RADIUS);
-    return output_offset(g, pixel.top - shift, pixel.left - shift);
-}
+    __device__ inline Pixel(const Geometry& g, const Box& block)
+        : box{block.top + min((int)threadIdx.y, block.rows - 1),
+              block.left + min((int)threadIdx.x, block.columns - 1), 1, 1},
+          inside((int)threadIdx.y < block.rows && (int)threadIdx.x < block.columns),
+          place(((size_t)(box.top - g.output_row) * g.out_width + box.left) * colours(g))
+    {
+    }
+
+    template <typename Picture>
+    __device__ inline Patch<Picture> patch(const Picture& picture) const
+    {
+        return Patch<Picture>(picture, box.top + search.radius, box.left + search.radius);
+    }
+};
 
 // The sums that the launch before left in scratch.
-__device__ inline Sums resume(const float* weights, const float* weighted, size_t place)
+__device__ inline Sums resume(const float* weighted, size_t place, int first)
 {
-    Sums sums = {weights[place]};
-    for (int k = 0; k < COLOURS; ++k)
-        if (k < search.together) sums.colours[k] = weighted[place + k];
+    Sums sums = {};
+    for (int c = 0; c < TOGETHER; ++c)
+        if (first > 0) sums.of[c] = weighted[place + c];
     return sums;
 }
 
-// Leave them for the next launch.
-__device__ inline void keep(const Sums& sums, float* weights, float* weighted, size_t place)
+// Leave the sums for the next launch, or write the means: rounded to nearest even, saturated.
+__device__ inline void finish(
+    const Sums& sums, float z, float* weighted, Sample* output, const Geometry& g,
+    const Pixel& pixel, int c, int last)
 {
-    weights[place] = sums.weights;
-    for (int k = 0; k < COLOURS; ++k)
-        if (k < search.together) weighted[place + k] = sums.colours[k];
-}
-
-// Write the mean: rounded to nearest even, saturated.
-__device__ inline void write(const Sums& sums, Sample* output, size_t place)
-{
-    for (int k = 0; k < COLOURS; ++k) {
-        if (k >= search.together) break;
-        const float mean = sums.colours[k] / sums.weights;
+    if (!pixel.inside) return;
+    for (int k = 0; k < TOGETHER; ++k) {
+        if (last < partitions(g)) {
+            weighted[pixel.place + c + k] = sums.of[k];
+            continue;
+        }
+        const float mean = sums.of[k] / z;
+        Sample& result = output[output_offset(g, pixel.box.top, pixel.box.left) + c + k];
 #if SAMPLE_BITS == 32
-        output[place + k] = mean;
+        result = mean;
 #else
-        output[place + k] = (Sample)fminf(rintf(mean), SAMPLE_MAX);
+        result = (Sample)fminf(rintf(mean), SAMPLE_MAX);
 #endif
     }
 }
 
-// Alpha stays as it is.
-__device__ inline void copy_alpha(
-    const Sample* source, Sample* output, const Geometry& g, const Box& pixel)
-{
-    const int alpha = colours(g);
-    if (alpha < g.channels)
-        output[place_of(pixel, g) + alpha] = fetch(source, g, pixel.top, pixel.left, alpha);
-}
-
-// Z, from partition `first` up to `last`.
-extern "C" __global__ void nlm_global_weights(
-    const Sample* source, Sample* output, const float* patch, float* weights, Geometry g, int first,
-    int last)
-{
-    const Box pixel = thread_pixel(block_pixels(g));
-    if (pixel.rows == 0) return;
-    const size_t place = place_of(pixel, g);
-    for (int c = 0; c < colours(g); c += search.together) {
-        Sums sums = {first == 0 ? 0 : weights[place + c]};
-        for (int step = first; step < last; ++step)
-            compare<1>(sums, source, source, patch, g, pixel.top, pixel.left, c,
-                    candidates(g, step, pixel));
-        weights[place + c] = sums.weights;
-    }
-}
-
-// The mean, when Z is known.
-extern "C" __global__ void nlm_global_mean(
-    const Sample* source, Sample* output, const float* patch, float* weights, float* weighted,
+// global: Z, from partition `first` up to `last`.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) nlm_global_weights(
+    const Sample* source, Sample* output, const float* p, const float* padded, float* weights,
     Geometry g, int first, int last)
 {
-    const Box pixel = thread_pixel(block_pixels(g));
-    if (pixel.rows == 0) return;
-    for (int c = 0; c < colours(g); c += search.together) {
-        const size_t place = place_of(pixel, g) + c;
-        Sums sums = {};
-        if (first > 0) sums = resume(weights, weighted, place);
+    const Pixel pixel(g, block_pixels(g));
+    for (int c = 0; c < colours(g); c += TOGETHER) {
+        const Picture picture = whole_picture(padded, g, c);
+        const auto patch = pixel.patch(picture);
+        float z = first > 0 ? weights[pixel.place + c] : 0;
         for (int step = first; step < last; ++step)
-            compare<1>(sums, source, source, patch, g, pixel.top, pixel.left, c,
-                    candidates(g, step, pixel));
-        sums.weights = weights[place];
-        if (last < partitions(g))
-            keep(sums, weights, weighted, place);
-        else
-            write(sums, output, place);
+            z += sum_weights(patch, picture, p, candidates(g, step, pixel.box));
+        if (pixel.inside) weights[pixel.place + c] = z;
     }
-    copy_alpha(source, output, g, pixel);
 }
 
-// Go through partitions `first` up to `last`: each is read into shared memory, behind the patches of the
-// block.
-__device__ inline void walk(
-    float* memory, const Sample* source, Sample* output, float* weights, float* weighted,
-    const Geometry& g, int first, int last)
+// global: the mean, when Z is known.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) nlm_global_mean(
+    const Sample* source, Sample* output, const float* p, const float* padded, float* weights,
+    float* weighted, Geometry g, int first, int last)
 {
-    const Box block = block_pixels(g), pixel = thread_pixel(block);
-    for (int c = 0; c < colours(g); c += search.together) {
-        const size_t place = place_of(pixel, g) + c;
-        const Part own = load(memory, source, g, grown(block), c);
-        Sums sums = {};
-        if (pixel.rows > 0 && first > 0) sums = resume(weights, weighted, place);
+    const Pixel pixel(g, block_pixels(g));
+    for (int c = 0; c < colours(g); c += TOGETHER) {
+        const Picture picture = whole_picture(padded, g, c);
+        const auto patch = pixel.patch(picture);
+        Sums sums = resume(weighted, pixel.place + c, first);
+        for (int step = first; step < last; ++step)
+            add_colours(sums, patch, picture, p, candidates(g, step, pixel.box));
+        finish(sums, weights[pixel.place + c], weighted, output, g, pixel, c, last);
+    }
+}
+
+// constant: Z.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) nlm_constant_weights(
+    const Sample* source, Sample* output, const float* padded, float* weights, Geometry g, int first,
+    int last)
+{
+    const Pixel pixel(g, block_pixels(g));
+    for (int c = 0; c < colours(g); c += TOGETHER) {
+        const Picture picture = whole_picture(padded, g, c);
+        const auto patch = pixel.patch(picture);
+        float z = first > 0 ? weights[pixel.place + c] : 0;
+        for (int step = first; step < last; ++step)
+            z += sum_weights(patch, picture, constant_weights, candidates(g, step, pixel.box));
+        if (pixel.inside) weights[pixel.place + c] = z;
+    }
+}
+
+// constant: the mean.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) nlm_constant_mean(
+    const Sample* source, Sample* output, const float* padded, float* weights, float* weighted,
+    Geometry g, int first, int last)
+{
+    const Pixel pixel(g, block_pixels(g));
+    for (int c = 0; c < colours(g); c += TOGETHER) {
+        const Picture picture = whole_picture(padded, g, c);
+        const auto patch = pixel.patch(picture);
+        Sums sums = resume(weighted, pixel.place + c, first);
+        for (int step = first; step < last; ++step)
+            add_colours(sums, patch, picture, constant_weights, candidates(g, step, pixel.box));
+        finish(sums, weights[pixel.place + c], weighted, output, g, pixel, c, last);
+    }
+}
+
+// texture: Z.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) nlm_texture_weights(
+    cudaTextureObject_t padded, Sample* output, float* weights, Geometry g, int first, int last)
+{
+    const Pixel pixel(g, block_pixels(g));
+    for (int c = 0; c < colours(g); c += TOGETHER) {
+        const Texels picture = whole_texels(padded, g, c);
+        const auto patch = pixel.patch(picture);
+        float z = first > 0 ? weights[pixel.place + c] : 0;
+        for (int step = first; step < last; ++step)
+            z += sum_weights(patch, picture, constant_weights, candidates(g, step, pixel.box));
+        if (pixel.inside) weights[pixel.place + c] = z;
+    }
+}
+
+// texture: the mean.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) nlm_texture_mean(
+    cudaTextureObject_t padded, Sample* output, float* weights, float* weighted, Geometry g,
+    int first, int last)
+{
+    const Pixel pixel(g, block_pixels(g));
+    for (int c = 0; c < colours(g); c += TOGETHER) {
+        const Texels picture = whole_texels(padded, g, c);
+        const auto patch = pixel.patch(picture);
+        Sums sums = resume(weighted, pixel.place + c, first);
+        for (int step = first; step < last; ++step)
+            add_colours(sums, patch, picture, constant_weights, candidates(g, step, pixel.box));
+        finish(sums, weights[pixel.place + c], weighted, output, g, pixel, c, last);
+    }
+}
+
+// shared: Z.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) nlm_shared_weights(
+    const Sample* source, Sample* output, const float* padded, float* weights, Geometry g, int first,
+    int last)
+{
+    extern __shared__ float memory[];
+    const Box block = block_pixels(g);
+    const Pixel pixel(g, block);
+    for (int c = 0; c < colours(g); c += TOGETHER) {
+        const Picture picture = whole_picture(padded, g, c);
+        const auto patch = pixel.patch(picture);
+        float z = first > 0 ? weights[pixel.place + c] : 0;
         for (int step = first; step < last; ++step) {
-            const Box box = grown(candidates(g, step, block));
-            const Part others = load(memory + own.size(), source, g, box, c);
-            if (pixel.rows > 0)
-                compare<PATCH>(sums, own, others, constant_weights, g, pixel.top, pixel.left, c,
-                        candidates(g, step, pixel));
+            const Picture part = load(memory, picture, cells_of(candidates(g, step, block)));
+            z += sum_weights(patch, part, constant_weights, candidates(g, step, pixel.box));
             __syncthreads();  // before the next partition takes the place of this one
         }
-        if (pixel.rows == 0) continue;
-        if (last < partitions(g))
-            keep(sums, weights, weighted, place);
-        else
-            write(sums, output, place);
+        if (pixel.inside) weights[pixel.place + c] = z;
     }
-    if (pixel.rows > 0) copy_alpha(source, output, g, pixel);
 }
 
-extern "C" __global__ void nlm_host_partitions(
-    const Sample* source, Sample* output, float* weights, float* weighted, Geometry g, int first,
-    int last)
+// shared: the mean.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) nlm_shared_mean(
+    const Sample* source, Sample* output, const float* padded, float* weights, float* weighted,
+    Geometry g, int first, int last)
 {
     extern __shared__ float memory[];
-    walk(memory, source, output, weights, weighted, g, first, first + 1);
+    const Box block = block_pixels(g);
+    const Pixel pixel(g, block);
+    for (int c = 0; c < colours(g); c += TOGETHER) {
+        const Picture picture = whole_picture(padded, g, c);
+        const auto patch = pixel.patch(picture);
+        Sums sums = resume(weighted, pixel.place + c, first);
+        for (int step = first; step < last; ++step) {
+            const Picture part = load(memory, picture, cells_of(candidates(g, step, block)));
+            add_colours(sums, patch, part, constant_weights, candidates(g, step, pixel.box));
+            __syncthreads();  // before the next partition takes the place of this one
+        }
+        finish(sums, weights[pixel.place + c], weighted, output, g, pixel, c, last);
+    }
 }
 
-extern "C" __global__ void nlm_shared(
-    const Sample* source, Sample* output, float* weights, float* weighted, Geometry g, int first,
-    int last)
+// host_partitions: Z, of the one partition that was handed over.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) nlm_host_partitions_weights(
+    const Sample* source, Sample* output, const float* padded, const float* handed, float* weights,
+    Geometry g, int step, int last)
 {
     extern __shared__ float memory[];
-    walk(memory, source, output, weights, weighted, g, first, last);
+    const Box block = block_pixels(g);
+    const Pixel pixel(g, block);
+    for (int c = 0; c < colours(g); c += TOGETHER) {
+        const auto patch = pixel.patch(whole_picture(padded, g, c));
+        const Picture picture = handed_picture(handed, g, step, c);
+        float z = step > 0 ? weights[pixel.place + c] : 0;
+        const Picture part = load(memory, picture, cells_of(candidates(g, step, block)));
+        z += sum_weights(patch, part, constant_weights, candidates(g, step, pixel.box));
+        __syncthreads();  // before the next colour takes the place of this one
+        if (pixel.inside) weights[pixel.place + c] = z;
+    }
 }
 
+// host_partitions: the mean.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) nlm_host_partitions_mean(
+    const Sample* source, Sample* output, const float* padded, const float* handed, float* weights,
+    float* weighted, Geometry g, int step, int last)
+{
+    extern __shared__ float memory[];
+    const Box block = block_pixels(g);
+    const Pixel pixel(g, block);
+    for (int c = 0; c < colours(g); c += TOGETHER) {
+        const auto patch = pixel.patch(whole_picture(padded, g, c));
+        const Picture picture = handed_picture(handed, g, step, c);
+        Sums sums = resume(weighted, pixel.place + c, step);
+        const Picture part = load(memory, picture, cells_of(candidates(g, step, block)));
+        add_colours(sums, patch, part, constant_weights, candidates(g, step, pixel.box));
+        __syncthreads();  // before the next colour takes the place of this one
+        finish(sums, weights[pixel.place + c], weighted, output, g, pixel, c, last);
+    }
+}
+#endif
 #endif

@@ -16,9 +16,9 @@
 // that a dy needs (BAND columns of them).
 //
 // Launch: blocks of 32 x WARPS threads (1, 2 or 4, as shared memory allows) for 128 - 2 HALF x STRIP
-// WARPS pixels. Where the whole image is searched, a step of the launch is the row of candidates for
-// the block's first row. A pair of pixels takes about 20 instructions with a Gaussian patch of 7 x 7,
-// 14 with a uniform one.
+// WARPS pixels. Small pictures have too few blocks to fill the card: layers of them along z share the
+// rows of candidates, and a second kernel adds up what they found. A pair of pixels takes about 20
+// instructions with a Gaussian patch of 7 x 7, 14 with a uniform one.
 #ifndef KERNELSCOPE_NLM_TUNED
 #define KERNELSCOPE_NLM_TUNED
 #include "common.cuh"
@@ -59,6 +59,7 @@
 __constant__ float tuned_profile[PATCH / 2 + 1];  // P, from the middle outwards
 __constant__ float tuned_scale[2];                // of a sample for D, and back
 __constant__ int tuned_radius;                    // of the window
+__constant__ int tuned_layers;                    // of blocks that share the rows of candidates
 
 namespace tuned {
 
@@ -348,10 +349,22 @@ __device__ inline void clear_alpha(Sample* output, const Geometry& g, const Plac
 
 extern __shared__ float tuned_memory[];
 
+// `scratch` holds, for each pixel, each colour (or once for colours that share them) and each layer, sums of
+// weights and of samples.
+namespace tuned {
+
+__device__ inline float* totals_of(float* scratch, const Geometry& g, int y, int x, int c)
+{
+    const int groups = ((g.channels - 1) | 1) / TOGETHER;
+    const size_t pixel = (size_t)(y - g.output_row) * g.out_width + x;
+    return scratch + ((pixel * groups + c / TOGETHER) * tuned_layers + blockIdx.z) * (1 + TOGETHER);
+}
+
+}  // namespace tuned
+
 #if WHOLE
-// `scratch` holds, for each pixel and colour (or once for colours that share them), sums of weights
-// and of samples. A row of candidates is summed up by itself first: adding a million small numbers to
-// a large one would lose digits.
+// A row of candidates is summed up by itself first: adding a million small numbers to a large one would
+// lose digits. Of a step, which is tuned_layers rows, a layer has one.
 extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned(
     const Sample* source, Sample* output, float* scratch, Geometry g, int first_step, int last_step)
 {
@@ -363,12 +376,12 @@ extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned(
     for (int c = 0; c < colours; c += TOGETHER) {
         load_own(tuned_memory, source, g, place, c);
         for (int step = first_step; step < last_step; ++step) {
+            const int dy = step * tuned_layers + (int)blockIdx.z - reach - place.top;
             Sums sums;
             clear(sums);
-            add_row(sums, tuned_memory, source, g, place, step - reach - place.top, first, last, c);
+            add_row(sums, tuned_memory, source, g, place, dy, first, last, c);
             for_pixels(g, place, [&](int y, int x, int row, int column) {
-                const size_t pixel = (size_t)(y - g.output_row) * g.out_width + x;
-                float* total = scratch + (pixel * colours + c) / TOGETHER * (1 + TOGETHER);
+                float* total = totals_of(scratch, g, y, x, c);
                 float weights = sums.weights[row][column];
                 if (step > 0) weights += total[0];
                 total[0] = weights;
@@ -377,8 +390,6 @@ extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned(
                     float samples = sums.samples[k][row][column];
                     if (step > 0) samples += total[1 + k];
                     total[1 + k] = samples;
-                    if (step == rows_of_candidates(g) + reach - 1)
-                        write(output[output_offset(g, y, x) + c + k], samples, weights);
                 }
             });
         }
@@ -386,8 +397,9 @@ extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned(
     clear_alpha(output, g, place);
 }
 #else
+// Of the rows of the window, a layer has every tuned_layers-th.
 extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned(
-    const Sample* source, Sample* output, Geometry g)
+    const Sample* source, Sample* output, float* scratch, Geometry g)
 {
     using namespace tuned;
     const Place place = place_of_block(g);
@@ -396,17 +408,39 @@ extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned(
         load_own(tuned_memory, source, g, place, c);
         Sums sums;
         clear(sums);
-        for (int dy = -tuned_radius; dy <= tuned_radius; ++dy)
+        for (int dy = (int)blockIdx.z - tuned_radius; dy <= tuned_radius; dy += tuned_layers)
             add_row(sums, tuned_memory, source, g, place, dy, -tuned_radius, tuned_radius + 1, c);
         for_pixels(g, place, [&](int y, int x, int row, int column) {
+            float* total = totals_of(scratch, g, y, x, c);
+            if (tuned_layers > 1) total[0] = sums.weights[row][column];
 #pragma unroll
             for (int k = 0; k < TOGETHER; ++k)
-                write(output[output_offset(g, y, x) + c + k], sums.samples[k][row][column],
-                    sums.weights[row][column]);
+                if (tuned_layers > 1)
+                    total[1 + k] = sums.samples[k][row][column];
+                else
+                    write(output[output_offset(g, y, x) + c + k], sums.samples[k][row][column],
+                        sums.weights[row][column]);
         });
     }
     clear_alpha(output, g, place);
 }
 #endif
+
+// The means, from the sums of all layers; a thread a pixel.
+extern "C" __global__ void nlm_tuned_mean(
+    const Sample* source, Sample* output, float* scratch, Geometry g)
+{
+    const int x = blockIdx.x * blockDim.x + threadIdx.x;
+    const int y = g.first + blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= g.out_width || y >= g.last) return;
+    for (int c = 0; c < ((g.channels - 1) | 1); c += TOGETHER) {
+        const float* total = tuned::totals_of(scratch, g, y, x, c);
+        float sums[1 + TOGETHER] = {};
+        for (int layer = 0; layer < tuned_layers; ++layer)
+            for (int k = 0; k <= TOGETHER; ++k) sums[k] += total[layer * (1 + TOGETHER) + k];
+        for (int k = 0; k < TOGETHER; ++k)
+            tuned::write(output[output_offset(g, y, x) + c + k], sums[1 + k], sums[0]);
+    }
+}
 #endif
 #endif

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from app.filters.cuda_nlm_tuned import plan_tuned
-from app.filters.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
+from app.filters.launch import BLOCK, CudaPlan, CudaTask, HandOver, Launch, Scratch
 from app.filters.non_local import patch_weights
 from app.filters.spec import (
-    CONSTANT,
     GLOBAL,
+    SHARED,
     SINGLE_BLOCK,
     TEXTURE,
     TUNED,
@@ -25,13 +25,11 @@ from app.filters.spec import (
 HOST_PARTITIONS = Level(
     "host-partitions",
     "Shared, host partitions",
-    "As shared memory, but the host launches the kernel anew for each part of the search.",
+    "As shared memory, but the host hands each part of the search over, and launches for it.",
 )
 
 GAPS = {
     SINGLE_BLOCK.id: "One multiprocessor would take minutes where all of them take a second.",
-    CONSTANT.id: "The weights of a patch are in constant memory at both levels of shared memory.",
-    TEXTURE.id: "Each sample is read for thousands of pairs: shared memory answers faster.",
 }
 """Why the other levels are not offered."""
 
@@ -48,62 +46,100 @@ def plan_nlm(task: CudaTask) -> CudaPlan:
         )
         return replace(plan, launches=tuple(launches))
     parameters, channels = task.parameters, task.shape[2]
-    patch, radius = parameters["patch"], parameters["search_radius"]
+    patch, sample = parameters["patch"], task.dtype.itemsize
     whole = parameters["search"] == "image"
+    radius = 0 if whole else parameters["search_radius"]
+    margin = radius + patch // 2
     colours = colour_count(channels)
     together = colours if parameters["colour"] == "joint" else 1
-
-    # `reduce` reflects patches as `reflect` does, and has fewer candidates.
-    inside = task.border is Border.REDUCE
-    edge = patch // 2 if task.border is Border.VALID else 0
-    height, width = (side - 2 * edge for side in task.shape[:2])
+    rows, columns = task.output_shape[:2]
     if whole:
-        steps, pairs = math.ceil(height / PART) * math.ceil(width / PART), height * width
+        steps, pairs = math.ceil(rows / PART) * math.ceil(columns / PART), rows * columns
     else:
         steps, pairs = 2 * radius + 1, (2 * radius + 1) ** 2
 
+    # `reduce` reflects patches as `reflect` does, and has fewer candidates.
+    inside = task.border is Border.REDUCE
+    frame = np.array([margin, whole], np.int32)
+    block = task.block or BLOCK
+    pad = Launch(
+        kernel="nlm_pad",
+        defines=replace(task, border=Border.REFLECT if inside else task.border).defines(PAD=1),
+        block=block,
+        constants={"frame": frame},
+        scratch=("padded",),
+        bytes_per_sample=sample + 4.0,
+        operations_per_sample=1.0,
+    )
     scale = white_level(task.dtype) * math.sqrt(together * parameters["filter_sigma"])
     weights = (patch_weights(parameters) / scale).astype(np.float32)
-    settings = np.array([0 if whole else radius, together, inside], np.int32)
-    sample = task.dtype.itemsize
-    launch = Launch(
-        kernel=f"nlm_{task.level.replace('-', '_')}",
-        defines=replace(task, border=Border.REFLECT if inside else task.border).defines(
-            PATCH=patch
+    partition = PART, PART
+    if not whole:
+        partition = block[0] + 2 * radius, block[1]
+    shared = 4 * together * math.prod(side + patch - 1 for side in partition)
+    in_shared = task.level in (SHARED.id, HOST_PARTITIONS.id)
+    constants = {"frame": frame, "search": np.array([radius, rows, inside], np.int32)}
+    tables = (weights,) if task.level == GLOBAL.id else ()
+    handed = ("handed",) if task.level == HOST_PARTITIONS.id else ()
+    texture = task.level == TEXTURE.id
+    pitch = colours * (columns + 2 * margin)
+    kernel = f"nlm_{task.level.replace('-', '_')}"
+    first = Launch(
+        kernel=f"{kernel}_weights",
+        # After padding, the border does not matter: all share a cubin.
+        defines=replace(task, border=Border.REFLECT).defines(
+            PATCH=patch, TOGETHER=together, THREADS=math.prod(block)
         ),
-        block=BLOCK,
-        constants={"search": settings},
-        scratch=("weights", "weighted"),
+        block=block,
+        constants=constants if tables else {**constants, "constant_weights": weights},
+        tables=tables,
+        shared_bytes=shared if in_shared else 0,
+        texture=texture,
+        texture_of=("padded", pitch) if texture else None,
+        scratch=(*([] if texture else ["padded"]), *handed, "weights"),
         steps=steps,
-        bytes_per_sample=2.0 * sample,
-        # For each pair: three a cell of the patch, the weight and its sums.
-        operations_per_sample=pairs * (3.0 * patch**2 + 4) * colours / channels,
+        # For each pair: three a cell of the patch, the weight and its sum.
+        operations_per_sample=pairs * (3.0 * patch**2 + 3) * colours / channels,
+        bytes_per_sample=8.0,
     )
-    scratch = dict.fromkeys(launch.scratch, Scratch(4 * task.out_row_samples))
-    if task.level == GLOBAL.id:
-        launch = replace(launch, tables=(weights,))
+    if handed:
         first = replace(
-            launch,
-            kernel="nlm_global_weights",
-            scratch=("weights",),
-            bytes_per_sample=sample + 4.0,
-        )
-        second = replace(launch, kernel="nlm_global_mean", bytes_per_sample=2.0 * sample + 4)
-        return CudaPlan((first, second), scratch)
-
-    margin = 2 * (patch // 2)
-    columns, rows = (side + margin for side in BLOCK)
-    partition = (PART + margin) ** 2 if whole else rows * (columns + 2 * radius)
-    launch = replace(
-        launch,
-        constants={**launch.constants, "constant_weights": weights},
-        shared_bytes=4 * together * (rows * columns + partition),
-    )
-    if task.level == HOST_PARTITIONS.id:
-        launch = replace(
-            launch,
+            first,
             steps_at_once=1,
-            # Every launch but the first reads the sums, every one but the last writes them.
-            bytes_per_sample=2.0 * sample * steps + 16.0 * (steps - 1),
+            hand_over=HandOver("padded", *handed, pitch, colours, _parts(task, radius, patch)),
+            # Every launch but the first reads the sums, all write them.
+            bytes_per_sample=8.0 * steps,
         )
-    return CudaPlan((launch,), scratch)
+    second = replace(
+        first,
+        kernel=f"{kernel}_mean",
+        scratch=(*first.scratch, "weighted"),
+        bytes_per_sample=first.bytes_per_sample + sample,
+    )
+    sums = Scratch(4 * colours * columns)
+    scratch = {
+        "padded": Scratch(4 * pitch, 8 * margin * pitch, whole),
+        "weights": sums,
+        "weighted": sums,
+    }
+    if handed:
+        scratch["handed"] = (
+            Scratch(more_bytes=4 * colours * (PART + patch - 1) ** 2)
+            if whole
+            else Scratch(4 * pitch, 4 * (patch - 1) * pitch)
+        )
+    return CudaPlan((pad, first, second), scratch)
+
+
+def _parts(task: CudaTask, radius: int, patch: int) -> tuple[tuple[slice, slice], ...]:
+    """Return what the host hands over for each step: a part with the halo of the patches."""
+    if radius:
+        return tuple(
+            (slice(step, step - 2 * radius or None), slice(None)) for step in range(2 * radius + 1)
+        )
+    rows, columns = task.output_shape[:2]
+    return tuple(
+        (slice(top, top + PART + patch - 1), slice(left, left + PART + patch - 1))
+        for top in range(0, rows, PART)
+        for left in range(0, columns, PART)
+    )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app.filters.launch import CudaPlan, CudaTask, Launch, Scratch
+from app.filters.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
 from app.filters.non_local import patch_profile
 from app.filters.spec import Border, colour_count, white_level
 
@@ -21,6 +21,12 @@ _SHARED = 48 * 1024
 
 _TILES = {3: 4, 5: 4, 7: 4, 9: 2, 11: 1}
 """Groups of 16 pixels for which a warp keeps the patches, by the size of the patch."""
+
+_WARPS_WANTED = 2048
+"""So many warps keep the largest cards busy."""
+
+_MOST_LAYERS = 32
+"""Beyond, adding up what they found takes as long as finding it."""
 
 _LARGEST_NORM = 4096.0
 """Up to this exponent of a weight, what single precision rounds off moves no byte by a level."""
@@ -91,6 +97,11 @@ def _plan_sums(task: CudaTask) -> CudaPlan:
     scale = math.sqrt(_exponent(task, together)) / white_level(task.dtype)
     height, width, _ = task.output_shape
     candidates = height * width if whole else offsets**2
+    # The rows of candidates of a block's first row.
+    rows = height + strip * warps - 1 if whole else offsets
+    tile = (_COLUMNS - patch + 1, strip * warps)
+    tiles = math.ceil(width / tile[0]) * math.ceil(height / tile[1])
+    layers = _layers(tiles * warps, rows)
     launch = Launch(
         kernel="nlm_tuned",
         defines=_defines(
@@ -103,21 +114,44 @@ def _plan_sums(task: CudaTask) -> CudaPlan:
             REST=1 if whole else offsets % group,
         ),
         block=(32, warps),
-        tile=(_COLUMNS - patch + 1, strip * warps),
+        tile=tile,
         bytes_per_sample=2.0 * task.dtype.itemsize,
         operations_per_sample=candidates * ((10 if uniform else 4 * patch) / together + 5.0),
         constants={
             "tuned_profile": _profile(task),
             "tuned_scale": np.array([scale, 1 / scale], np.float32),
             "tuned_radius": np.array(radius, np.int32),
+            "tuned_layers": np.array(layers, np.int32),
         },
         shared_bytes=shared,
-        scratch=("sums",) if whole else (),
-        steps=height + strip * warps - 1 if whole else 0,
-        aligned=uniform,  # the sums down a column begin with the thread's first row
+        scratch=("sums",),
+        steps=math.ceil(rows / layers) if whole else 0,
+        layers=layers,
+        # The sums down a column begin with the thread's first row; that of a block decides which
+        # rows of candidates belong to a layer.
+        aligned=uniform or (whole and layers > 1),
     )
-    sums = Scratch(4 * (colours // together + colours) * task.out_row_pixels)
-    return CudaPlan((launch,), {"sums": sums} if whole else {})
+    sums = Scratch(4 * (colours // together + colours) * layers * task.out_row_pixels)
+    if not whole and layers == 1:
+        return CudaPlan((launch,), {"sums": Scratch()})
+    mean = replace(
+        launch,
+        kernel="nlm_tuned_mean",
+        block=BLOCK,
+        tile=BLOCK,
+        bytes_per_sample=float(task.dtype.itemsize),
+        operations_per_sample=2.0 * layers,
+        shared_bytes=0,
+        steps=0,
+        layers=1,
+        aligned=False,
+    )
+    return CudaPlan((launch, mean), {"sums": sums})
+
+
+def _layers(warps: int, most: int) -> int:
+    """Return how many blocks share the candidates of a tile, where `warps` warps have the tiles."""
+    return max(1, min(math.ceil(_WARPS_WANTED / warps), _MOST_LAYERS, most))
 
 
 def _block(strip: int, patch: int, together: int) -> tuple[int, int]:

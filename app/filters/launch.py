@@ -156,6 +156,8 @@ class Launch:
         Dynamic shared memory of a block.
     texture : bool
         The kernel reads the source through a texture object.
+    texture_of : tuple of (str, int), optional
+        Where that is not the source: the scratch buffer of floats, and the samples in its rows.
     scratch : tuple of str
         Which of the plan's scratch buffers the kernel gets.
     steps : int
@@ -166,6 +168,8 @@ class Launch:
         Most steps of a launch, where the level is about that.
     hand_over : HandOver, optional
         What the host copies to the card before each step; `steps_at_once` is 1 then.
+    layers : int
+        Blocks, along z of the grid, that share the work on a tile of a picture.
     aligned : bool
         The last digits of a result depend on where its tile begins: a strip of the output has to
         begin where a tile of the whole does.
@@ -187,10 +191,12 @@ class Launch:
     tables: tuple[NDArray[Any], ...] = ()
     shared_bytes: int = 0
     texture: bool = False
+    texture_of: tuple[str, int] | None = None
     scratch: tuple[str, ...] = ()
     steps: int = 0
     steps_at_once: int | None = None
     hand_over: HandOver | None = None
+    layers: int = 1
     aligned: bool = False
     mapped: bool = False
 
@@ -203,7 +209,8 @@ class Launch:
         if self.tile is None:
             return 1, 1
         sides = (*output_shape[-2:0:-1], output_shape[0] if rows is None else rows)
-        return tuple(-(-side // tile) for side, tile in zip(sides, self.tile, strict=True))
+        blocks = tuple(-(-side // tile) for side, tile in zip(sides, self.tile, strict=True))
+        return (*blocks, self.layers) if self.layers > 1 else blocks
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,11 @@ from app.filters.non_local import (
     power_of_two,
 )
 from app.filters.spec import (
+    CONSTANT,
     GLOBAL,
     SERIAL,
     SHARED,
+    TEXTURE,
     TUNED,
     Border,
     Choice,
@@ -645,7 +647,7 @@ SPEC = FilterSpec(
     radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_nlm,
-    gpu_levels=(GLOBAL, HOST_PARTITIONS, SHARED, TUNED),
+    gpu_levels=(GLOBAL, CONSTANT, TEXTURE, HOST_PARTITIONS, SHARED, TUNED),
     gpu_gaps=GAPS,
     # A patch that does not fit ends no average: the others may compare with it.
     borders=tuple(border for border in Border if border is not Border.KEEP),

@@ -13,7 +13,7 @@ from app.backends.cuda import executor
 from app.errors import Cancelled, OutOfMemory
 from app.filters.spec import Border
 from tests.backends.fake_card import FakeStaging
-from tests.backends.weighted_rows import ROOMY, Session, WeightedRows, expected, picture
+from tests.backends.weighted_rows import ROOMY, HandedRows, Session, WeightedRows, expected, picture
 
 TIGHT, TIGHTER = 0.55, 0.35
 """Less memory than the whole image needs: see `ROOMY`."""
@@ -317,3 +317,19 @@ def test_each_kernel_of_a_plan_is_timed(repeat: int, room: float) -> None:
     times = zip(number.repeats, add.repeats, strict=True)
     assert [sum(each) for each in times] == pytest.approx(list(stage.repeats))
     assert len(stage.repeats) == (repeat if repeat > 1 else 0)
+
+
+@pytest.mark.parametrize("room", [ROOMY, 0.7])
+@pytest.mark.parametrize("repeat", [1, 3])
+def test_the_host_hands_parts_over_and_that_is_timed(repeat: int, room: float) -> None:
+    rows = HandedRows((40, 9, 2))
+    session, source = Session(rows, room=room), picture((40, 9, 2))
+    np.testing.assert_array_equal(
+        session.filter(source, repeat=repeat), rows.expected(source.planes)
+    )
+    assert bool(session.notices) == (room < ROOMY), "in strips only where memory is tight"
+    (stage,) = (stage for stage in session.stages if stage.name == "hand over")
+    assert stage.seconds > 0
+    assert stage.overlapped == (room < ROOMY)
+    assert len(stage.repeats) == (repeat if repeat > 1 else 0)
+    session.assert_nothing_leaked()

@@ -17,7 +17,7 @@ from app.engine.image import Image
 from app.engine.scan import Scan
 from app.engine.timing import Stage, Stopwatch
 from app.engine.volume import Volume
-from app.filters.launch import CudaPlan, CudaTask, Launch, Scratch
+from app.filters.launch import CudaPlan, CudaTask, HandOver, Launch, Scratch
 from app.filters.spec import Border
 from tests.backends.fake_card import Driver, FakeCard, FakeCubins
 from tests.oracle import PAD_MODES
@@ -148,12 +148,79 @@ class WeightedRows:
         return self.pace * (stop - start) * (last_step - first_step)
 
 
+class HandedRows:
+    """A filter of two kernels: one keeps what the host hands over, row after row, step by step.
+
+    ``keep`` copies the source rows to scratch; before step n of ``take`` the host hands over the
+    rows from n on, the outer columns left out, and ``take`` adds n + 1 times those to the result.
+    """
+
+    steps = 3
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        self.height, self.width, self.lines = shape
+        out_shape = (self.height - self.steps + 1, self.width - 2, self.lines)
+        task = CudaTask(shape, out_shape, np.dtype(np.float32), {}, Border.VALID, "pretend")
+        pitch = 4 * self.width * self.lines
+        inside = slice(1, -1)
+        ends = (None if n == self.steps - 1 else n - self.steps + 1 for n in range(self.steps))
+        parts = tuple((slice(n, end), inside) for n, end in enumerate(ends))
+        keep = Launch("keep", {}, (8, 4), 1, 1e6, scratch=("kept",))
+        take = Launch(
+            *("take", {}, (8, 4), 1, 1e6),
+            scratch=("handed",),
+            steps=self.steps,
+            steps_at_once=1,
+            hand_over=HandOver("kept", "handed", pitch // 4, self.lines, parts),
+        )
+        kept = Scratch(pitch, (self.steps - 1) * pitch)
+        scratch = {"kept": kept, "handed": Scratch(pitch)}
+        cubin = FakeCubins().get("handed rows")
+        spec: Any = SimpleNamespace(id="handed", name="handed")
+        plan = CudaPlan((keep, take), scratch)
+        self.step = executor.Step(spec, task, self.steps // 2, False, plan, (cubin, cubin))
+        self.needs = 4 * int(np.prod(shape) + np.prod(out_shape)) + sum(
+            buffer.size(out_shape[0], out_shape[0]) for buffer in scratch.values()
+        )
+
+    def load(self, card: FakeCard) -> None:
+        card.cuda.modules[self.step.cubins[0].code] = {
+            "keep": functools.partial(self._keep, card.cuda),
+            "take": functools.partial(self._take, card.cuda),
+        }
+
+    def expected(self, planes: NDArray[Any]) -> NDArray[Any]:
+        rows = self.step.task.output_shape[0]
+        return sum((n + 1) * planes[n : n + rows, 1:-1] for n in range(self.steps))
+
+    def _keep(self, memory: Driver, source: int, target: int, kept: int, *geometry: int) -> float:
+        start, stop, source_first, first = geometry[4:8]
+        samples = self.width * self.lines
+        sources = memory.rows_at(source, np.float32, samples)
+        rows = memory.rows_at(kept, np.float32, samples)
+        for y in range(start, stop + self.steps - 1):
+            line = sources[y - source_first].reshape(self.width, self.lines)
+            rows[y - first] = line.T.ravel()
+        return 1e-4
+
+    def _take(self, memory: Driver, source: int, target: int, handed: int, *rest: int) -> float:
+        start, stop, _, first = rest[4:8]
+        step = rest[-2]
+        columns = self.step.task.output_shape[1]
+        targets = memory.rows_at(target, np.float32, columns * self.lines)
+        parts = memory.rows_at(handed, np.float32, columns * self.lines)
+        for y in range(start - first, stop - first):
+            line = parts[y].reshape(self.lines, columns).T.ravel()
+            targets[y] = (step + 1) * line + (targets[y] if step else 0)
+        return 1e-4
+
+
 class Session:
     """Cards with room for a part of what `filters` need, and what came of filtering on them."""
 
     def __init__(
         self,
-        *filters: WeightedRows,
+        *filters: WeightedRows | HandedRows,
         room: float = ROOMY,
         refused: Sequence[int] = (),
         cards: int = 1,

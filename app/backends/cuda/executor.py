@@ -391,13 +391,17 @@ class _Kernel:
                 raise ValueError(f"{name}: {data.nbytes} bytes for {size} bytes of constant memory")
             # On the stream, which does not wait for the synchronous copies.
             cuda.memcpy_htod_async(int(address), data, stream)
-        self._hardware_border = launch.texture and place.hardware_border
+        self._hardware_border = (
+            launch.texture and place.hardware_border and launch.texture_of is None
+        )
         first = place.source
         if launch.texture:
             with run.stopwatch.stage("allocate"):
                 texture = device.make_room(self._texture, run.workspace.keep)
             textures.append(texture)
-            texture.fill(place.source, stream)
+            if launch.texture_of is None:
+                texture.fill(place.source, stream)
+            self._texels = texture
             first = texture.handle
         self._mapped = _Mapped(step.task, place, run) if launch.mapped else None
         target = place.target
@@ -409,6 +413,7 @@ class _Kernel:
             address = run.workspace.get((step.spec.id, launch.kernel, number), table.nbytes)
             cuda.memcpy_htod_async(address, np.ascontiguousarray(table), stream)
             self._arguments.append(address)
+        self._scratch = scratch
         self._arguments += [scratch[name] for name in launch.scratch]
         self._handed = _Handed(step.plan, launch, place, scratch, run) if launch.hand_over else None
         integers = len(self._geometry(0, 0)) + (2 if launch.steps else 0)
@@ -421,9 +426,14 @@ class _Kernel:
         self._hold = _holder(run)
 
     def _texture(self) -> Texture:
-        task, rows = self._step.task, self._place.source_rows
+        """Return a texture for the source, or for a scratch buffer of floats."""
+        task, place, of = self._step.task, self._place, self._launch.texture_of
+        if of is not None:
+            name, columns = of
+            size = self._step.plan.scratch[name].size(place.last - place.first, place.all_rows)
+            return Texture(columns, size // (4 * columns), np.dtype(np.float32), None)
         border = task.border if self._hardware_border else None
-        return Texture(task.row_samples, rows, task.dtype, border)
+        return Texture(task.row_samples, place.source_rows, task.dtype, border)
 
     @property
     def _can_batch(self) -> bool:
@@ -489,7 +499,9 @@ class _Kernel:
         for _ in range(copies):
             device.cuda.memcpy_dtod_async(source, place.source, source_bytes, device.stream)
             first = source
-            if self._launch.texture:
+            if self._launch.texture_of is not None:  # filled anew before every launch
+                first = self._texels.handle
+            elif self._launch.texture:
                 self._spares.append(device.make_room(self._texture, run.workspace.keep))
                 self._spares[-1].fill(source, device.stream)
                 first = self._spares[-1].handle
@@ -508,6 +520,8 @@ class _Kernel:
             _Pacer(launch, row_samples * launch.operations_per_sample),
         )
         done, units = 0, (place.last - place.first) * max(launch.steps, 1)
+        if launch.texture_of is not None:  # kernels before this one have just written it
+            self._texels.fill(self._scratch[launch.texture_of[0]], self._run.device.stream)
         if self._handed:
             self._handed.begin()
         pieces = pacer.pieces(place.first, place.last)

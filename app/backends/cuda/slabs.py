@@ -129,11 +129,14 @@ def _needs(steps: Sequence[Step]) -> tuple[int, int, int, int]:
     between = besides = 0
     for step in steps:
         task, size = step.task, step.task.dtype.itemsize
-        if any(launch.texture for launch in step.plan.launches):
+        buffers = list(step.plan.scratch.values())
+        textures = [launch for launch in step.plan.launches if launch.texture]
+        buffers += [step.plan.scratch[each.texture_of[0]] for each in textures if each.texture_of]
+        if any(not launch.texture_of for launch in textures):
             between += task.row_samples * size
         if step is not steps[-1]:
             between += task.out_row_samples * size
-        for buffer in step.plan.scratch.values():
+        for buffer in buffers:
             one, none = (buffer.size(rows, task.output_shape[0]) for rows in (1, 0))
             between += one - none
             besides += none
