@@ -44,6 +44,7 @@ from app.filters.spec import (
     MaskParameter,
     NumbersParameter,
     Parameter,
+    RadiiParameter,
 )
 
 if TYPE_CHECKING:
@@ -202,7 +203,13 @@ def _parameter_entry(parameter: Parameter) -> dict[str, Any]:
     if has_estimate(parameter):
         entry["estimate"] = ESTIMATE
     match parameter:
-        case IntParameter() | FloatParameter() | MaskParameter() | NumbersParameter():
+        case (
+            IntParameter()
+            | FloatParameter()
+            | MaskParameter()
+            | NumbersParameter()
+            | RadiiParameter()
+        ):
             entry |= {"minimum": parameter.minimum, "maximum": parameter.maximum}
         case ChoiceParameter():
             entry["choices"] = [choice.value for choice in parameter.choices]

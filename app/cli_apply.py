@@ -43,6 +43,7 @@ from app.filters.spec import (
     MaskParameter,
     NumbersParameter,
     Parameter,
+    RadiiParameter,
 )
 
 if TYPE_CHECKING:
@@ -543,6 +544,8 @@ def _metavar(parameter: Parameter) -> str:
             return "ROWS"
         case NumbersParameter():
             return "X[,X...]"
+        case RadiiParameter():
+            return "N[,N,N]"
     return "VALUE"
 
 

@@ -28,6 +28,7 @@ from app.filters.spec import (
     NumbersParameter,
     OddParameter,
     Parameter,
+    RadiiParameter,
 )
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def allowed(parameter: Parameter) -> str:
             return f"{least}×{least} to {most}×{most}"
         case NumbersParameter(minimum=least, maximum=most):
             return f"up to {parameter.most} numbers, {least:g} to {most:g}{unit}"
+        case RadiiParameter(minimum=least, maximum=most):
+            return f"{least} to {most}{unit}, or three along x, y and z"
         case ChoiceParameter():
             return ", ".join(choice.value for choice in parameter.choices)
     return "on, off"

@@ -4,22 +4,24 @@
 //   Gaussian noise: g(i) = m1          Rician noise: g(i) = sqrt(max(m2 - 2 sigma^2, 0))
 //
 // for each component u, with mn = sum over j of w u(j)^n / sum over j of w. k runs over a patch, j over the search
-// window around i: cubes, or squares of a slice. h^2 = 2 beta sigma^2; sigma, the standard deviation of the noise,
+// window around i: boxes, or rectangles of a slice. h^2 = 2 beta sigma^2; sigma, the standard deviation of the noise,
 // is known for each component or, LOCAL, for each voxel i. The volume is mirrored at its border.
 //
-// The offsets j - i come in steps: ROWS rows along x that lie side by side in a slice. A launch can stop after any
-// step; then scratch holds the sums.
+// As in source V, the volume is given an apron first (mri_nlm_pad), so that no loop of global and shared tests a
+// border. These two do the same, a small patch around i in registers; only the memory of candidates j differs. The
+// offsets j - i come in steps: ROWS rows along x that lie side by side in a slice. A launch can stop after any step;
+// then scratch holds the sums.
 //
-// level   what it shows                                                                u(i)       u(j)
-// global  the formula, a thread a voxel                                                global     global
-// shared  a block keeps its voxels, and those a step needs, with aprons                shared     shared
-// tuned   squared differences shared by all patches that have them: mri_nlm_tuned.cuh  registers  shared, registers
-// sigma   LOCAL only, first of two launches: the noise in a window around each voxel   global, shared
+// level   what it shows                                                                u(j)
+// global  the formula, a thread a voxel                                                global
+// shared  a block keeps the voxels that a step needs, with aprons                      shared
+// tuned   squared differences shared by all patches that have them: mri_nlm_tuned.cuh  shared, registers
+// sigma   LOCAL only, first of the launches: the noise in a window around each voxel   shared
 // map     LOCAL only, instead of sigma: the noise between the nodes of a map           -
 //
 // Launch: blocks of 32 x 4 x 2 threads over width, height and slices (smaller where shared memory is short).
-// A voxel takes for each offset 3 operations a cell of the patch (27 for d = 1) and component, and an exponential;
-// twice as many reads of shared memory (global: of cache); at best one read from and one write to device memory.
+// A voxel takes for each offset 3 operations a cell of the patch (27 for radii of 1) and component, an exponential,
+// and a read of the level's memory a cell; at best one read from and one write to device memory.
 #include "volume.cuh"
 
 #ifndef COMPONENTS
@@ -28,20 +30,36 @@
 #ifndef DIMENSIONS  // 3, or 2: patches and windows within a slice
 #define DIMENSIONS 3
 #endif
-#ifndef PATCH_RADIUS
-#define PATCH_RADIUS 1
+#ifndef PATCH_X  // radii of a patch
+#define PATCH_X 1
+#endif
+#ifndef PATCH_Y
+#define PATCH_Y 1
+#endif
+#ifndef PATCH_Z
+#define PATCH_Z (DIMENSIONS == 3 ? 1 : 0)
 #endif
 #ifndef RICIAN
 #define RICIAN 1
 #endif
+#ifndef THREADS  // of a block of global and shared
+#define THREADS 256
+#endif
 #ifndef LOCAL  // whether each voxel has its own sigma
 #define LOCAL 0
 #endif
-#define SLICE_RADIUS (DIMENSIONS == 3 ? PATCH_RADIUS : 0)  // of a patch, across slices
+
+// Of a patch along each axis.
+constexpr int PATCH_COLUMNS = 2 * PATCH_X + 1, PATCH_ROWS = 2 * PATCH_Y + 1, PATCH_SLICES = 2 * PATCH_Z + 1;
+constexpr int CELLS = PATCH_SLICES * PATCH_ROWS * PATCH_COLUMNS;
+// Small patches stay in registers; larger ones are read again for every candidate, and their loops are not unrolled.
+constexpr bool SMALL = COMPONENTS * CELLS <= 150;
+constexpr int UNROLLED_COMPONENTS = SMALL ? COMPONENTS : 1, UNROLLED_SLICES = SMALL ? PATCH_SLICES : 1;
+constexpr int UNROLLED_ROWS = SMALL ? PATCH_ROWS : 1;
 
 struct Search {
-    int radius;
-    int rows;  // rows of offsets in a step, at most
+    int x, y, z;  // radii
+    int rows;     // rows of offsets in a step, at most
 };
 __constant__ Search search;
 __constant__ float strength;  // 1 / (2 beta C cells): times squares / sigma^2, what a component adds to D
@@ -53,25 +71,24 @@ struct Offsets {
 
 __device__ inline int parts_of_a_slice()
 {
-    return (2 * search.radius + search.rows) / search.rows;
+    return (2 * search.y + search.rows) / search.rows;
 }
 
 __device__ inline int steps()
 {
-    return parts_of_a_slice() * (DIMENSIONS == 3 ? 2 * search.radius + 1 : 1);
+    return parts_of_a_slice() * (2 * search.z + 1);
 }
 
 __device__ inline Offsets offsets(int step)
 {
-    const int dz = DIMENSIONS == 3 ? step / parts_of_a_slice() - search.radius : 0;
-    const int dy = step % parts_of_a_slice() * search.rows - search.radius;
-    return {dz, dy, min(dy + search.rows, search.radius + 1)};
+    const int dy = step % parts_of_a_slice() * search.rows - search.y;
+    return {step / parts_of_a_slice() - search.z, dy, min(dy + search.rows, search.y + 1)};
 }
 
 // How many slices a result depends on, above and below.
 __device__ inline int reach()
 {
-    return DIMENSIONS == 3 ? search.radius + PATCH_RADIUS : 0;
+    return search.z + PATCH_Z;
 }
 
 // Sigma of component c at the voxel `number`; without LOCAL there is a table of COMPONENTS numbers.
@@ -127,62 +144,105 @@ struct Mirrored {
     }
 };
 
-// Voxels in shared memory: slices from z on, rows from y on, columns from x on.
-struct Box {
-    const float* voxels;
-    int z, y, x, slices, rows, columns;
+// Voxels of the volume with its apron, in global or shared memory; those of a component in a row lie side by side.
+// The coordinates are those of the volume.
+struct Voxels {
+    const float* first;
+    int z, y, x;               // of the first one
+    int slice, row, component;  // from one to the next
 
-    __device__ inline float operator()(int s, int r, int t, int c) const
+    __device__ inline const float* at(int zz, int yy, int xx) const
     {
-        return voxels[(((s - z) * rows + r - y) * columns + t - x) * COMPONENTS + c];
+        return first + (size_t)(zz - z) * slice + (yy - y) * row + (xx - x);
     }
-    __device__ inline int size() const { return slices * rows * columns * COMPONENTS; }
 };
 
-// Fill `box` in `memory`; every thread has to call this.
-__device__ inline Box load(float* memory, const float* source, const Volume& g, Box box)
+// All that a launch needs, in what mri_nlm_pad wrote.
+__device__ inline Voxels with_apron(const float* padded, const Volume& g)
 {
-    for (int s = threadIdx.z; s < box.slices; s += blockDim.z) {
-        const int z = mirrored_slice(g, box.z + s, reach());
-        for (int r = threadIdx.y; r < box.rows; r += blockDim.y) {
-            const int y = mirrored(box.y + r, g.height);
-            for (int t = threadIdx.x; t < box.columns; t += blockDim.x)
-                for (int c = 0; c < COMPONENTS; ++c)
-                    memory[((s * box.rows + r) * box.columns + t) * COMPONENTS + c] =
-                        source[source_offset(g, z, y, mirrored(box.x + t, g.width)) + c];
-        }
-    }
-    __syncthreads();
-    box.voxels = memory;
-    return box;
+    const int around_x = search.x + PATCH_X, around_y = search.y + PATCH_Y;
+    const int columns = g.width + 2 * around_x, row = COMPONENTS * columns;
+    return {padded, g.output_slice - reach(), -around_y, -around_x, (g.height + 2 * around_y) * row, row, columns};
 }
 
-// Add candidate j = (z + dz, y + dy, x + dx) of the voxel i = (z, y, x): its patch is read from `own`, that of j from
-// `others`.
-template <typename Voxels>
-__device__ inline void compare(
-    Sums& sums, const Voxels& own, const Voxels& others, const float (&strengths)[COMPONENTS],
-    int z, int y, int x, int dz, int dy, int dx)
+extern "C" __global__ void mri_nlm_pad(const float* source, float* output, float* padded, Volume g)
+{
+    const Voxels to = with_apron(padded, g);
+    const Mirrored volume = {source, g};
+    const int first_y = blockIdx.y * blockDim.y + threadIdx.y, first_x = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int z = g.first - reach() + blockIdx.z * blockDim.z + threadIdx.z; z < g.last + reach();
+         z += gridDim.z * blockDim.z)
+        for (int y = to.y + first_y; y < g.height - to.y; y += gridDim.y * blockDim.y)
+            for (int x = to.x + first_x; x < g.width - to.x; x += gridDim.x * blockDim.x)
+                for (int c = 0; c < COMPONENTS; ++c)
+                    padded[to.at(z, y, x) - padded + c * to.component] = volume(z, y, x, c);
+}
+
+// A part of them: slices from z on, rows from y on, columns from x on.
+struct Box {
+    int z, y, x, slices, rows, columns;
+};
+
+// Copy `box` into `memory`; every thread has to call this.
+__device__ inline Voxels load(float* memory, const Voxels& from, const Box& box)
+{
+    const int row = COMPONENTS * box.columns, slice = box.rows * row;
+    for (int s = threadIdx.z; s < box.slices; s += blockDim.z)
+        for (int r = threadIdx.y; r < box.rows; r += blockDim.y)
+            for (int t = threadIdx.x; t < box.columns; t += blockDim.x)
+                for (int c = 0; c < COMPONENTS; ++c)
+                    memory[s * slice + r * row + c * box.columns + t] =
+                        from.at(box.z + s, box.y + r, box.x + t)[c * from.component];
+    __syncthreads();
+    return {memory, box.z, box.y, box.x, slice, row, box.columns};
+}
+
+// The patch around a thread's voxel.
+struct Patch {
+    float cells[SMALL ? COMPONENTS * CELLS : 1];
+    const float* first;
+    int slice, row, component;
+
+    __device__ inline Patch(const Voxels& voxels, int z, int y, int x)
+        : first(voxels.at(z - PATCH_Z, y - PATCH_Y, x - PATCH_X)),
+          slice(voxels.slice), row(voxels.row), component(voxels.component)
+    {
+#pragma unroll
+        for (int k = 0; k < (SMALL ? COMPONENTS * CELLS : 0); ++k)
+            cells[k] = first[k / CELLS * component + k % CELLS / (PATCH_ROWS * PATCH_COLUMNS) * slice +
+                             k / PATCH_COLUMNS % PATCH_ROWS * row + k % PATCH_COLUMNS];
+    }
+    __device__ inline float cell(int c, int s, int r, int t) const
+    {
+        return SMALL ? cells[((c * PATCH_SLICES + s) * PATCH_ROWS + r) * PATCH_COLUMNS + t]
+                     : first[c * component + s * slice + r * row + t];
+    }
+};
+
+// w of the patch and the one whose first cell is `other`, among `voxels`.
+__device__ inline float weight_of(
+    const Patch& patch, const Voxels& voxels, const float* other, const float (&strengths)[COMPONENTS])
 {
     float distance = 0;
+#pragma unroll UNROLLED_COMPONENTS
     for (int c = 0; c < COMPONENTS; ++c) {
         float squares = 0;
-        for (int s = z - SLICE_RADIUS; s <= z + SLICE_RADIUS; ++s)
-            for (int r = y - PATCH_RADIUS; r <= y + PATCH_RADIUS; ++r)
+#pragma unroll UNROLLED_SLICES
+        for (int s = 0; s < PATCH_SLICES; ++s)
+#pragma unroll UNROLLED_ROWS
+            for (int r = 0; r < PATCH_ROWS; ++r)
 #pragma unroll
-                for (int t = x - PATCH_RADIUS; t <= x + PATCH_RADIUS; ++t) {
-                    const float difference = own(s, r, t, c) - others(s + dz, r + dy, t + dx, c);
+                for (int t = 0; t < PATCH_COLUMNS; ++t) {
+                    const float cell = other[c * voxels.component + s * voxels.slice + r * voxels.row + t];
+                    const float difference = patch.cell(c, s, r, t) - cell;
                     squares += difference * difference;
                 }
         distance += strengths[c] * squares;
     }
-    const float weight = __expf(-distance);
-    sums.weights += weight;
-    for (int c = 0; c < COMPONENTS; ++c)
-        add(sums.values[c], weight, others(z + dz, y + dy, x + dx, c));
+    return __expf(-distance);
 }
 
-// A thread's voxel, with what it needs for its weights.
+// A thread's voxel, with what it needs for its weights. Beyond the volume it is the last one again.
 struct Voxel {
     int z, y, x;
     bool inside;
@@ -195,10 +255,12 @@ struct Voxel {
         : z(g.first + blockIdx.z * blockDim.z + threadIdx.z),
           y(blockIdx.y * blockDim.y + threadIdx.y),
           x(blockIdx.x * blockDim.x + threadIdx.x),
-          inside(z < g.last && y < g.height && x < g.width),
-          number(voxel_number(g, z, y, x))
+          inside(z < g.last && y < g.height && x < g.width)
     {
-        if (!inside) return;
+        z = min(z, g.last - 1);
+        y = min(y, g.height - 1);
+        x = min(x, g.width - 1);
+        number = voxel_number(g, z, y, x);
         for (int c = 0; c < COMPONENTS; ++c) {
             const float sigma = sigma_at(sigmas, number, c);
             strengths[c] = strength / (sigma * sigma);
@@ -206,14 +268,20 @@ struct Voxel {
         if (first > 0) sums = resume(weights, values, number);
     }
 
-    template <typename Voxels>
-    __device__ inline void compare_with(
-        const Voxels& own, const Voxels& others, const Offsets& offsets)
+    // Add the candidates at some offsets.
+    __device__ inline void add_candidates(const Patch& patch, const Voxels& voxels, const Offsets& offsets)
     {
-        if (!inside) return;
-        for (int dy = offsets.dy; dy < offsets.end; ++dy)
-            for (int dx = -search.radius; dx <= search.radius; ++dx)
-                compare(sums, own, others, strengths, z, y, x, offsets.dz, dy, dx);
+        const int middle = PATCH_Z * voxels.slice + PATCH_Y * voxels.row + PATCH_X;
+        for (int dy = offsets.dy; dy < offsets.end; ++dy) {
+            const float* other =
+                voxels.at(z + offsets.dz - PATCH_Z, y + dy - PATCH_Y, x - search.x - PATCH_X);
+            for (int t = 0; t <= 2 * search.x; ++t) {
+                const float weight = weight_of(patch, voxels, other + t, strengths);
+                sums.weights += weight;
+                for (int c = 0; c < COMPONENTS; ++c)
+                    add(sums.values[c], weight, other[c * voxels.component + middle + t]);
+            }
+        }
     }
 
     __device__ inline void finish(
@@ -227,42 +295,42 @@ struct Voxel {
     }
 };
 
-extern "C" __global__ void mri_nlm_global(
-    const float* source, float* output, const float* sigmas, float* weights, float* values,
+// What a block needs for a step: its voxels at all offsets of it, with the apron of their patches. A slab ends with
+// the last slice that is needed.
+__device__ inline Box box_of(const Volume& g, const Offsets& part)
+{
+    const int front = g.first + blockIdx.z * blockDim.z;
+    return {front + part.dz - PATCH_Z,
+            (int)(blockIdx.y * blockDim.y) + part.dy - PATCH_Y,
+            (int)(blockIdx.x * blockDim.x) - search.x - PATCH_X,
+            min((int)blockDim.z, g.last - front) + 2 * PATCH_Z,
+            min((int)blockDim.y, g.height - (int)(blockIdx.y * blockDim.y)) + 2 * PATCH_Y + part.end - part.dy - 1,
+            min((int)blockDim.x, g.width - (int)(blockIdx.x * blockDim.x)) + 2 * (PATCH_X + search.x)};
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) mri_nlm_global(
+    const float* source, float* output, const float* sigmas, const float* padded, float* weights, float* values,
     Volume g, int first, int last)
 {
     Voxel voxel(g, sigmas, weights, values, first);
-    const Mirrored volume = {source, g};
+    const Voxels volume = with_apron(padded, g);
+    const Patch patch(volume, voxel.z, voxel.y, voxel.x);
     for (int step = first; step < last; ++step)
-        voxel.compare_with(volume, volume, offsets(step));
+        voxel.add_candidates(patch, volume, offsets(step));
     voxel.finish(sigmas, output, weights, values, last);
 }
 
-extern "C" __global__ void mri_nlm_shared(
-    const float* source, float* output, const float* sigmas, float* weights, float* values,
+extern "C" __global__ void __launch_bounds__(THREADS, 1) mri_nlm_shared(
+    const float* source, float* output, const float* sigmas, const float* padded, float* weights, float* values,
     Volume g, int first, int last)
 {
     extern __shared__ float memory[];
     Voxel voxel(g, sigmas, weights, values, first);
-    // The voxels of the block with the apron of their patches.
-    Box box = {nullptr,
-               voxel.z - (int)threadIdx.z - SLICE_RADIUS,
-               voxel.y - (int)threadIdx.y - PATCH_RADIUS,
-               voxel.x - (int)threadIdx.x - PATCH_RADIUS,
-               (int)blockDim.z + 2 * SLICE_RADIUS,
-               (int)blockDim.y + 2 * PATCH_RADIUS,
-               (int)blockDim.x + 2 * PATCH_RADIUS};
-    const Box own = load(memory, source, g, box);
+    const Voxels volume = with_apron(padded, g);
+    const Patch patch(volume, voxel.z, voxel.y, voxel.x);
     for (int step = first; step < last; ++step) {
-        const Offsets part = offsets(step);
-        box = own;
-        box.z += part.dz;
-        box.y += part.dy;
-        box.x -= search.radius;
-        box.rows += part.end - part.dy - 1;
-        box.columns += 2 * search.radius;
-        const Box others = load(memory + own.size(), source, g, box);
-        voxel.compare_with(own, others, part);
+        const Voxels part = load(memory, volume, box_of(g, offsets(step)));
+        voxel.add_candidates(patch, part, offsets(step));
         __syncthreads();  // before the next step takes the place of this one
     }
     voxel.finish(sigmas, output, weights, values, last);
@@ -408,4 +476,9 @@ extern "C" __global__ void mri_nlm_map(
 }
 #endif
 
+#ifndef TUNED  // 0 for patches that are too large for it
+#define TUNED 1
+#endif
+#if TUNED
 #include "mri_nlm_tuned.cuh"
+#endif

@@ -6,13 +6,13 @@
 //   down the rows and then through the slices, within a thread; along x, across the threads of a warp.
 //
 // A thread has TILE_Y x TILE_Z voxels of one x: their sums, their surroundings and those of the candidates stay in
-// registers. A warp has 32 neighbouring x, of which the outer PATCH_RADIUS on each side only help the others. For a
+// registers. A warp has 32 neighbouring x, of which the outer PATCH_X on each side only help the others. For a
 // slice dz of offsets the block reads what it needs into shared memory, where all slices of a voxel lie side by
 // side (a Cell); a thread goes through the dy of a dx and reads one more cell for each.
 //
 // Voxels are scaled when they are read, so that 2^-D is the weight; under LOCAL each voxel scales its own D.
 //
-// Launch: blocks of 32 x WARPS threads for 32 - 2 PATCH_RADIUS x WARPS TILE_Y x TILE_Z voxels.
+// Launch: blocks of 32 x WARPS threads for 32 - 2 PATCH_X x WARPS TILE_Y x TILE_Z voxels.
 // A pair of voxels takes about 16 instructions for one component and patches of 3 x 3 x 3.
 #ifndef KERNELSCOPE_MRI_NLM_TUNED
 #define KERNELSCOPE_MRI_NLM_TUNED
@@ -26,10 +26,10 @@
 
 namespace tuned {
 
-constexpr int SLICES = TILE_Z + 2 * SLICE_RADIUS;
-constexpr int ROWS = TILE_Y + 2 * PATCH_RADIUS;
+constexpr int SLICES = TILE_Z + 2 * PATCH_Z;
+constexpr int ROWS = TILE_Y + 2 * PATCH_Y;
 constexpr int VALUES = COMPONENTS * SLICES;
-constexpr int WIDTH = 32 - 2 * PATCH_RADIUS;  // voxels that a warp computes
+constexpr int WIDTH = 32 - 2 * PATCH_X;  // voxels that a warp computes
 // Components that make a D: all of them, or, if each voxel weighs them differently, one after the other.
 constexpr int TOGETHER = LOCAL ? 1 : COMPONENTS;
 constexpr float LOG2_E = 1.442695041f;
@@ -67,16 +67,21 @@ __device__ inline Cell read(
     return cell;
 }
 
-// The sum over the x of a patch: of the values of 2 PATCH_RADIUS + 1 neighbouring threads.
+// The sum over the x of a patch: of the values of 2 PATCH_X + 1 neighbouring threads.
 __device__ inline float sum_along_x(float value)
 {
     const float near = value + (__shfl_up_sync(~0u, value, 1) + __shfl_down_sync(~0u, value, 1));
-#if PATCH_RADIUS == 1
+#if PATCH_X == 1
     return near;
-#elif PATCH_RADIUS == 2
+#elif PATCH_X == 2
     return near + (__shfl_up_sync(~0u, value, 2) + __shfl_down_sync(~0u, value, 2));
-#else
+#elif PATCH_X == 3
     return value + (__shfl_up_sync(~0u, near, 2) + __shfl_down_sync(~0u, near, 2));
+#elif PATCH_X == 4
+    return near + (__shfl_up_sync(~0u, near, 3) + __shfl_down_sync(~0u, near, 3));
+#else
+    const float five = near + (__shfl_up_sync(~0u, value, 2) + __shfl_down_sync(~0u, value, 2));
+    return value + (__shfl_up_sync(~0u, five, 3) + __shfl_down_sync(~0u, five, 3));
 #endif
 }
 
@@ -97,10 +102,10 @@ __device__ inline void sum_rows(float (&sums)[TILE_Y], const float (&differences
 {
 #pragma unroll
     for (int y = 0; y < TILE_Y; y += 2) {
-        const float shared = add_squares(0, differences, y + 1, y + 2 * PATCH_RADIUS);
+        const float shared = add_squares(0, differences, y + 1, y + 2 * PATCH_Y);
         sums[y] = add_squares(shared, differences, y, y);
         if (y + 1 < TILE_Y) {
-            const int last = y + 1 + 2 * PATCH_RADIUS;
+            const int last = y + 1 + 2 * PATCH_Y;
             sums[y + 1] = add_squares(shared, differences, last, last);
         }
     }
@@ -125,7 +130,7 @@ __device__ inline void sum_rows_and_slices(
         for (int z = 0; z < TILE_Z; ++z)
 #pragma unroll
             for (int y = 0; y < TILE_Y; ++y)
-                if (z <= s && s <= z + 2 * SLICE_RADIUS)
+                if (z <= s && s <= z + 2 * PATCH_Z)
                     sums[z][y] = z == s ? rows[y] : sums[z][y] + rows[y];
     }
 }
@@ -159,7 +164,7 @@ __device__ inline void compare(
 #pragma unroll
             for (int c = 0; c < COMPONENTS; ++c)
                 add(tile.values[c][z][y], weight,
-                    others[(y + PATCH_RADIUS + turn) % ROWS].at(c, z + SLICE_RADIUS));
+                    others[(y + PATCH_Y + turn) % ROWS].at(c, z + PATCH_Z));
         }
 }
 
@@ -168,7 +173,7 @@ template <typename Visit>
 __device__ inline void for_each_voxel(const Volume& g, int z, int y, int x, Visit visit)
 {
     const int lane = threadIdx.x;
-    if (lane < PATCH_RADIUS || lane >= PATCH_RADIUS + WIDTH || x >= g.width) return;
+    if (lane < PATCH_X || lane >= PATCH_X + WIDTH || x >= g.width) return;
 #pragma unroll
     for (int s = 0; s < TILE_Z; ++s)
 #pragma unroll
@@ -186,11 +191,11 @@ extern "C" __global__ void __launch_bounds__(128) mri_nlm_tuned(
     extern __shared__ float4 tuned_memory[];
     Cell* cells = (Cell*)tuned_memory;
 
-    const int left = blockIdx.x * WIDTH - PATCH_RADIUS;
-    const int top = blockIdx.y * blockDim.y * TILE_Y - PATCH_RADIUS;
-    const int front = g.first + blockIdx.z * TILE_Z - SLICE_RADIUS;
-    const int z = front + SLICE_RADIUS, x = left + threadIdx.x;
-    const int y = top + PATCH_RADIUS + threadIdx.y * TILE_Y;
+    const int left = blockIdx.x * WIDTH - PATCH_X;
+    const int top = blockIdx.y * blockDim.y * TILE_Y - PATCH_Y;
+    const int front = g.first + blockIdx.z * TILE_Z - PATCH_Z;
+    const int z = front + PATCH_Z, x = left + threadIdx.x;
+    const int y = top + PATCH_Y + threadIdx.y * TILE_Y;
 
     float scales[COMPONENTS];
     for (int c = 0; c < COMPONENTS; ++c)
@@ -198,7 +203,7 @@ extern "C" __global__ void __launch_bounds__(128) mri_nlm_tuned(
     Cell own[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
-        own[r] = read(source, g, scales, front, mirrored(y - PATCH_RADIUS + r, g.height),
+        own[r] = read(source, g, scales, front, mirrored(y - PATCH_Y + r, g.height),
                       mirrored(x, g.width));
 
     Tile tile = {};
@@ -214,20 +219,20 @@ extern "C" __global__ void __launch_bounds__(128) mri_nlm_tuned(
         for (int c = 0; c < COMPONENTS; ++c) tile.values[c][s][r] = sums.values[c];
     });
 
-    const int columns = 32 + 2 * search.radius;
+    const int columns = 32 + 2 * search.x;
     for (int step = first; step < last; ++step) {
         const Offsets part = offsets(step);
         const int count = part.end - part.dy;
-        const int rows = blockDim.y * TILE_Y + 2 * PATCH_RADIUS + count - 1;
+        const int rows = blockDim.y * TILE_Y + 2 * PATCH_Y + count - 1;
         __syncthreads();  // nobody reads the step before any more
         for (int r = threadIdx.y; r < rows; r += blockDim.y)
             for (int t = threadIdx.x; t < columns; t += 32)
                 cells[r * columns + t] =
                     read(source, g, scales, front + part.dz, mirrored(top + part.dy + r, g.height),
-                         mirrored(left - search.radius + t, g.width));
+                         mirrored(left - search.x + t, g.width));
         __syncthreads();
 #pragma unroll 1
-        for (int dx = 0; dx <= 2 * search.radius; ++dx) {
+        for (int dx = 0; dx <= 2 * search.x; ++dx) {
             const Cell* next = cells + threadIdx.y * TILE_Y * columns + threadIdx.x + dx;
             // A ring of rows: each dy takes one more, in the place of the one that is over.
             Cell others[ROWS];

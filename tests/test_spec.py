@@ -25,6 +25,7 @@ from app.filters.spec import (
     NumbersParameter,
     OddParameter,
     Parameter,
+    RadiiParameter,
 )
 
 TEXTS = {"name": "value", "label": "Value", "help": "A value."}
@@ -33,6 +34,7 @@ ODD = OddParameter(**TEXTS, default=3, minimum=3, maximum=99)
 FLOAT = FloatParameter(**TEXTS, default=0.5, minimum=-1e6, maximum=1e6)
 BOOL = BoolParameter(**TEXTS, default=False)
 CHOICE = ChoiceParameter(**TEXTS, default="a", choices=(Choice("a", "A"), Choice("b", "B")))
+RADII = RadiiParameter(**{**TEXTS, "default": 5}, minimum=1, maximum=7)
 NUMBERS = NumbersParameter(**TEXTS, minimum=0, maximum=1e9, most=4, none="estimated")
 MASK = MaskParameter(**TEXTS, default=((1,) * 3,) * 3, minimum=3, maximum=9)
 
@@ -56,6 +58,7 @@ masks = st.sampled_from([3, 5, 9]).flatmap(
         st.tuples(st.just(BOOL), st.booleans()),
         st.tuples(st.just(CHOICE), st.sampled_from(["a", "b"])),
         st.tuples(st.just(NUMBERS), st.lists(st.floats(0, 1e9), max_size=4)),
+        st.tuples(st.just(RADII), st.lists(st.integers(1, 7), min_size=3, max_size=3)),
         st.tuples(st.just(MASK), masks),
     )
 )
@@ -69,7 +72,7 @@ def test_text_reads_back_as_the_same_value(pair: tuple[Parameter, Any]) -> None:
 
 
 @without_deadline
-@given(st.sampled_from([INT, ODD, FLOAT, BOOL, CHOICE, NUMBERS, MASK]), st.text(max_size=30))
+@given(st.sampled_from([INT, ODD, FLOAT, BOOL, CHOICE, NUMBERS, RADII, MASK]), st.text(max_size=30))
 def test_any_text_is_read_or_refused(parameter: Parameter, text: str) -> None:
     try:
         value = parameter.parse(text)
@@ -98,6 +101,16 @@ def test_any_text_is_read_or_refused(parameter: Parameter, text: str) -> None:
         (NUMBERS, (1, -2), "Value: -2 is out of range. Use 0 to 1e+09."),
         (NUMBERS, (math.nan,), "Value: nan is out of range. Use 0 to 1e+09."),
         (NUMBERS, (True,), "Value: True is not a number."),
+        (RADII, (5, 8, 5), "Value: 8 is out of range. Use 1 to 7."),
+        (RADII, 0, "Value: 0 is out of range. Use 1 to 7."),
+        (RADII, 2.5, "Value: 2.5 is not a whole number."),
+        (RADII, (5, True, 5), "Value: True is not a whole number."),
+        (
+            RADII,
+            (5, 5),
+            "Value: 2 numbers are neither one nor three. Write one for all axes, or those along "
+            "x, y and z.",
+        ),
         (
             MASK,
             [[1, 2], [1, 2, 3], [1, 2, 3]],
@@ -273,3 +286,16 @@ def test_citations_name_the_part_of_the_thesis_that_has_the_filter(found: Filter
     assert cited or "Korčuška 2013," not in found.source
     having = {"3"} if found.category == "Teaching" else {"1", "5"}
     assert {chapter for pair in cited for chapter in pair if chapter} <= having
+
+
+@pytest.mark.parametrize("text", ["5, 4, 2", "5 4 2", "5×4×2", "5x4 x 2", " 5,4;2 "])
+def test_radii_are_one_number_or_three(text: str) -> None:
+    assert RADII.parse(text) == RADII.validate([5, 4, 2]) == (5, 4, 2)
+    assert RADII.format((5, 4, 2)) == "5, 4, 2"
+    # One number is what a recipe from before had, and what three that are equal are kept as.
+    assert RADII.parse("5") == RADII.validate(5) == RADII.validate((5, 5, 5)) == 5
+    assert RADII.format(5) == "5"
+    assert RADII.along_axes(5) == (5, 5, 5)
+    assert RADII.along_axes((5, 4, 2)) == (5, 4, 2)
+    with pytest.raises(InvalidParameter, match="“5, x” is not one whole number or three"):
+        RADII.parse("5, x")

@@ -15,7 +15,7 @@ from pathlib import Path
 import platformdirs
 
 from app.engine.request import Request, Result
-from app.filters.spec import ChoiceParameter, IntParameter
+from app.filters.spec import ChoiceParameter, IntParameter, RadiiParameter
 
 _logger = logging.getLogger(__name__)
 
@@ -141,7 +141,7 @@ def _key(request: Request, device: str, level: str) -> str:
         *(
             f"{parameter.name} {request.parameters[parameter.name]}"
             for parameter in request.filter.parameters
-            if isinstance(parameter, IntParameter | ChoiceParameter)
+            if isinstance(parameter, IntParameter | ChoiceParameter | RadiiParameter)
         ),
         request.source.planes.dtype.name,
         f"{request.source.planes.shape[-1]} channels",

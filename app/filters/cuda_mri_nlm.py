@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from app.filters.launch import CudaPlan, CudaTask, Launch, Scratch
 from app.filters.mri_sigma_map import SigmaMap
-from app.filters.spec import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE
+from app.filters.spec import (
+    CONSTANT,
+    GLOBAL,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+    Radii,
+    RadiiParameter,
+)
 
 GAPS = {
     SINGLE_BLOCK.id: "One multiprocessor would take minutes where all of them take a second.",
     CONSTANT.id: "All cells of a patch count alike: there is no mask to keep in constant memory.",
-    TEXTURE.id: "Each voxel is read for thousands of pairs: shared memory answers faster.",
+    TEXTURE.id: "A texture unit gives a few voxels at a time, and each is read for thousands of "
+    "pairs; the apron leaves it no borders to treat.",
 }
 """Why the other levels are not offered."""
 
 _SHARED_BYTES = 48 * 1024
 """Shared memory that a block has on every card."""
 
-_BLOCKS = ((32, 4, 2), (32, 4, 1), (16, 4, 1), (8, 4, 1))
+_BLOCKS = ((32, 4, 2), (32, 4, 1), (16, 4, 1), (8, 4, 1), (8, 2, 1))
 """Threads along x, y and z, as shared memory allows."""
 
 _WARPS = (4, 2, 1)
@@ -32,14 +41,17 @@ _REGISTERS = 256
 """Level *tuned*: warps of a block, as many as shared memory allows if the offsets of a slice come
 in so many parts; rows and slices of a thread, as many as registers allow for what it keeps."""
 
+_MOST_VALUES = 700
+"""Values that a thread of *tuned* keeps, at most: beyond, most of them lie in slow memory and the
+kernel takes half a minute to compile."""
+
 
 class _Shape(NamedTuple):
     """What decides how much memory a block needs."""
 
     components: int
-    search: int  # radius
-    patch: int  # radius, within a slice
-    deep: int  # radius of a patch, across slices
+    search: Radii
+    patch: Radii
 
 
 class _Blocks(NamedTuple):
@@ -49,6 +61,16 @@ class _Blocks(NamedTuple):
     tile: tuple[int, int, int]
     shared_bytes: int
     rows: int
+
+
+def search_and_patch(parameters: Mapping[str, Any]) -> tuple[Radii, Radii]:
+    """Return the radii of search windows and patches along x, y and z; in 2-D none along z."""
+    search, patch = (
+        RadiiParameter.along_axes(parameters[name]) for name in ("search_radius", "patch_radius")
+    )
+    if parameters["dimensions"] == "3d":
+        return search, patch
+    return (*search[:2], 0), (*patch[:2], 0)
 
 
 def plan_mri_nlm(task: CudaTask) -> CudaPlan:
@@ -64,53 +86,72 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
     parameters, components = task.parameters, task.shape[3]
     local = parameters["sigma_from"] in ("local", "adaptive")
     dimensions = 3 if parameters["dimensions"] == "3d" else 2
-    radius, patch = parameters["search_radius"], parameters["patch_radius"]
-    shape = _Shape(components, radius, patch, patch if dimensions == 3 else 0)
+    search, patch = search_and_patch(parameters)
+    shape = _Shape(components, search, patch)
 
     rows, slices = _tile(shape, local)
+    tuned, plain = _tuned_blocks(shape, rows, slices), _plain_blocks(shape, task.block)
+    fits = tuned.shared_bytes <= _SHARED_BYTES and _values(shape, rows, slices) <= _MOST_VALUES
+    level = task.level if fits or task.level != TUNED.id else GLOBAL.id
     # The same for all levels, so that they share their cubin.
     defines = task.defines(
         COMPONENTS=components,
         DIMENSIONS=dimensions,
-        PATCH_RADIUS=patch,
+        **dict(zip(("PATCH_X", "PATCH_Y", "PATCH_Z"), patch, strict=True)),
         RICIAN=int(parameters["noise"] == "rician"),
         LOCAL=int(local),
+        THREADS=math.prod(plain.block),
+        TUNED=int(fits),
         TILE_Y=rows,
         TILE_Z=slices,
     )
-    offsets, cells = (2 * radius + 1) ** dimensions, (2 * patch + 1) ** dimensions
+    offsets, cells = (math.prod(2 * radius + 1 for radius in radii) for radii in (search, patch))
     operations = 3.0 * cells + 4
-    if task.level == GLOBAL.id:
-        blocks = _Blocks(_BLOCKS[0], _BLOCKS[0], 0, 1)
-    elif task.level == SHARED.id:
-        blocks = _shared_blocks(shape)
-    else:
-        blocks = _tuned_blocks(shape, rows, slices)
-        operations = 4.0 + (2 * patch * dimensions + 4) / components
+    blocks = plain
+    if level == GLOBAL.id:
+        blocks = blocks._replace(shared_bytes=0)
+    elif level == TUNED.id:
+        blocks, operations = tuned, 4.0 + (2 * sum(patch) + 4) / components
 
-    search = np.array([radius, blocks.rows], np.int32)
-    strength = 1 / (2 * parameters["beta"] * components * cells)
+    constants = {
+        "search": np.array([*search, blocks.rows], np.int32),
+        "strength": np.array(1 / (2 * parameters["beta"] * components * cells), np.float32),
+    }
     sigmas = np.resize(parameters["sigma"], components).astype(np.float32)
-    pixels = 4 * task.out_row_pixels
-    scratch = {"weights": Scratch(pixels), "values": Scratch(pixels * components)}
+    voxels = 4 * task.out_row_pixels
+    padded = {} if level == TUNED.id else {"padded": _padded(task, shape)}
+    sums = {"weights": Scratch(voxels), "values": Scratch(voxels * components)}
+    scratch = {**padded, **sums}
     main = Launch(
-        kernel=f"mri_nlm_{task.level}",
+        kernel=f"mri_nlm_{level}",
         defines=defines,
         block=blocks.block,
         tile=blocks.tile,
         bytes_per_sample=12.0 if local else 8.0,
         operations_per_sample=offsets * operations,
-        constants={"search": search, "strength": np.array(strength, np.float32)},
+        constants=constants,
         tables=() if local else (sigmas,),
         shared_bytes=blocks.shared_bytes,
         scratch=("sigmas", *scratch) if local else tuple(scratch),
-        steps=math.ceil((2 * radius + 1) / blocks.rows) * (2 * radius + 1) ** (dimensions - 2),
+        steps=math.ceil((2 * search[1] + 1) / blocks.rows) * (2 * search[2] + 1),
     )
+    pad = Launch(
+        kernel="mri_nlm_pad",
+        defines=defines,
+        block=blocks.block,
+        bytes_per_sample=8.0,
+        operations_per_sample=1.0,
+        constants=constants,
+        scratch=tuple(padded),
+    )
+    notice = "" if level == task.level else _NOTICE
+    launches = (pad, main) if padded else (main,)
     if not local:
-        return CudaPlan((main,), scratch)
-    scratch = {"sigmas": Scratch(pixels * components), **scratch}
+        return CudaPlan(launches, scratch, notice)
+    scratch = {"sigmas": Scratch(voxels * components), **scratch}
     if parameters["sigma_from"] == "adaptive":
-        return CudaPlan((_map(parameters["sigma_map"], defines), main), scratch)
+        noise = _map(parameters["sigma_map"], defines)
+        return CudaPlan((noise, *launches), scratch, notice)
     window = parameters["window_radius"]
     deep = window * (dimensions - 2)
     x, y, z = _BLOCKS[0]
@@ -126,7 +167,7 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
         shared_bytes=16 * (x + 2 * window) * (y + 2 * window) * (z + 2 * deep),
         scratch=("sigmas",),
     )
-    return CudaPlan((noise, main), scratch)
+    return CudaPlan((noise, *launches), scratch, notice)
 
 
 def _map(sigma_map: SigmaMap, defines: Mapping[str, str]) -> Launch:
@@ -143,47 +184,71 @@ def _map(sigma_map: SigmaMap, defines: Mapping[str, str]) -> Launch:
     )
 
 
-def _shared_blocks(shape: _Shape) -> _Blocks:
-    """Return the largest blocks with the most offsets that fit into shared memory."""
+_NOTICE = (
+    "What level tuned keeps of such large patches does not fit: the kernel of level global ran."
+)
+
+
+def _padded(task: CudaTask, shape: _Shape) -> Scratch:
+    """Return the buffer for the volume with its apron."""
+    x, y, z = (search + patch for search, patch in zip(shape.search, shape.patch, strict=True))
+    slice_bytes = 4 * shape.components * (task.shape[1] + 2 * y) * (task.shape[2] + 2 * x)
+    return Scratch(slice_bytes, 2 * z * slice_bytes)
+
+
+def _plain_blocks(shape: _Shape, wanted: tuple[int, int] | None) -> _Blocks:
+    """Return the largest blocks with the most offsets that fit into shared memory.
+
+    Or those that the user wants; large patches of many components may need more than every
+    card has.
+    """
 
     def needed(block: tuple[int, int, int], rows: int) -> int:
-        x, y, z = (
-            side + 2 * radius
-            for side, radius in zip(block, (shape.patch, shape.patch, shape.deep), strict=True)
-        )
-        return 4 * shape.components * z * (x * y + (x + 2 * shape.search) * (y + rows - 1))
+        x, y, z = (side + 2 * patch for side, patch in zip(block, shape.patch, strict=True))
+        return 4 * shape.components * z * (y + rows - 1) * (x + 2 * shape.search[0])
 
-    block = next(block for block in _BLOCKS if needed(block, 1) <= _SHARED_BYTES)
-    most = 2 * shape.search + 1
-    rows = max(rows for rows in range(1, most + 1) if needed(block, rows) <= _SHARED_BYTES)
+    choice = ((*wanted, 1),) if wanted else _BLOCKS
+    block = next((block for block in choice if needed(block, 1) <= _SHARED_BYTES), choice[-1])
+    most = 2 * shape.search[1] + 1
+    fitting = (rows for rows in range(most, 1, -1) if needed(block, rows) <= _SHARED_BYTES)
+    rows = next(fitting, 1)
     return _Blocks(block, block, needed(block, rows), rows)
+
+
+def _values(shape: _Shape, rows: int, slices: int) -> int:
+    """Return how many values a thread of *tuned* keeps of the volume."""
+    around = (rows + 2 * shape.patch[1]) * (slices + 2 * shape.patch[2])
+    return 2 * shape.components * around
 
 
 def _tile(shape: _Shape, local: bool) -> tuple[int, int]:
     """Return how many rows and slices a thread computes: as many as its registers allow."""
 
     def values(rows: int, slices: int) -> int:
-        around = (rows + 2 * shape.patch) * (slices + 2 * shape.deep)
         sums = shape.components * (2 if local else 1) + 4
-        return 2 * shape.components * around + rows * slices * sums
+        return _values(shape, rows, slices) + rows * slices * sums
 
     return next((tile for tile in _TILES if values(*tile) <= _REGISTERS), _TILES[-1])
 
 
 def _tuned_blocks(shape: _Shape, tile_rows: int, tile_slices: int) -> _Blocks:
-    """Return the most warps and the fewest parts of a slice that fit into shared memory."""
-    cell = 4 * shape.components * (tile_slices + 2 * shape.deep)
-    most_rows = _SHARED_BYTES // (cell * (32 + 2 * shape.search))
+    """Return the most warps and the fewest parts of a slice that fit into shared memory.
+
+    Where not even one row does, they need more.
+    """
+    columns = 32 + 2 * shape.search[0]
+    cell = 4 * shape.components * (tile_slices + 2 * shape.patch[2])
+    most_rows = _SHARED_BYTES // (cell * columns)
 
     def around(warps: int) -> int:
-        return warps * tile_rows + 2 * shape.patch - 1
+        return warps * tile_rows + 2 * shape.patch[1] - 1
 
-    side = 2 * shape.search + 1
+    side = 2 * shape.search[1] + 1
     warps = next(
         (warps for warps in _WARPS if (most_rows - around(warps)) * _PARTS >= side), _WARPS[-1]
     )
-    parts = math.ceil(side / (most_rows - around(warps)))
+    parts = math.ceil(side / max(most_rows - around(warps), 1))
     rows = math.ceil(side / parts)
-    tile = (32 - 2 * shape.patch, warps * tile_rows, tile_slices)
-    shared_bytes = cell * (32 + 2 * shape.search) * (around(warps) + rows)
+    tile = (32 - 2 * shape.patch[0], warps * tile_rows, tile_slices)
+    shared_bytes = cell * columns * (around(warps) + rows)
     return _Blocks((32, warps, 1), tile, shared_bytes, rows)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from app.errors import InvalidImage, InvalidParameter
 from app.filters.borders import REFLECT, border_index
-from app.filters.cuda_mri_nlm import GAPS, plan_mri_nlm
+from app.filters.cuda_mri_nlm import GAPS, plan_mri_nlm, search_and_patch
 from app.filters.jit import kernel
 from app.filters.mri_sigma import estimate_global, plan_local
 from app.filters.mri_sigma_map import map_sigma, plan_map
@@ -49,6 +49,7 @@ from app.filters.spec import (
     Kind,
     NumbersParameter,
     Pixels,
+    RadiiParameter,
 )
 
 _SLICES = 8
@@ -71,7 +72,7 @@ _LEAST, _MOST = 1e-18, 1e15
 
 
 class Reach(NamedTuple):
-    """Radii across slices and within a slice; those across are 0 in 2-D.
+    """Radii along z, y and x; those along z are 0 in 2-D.
 
     Attributes
     ----------
@@ -79,9 +80,9 @@ class Reach(NamedTuple):
         Of the extended volume beyond the volume, of the search window, and of a patch.
     """
 
-    margin: tuple[int, int]
-    search: tuple[int, int]
-    patch: tuple[int, int]
+    margin: tuple[int, int, int]
+    search: tuple[int, int, int]
+    patch: tuple[int, int, int]
 
 
 class Model(NamedTuple):
@@ -138,7 +139,7 @@ def extend(source: Any, extended: Any, margin: Any, start: Any, stop: Any) -> No
         for row in range(extended.shape[2]):
             y = border_index(row - margin[1], height, REFLECT)
             for column in range(extended.shape[3]):
-                x = border_index(column - margin[1], width, REFLECT)
+                x = border_index(column - margin[2], width, REFLECT)
                 for c in range(components):
                     extended[c, slice_, row, column] = source[z, y, x, c]
 
@@ -162,7 +163,7 @@ def distance(extended: Any, c: Any, here: Any, there: Any, patch: Any) -> Any:
     total = 0.0
     for s in range(-patch[0], patch[0] + 1):
         for r in range(-patch[1], patch[1] + 1):
-            for t in range(-patch[1], patch[1] + 1):
+            for t in range(-patch[2], patch[2] + 1):
                 difference = (
                     extended[c, here[0] + s, here[1] + r, here[2] + t]
                     - extended[c, there[0] + s, there[1] + r, there[2] + t]
@@ -181,14 +182,14 @@ def nlm_serial(extended: Any, output: Any, reach: Any, model: Any, start: Any, s
         z = voxel // (height * width)
         y = voxel // width % height
         x = voxel % width
-        here = (z + reach.margin[0], y + reach.margin[1], x + reach.margin[1])
+        here = (z + reach.margin[0], y + reach.margin[1], x + reach.margin[2])
         for c in range(components):
             strengths[c] = model.strength / sigma_at(model.sigmas, c, z, y, x) ** 2
         totals[:] = 0
         weights = 0.0
         for zz in range(here[0] - reach.search[0], here[0] + reach.search[0] + 1):
             for yy in range(here[1] - reach.search[1], here[1] + reach.search[1] + 1):
-                for xx in range(here[2] - reach.search[1], here[2] + reach.search[1] + 1):
+                for xx in range(here[2] - reach.search[2], here[2] + reach.search[2] + 1):
                     apart = 0.0
                     for c in range(components):
                         squares = distance(extended, c, here, (zz, yy, xx), reach.patch)
@@ -270,14 +271,14 @@ def compare(
     """
     first, plane, pitch = place
     slices, count = tile
-    deep, half = patch
+    deep, high, half = patch
     components, groups = voxels.shape[0], scratch.boxes.shape[0]
     local = scratch.local_strengths.size > 0
-    squares = scratch.squares[: count + 2 * half * (pitch + 1)]
-    folded = scratch.folded[: count + 2 * half * pitch]
+    squares = scratch.squares[: count + 2 * (high * pitch + half)]
+    folded = scratch.folded[: count + 2 * high * pitch]
     distances, partial = scratch.distances[:count], scratch.partial[:count]
     for z in range(-deep, slices + deep):
-        corner = first + z * plane - half * (pitch + 1)
+        corner = first + z * plane - high * pitch - half
         slot = z % (2 * deep + 1) * count
         for group in range(groups):
             own, other = voxels[group, corner:], voxels[group, corner + shift :]
@@ -286,7 +287,7 @@ def compare(
                 own, other = voxels[c, corner:], voxels[c, corner + shift :]
                 add_square_differences(own, other, scratch.strengths[c], squares)
             fold(squares, 1, half, folded)
-            fold(folded, pitch, half, scratch.boxes[group, slot : slot + count])
+            fold(folded, pitch, high, scratch.boxes[group, slot : slot + count])
         done = z - deep
         if done < 0:
             continue
@@ -316,13 +317,13 @@ def nlm_tiles(
     pitch = extended.shape[3]
     plane = extended.shape[2] * pitch
     voxels = extended.reshape(components, extended.shape[1] * plane)
-    deep, half = reach.patch
+    deep, high, half = reach.patch
     longest = (tile[1] - 1) * pitch + width
     local = model.sigmas.size > components
     groups = components if local else 1
     scratch = Scratch(
-        np.empty(longest + 2 * half * (pitch + 1), np.float32),
-        np.empty(longest + 2 * half * pitch, np.float32),
+        np.empty(longest + 2 * (high * pitch + half), np.float32),
+        np.empty(longest + 2 * high * pitch, np.float32),
         np.empty(longest, np.float32),
         np.empty(longest, np.float32),
         np.empty((groups, (2 * deep + 1) * longest), np.float32),
@@ -346,11 +347,11 @@ def nlm_tiles(
                             scratch.local_strengths[c, z, y * pitch + x] = strength / sigma**2
         scratch.sums[:] = 0
         z, y = z_first + reach.margin[0], y_first + reach.margin[1]
-        place = (z * plane + y * pitch + reach.margin[1], plane, pitch)
+        place = (z * plane + y * pitch + reach.margin[2], plane, pitch)
         size = (slices, (rows - 1) * pitch + width)
         for dz in range(-reach.search[0], reach.search[0] + 1):
             for dy in range(-reach.search[1], reach.search[1] + 1):
-                for dx in range(-reach.search[1], reach.search[1] + 1):
+                for dx in range(-reach.search[2], reach.search[2] + 1):
                     shift = dz * plane + dy * pitch + dx
                     compare(voxels, place, shift, size, reach.patch, model.rician, scratch)
         for z in range(slices):
@@ -367,13 +368,14 @@ def nlm_tiles(
 
 def reach_of(parameters: Mapping[str, Any]) -> Reach:
     """Return the radii of a filter's search window and patches, and what it sees."""
-    search, patch = parameters["search_radius"], parameters["patch_radius"]
-    margin = search + patch
+    search, patch = search_and_patch(parameters)
+    margin = [s + p for s, p in zip(search, patch, strict=True)]
     if parameters["sigma_from"] == "local":
-        # A window's pseudo-residuals need one voxel more on each side.
-        margin = max(margin, parameters["window_radius"] + 1)
+        # A window's pseudo-residuals need one voxel more on each side; it is a cube.
+        margin = [max(*margin, parameters["window_radius"] + 1)] * 3
+    x, y, z = margin
     deep = parameters["dimensions"] == "3d"
-    return Reach((margin * deep, margin), (search * deep, search), (patch * deep, patch))
+    return Reach((z * deep, y, x), search[::-1], patch[::-1])
 
 
 def radius(parameters: Mapping[str, Any]) -> int:
@@ -443,13 +445,13 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     source, output, parameters = task.source, task.output, task.parameters
     reach = reach_of(parameters)
     depth, height, width, components = source.shape
-    deep, margin = reach.margin
-    extended: NDArray[np.float32] = np.empty(
-        (components, depth + 2 * deep, height + 2 * margin, width + 2 * margin), np.float32
-    )
+    sides = (n + 2 * margin for n, margin in zip(source.shape, reach.margin, strict=False))
+    extended: NDArray[np.float32] = np.empty((components, *sides), np.float32)
     passes = [CpuPass(extend, (source, extended, reach.margin), extended.shape[1], cost=0)]
     rician = parameters["noise"] == "rician"
-    offsets = (2 * reach.search[0] + 1) * (2 * reach.search[1] + 1) ** 2
+    offsets, cells = (
+        math.prod(2 * radius + 1 for radius in radii) for radii in (reach.search, reach.patch)
+    )
     if parameters["sigma_from"] == "adaptive":
         sigmas = np.empty((components, depth, height, width), np.float32)
         passes.append(replace(plan_map(parameters["sigma_map"], sigmas), cost=0))
@@ -460,7 +462,6 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
         passes.append(replace(sigma_pass, cost=_MAP_OFFSETS / offsets))
     else:
         sigmas = np.array(parameters["sigma"], np.float32).reshape(components, 1, 1, 1)
-    cells = (2 * reach.patch[0] + 1) * (2 * reach.patch[1] + 1) ** 2
     strength = 1 / (2 * parameters["beta"] * components * cells)
     model = Model(sigmas, np.float32(strength), rician)
     if task.level == SERIAL.id:
@@ -491,22 +492,23 @@ SPEC = FilterSpec(
                 Choice("2d", "2-D", "Within each slice: faster, and for thick slices."),
             ),
         ),
-        IntParameter(
+        RadiiParameter(
             name="search_radius",
             label="Search radius",
-            help="How far the search window reaches from the voxel.",
+            help="How far the search window reaches from the voxel; thick slices want less along "
+            "z: 5, 5, 2.",
             default=5,
             minimum=1,
             maximum=7,
             unit="voxels",
         ),
-        IntParameter(
+        RadiiParameter(
             name="patch_radius",
             label="Patch radius",
-            help="How far the patches that are compared reach from their middle.",
+            help="How far the patches that are compared reach from their middle, on each axis.",
             default=1,
             minimum=1,
-            maximum=3,
+            maximum=5,
             unit="voxels",
         ),
         ChoiceParameter(

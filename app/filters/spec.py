@@ -341,6 +341,56 @@ class NumbersParameter(Parameter):
         return super().describe(value) if value else f"{self.label.lower()} {self.none}"
 
 
+Radii = tuple[int, int, int]
+"""Along x, y and z."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RadiiParameter(Parameter):
+    """Radii along x, y and z, whole numbers in ``[minimum, maximum]``.
+
+    One number stands for three that are equal, and is how these are kept.
+    """
+
+    minimum: int
+    maximum: int
+
+    def validate(self, value: Any) -> int | Radii:
+        numbers = tuple(value) if isinstance(value, Iterable) else (value,)
+        if len(numbers) not in (1, 3):
+            problem = f"{len(numbers)} numbers are neither one nor three"
+            raise self._refuse(problem, "Write one for all axes, or those along x, y and z.")
+        for number in numbers:
+            if isinstance(number, bool) or not isinstance(number, int | np.integer):
+                raise self._refuse(f"{number!r} is not a whole number")
+            if not self.minimum <= number <= self.maximum:
+                raise self._refuse(
+                    f"{number} is out of range", f"Use {self.minimum} to {self.maximum}."
+                )
+        x, *others = map(int, numbers)
+        if all(other == x for other in others):
+            return x
+        y, z = others
+        return x, y, z
+
+    def parse(self, text: str) -> int | Radii:
+        """Read one or three numbers that are separated by commas, semicolons, spaces or ×."""
+        listed = re.sub(r"(?<=\d)\s*[x×]\s*(?=\d)", ",", text).strip(" ,;\t\r\n")
+        try:
+            return self.validate([int(word) for word in re.split(r"[,;\s]+", listed) if word])
+        except ValueError:
+            problem = f"“{text}” is not one whole number or three"
+            raise self._refuse(problem, "Write “5”, or “5, 5, 2” for x, y and z.") from None
+
+    def format(self, value: Any) -> str:
+        return str(value) if isinstance(value, int) else ", ".join(map(str, value))
+
+    @staticmethod
+    def along_axes(value: int | Radii) -> Radii:
+        """Return the radii along x, y and z."""
+        return (value, value, value) if isinstance(value, int) else value
+
+
 @dataclass(frozen=True, kw_only=True)
 class BoolParameter(Parameter):
     """A switch."""

@@ -26,6 +26,8 @@ from app.filters.spec import (
     NumbersParameter,
     OddParameter,
     Parameter,
+    Radii,
+    RadiiParameter,
     rounded,
 )
 from app.gui.mask_editor import MaskEditor
@@ -213,6 +215,26 @@ class NumbersEditor(QLineEdit):
         self.setText(self._parameter.format(value))
 
 
+class RadiiEditor(QLineEdit):
+    """A line for one radius, or for three along x, y and z."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: RadiiParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._parameter = parameter
+        self.setPlaceholderText("one, or along x, y, z")
+        self.set_value(parameter.default)
+        self.textChanged.connect(self.changed)
+
+    def value(self) -> int | Radii:
+        """Return the radii; raises `InvalidParameter`."""
+        return self._parameter.parse(self.text())
+
+    def set_value(self, value: int | Radii) -> None:
+        self.setText(self._parameter.format(value))
+
+
 class ChoiceEditor(QComboBox):
     """A list of the named values."""
 
@@ -251,7 +273,9 @@ class BoolEditor(QCheckBox):
         self.setChecked(value)
 
 
-Editor = OddEditor | NumberEditor | NumbersEditor | ChoiceEditor | BoolEditor | MaskEditor
+Editor = (
+    OddEditor | NumberEditor | NumbersEditor | RadiiEditor | ChoiceEditor | BoolEditor | MaskEditor
+)
 """All have ``value()``, ``set_value(value)`` and the signal ``changed()``."""
 
 
@@ -269,6 +293,8 @@ def create_editor(parameter: Parameter, parent: QWidget) -> Editor:
             editor = ChoiceEditor(parameter, parent)
         case NumbersParameter():
             editor = NumbersEditor(parameter, parent)
+        case RadiiParameter():
+            editor = RadiiEditor(parameter, parent)
         case MaskParameter():
             editor = MaskEditor(parameter, parent)
         case _:

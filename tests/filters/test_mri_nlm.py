@@ -41,6 +41,11 @@ CASES: list[dict[str, Any]] = [
     {"search_radius": 1, "patch_radius": 2, "beta": 0.5, "sigma_from": "given", "sigma": (40.0,)},
     {"search_radius": 1, "patch_radius": 3, "beta": 3.0},
     {"search_radius": 3, "dimensions": "2d", "patch_radius": 2},
+    # Thick slices: less along z, and each axis its own radius.
+    {"search_radius": (3, 2, 1), "patch_radius": (1, 2, 1)},
+    {"search_radius": (1, 2, 3), "patch_radius": (2, 1, 3), "sigma_from": "local"},
+    {"search_radius": (2, 1, 7), "patch_radius": (1, 4, 5), "dimensions": "2d"},
+    {"search_radius": 1, "patch_radius": 5, "sigma_from": "given", "sigma": (30.0,)},
     # The window's residuals reach further than search and patch.
     {"search_radius": 1, "sigma_from": "local", "window_radius": 2},
 ]
@@ -88,13 +93,15 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any]) -> NDArray[Any]:
         maps = [local_sigma(u[..., c], parameters) for c in range(u.shape[3])]
         sigma = np.maximum(np.stack(maps, -1), sigma)
     deep = parameters["dimensions"] == "3d"
-    v, d = parameters["search_radius"], parameters["patch_radius"]
-    radii = np.array([deep, 1, 1])
-    margins = [(r * (v + d), r * (v + d)) for r in radii]
+    v, d = (
+        np.broadcast_to(parameters[name], 3)[::-1] * [deep, 1, 1]
+        for name in ("search_radius", "patch_radius")
+    )
+    margins = [(r, r) for r in v + d]
     wide = np.pad(u, [*margins, (0, 0)], mode="symmetric")
 
-    def steps(radius: int) -> Any:
-        return itertools.product(*(range(-r * radius, r * radius + 1) for r in radii))
+    def steps(radii: NDArray[Any]) -> Any:
+        return itertools.product(*(range(-r, r + 1) for r in radii))
 
     def at(step: Any) -> NDArray[Any]:
         begin = [low + shift for (low, _), shift in zip(margins, step, strict=True)]
@@ -204,6 +211,8 @@ def test_radius_is_what_slices_need() -> None:
         return SPEC.radius(SPEC.validate(parameters))
 
     assert radius(search_radius=5, patch_radius=2) == 7
+    assert radius(search_radius=(5, 6, 2), patch_radius=(4, 3, 1)) == 3
+    assert radius(search_radius=(5, 6, 1), patch_radius=1, sigma_from="local") == 7
     assert radius(search_radius=5, dimensions="2d") == 0
     assert radius(search_radius=1, sigma_from="local", window_radius=2) == 3
 

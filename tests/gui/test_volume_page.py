@@ -495,14 +495,20 @@ def test_a_reference_is_chosen_kept_and_cleared(
 # --- recipes ---
 
 
+@pytest.mark.parametrize("radius", [2, (3, 2, 1)])
 def test_a_recipe_goes_over_a_volume_and_is_saved_again(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path, cpu: FakeCpu
+    qtbot: QtBot,
+    window: MainWindow,
+    scan: Path,
+    tmp_path: Path,
+    cpu: FakeCpu,
+    radius: int | tuple[int, int, int],
 ) -> None:
     open_scan(qtbot, window, scan)
     clean = window.volumes.scan.volumes[0]
     steps = (
         Step.create("rician-noise", {"sigma": 0.1}, axis=2),
-        Step.create("mri-nlm", {"search_radius": 2}),
+        Step.create("mri-nlm", {"search_radius": radius}),
     )
     write_recipe(Recipe(steps), tmp_path / "steps.json")
     press(qtbot, window, "Ctrl+Shift+R")
@@ -511,7 +517,7 @@ def test_a_recipe_goes_over_a_volume_and_is_saved_again(
     chooser.reject()
     qtbot.waitUntil(lambda: window.volumes.result is not None and not window.recipes.busy)
     assert [each.filter.id for each in cpu.requests] == ["rician_noise"] * SHAPE[2] + ["mri_nlm"]
-    assert cpu.requests[-1].parameters["search_radius"] == 2
+    assert cpu.requests[-1].parameters["search_radius"] == radius
     assert caption(window, "Input").endswith("after Rician noise")
     assert caption(window).startswith("Output: CPU parallel, MRI NLM, ")
     assert window.volumes.reference.image is clean

@@ -172,6 +172,8 @@ class CudaBackend:
                 for device in devices
             ]
         stopwatch.first |= any(step.is_new for run in runs for step in run.steps)
+        notices = (step.plan.notice for step in runs[0].steps)
+        stopwatch.notices += [notice for notice in notices if notice]
         limit = request.memory_limit or self.memory_limit
         output, runs = slabs.apply(runs, source, limit, stopwatch, token, progress)
         with stopwatch.stage("convert"):
@@ -182,8 +184,6 @@ class CudaBackend:
             resident = devices[0].resident
             devices[0].call(resident.rename, output, result.pixels if same else None)
         stopwatch.metrics += executor.metrics(runs)
-        notices = (step.plan.notice for step in runs[0].steps)
-        stopwatch.notices += [notice for notice in notices if notice]
         stopwatch.launch = max(runs, key=lambda run: run.kernel_seconds).report
         return result
 
