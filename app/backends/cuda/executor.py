@@ -444,7 +444,9 @@ class _Kernel:
     def _alike(self) -> Hashable:
         """What measurements have in common that are timed alike."""
         task, launch = self._step.task, self._launch
-        return self._cubin.code, launch.kernel, self._block, task.shape, task.output_shape
+        # A search radius is in no macro: the work tells such launches apart.
+        work = launch.operations_per_sample, launch.steps
+        return self._cubin.code, launch.kernel, self._block, task.shape, task.output_shape, work
 
     @property
     def batch_is_known(self) -> bool:
