@@ -124,7 +124,7 @@ _CUBES = (
 )
 """Of table 4-5."""
 
-_PATCHES = (1, 2, 3)
+_PATCHES = (1, 2, 3, 4, 5)
 """Radii of table 4-6."""
 
 _ULTRASOUND = (428, 247, 338), (396, 247, 338)

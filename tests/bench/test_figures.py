@@ -37,8 +37,8 @@ def test_every_line_of_the_file_is_a_figure() -> None:
     for figure, line in zip(found, lines, strict=True):
         assert figure.variant.startswith(line["variant"])
         spec = get(figure.filter)
-        for name in figure.parameters:
-            spec.parameter(name)
+        for name, text in figure.parameters.items():
+            spec.parameter(name).parse(text)
         if figure.level:
             levels = (*spec.cpu_levels, *spec.gpu_levels)
             assert figure.level in [level.id for level in levels]
