@@ -33,7 +33,7 @@ from app.cli_common import (
     switches,
 )
 from app.cli_volumes import phantom
-from app.engine.recipe import ESTIMATE, has_estimate
+from app.engine.recipe import ESTIMATE, default_text, has_estimate
 from app.errors import AppError, Cancelled, ImageReadError
 from app.filters.spec import (
     Border,
@@ -198,7 +198,7 @@ def _parameter_entry(parameter: Parameter) -> dict[str, Any]:
         "help": parameter.help,
         "unit": parameter.unit,
         "allowed": allowed(parameter),
-        "default": parameter.format(parameter.default),
+        "default": default_text(parameter),
     }
     if has_estimate(parameter):
         entry["estimate"] = ESTIMATE

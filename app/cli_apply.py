@@ -31,7 +31,7 @@ from app.cli_common import (
     thread_block,
     volume_numbers,
 )
-from app.engine.recipe import ESTIMATE, Recipe, Step, has_estimate
+from app.engine.recipe import ESTIMATE, Recipe, Step, default_text, has_estimate
 from app.engine.volume import AXES
 from app.errors import AppError, Incomparable, InvalidParameter, LossyFormat
 from app.filters.spec import (
@@ -550,7 +550,7 @@ def _metavar(parameter: Parameter) -> str:
 
 
 def _parameter_help(parameter: Parameter) -> str:
-    default = parameter.format(parameter.default) or "none"
+    default = default_text(parameter) or "none"
     return f"{parameter.help} ({allowed(parameter)}; default: {default})"
 
 

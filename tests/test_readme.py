@@ -14,6 +14,7 @@ import pytest
 
 from app import filters
 from app.cli import allowed, main
+from app.engine.recipe import default_text
 from app.filters.spec import FilterSpec, Kind
 
 ROOT = Path(__file__).parent.parent
@@ -30,7 +31,7 @@ def block(mark: str) -> str:
 def table_row(spec: FilterSpec) -> str:
     parameters = "<br>".join(
         f"`--{parameter.name.replace('_', '-')}` {allowed(parameter)} "
-        f"({parameter.format(parameter.default) or 'none'})"
+        f"({default_text(parameter) or 'none'})"
         for parameter in spec.parameters
     )
     return f"| `{spec.id.replace('_', '-')}` | {spec.summary} | {parameters} |"

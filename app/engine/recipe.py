@@ -34,6 +34,16 @@ def has_estimate(parameter: Parameter) -> bool:
     return isinstance(parameter, FloatParameter) and parameter.estimate is not None
 
 
+def is_estimated(parameter: Parameter) -> bool:
+    """Tell whether `ESTIMATE` stands for `parameter` where nothing is set."""
+    return isinstance(parameter, FloatParameter) and parameter.estimated
+
+
+def default_text(parameter: Parameter) -> str:
+    """Return what stands for `parameter` where nothing is set, as `Parameter.format` does."""
+    return ESTIMATE if is_estimated(parameter) else parameter.format(parameter.default)
+
+
 @dataclass(frozen=True)
 class Step:
     """A filter and all of its settings. Use `Step.create`, which validates.
@@ -74,7 +84,8 @@ class Step:
             As `Request.create`.
         """
         spec = filters.get(filter_id)
-        values = dict(parameters or {})
+        defaults = {each.name: ESTIMATE for each in spec.parameters if is_estimated(each)}
+        values = {**defaults, **(parameters or {})}
         estimates = {
             name: ESTIMATE
             for name, value in values.items()

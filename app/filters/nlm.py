@@ -29,9 +29,9 @@ from app.filters.borders import REDUCE, REFLECT, VALID, border_index
 from app.filters.correlation import Finish, settle
 from app.filters.cuda_nlm import GAPS, HOST_PARTITIONS, plan_nlm
 from app.filters.jit import kernel
+from app.filters.nlm_strength import estimate_strength
 from app.filters.non_local import (
     add_weighted,
-    expected_distance,
     fused,
     patch_profile,
     power_of_two,
@@ -558,7 +558,7 @@ def plan_pairs(
 
 def estimate_filter_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
     """Return a ``filter_sigma`` for the noise in `pixels`, within the parameter's range."""
-    return min(max(expected_distance(pixels, parameters), _SMALLEST), _LARGEST)
+    return min(max(estimate_strength(pixels, parameters), _SMALLEST), _LARGEST)
 
 
 _SMALLEST, _LARGEST = 1e-8, 1e9
@@ -603,7 +603,7 @@ SPEC = FilterSpec(
             name="filter_sigma",
             label="Filter sigma",
             help="Distance of patches, where white is 1, at which a weight falls to 37 %: "
-            "more smooths more.",
+            "more smooths more. Source N has 0.02, for noise of variance 0.001.",
             default=0.02,
             minimum=_SMALLEST,
             maximum=_LARGEST,
@@ -611,6 +611,8 @@ SPEC = FilterSpec(
             step=0.005,
             decimals=8,
             estimate=estimate_filter_sigma,
+            estimated=True,
+            formerly={1: 0.02},
         ),
         FloatParameter(
             name="patch_sigma",

@@ -111,12 +111,3 @@ def _details(image: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
         for weight, start in zip(_DB2, starts, strict=True)
     )
     return np.moveaxis(np.asarray(sum(parts)), 0, axis)
-
-
-def expected_distance(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
-    """Return the mean distance of two patches that differ by the noise in `pixels` alone.
-
-    2 sigma² times the sum of G², with `estimate_sigma` of `pixels`, without alpha. This is a
-    sensible ``filter_sigma``: it comes close to source N's 0.02 for its variance of 0.001.
-    """
-    return 2 * estimate_sigma(pixels) ** 2 * float(patch_profile(parameters).sum() ** 2)

@@ -249,6 +249,9 @@ class FloatParameter(Parameter):
     estimate : callable, optional
         Maps a picture, shape (height, width, channels) without alpha, and the values of the
         filter's other parameters to a valid value that suits them.
+    estimated : bool
+        Whether it is estimated where the user sets nothing. The default is for requests, which
+        have a number for everything.
     absent : float, optional
         The value that stands for none; labels do not name it.
     """
@@ -259,6 +262,7 @@ class FloatParameter(Parameter):
     step: float = 0.1
     decimals: int = 3
     estimate: Callable[[Pixels, Mapping[str, Any]], float] | None = None
+    estimated: bool = False
     absent: float | None = None
 
     def validate(self, value: Any) -> float:

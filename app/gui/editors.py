@@ -109,7 +109,8 @@ class _ShortSpinBox(QDoubleSpinBox):
 class NumberEditor(QWidget):
     """A slider over the usual range and a box over the whole range.
 
-    A parameter that can be estimated from the picture has a button for that besides.
+    A parameter that can be estimated from the picture has a button for that besides. It stays
+    pressed where every run is to estimate the number anew, until the user sets one.
     """
 
     changed = Signal()
@@ -131,6 +132,8 @@ class NumberEditor(QWidget):
         self._whole = isinstance(parameter, IntParameter)
         self._decimals = parameter.decimals if isinstance(parameter, FloatParameter) else 0
         self._exact = parameter.default  # the box rounds what it shows
+        self._button: QToolButton | None = None
+        self._follows = False
         self._box.setRange(parameter.minimum, parameter.maximum)  # type: ignore[arg-type]
         self._box.setSingleStep(parameter.step)  # type: ignore[arg-type]
         self._box.setValue(parameter.default)
@@ -148,7 +151,8 @@ class NumberEditor(QWidget):
         row.addWidget(self._slider, 1)
         row.addWidget(self._box)
         if isinstance(parameter, FloatParameter) and parameter.estimate is not None:
-            row.addWidget(self._estimate_button(parameter))
+            self._button = self._estimate_button(parameter)
+            row.addWidget(self._button)
         self._slider.valueChanged.connect(self._on_slid)
         self._box.valueChanged.connect(self._on_changed)
         self._move_slider()
@@ -158,24 +162,53 @@ class NumberEditor(QWidget):
         return self._exact if round(self._exact, self._decimals) == shown else shown
 
     def set_value(self, value: float) -> None:
+        self.set_automatic(False)
         self._exact = value
         self._box.setValue(value)  # type: ignore[arg-type]
 
+    @property
+    def automatic(self) -> bool:
+        """Whether every run estimates the number anew."""
+        return self._button is not None and self._button.isChecked()
+
+    def set_automatic(self, automatic: bool) -> None:
+        """Let every run estimate the number anew, where that may be, or leave it as it is."""
+        if self._button is not None and self._button.isCheckable():
+            self._button.setChecked(automatic)
+
+    def set_estimate(self, value: float) -> None:
+        """Show what was estimated; later runs may estimate again."""
+        automatic = self.automatic
+        self._follows = True
+        self.set_value(value)
+        self._follows = False
+        self.set_automatic(automatic)
+
     def _estimate_button(self, parameter: FloatParameter) -> QToolButton:
-        button = QToolButton(self)
+        button = Switch(self) if parameter.estimated else QToolButton(self)
         button.setText("Estimate")
+        button.setCheckable(parameter.estimated)
+        button.setChecked(parameter.estimated)
         button.setObjectName(f"{parameter.name}Estimate")
         button.setAccessibleName(f"Estimate {parameter.label.lower()} from the input")
         button.setToolTip(button.accessibleName())
+        if parameter.estimated:
+            button.setToolTip(f"{button.accessibleName()}: pressed, every run does that")
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        button.clicked.connect(self.estimate_wanted)
+        button.clicked.connect(self._on_estimate)
         return button
+
+    def _on_estimate(self) -> None:
+        self.set_automatic(True)
+        self.estimate_wanted.emit()
 
     def _on_slid(self, position: int) -> None:
         value = self._low + (self._high - self._low) * position / self._slider.maximum()
         self._box.setValue(round(value) if self._whole else value)  # type: ignore[arg-type]
 
     def _on_changed(self) -> None:
+        if not self._follows:
+            self.set_automatic(False)
         self._move_slider()
         self.changed.emit()
 

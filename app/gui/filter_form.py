@@ -10,6 +10,7 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
+from app.engine.recipe import ESTIMATE, is_estimated
 from app.errors import InvalidParameter
 from app.filters.spec import FilterSpec, MaskPreset
 from app.gui.editors import BoolEditor, Editor, NumberEditor, NumbersEditor, create_editor
@@ -69,6 +70,15 @@ class FilterForm(QWidget):
         masks = (editor for editor in self._editors.values() if isinstance(editor, MaskEditor))
         return any(mask.problem == problem for mask in masks)
 
+    @property
+    def automatic(self) -> tuple[str, ...]:
+        """The parameters that every run estimates anew; `values` has what was shown last."""
+        return tuple(
+            name
+            for name, editor in self._editors.items()
+            if isinstance(editor, NumberEditor) and editor.automatic
+        )
+
     def set_values(self, values: Mapping[str, Any]) -> None:
         """Show `values`; parameters that are not named keep theirs."""
         for name, value in values.items():
@@ -80,6 +90,8 @@ class FilterForm(QWidget):
             editor = self._editors[name]
             if isinstance(editor, NumbersEditor):
                 editor.show_estimate(value)
+            elif isinstance(editor, NumberEditor):
+                editor.set_estimate(value)
 
     def forget_estimates(self) -> None:
         """Show no longer what `show_estimates` did."""
@@ -90,6 +102,9 @@ class FilterForm(QWidget):
     def reset(self) -> None:
         """Go back to the defaults."""
         self.set_values(self._spec.defaults())
+        for parameter in self._spec.parameters:
+            if is_estimated(parameter):
+                self._set_automatic(parameter.name)
 
     def texts(self) -> dict[str, str]:
         """Return the values as texts to remember; none if they are not valid."""
@@ -97,13 +112,24 @@ class FilterForm(QWidget):
             values = self._raw_values()
         except InvalidParameter:
             return {}
-        return {name: self._spec.parameter(name).format(value) for name, value in values.items()}
+        return {
+            name: ESTIMATE if name in self.automatic else self._spec.parameter(name).format(value)
+            for name, value in values.items()
+        }
 
     def set_texts(self, texts: Mapping[str, str]) -> None:
         """Show what `texts` returned once; what no longer fits the filter is left out."""
         for name, text in texts.items():
+            if text == ESTIMATE:
+                self._set_automatic(name)
+                continue
             with contextlib.suppress(InvalidParameter):
                 self.set_values({name: self._spec.parameter(name).parse(text)})
+
+    def _set_automatic(self, name: str) -> None:
+        editor = self._editors.get(name)
+        if isinstance(editor, NumberEditor):
+            editor.set_automatic(True)
 
     def _raw_values(self) -> dict[str, Any]:
         return {name: editor.value() for name, editor in self._editors.items()}

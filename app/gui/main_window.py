@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from app.engine.chain import estimate
 from app.engine.costs import Costs
 from app.engine.image import Image
 from app.engine.launch import LaunchReport
-from app.engine.recipe import Recipe
+from app.engine.recipe import ESTIMATE, Recipe
 from app.engine.request import Request, Result, told
 from app.engine.scan import Scan
 from app.engine.volume import Volume
@@ -55,7 +56,7 @@ from app.gui.parameter_panel import ParameterPanel
 from app.gui.phantom_dialog import Order, PhantomDialog
 from app.gui.pictures import Pictures
 from app.gui.quality_panel import QualityPanel
-from app.gui.recipes import Recipes
+from app.gui.recipes import Recipes, as_recipe
 from app.gui.rendering import render
 from app.gui.run_bar import RunBar
 from app.gui.runs import duration
@@ -159,8 +160,15 @@ class MainWindow(QMainWindow):
     def run(self) -> None:
         """Apply the filter to the input, in place of a run that is under way."""
         request = self._request()
-        if request is not None:
-            self.recipes.stop()
+        if request is None:
+            return
+        self.recipes.stop()
+        names = self.panel.automatic
+        if names:
+            (step,) = as_recipe([request]).steps
+            values = {**step.parameters, **dict.fromkeys(names, ESTIMATE)}
+            self._start_recipe(Recipe((replace(step, parameters=values),)))
+        else:
             self._submit(request)
 
     def cancel(self) -> None:
@@ -293,7 +301,7 @@ class MainWindow(QMainWindow):
             return
 
         def show(values: dict[str, float]) -> None:
-            self.panel.set_values(request.filter.id, values)
+            self.panel.set_estimates(request.filter.id, values)
             label = request.filter.parameter(name).label
             self._tell(f"{label} {values[name]:.4g}, estimated from {request.image.title}.")
 
@@ -480,6 +488,7 @@ class MainWindow(QMainWindow):
         self.docks[2].visibilityChanged.connect(self._on_quality_seen)
         self.docks[3].visibilityChanged.connect(self._on_console_seen)
         self.recipes.loaded.connect(self._start_recipe)
+        self.recipes.wanted.connect(self._show_what_was_estimated)
         self.recipes.wanted.connect(self._submit)
         self.recipes.failed.connect(self._on_failed)
         self.recipes.saved.connect(lambda path: self._tell(f"Saved {path.name}."))
@@ -562,6 +571,13 @@ class MainWindow(QMainWindow):
         if isinstance(request.source, Image):
             request = judging(request, self._moment.reference)
         self._bridge.submit(request)
+
+    def _show_what_was_estimated(self, request: Request) -> None:
+        """Show in their fields the numbers that the run before the request estimated."""
+        if request.filter.id == self.panel.filter_id:
+            names = self.panel.automatic
+            values = {name: request.parameters[name] for name in names}
+            self.panel.set_estimates(request.filter.id, values)
 
     def _on_loaded(self, loaded: Image | Volume) -> None:
         if isinstance(loaded, Volume):

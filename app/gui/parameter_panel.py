@@ -197,6 +197,15 @@ class ParameterPanel(QScrollArea):
         """Set parameters of a filter that was shown already; others keep their values."""
         self._forms[filter_id].set_values(values)
 
+    @property
+    def automatic(self) -> tuple[str, ...]:
+        """Parameters of the chosen filter that every run estimates anew."""
+        return self._form.automatic
+
+    def set_estimates(self, filter_id: str, values: Mapping[str, Any]) -> None:
+        """Show what was estimated for parameters of a filter that was shown already."""
+        self._forms[filter_id].show_estimates(values)
+
     def show_estimates(self, result: Result | None) -> None:
         """Show what the run that is shown estimated for parameters, and nothing of others."""
         for form in self._forms.values():

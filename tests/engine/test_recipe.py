@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app import filters
-from app.engine.recipe import ESTIMATE, VERSION, Recipe, Step, has_estimate
+from app.engine.recipe import ESTIMATE, VERSION, Recipe, Step, has_estimate, is_estimated
 from app.errors import InvalidParameter, InvalidRecipe
 from app.filters.spec import Border, FilterSpec
 
@@ -72,7 +72,8 @@ def test_the_text_of_a_recipe() -> None:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
 def test_every_filter_can_be_kept(spec: FilterSpec) -> None:
     recipe = Recipe((Step.create(spec.id, border=spec.borders[-1]),))
-    assert dict(recipe.steps[0].parameters) == spec.defaults()
+    estimated = {each.name: ESTIMATE for each in spec.parameters if is_estimated(each)}
+    assert dict(recipe.steps[0].parameters) == spec.defaults() | estimated
     assert Recipe.from_json(recipe.to_json()) == recipe
 
 
@@ -99,7 +100,8 @@ def test_former_defaults_are_valid_and_of_earlier_versions(spec: FilterSpec) -> 
     for parameter in spec.parameters:
         for version, value in parameter.formerly.items():
             assert 1 <= version < VERSION
-            assert parameter.validate(value) == value != parameter.default
+            assert parameter.validate(value) == value
+            assert value != parameter.default or is_estimated(parameter)
 
 
 def test_an_estimate_is_kept_as_the_word() -> None:
@@ -219,3 +221,16 @@ def test_the_axis_of_slices_is_kept() -> None:
     recipe = Recipe((Step.create("mean", axis=2), Step.create("mean")))
     assert '"axis": "x"' in recipe.to_json()
     assert [step.axis for step in Recipe.from_json(recipe.to_json()).steps] == [2, 0]
+
+
+def test_what_is_estimated_where_nothing_is_set() -> None:
+    """Requests keep source N's number, and so do recipes of version 1."""
+    assert Step.create("nlm").estimates == ("filter_sigma",)
+    assert Step.create("nlm", {"filter_sigma": 0.02}).estimates == ()
+    assert filters.get("nlm").defaults()["filter_sigma"] == 0.02
+    texts = [
+        json.dumps({"format": "kernelscope recipe", "version": v, "steps": [{"filter": "nlm"}]})
+        for v in (1, 2)
+    ]
+    old, new = (Recipe.from_json(text).steps[0].parameters["filter_sigma"] for text in texts)
+    assert (old, new) == (0.02, ESTIMATE)

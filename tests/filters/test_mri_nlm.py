@@ -309,7 +309,7 @@ def test_smooth_sigma_follows_the_noise(large: Phantom, noise: Noise, deep: bool
         ratio = found[large.labels == tissue]
         # Over a small head noise changes much within the reach of the averages.
         assert ratio.mean() == pytest.approx(1, abs=(0.08 if deep else 0.2) if varies else 0.04)
-        assert ratio.std() < (0.1 if varies else 0.05)
+        assert ratio.std() < (0.13 if varies else 0.05)
     # In the background, away from the head, it is raised by a quarter where noise is Rician.
     away = ndimage.binary_erosion(large.labels == Tissue.BACKGROUND, iterations=5, border_value=1)
     away &= ndimage.binary_fill_holes(large.labels > 0) == 0

@@ -192,19 +192,6 @@ class TestEstimate:
         pixels[:60] = np.random.default_rng(0).normal(77, 10, (60, 200, 1)).astype(np.uint8)
         assert non_local.estimate_sigma(pixels) == pytest.approx(10 / 255, rel=0.05)
 
-    def test_gives_what_source_n_uses(self) -> None:
-        noise = np.random.default_rng(0).normal(0.5, 0.001**0.5, (300, 300, 1))
-        assert non_local.expected_distance(noise, SPEC.defaults()) == pytest.approx(0.02, rel=0.15)
-
-    @pytest.mark.parametrize("weights", ["gaussian", "uniform"])
-    def test_is_the_distance_of_patches_that_differ_by_noise(self, weights: str) -> None:
-        parameters = SPEC.validate({"patch": 5, "weights": weights})
-        noise = np.random.default_rng(0).normal(0.5, 0.1, (5, 3000, 5))
-        table = non_local.patch_weights(parameters)
-        apart = (((noise[:, ::2] - noise[:, 1::2]) * table[:, None]) ** 2).sum((0, 2)).mean()
-        pixels = np.random.default_rng(1).normal(0.5, 0.1, (300, 300, 1))
-        assert non_local.expected_distance(pixels, parameters) == pytest.approx(apart, rel=0.05)
-
     @pytest.mark.parametrize("value", [0, 255])
     def test_is_valid_without_noise(self, value: int) -> None:
         parameter = SPEC.parameter("filter_sigma")

@@ -297,6 +297,34 @@ def test_a_recipe_may_leave_a_number_to_the_picture(
     )
 
 
+def test_every_run_estimates_until_a_number_is_set(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("nlm")
+    box = child(window, QDoubleSpinBox, "filter_sigmaBox")
+    button = child(window, QToolButton, "filter_sigmaEstimate")
+    spec = filters.get("nlm")
+    expected = spec.parameter("filter_sigma").estimate(
+        window.images.input.image.planes, spec.defaults()
+    )
+    assert button.isChecked(), "the default"
+    window.run()
+    qtbot.waitUntil(lambda: len(cpu.requests) == 1)
+    assert cpu.requests[0].parameters["filter_sigma"] == pytest.approx(expected, rel=1e-3)
+    assert box.value() == pytest.approx(expected, rel=1e-3)
+    assert button.isChecked(), "the next run estimates again"
+    assert window.panel._form.texts()["filter_sigma"] == "estimate"
+    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    box.setValue(0.05)
+    assert not button.isChecked()
+    window.run()
+    qtbot.waitUntil(lambda: len(cpu.requests) == 2)
+    assert cpu.requests[1].parameters["filter_sigma"] == 0.05
+    child(window, QAbstractButton, "reset").click()
+    assert button.isChecked()
+
+
 def test_something_can_be_estimated() -> None:
     assert ESTIMATED
 
