@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 
 from app.backends.cuda import executor
 from app.errors import Cancelled, OutOfMemory
+from app.filters.launch import CudaPlan, CudaTask, HandOver, Launch, Scratch
 from app.filters.spec import Border
-from tests.backends.fake_card import FakeStaging
+from tests.backends.fake_card import FakeCard, FakeCubins, FakeStaging
 from tests.backends.weighted_rows import ROOMY, HandedRows, Session, WeightedRows, expected, picture
 
 TIGHT, TIGHTER = 0.55, 0.35
@@ -354,3 +356,74 @@ def test_a_batch_is_not_for_the_same_kernel_with_more_to_do() -> None:
     np.testing.assert_array_equal(session.filter(source, repeat=2), expected(long, source))
     # No steps are done again for a batch: twice to warm up, and twice to measure.
     assert sum(taken) < 4.5 * 2.4e-3
+
+
+class HandedSteps:
+    """Adds up all rows of a picture, of which the host hands over a part before each step."""
+
+    def __init__(self, steps: int) -> None:
+        shape = (8, 4, 1)
+        task = CudaTask(shape, shape, np.dtype(np.float32), {}, Border.REFLECT, "pretend")
+        self.rows = 8 // steps
+        parts = tuple(
+            (slice(self.rows * n, self.rows * (n + 1)), slice(0, 4)) for n in range(steps)
+        )
+        self.launches: list[str] = []
+        more: dict[str, Any] = {"tile": (8, 4), "scratch": ("whole", "part")}
+        plan = CudaPlan(
+            (
+                Launch("fill", {}, (8, 4), 1, 1e3, **more),
+                Launch(
+                    *("add", {}, (8, 4), 1, 1e3),
+                    **more,
+                    steps=steps,
+                    steps_at_once=1,
+                    hand_over=HandOver("whole", "part", 4, 1, parts),
+                ),
+            ),
+            {"whole": Scratch(16), "part": Scratch(16)},
+        )
+        cubin = FakeCubins().get("handed")
+        spec: Any = SimpleNamespace(id="handed", name="handed")
+        self.step = executor.Step(spec, task, 0, True, plan, (cubin, cubin))
+        self.needs = 4 * 8 * 16
+
+    def load(self, card: FakeCard) -> None:
+        memory = card.cuda
+
+        def fill(source: int, target: int, whole: int, part: int, *geometry: int) -> float:
+            memory.rows_at(whole, np.float32, 4)[:8] = memory.rows_at(source, np.float32, 4)[:8]
+            return 1e-6
+
+        def add(source: int, target: int, whole: int, part: int, *rest: int) -> float:
+            if rest[-2] == 0:
+                memory.rows_at(target, np.float32, 4)[:8] = 0
+            memory.rows_at(target, np.float32, 4)[:8] += memory.rows_at(part, np.float32, 4)[
+                : self.rows
+            ].sum(0)
+            return 1e-6
+
+        memory.modules[b"handed"] = {"fill": fill, "add": add}
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("repeat", [1, 3])
+def test_what_the_host_hands_over_is_a_stage_without_the_warm_up(repeat: int, steps: int) -> None:
+    rows: Any = HandedSteps(steps)
+    session, source = Session(rows), picture((8, 4, 1))
+    result = session.filter(source, repeat=repeat)
+    np.testing.assert_allclose(result[:, :, 0], source.planes[:, :, 0].sum(0) + np.zeros((8, 1)))
+    handed = next(stage for stage in session.stages if stage.name == "hand over")
+    assert len(handed.repeats) == (repeat if repeat > 1 else 0)
+    assert session.runs[0].batch == 1  # however short: the host comes between the launches
+    uploads = session.card.cuda.calls.count("upload") - 1
+    assert uploads == steps * (repeat + 2 * (repeat > 1))
+
+
+def test_what_launching_takes_is_without_the_kernels() -> None:
+    """The card's clock is made up: it says that the kernels took all of the time, and more."""
+    rows = WeightedRows(BANDS, pace=1.0)
+    session = Session(rows)
+    session.filter(picture(BANDS), repeat=2)
+    (launch,) = (stage for stage in session.stages if stage.name == "launch")
+    assert launch.seconds == 0
