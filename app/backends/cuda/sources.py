@@ -10,6 +10,7 @@ from pathlib import Path
 
 from app.paths import KERNELS
 
+_ENDIF = re.compile(r"^\s*#(?:endif|else|elif)\b")
 _INCLUDE = re.compile(r'^\s*#include\s+"([\w.]+)"\s*$', re.MULTILINE)
 
 
@@ -31,6 +32,8 @@ def _expand(path: Path, seen: set[str]) -> str:
         match = _INCLUDE.match(line)
         if match is None:
             lines.append(line)
+            if _ENDIF.match(line):  # directives between were not read if the condition was false
+                lines.append(f'#line {number + 1} "{path.name}"')
             continue
         if match[1] not in seen:
             lines.append(_expand(path.with_name(match[1]), seen))
