@@ -17,6 +17,7 @@ import pytest
 
 from app.backends.cuda import slabs
 from app.errors import Cancelled, OutOfMemory
+from app.filters.launch import CudaPlan, CudaTask
 from app.filters.spec import Border
 from tests.backends.fake_card import Driver, Error, FakeStaging
 from tests.backends.weighted_rows import Session, WeightedRows, expected, picture
@@ -115,6 +116,16 @@ def test_a_picture_that_fits_nowhere_is_shared() -> None:
         r"on GPU 0 and \d+ strips? on GPU 1; transfers overlapped computing\.",
         session.notices[0],
     )
+
+
+@pytest.mark.parametrize(("channels", "fits"), [(3, True), (4, False)])
+def test_a_piece_has_fewer_samples_than_32_bits_count(channels: int, fits: bool) -> None:
+    """Source and result are bytes; 2**29 pixels of four samples are one too many."""
+    task = CudaTask(
+        (2**14, 2**15, channels), (2**14, 2**15, channels), np.dtype(np.uint8), {}, Border.WRAP, "x"
+    )
+    step = SimpleNamespace(task=task, plan=CudaPlan(()))
+    assert slabs._fits([step], 1 << 50) == fits
 
 
 def test_a_picture_that_fits_stays_on_the_first_card() -> None:

@@ -45,6 +45,9 @@ _logger = logging.getLogger(__name__)
 BUFFERS = 2
 """For source rows, and for result rows: one in use by the kernels, one by a copy."""
 
+MOST_SAMPLES = 2**31
+"""Kernels of pictures count the samples of a buffer with 32 bits."""
+
 SLAB_BYTES = 32 << 20
 """What a slab of a large result has: little to wait for at both ends, and enough for the card."""
 
@@ -149,7 +152,11 @@ def _needs(steps: Sequence[Step]) -> tuple[int, int, int, int]:
 
 
 def _fits(steps: Sequence[Step], budget: int) -> bool:
-    """Tell whether everything fits into `budget` bytes in one piece."""
+    """Tell whether everything fits into `budget` bytes in one piece that kernels can address."""
+    for task in (step.task for step in steps):
+        samples = max(math.prod(task.shape), math.prod(task.output_shape))
+        if len(task.shape) == 3 and samples >= MOST_SAMPLES:
+            return False
     height = max(steps[0].task.shape[0], steps[-1].task.output_shape[0])
     *rows, besides = _needs(steps)
     return height * sum(rows) + besides <= budget
