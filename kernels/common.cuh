@@ -12,6 +12,10 @@
 #ifndef BORDER
 #define BORDER 0
 #endif
+// Which kernels to compile: those of the levels up to texture, or that of *tuned* alone.
+#ifndef TUNED
+#define TUNED 0
+#endif
 
 // The order of app.filters.spec.Border.
 #define BORDER_REFLECT 0
@@ -35,9 +39,6 @@ typedef float Sample;
 typedef float Sum;
 #endif
 
-// How many rows of a mask to unroll: the code of large masks would be slow to compile.
-#define UNROLL_ROWS(size) ((size) <= 3 ? (size) : 1)
-
 // An image in device memory. Rows are packed; the channels of a pixel lie side by side. A launch
 // computes the output rows first <= y < last. When an image does not fit into device memory,
 // only some of its rows are there: the one at the start of the buffer is row source_row (rows
@@ -51,30 +52,31 @@ struct Geometry {
     int hardware_border;  // 1 where the texture unit itself treats the border
 };
 
-// The index inside [0, n) that stands for i < 0 or i >= n, or -1 if the cell counts as zero. Not
-// inlined: few cells need it, and every read of a kernel would carry a copy.
-__device__ __noinline__ int outside_index(int i, int n)
+// The index inside [0, n) that stands for i, or -1 if the cell is outside and counts as zero. A window may
+// be larger than the image and reach it only after several reflections.
+__device__ inline int folded_index(int i, int n)
 {
 #if BORDER == BORDER_NEAREST
-    return i < 0 ? 0 : n - 1;
+    return max(0, min(i, n - 1));
 #elif BORDER == BORDER_WRAP
-    i %= n;
-    return i < 0 ? i + n : i;
+    while (i < 0) i += n;
+    while (i >= n) i -= n;
+    return i;
 #elif BORDER == BORDER_REFLECT
-    i %= 2 * n;
-    if (i < 0) i += 2 * n;
-    return i < n ? i : 2 * n - 1 - i;
+    while ((unsigned)i >= (unsigned)n) i = i < 0 ? -1 - i : 2 * n - 1 - i;
+    return i;
 #elif BORDER == BORDER_MIRROR
     if (n == 1) return 0;
-    i %= 2 * n - 2;
-    if (i < 0) i += 2 * n - 2;
-    return i < n ? i : 2 * n - 2 - i;
+    while ((unsigned)i >= (unsigned)n) i = i < 0 ? -i : 2 * n - 2 - i;
+    return i;
 #else
-    return -1;
+    return (unsigned)i < (unsigned)n ? i : -1;
 #endif
 }
 
-// The index inside [0, n) that stands for i, or -1 if the cell is outside and counts as zero.
+// The same out of line, for kernels that would carry many copies.
+__device__ __noinline__ int outside_index(int i, int n) { return folded_index(i, n); }
+
 __device__ inline int border_index(int i, int n)
 {
     return (unsigned)i < (unsigned)n ? i : outside_index(i, n);
@@ -119,62 +121,6 @@ __device__ inline int valid_shift(int radius)
     return BORDER == BORDER_VALID ? radius : 0;
 }
 
-// A block's part of the image in shared memory: its pixels and `radius` more on each side.
-struct Tile {
-    const Sample* samples;
-    int top, left, columns;
-};
-
-__device__ inline Sample fetch(const Tile& tile, const Geometry& g, int y, int x, int c)
-{
-    return tile.samples[((y - tile.top) * tile.columns + x - tile.left) * g.channels + c];
-}
-
-// Read this block's tile into `memory`, borders applied; every thread has to call this.
-__device__ inline Tile load_tile(void* memory, const Sample* source, const Geometry& g, int radius)
-{
-    Sample* samples = (Sample*)memory;
-    const int top = g.first + blockIdx.y * blockDim.y + valid_shift(radius) - radius;
-    const int left = blockIdx.x * blockDim.x + valid_shift(radius) - radius;
-    const int columns = blockDim.x + 2 * radius;
-    // A strip ends with the last row that is needed, which the last blocks would read beyond.
-    const int rows =
-        min((int)blockDim.y + 2 * radius, g.last + valid_shift(radius) + radius - top);
-    for (int s = threadIdx.y; s < rows; s += blockDim.y)
-        for (int t = threadIdx.x; t < columns; t += blockDim.x)
-#pragma unroll 1
-            for (int c = 0; c < g.channels; ++c)
-                samples[(s * columns + t) * g.channels + c] =
-                    fetch(source, g, top + s, left + t, c);
-    __syncthreads();
-    return Tile{samples, top, left, columns};
-}
-
-// A thread a pixel: output = value(y, x, c) for the source pixel (y, x) that belongs to it.
-template <typename Value>
-__device__ inline void compute_pixel(Sample* output, const Geometry& g, int radius, Value value)
-{
-    const int x = blockIdx.x * blockDim.x + threadIdx.x;
-    const int y = g.first + blockIdx.y * blockDim.y + threadIdx.y;
-    if (x >= g.out_width || y >= g.last) return;
-    const int shift = valid_shift(radius);
-#pragma unroll 1
-    for (int c = 0; c < g.channels; ++c)
-        output[output_offset(g, y, x) + c] = value(y + shift, x + shift, c);
-}
-
-// One block for all: its threads stride over the output.
-template <typename Value>
-__device__ inline void compute_striding(Sample* output, const Geometry& g, int radius, Value value)
-{
-    const int shift = valid_shift(radius);
-    for (int y = g.first + threadIdx.y; y < g.last; y += blockDim.y)
-        for (int x = threadIdx.x; x < g.out_width; x += blockDim.x)
-#pragma unroll 1
-            for (int c = 0; c < g.channels; ++c)
-                output[output_offset(g, y, x) + c] = value(y + shift, x + shift, c);
-}
-
 #if SAMPLE_BITS < 32
 // numerator / denominator to the nearest integer, ties to even; denominator > 0.
 template <typename Integer>
@@ -195,6 +141,21 @@ template <typename Integer>
 __device__ inline Sample saturate(Integer value)
 {
     return value < 0 ? 0 : value > SAMPLE_MAX ? SAMPLE_MAX : (Sample)value;
+}
+
+// The mean of `count` samples, to nearest, ties to even; the compiler turns a constant count into factors.
+template <typename Total>
+__device__ inline Sample quotient(Total sum, int count)
+{
+    const unsigned total = (unsigned)sum, n = count, rounded = (total + n / 2) / n;
+    const bool is_tie = n % 2 == 0 && rounded * n == total + n / 2;
+    return (Sample)(is_tie ? rounded & ~1u : rounded);
+}
+#else
+template <typename Total>
+__device__ inline Sample quotient(Total sum, int count)
+{
+    return (Sample)(sum / count);
 }
 #endif
 

@@ -2,31 +2,20 @@
 //
 //   g(y, x) = sum over s, t of w(s, t) f(y + s, x + t) / divisor
 //
-// The weights lie row by row; behind them stand the four values below. Integer sums and divisors are
-// exact.
+// Integer sums and divisors are exact.
 #ifndef KERNELSCOPE_CORRELATION
 #define KERNELSCOPE_CORRELATION
-#include "common.cuh"
-#include "texture.cuh"
-
 #ifndef SIZE
 #define SIZE 3
 #endif
+#define RADIUS (SIZE / 2)
+#include "common.cuh"
+#include "levels.cuh"
+
 // Type of the weights and of the sum: 0 int, 1 long long, 2 float, 3 double.
 #ifndef WEIGHT_TYPE
 #define WEIGHT_TYPE (SAMPLE_BITS == 32 ? 2 : 0)
 #endif
-// What stands behind the weights of a table.
-#define DIVISOR (SIZE * SIZE)
-// The magnitude up to which a sum of weights is taken for zero.
-#define NEGLIGIBLE (DIVISOR + 1)
-// What the divisor is under `reduce`: 0 as it stands, 1 the cells that count, 2 their weights.
-#define FOLLOWS (DIVISOR + 2)
-// What becomes of negative values: 0 clip, 1 absolute, 2 offset by mid-range, 3 nothing.
-#define NEGATIVE (DIVISOR + 3)
-#define TABLE (DIVISOR + 4)
-#define RADIUS (SIZE / 2)
-
 #if WEIGHT_TYPE == 0
 typedef int Weight;
 #elif WEIGHT_TYPE == 1
@@ -37,8 +26,19 @@ typedef float Weight;
 typedef double Weight;
 #endif
 
-// The weights at the levels that keep them in constant memory: one read serves a whole warp.
-__constant__ Weight constant_weights[TABLE];
+// The weights, row by row, at the levels that keep them in constant memory: one read serves a whole warp.
+__constant__ Weight constant_weights[SIZE * SIZE];
+
+// How a sum becomes a sample. At every level in constant memory, as the arguments of a kernel are.
+#define DIVISOR 0
+#define NEGLIGIBLE 1  // the magnitude up to which a sum of weights is taken for zero
+#define FOLLOWS 2     // what the divisor is under `reduce`: 0 as it stands, 1 the cells that count, 2 their weights
+#define NEGATIVE 3    // what becomes of negative values: 0 clip, 1 absolute, 2 offset by mid-range, 3 nothing
+#define FOLD 4        // twice the sum times this, or
+#define OFFSET 5      // twice the sum and this, whichever is more, is what is rounded
+#define RECIPROCAL 6  // n / 2 divisor is the high half of n * RECIPROCAL, shifted right by SHIFTED
+#define SHIFTED 7
+__constant__ Weight finishing[8];
 
 #if SAMPLE_BITS == 32
 #define MIDDLE 0.5f
@@ -50,9 +50,8 @@ __constant__ Weight constant_weights[TABLE];
 #define LOWEST 0
 #endif
 
-// The result for a sum: divided, negatives treated, rounded to nearest even, saturated. Not inlined:
-// once a sample it costs little, and every kernel would carry a copy.
-__device__ __noinline__ Sample finish(Weight sum, Weight divisor, int negative)
+// The result for a sum: divided, negatives treated, rounded to nearest even, saturated.
+__device__ inline Sample finish(Weight sum, Weight divisor, int negative)
 {
     if (divisor < 0) {
         sum = -sum;
@@ -75,26 +74,43 @@ __device__ __noinline__ Sample finish(Weight sum, Weight divisor, int negative)
 #endif
 }
 
-// The correlation at (y, x) of channel c; Source is a pointer, a texture or a tile.
-template <typename Source>
-__device__ inline Sample correlate(
-    const Source& source, const Weight* weights, const Geometry& g, int y, int x, int c)
+// The same for the divisor of whole windows. Where the sum has 32 bits a multiplication divides:
+// 2 sum + divisor, by 2 divisor, which rounds halves up. They leave no rest, and take odd results back.
+__device__ inline Sample finish(Weight sum)
 {
-    Weight sum = 0, inside = 0;
-    constexpr int unrolled = UNROLL_ROWS(SIZE);  // nvcc expands no macros in pragmas
-#pragma unroll unrolled
-    for (int s = 0; s < SIZE; ++s)
-        for (int t = 0; t < SIZE; ++t) {
-            const int yy = y + s - RADIUS, xx = x + t - RADIUS;
-            const Weight weight = weights[s * SIZE + t];
-            sum += weight * fetch(source, g, yy, xx, c);
-            if (BORDER == BORDER_REDUCE && counts(g, yy, xx))
-                inside += weights[FOLLOWS] == 1 ? 1 : weight;
-        }
-    Weight divisor = weights[DIVISOR];
-    if (BORDER == BORDER_REDUCE && weights[FOLLOWS] != 0)
-        divisor = -weights[NEGLIGIBLE] <= inside && inside <= weights[NEGLIGIBLE] ? 1 : inside;
-    return finish(sum, divisor, (int)weights[NEGATIVE]);
+#if WEIGHT_TYPE == 0
+    const int divisor = finishing[DIVISOR];
+    const unsigned twice = max(2 * sum + finishing[OFFSET], sum * finishing[FOLD] + divisor);
+    unsigned quotient = __umulhi(twice, finishing[RECIPROCAL]) >> finishing[SHIFTED];
+    if (quotient * 2 * divisor == twice) quotient &= ~1u;
+    return min(quotient, SAMPLE_MAX);
+#else
+    return finish(sum, finishing[DIVISOR], (int)finishing[NEGATIVE]);
+#endif
 }
+
+// The correlation of the cells around a pixel.
+struct Correlation {
+    const Weight* weights;
+
+    template <typename Cells>
+    __device__ inline Sample operator()(const Cells& cells) const
+    {
+        Weight sum = 0, inside = 0;
+#pragma unroll Cells::ROWS
+        for (int s = -RADIUS; s <= RADIUS; ++s) {
+            const auto row = cells.row(s);
+#pragma unroll Cells::COLUMNS
+            for (int t = -RADIUS; t <= RADIUS; ++t) {
+                const Weight weight = weights[(s + RADIUS) * SIZE + t + RADIUS];
+                sum += weight * row[t];
+                if (Cells::CUT && row.counts(t)) inside += finishing[FOLLOWS] == 1 ? 1 : weight;
+            }
+        }
+        if (!Cells::CUT || finishing[FOLLOWS] == 0) return finish(sum);
+        const bool nothing = -finishing[NEGLIGIBLE] <= inside && inside <= finishing[NEGLIGIBLE];
+        return finish(sum, nothing ? 1 : inside, (int)finishing[NEGATIVE]);
+    }
+};
 
 #endif

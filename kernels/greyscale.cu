@@ -8,9 +8,13 @@
 // global   a thread a pixel: 3 reads (4 with alpha), 1 write (2), 5 operations
 // tuned    a thread four pixels side by side, read and written as whole quads
 //
-// Launch: blocks of 32 x 8 threads over the output (tuned: 32 x 8 threads over 128 x 8 pixels).
+// Launch: blocks of 32 x 8 threads stride over the output (tuned: 32 x 8 threads over 128 x 8 pixels).
+#define RADIUS 0
 #include "common.cuh"
+#include "levels.cuh"
+#if TUNED
 #include "tuned_rows.cuh"
+#endif
 
 #ifndef ROUND_DOWN
 #define ROUND_DOWN 0
@@ -23,7 +27,7 @@ __device__ inline Sample grey_of(Sample red, Sample green, Sample blue)
         __dadd_rn(__dmul_rn(0.299, red), __dmul_rn(0.587, green)), __dmul_rn(0.114, blue));
 #else
     const int thousandths = 299 * red + 587 * green + 114 * blue;
-    return (Sample)(ROUND_DOWN ? thousandths / 1000 : divide_round(thousandths, 1000));
+    return ROUND_DOWN ? (Sample)(thousandths / 1000) : quotient(thousandths, 1000);
 #endif
 }
 
@@ -34,36 +38,40 @@ __device__ inline void convert_pixel(const Sample* pixel, Sample* target, int ch
     if (channels == 4) target[1] = pixel[3];
 }
 
-extern "C" __global__ void greyscale_global(const Sample* source, Sample* output, Geometry g)
+#if !TUNED
+extern "C" __global__ void __launch_bounds__(THREADS)
+    greyscale_global(const Sample* source, Sample* output, Geometry g)
 {
-    const int x = blockIdx.x * blockDim.x + threadIdx.x;
-    const int y = g.first + blockIdx.y * blockDim.y + threadIdx.y;
-    if (x >= g.out_width || y >= g.last) return;
-    const int out_channels = g.channels > 2 ? g.channels - 2 : g.channels;
-    convert_pixel(
-        source + source_offset(g, y) + (size_t)x * g.channels,
-        output + ((size_t)(y - g.output_row) * g.out_width + x) * out_channels, g.channels);
+    constexpr int out_channels = CHANNELS > 2 ? CHANNELS - 2 : CHANNELS;
+    for (int y = g.first + blockIdx.y * blockDim.y + threadIdx.y; y < g.last;
+         y += gridDim.y * blockDim.y)
+        for (int x = blockIdx.x * blockDim.x + threadIdx.x; x < g.out_width;
+             x += gridDim.x * blockDim.x) {
+            const unsigned target = (y - g.output_row) * g.out_width + x;
+            convert_pixel(row_of(source, g, y, CHANNELS) + x * CHANNELS,
+                output + target * out_channels, CHANNELS);
+        }
 }
-
-// Convert QUAD pixels of CHANNELS samples.
-template <int CHANNELS>
+#else
+// Convert QUAD pixels of N samples.
+template <int N>
 __device__ inline void convert(const Sample* pixels, Sample* target)
 {
-    constexpr int OUT = CHANNELS > 2 ? CHANNELS - 2 : CHANNELS;
-    Sample in[QUAD * CHANNELS];
+    constexpr int OUT = N > 2 ? N - 2 : N;
+    Sample in[QUAD * N];
     Result out[OUT][QUAD];
 #pragma unroll
-    for (int q = 0; q < CHANNELS; ++q) {
+    for (int q = 0; q < N; ++q) {
         const Quad quad = __ldg((const Quad*)pixels + q);
 #pragma unroll
         for (int i = 0; i < QUAD; ++i) in[q * QUAD + i] = number_of<Sample>(quad, i);
     }
 #pragma unroll
     for (int p = 0; p < QUAD; ++p) {
-        const Sample* pixel = in + p * CHANNELS;
+        const Sample* pixel = in + p * N;
         const int o = p * OUT;
-        out[o / QUAD][o % QUAD] = CHANNELS > 2 ? grey_of(pixel[0], pixel[1], pixel[2]) : pixel[0];
-        if (OUT == 2) out[(o + 1) / QUAD][(o + 1) % QUAD] = pixel[CHANNELS - 1];
+        out[o / QUAD][o % QUAD] = N > 2 ? grey_of(pixel[0], pixel[1], pixel[2]) : pixel[0];
+        if (OUT == 2) out[(o + 1) / QUAD][(o + 1) % QUAD] = pixel[N - 1];
     }
 #pragma unroll
     for (int q = 0; q < OUT; ++q) store(target + q * QUAD, out[q], true);
@@ -91,3 +99,4 @@ extern "C" __global__ void greyscale_tuned(const Sample* source, Sample* output,
     for (int p = 0; p < QUAD && x + p < g.out_width; ++p)
         convert_pixel(pixels + p * g.channels, target + p * out_channels, g.channels);
 }
+#endif

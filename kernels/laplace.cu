@@ -6,64 +6,59 @@
 //
 // level         what it shows                                      weights    image
 // single_block  one multiprocessor at work, the others idle        global     global
-// global        a thread a pixel, everything from global memory    global     global
+// global        many blocks, everything from global memory         global     global
 // constant      one read serves all threads of a warp              constant   global
 // shared        a block reads its tile and halo just once          constant   shared
 // texture       the texture unit fetches and treats borders        constant   texture
 // tuned         see tuned_correlation.cuh; grey bytes: packed.cuh  constant   global
 //
-// Launch: blocks of 32 x 8 threads over the output, a thread a pixel (single_block: 32 x 32, once).
+// Launch: blocks of 32 x 8 threads stride over the output, a thread a pixel at a time (single_block: one
+// block of 32 x 32).
 // A sample takes SIZE^2 multiplications and additions and SIZE^2 cached reads; at best 1 read from
 // and 1 write to device memory.
-#include "common.cuh"
 #include "correlation.cuh"
+#if TUNED
 #include "packed.cuh"
 #include "tuned_correlation.cuh"
+#endif
 
 // At level tuned: the 4 or 8 neighbours, or 5 for the larger mask.
 #ifndef FORM
 #define FORM (SIZE == 5 ? 5 : 4)
 #endif
 
-extern "C" __global__ void laplace_single_block(
-    const Sample* source, Sample* output, const Weight* weights, Geometry g)
+#if !TUNED
+extern "C" __global__ void __launch_bounds__(1024)
+    laplace_single_block(const Sample* source, Sample* output, const Weight* weights, Geometry g)
 {
-    compute_striding(output, g, RADIUS, [&](int y, int x, int c) {
-        return correlate(source, weights, g, y, x, c);
-    });
+    compute(source, output, g, Correlation{weights});
 }
 
-extern "C" __global__ void laplace_global(
-    const Sample* source, Sample* output, const Weight* weights, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    laplace_global(const Sample* source, Sample* output, const Weight* weights, Geometry g)
 {
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return correlate(source, weights, g, y, x, c);
-    });
+    compute(source, output, g, Correlation{weights});
 }
 
-extern "C" __global__ void laplace_constant(const Sample* source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    laplace_constant(const Sample* source, Sample* output, Geometry g)
 {
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return correlate(source, constant_weights, g, y, x, c);
-    });
+    compute(source, output, g, Correlation{constant_weights});
 }
 
-extern "C" __global__ void laplace_shared(const Sample* source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    laplace_shared(const Sample* source, Sample* output, Geometry g)
 {
     extern __shared__ __align__(16) unsigned char memory[];
-    const Tile tile = load_tile(memory, source, g, RADIUS);
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return correlate(tile, constant_weights, g, y, x, c);
-    });
+    compute(Tiles{source, memory}, output, g, Correlation{constant_weights});
 }
 
-extern "C" __global__ void laplace_texture(cudaTextureObject_t source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    laplace_texture(cudaTextureObject_t source, Sample* output, Geometry g)
 {
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return correlate(source, constant_weights, g, y, x, c);
-    });
+    compute(source, output, g, Correlation{constant_weights});
 }
-
+#else
 #if SAMPLE_BITS == 8
 // The source rows around QUAD results of grey bytes.
 struct Window {
@@ -128,11 +123,10 @@ extern "C" __global__ void laplace_tuned(const Sample* source, Sample* output, G
         const int k = tile.left + threadIdx.x * QUAD;
         if (part.left <= k && k < part.right && part.top < part.bottom)
             descend(Window(), source, output, g, part, k);
-        compute_edges<RADIUS>(source, output, g, [&](const Near<RADIUS>& near, int y, int x, int c) {
-            return correlate(near, constant_weights, g, y, x, c);
-        });
+        compute_edges<RADIUS>(source, output, g, Correlation{constant_weights});
         return;
     }
 #endif
     correlate_tuned(source, output, g);
 }
+#endif

@@ -4,78 +4,69 @@
 //
 // level         what it shows                                      image
 // single_block  one multiprocessor at work, the others idle        global
-// global        a thread a pixel, everything from global memory    global
+// global        many blocks, everything from global memory         global
 // shared        a block reads its tile and halo just once          shared
 // texture       the texture unit fetches and treats borders        texture
 // tuned         running sums, down the columns and along the rows  global
 //
-// Launch: blocks of 32 x 8 threads over the output, a thread a pixel (single_block: 32 x 32, once).
+// Launch: blocks of 32 x 8 threads stride over the output, a thread a pixel at a time (single_block: one
+// block of 32 x 32).
 // A sample takes SIZE^2 additions, SIZE^2 cached reads and a division; at best 1 read from and 1 write
 // to device memory. Tuned: see box.cuh; about 4 additions and a multiplication, 2 reads and 1 write.
-#include "box.cuh"
-#include "common.cuh"
-#include "texture.cuh"
-
-#define RADIUS (SIZE / 2)
-
-__device__ inline Sample quotient(Sum sum, int count)
-{
-#if SAMPLE_BITS == 32
-    return sum / count;
-#else
-    return divide_round(sum, count);
+#ifndef SIZE
+#define SIZE 3
 #endif
-}
+#define RADIUS (SIZE / 2)
+#include "common.cuh"
+#include "levels.cuh"
+#if TUNED
+#include "box.cuh"
+#endif
 
-// The mean around (y, x) of channel c; Source is a pointer, a texture or a tile.
-template <typename Source>
-__device__ inline Sample mean(const Source& source, const Geometry& g, int y, int x, int c)
-{
-    Sum sum = 0;
-    int count = 0;
-    constexpr int unrolled = UNROLL_ROWS(SIZE);  // nvcc expands no macros in pragmas
-#pragma unroll unrolled
-    for (int s = -RADIUS; s <= RADIUS; ++s) {
-        Sum row = 0;  // row by row, so that floats keep their precision in large masks
-        for (int t = -RADIUS; t <= RADIUS; ++t) {
-            row += fetch(source, g, y + s, x + t, c);
-            count += counts(g, y + s, x + t);
+#if !TUNED
+// The mean of the cells around a pixel.
+struct Mean {
+    template <typename Cells>
+    __device__ inline Sample operator()(const Cells& cells) const
+    {
+        Sum sum = 0;
+#pragma unroll Cells::ROWS
+        for (int s = -RADIUS; s <= RADIUS; ++s) {
+            const auto row = cells.row(s);
+            Sum part = 0;  // row by row, so that floats keep their precision in large masks
+#pragma unroll Cells::COLUMNS
+            for (int t = -RADIUS; t <= RADIUS; ++t) part += row[t];
+            sum += part;
         }
-        sum += row;
+        return quotient(sum, cells.count());
     }
-    return quotient(sum, count);
-}
+};
 
-extern "C" __global__ void mean_single_block(const Sample* source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(1024)
+    mean_single_block(const Sample* source, Sample* output, Geometry g)
 {
-    compute_striding(output, g, RADIUS, [&](int y, int x, int c) {
-        return mean(source, g, y, x, c);
-    });
+    compute(source, output, g, Mean());
 }
 
-extern "C" __global__ void mean_global(const Sample* source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    mean_global(const Sample* source, Sample* output, Geometry g)
 {
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return mean(source, g, y, x, c);
-    });
+    compute(source, output, g, Mean());
 }
 
-extern "C" __global__ void mean_shared(const Sample* source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    mean_shared(const Sample* source, Sample* output, Geometry g)
 {
     extern __shared__ __align__(16) unsigned char memory[];
-    const Tile tile = load_tile(memory, source, g, RADIUS);
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return mean(tile, g, y, x, c);
-    });
+    compute(Tiles{source, memory}, output, g, Mean());
 }
 
-extern "C" __global__ void mean_texture(cudaTextureObject_t source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    mean_texture(cudaTextureObject_t source, Sample* output, Geometry g)
 {
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return mean(source, g, y, x, c);
-    });
+    compute(source, output, g, Mean());
 }
-
+#else
 struct Mean {
     __device__ inline auto operator()(Total sum, Sample) const { return quotient_of(sum); }
     __device__ inline Run::Result operator()(Total sum, Sample, int count) const
@@ -89,3 +80,4 @@ extern "C" __global__ void __launch_bounds__(2 * HALF_BLOCK, BLOCKS)
 {
     box_filter<false>(source, output, g, Mean());
 }
+#endif

@@ -5,26 +5,25 @@
 //
 // level         what it shows                                      image
 // single_block  one multiprocessor at work, the others idle        global
-// global        a thread a pixel, everything from global memory    global
+// global        many blocks, everything from global memory         global
+// selection     each thread sorts a copy of its window in part     global, copy shared
 // shared        a block reads its tile and halo just once          shared
 // texture       the texture unit fetches and treats borders        texture
 // tuned         sorting in registers; large masks: bits in words   global
 //
-// Launch: blocks of 32 x 8 threads over the output, a thread a pixel (single_block: 32 x 32, once).
-// Up to `texture` no thread sorts: it finds the median bit by bit, from the highest, as the largest value
-// that no more than `rank` cells are below. A sample takes SIZE^2 cached reads and comparisons for each
-// of its bits; at best 1 read from and 1 write to device memory.
+// Launch: blocks of 32 x 4 threads stride over the output, a thread a pixel at a time (single_block: one
+// block of 32 x 32; selection: smaller blocks where windows are large).
+// But for `selection`, up to `texture` no thread sorts: it finds the median bit by bit, from the highest,
+// as the largest value that no more than `rank` cells are below: SIZE^2 comparisons for each bit of a sample.
+// The compiler keeps windows up to 9 x 9 in registers: SIZE^2 cached reads, of larger ones as many for each
+// bit. At best 1 read from and 1 write to device memory.
 // `tuned` is two other methods, explained where they begin.
-#include "common.cuh"
-#include "texture.cuh"
-
 #ifndef SIZE
 #define SIZE 3
 #endif
-#ifndef TUNED
-#define TUNED 0  // 1 for the level tuned alone, which takes the compiler longer than all others
-#endif
 #define RADIUS (SIZE / 2)
+#include "common.cuh"
+#include "levels.cuh"
 
 // Whole numbers in the order of the samples. For floats: flip the sign bit of positive numbers, all bits
 // of negative ones.
@@ -47,57 +46,97 @@ __device__ inline Sample from_key(unsigned key)
 #endif
 }
 
-// The median around (y, x) of channel c; Source is a pointer, a texture or a tile.
-template <typename Source>
-__device__ inline Sample median(const Source& source, const Geometry& g, int y, int x, int c)
-{
-    int cells = 0;
-    for (int s = -RADIUS; s <= RADIUS; ++s)
-        for (int t = -RADIUS; t <= RADIUS; ++t) cells += counts(g, y + s, x + t);
-    const int rank = (cells - 1) / 2;
-
-    unsigned key = 0;
-    for (unsigned bit = 1u << (SAMPLE_BITS - 1); bit != 0; bit >>= 1) {
-        const unsigned candidate = key | bit;
-        int below = 0;
-        for (int s = -RADIUS; s <= RADIUS; ++s)
-            for (int t = -RADIUS; t <= RADIUS; ++t)
-                below += counts(g, y + s, x + t) &&
-                         to_key(fetch(source, g, y + s, x + t, c)) < candidate;
-        if (below <= rank) key = candidate;
+// The median of the cells around a pixel, bit by bit.
+struct Median {
+    template <typename Cells>
+    __device__ inline Sample operator()(const Cells& cells) const
+    {
+        const int rank = (cells.count() - 1) / 2;
+        unsigned key = 0;
+#pragma unroll 1
+        for (unsigned bit = 1u << (SAMPLE_BITS - 1); bit != 0; bit >>= 1) {
+            const unsigned candidate = key | bit;
+            int below = 0;
+#pragma unroll Cells::ROWS
+            for (int s = -RADIUS; s <= RADIUS; ++s) {
+                const auto row = cells.row(s);
+#pragma unroll Cells::COLUMNS
+                for (int t = -RADIUS; t <= RADIUS; ++t)
+                    below += row.counts(t) && to_key(row[t]) < candidate;
+            }
+            if (below <= rank) key = candidate;
+        }
+        return from_key(key);
     }
-    return from_key(key);
-}
+};
+
+// The median of the cells around a pixel, which are copied to a window of the thread's own and partly sorted
+// there (Hoare's quickselect): of the part in which the median is, what is smaller than a pivot and what is
+// larger change sides, and one of the two parts remains.
+struct Selection {
+    Sample* window;
+    int step;  // from a cell of it to the next: those of other threads lie between them
+
+    template <typename Cells>
+    __device__ inline Sample operator()(const Cells& cells) const
+    {
+        int count = 0;
+        for (int s = -RADIUS; s <= RADIUS; ++s) {
+            const auto row = cells.row(s);
+            for (int t = -RADIUS; t <= RADIUS; ++t)
+                if (row.counts(t)) window[count++ * step] = row[t];
+        }
+        const int rank = (count - 1) / 2;
+        for (int low = 0, high = count - 1; low < high;) {
+            const Sample pivot = window[rank * step];
+            int i = low, j = high;
+            while (i <= j) {
+                while (window[i * step] < pivot) ++i;
+                while (pivot < window[j * step]) --j;
+                if (i > j) break;
+                const Sample larger = window[i * step];
+                window[i++ * step] = window[j * step];
+                window[j-- * step] = larger;
+            }
+            if (j < rank) low = i;
+            if (rank < i) high = j;
+        }
+        return window[rank * step];
+    }
+};
 
 #if !TUNED
-extern "C" __global__ void median_single_block(const Sample* source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(1024)
+    median_single_block(const Sample* source, Sample* output, Geometry g)
 {
-    compute_striding(output, g, RADIUS, [&](int y, int x, int c) {
-        return median(source, g, y, x, c);
-    });
+    compute(source, output, g, Median());
 }
 
-extern "C" __global__ void median_global(const Sample* source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    median_global(const Sample* source, Sample* output, Geometry g)
 {
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return median(source, g, y, x, c);
-    });
+    compute(source, output, g, Median());
 }
 
-extern "C" __global__ void median_shared(const Sample* source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    median_selection(const Sample* source, Sample* output, Geometry g)
 {
     extern __shared__ __align__(16) unsigned char memory[];
-    const Tile tile = load_tile(memory, source, g, RADIUS);
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return median(tile, g, y, x, c);
-    });
+    const int thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
+    compute(source, output, g, Selection{(Sample*)memory + thread, threads});
 }
 
-extern "C" __global__ void median_texture(cudaTextureObject_t source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    median_shared(const Sample* source, Sample* output, Geometry g)
 {
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return median(source, g, y, x, c);
-    });
+    extern __shared__ __align__(16) unsigned char memory[];
+    compute(Tiles{source, memory}, output, g, Median());
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    median_texture(cudaTextureObject_t source, Sample* output, Geometry g)
+{
+    compute(source, output, g, Median());
 }
 
 #elif SIZE <= 9
@@ -356,7 +395,8 @@ __device__ inline void compute_part(
     for (int i = 0; i < 8 * STEPS * LANES; ++i) {
         const int v = y + i / 4 % (2 * STEPS) + i / (8 * STEPS) * ROWS, u = x + i % 4;
         if (v < g.last && u < g.out_width && is_cut(g, v, u))
-            output[output_offset(g, v, u) + c] = median(source, g, v, u, c);
+            output[output_offset(g, v, u) + c] =
+                Median()(Rim<RADIUS, const Sample*>(source, g, v, u, c, g.channels));
     }
 #endif
 }

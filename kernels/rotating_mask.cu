@@ -9,98 +9,112 @@
 //
 // level         what it shows                                      image
 // single_block  one multiprocessor at work, the others idle        global
-// global        a thread a pixel, everything from global memory    global
+// global        many blocks, everything from global memory         global
 // shared        a block reads its tile and halo just once          shared
 // texture       the texture unit fetches and treats borders        texture
 // tuned         four samples a thread, each window measured once   global
 //
-// Launch: blocks of 32 x 8 threads over the output, a thread a pixel (single_block: 32 x 32, once).
-// A sample takes 81 cached reads and about 250 operations; at best 1 read from and 1 write to device
+// Launch: blocks of 32 x 8 threads stride over the output, a thread a pixel at a time (single_block: one
+// block of 32 x 32).
+// A sample takes 25 cached reads and about 250 operations; at best 1 read from and 1 write to device
 // memory. Tuned: a window belongs to nine pixels but is measured once (in colour three times).
-#include "common.cuh"
-#include "texture.cuh"
-#include "tuned_rows.cuh"
-
 #define RADIUS 2
+#include "common.cuh"
+#include "levels.cuh"
+#if TUNED
+#include "tuned_rows.cuh"
+#endif
 
 #if SAMPLE_BITS == 32
 typedef double Wide;
 #define MULTIPLY(a, b) __dmul_rn(a, b)
 #define ADD(a, b) __dadd_rn(a, b)
 #else
+#if SAMPLE_BITS == 8
+typedef int Wide;
+#else
 typedef long long Wide;
+#endif
 #define MULTIPLY(a, b) ((a) * (b))
 #define ADD(a, b) ((a) + (b))
 #endif
 
-// The filter at (y, x) of channel c; Source is a pointer, a texture or a tile.
-template <typename Source>
-__device__ inline Sample rotating_mask(const Source& source, const Geometry& g, int y, int x, int c)
+// A window: how many cells count, their sum, and the variance times their number squared.
+struct Nine {
+    int count;
+    Wide sum, variance;
+
+    // Whether this window is more even than another, or as even and darker.
+    __device__ inline bool is_better(const Nine& other) const
+    {
+        const Wide n = count, m = other.count;
+        const Wide here = MULTIPLY(variance, MULTIPLY(m, m));
+        const Wide there = MULTIPLY(other.variance, MULTIPLY(n, n));
+        return here < there || (here == there && MULTIPLY(sum, m) < MULTIPLY(other.sum, n));
+    }
+};
+
+// The window whose middle is v rows below and u columns right of the pixel.
+template <typename Cells>
+__device__ inline Nine measure(const Cells& cells, int v, int u)
 {
-    Wide best_sum = 0, best_variance = 0;  // the variance times n^2
-    int best_count = 0;
-    for (int v = -1; v <= 1; ++v)
-        for (int u = -1; u <= 1; ++u) {
-            Wide sum = 0, squares = 0;
-            int count = 0;
-            for (int s = -1; s <= 1; ++s)
-                for (int t = -1; t <= 1; ++t) {
-                    const Wide sample = fetch(source, g, y + v + s, x + u + t, c);
-                    sum = ADD(sum, sample);
-                    squares = ADD(squares, MULTIPLY(sample, sample));
-                    count += counts(g, y + v + s, x + u + t);
-                }
-            if (count == 0) continue;
-            const Wide n = count, m = best_count;
-            const Wide variance = ADD(MULTIPLY(n, squares), -MULTIPLY(sum, sum));
-            const Wide here = MULTIPLY(variance, MULTIPLY(m, m));
-            const Wide best = MULTIPLY(best_variance, MULTIPLY(n, n));
-            if (best_count == 0 || here < best ||
-                (here == best && MULTIPLY(sum, m) < MULTIPLY(best_sum, n))) {
-                best_sum = sum;
-                best_variance = variance;
-                best_count = count;
-            }
+    Wide sum = 0, squares = 0;
+    int count = 0;
+#pragma unroll
+    for (int s = -1; s <= 1; ++s) {
+        const auto row = cells.row(v + s);
+#pragma unroll
+        for (int t = -1; t <= 1; ++t) {
+            const Wide sample = row[u + t];
+            sum = ADD(sum, sample);
+            squares = ADD(squares, MULTIPLY(sample, sample));
+            count += row.counts(u + t);
         }
-#if SAMPLE_BITS == 32
-    return (float)(best_sum / best_count);
-#else
-    return (Sample)divide_round<int>((int)best_sum, best_count);
-#endif
+    }
+    return Nine{count, sum, ADD(MULTIPLY((Wide)count, squares), -MULTIPLY(sum, sum))};
 }
 
-extern "C" __global__ void rotating_mask_single_block(
-    const Sample* source, Sample* output, Geometry g)
+// The filter for the cells around a pixel.
+struct RotatingMask {
+    template <typename Cells>
+    __device__ inline Sample operator()(const Cells& cells) const
+    {
+        Nine best = measure(cells, -1, -1);
+#pragma unroll
+        for (int i = 1; i < 9; ++i) {
+            const Nine window = measure(cells, i / 3 - 1, i % 3 - 1);
+            if (window.is_better(best)) best = window;
+        }
+        return quotient(best.sum, best.count);
+    }
+};
+
+#if !TUNED
+extern "C" __global__ void __launch_bounds__(1024)
+    rotating_mask_single_block(const Sample* source, Sample* output, Geometry g)
 {
-    compute_striding(output, g, RADIUS, [&](int y, int x, int c) {
-        return rotating_mask(source, g, y, x, c);
-    });
+    compute(source, output, g, RotatingMask());
 }
 
-extern "C" __global__ void rotating_mask_global(const Sample* source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    rotating_mask_global(const Sample* source, Sample* output, Geometry g)
 {
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return rotating_mask(source, g, y, x, c);
-    });
+    compute(source, output, g, RotatingMask());
 }
 
-extern "C" __global__ void rotating_mask_shared(const Sample* source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    rotating_mask_shared(const Sample* source, Sample* output, Geometry g)
 {
     extern __shared__ __align__(16) unsigned char memory[];
-    const Tile tile = load_tile(memory, source, g, RADIUS);
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return rotating_mask(tile, g, y, x, c);
-    });
+    compute(Tiles{source, memory}, output, g, RotatingMask());
 }
 
-extern "C" __global__ void rotating_mask_texture(
-    cudaTextureObject_t source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    rotating_mask_texture(cudaTextureObject_t source, Sample* output, Geometry g)
 {
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return rotating_mask(source, g, y, x, c);
-    });
+    compute(source, output, g, RotatingMask());
 }
-
+#else
 // How even a window is: the smaller, the more; of equally even ones the darker. All windows have nine
 // cells here, so that the variance is 9 Q - S^2. Integers are one key that ends with the rounded mean.
 #if SAMPLE_BITS == 8
@@ -217,7 +231,6 @@ extern "C" __global__ void rotating_mask_tuned(const Sample* source, Sample* out
         else
             rotating_mask_down<false>(source, output, g, part, k);
     }
-    compute_edges<RADIUS>(source, output, g, [&](const Near<RADIUS>& near, int y, int x, int c) {
-        return rotating_mask(near, g, y, x, c);
-    });
+    compute_edges<RADIUS>(source, output, g, RotatingMask());
 }
+#endif

@@ -6,23 +6,26 @@
 //
 // level         what it shows                                      image
 // single_block  one multiprocessor at work, the others idle        global
-// global        a thread a pixel, everything from global memory    global
+// global        many blocks, everything from global memory         global
 // shared        a block reads its tile and halo just once          shared
 // texture       the texture unit fetches and treats borders        texture
 // tuned         see tuned_rows.cuh; grey bytes: packed.cuh         global
 //
-// Launch: blocks of 32 x 8 threads over the output, a thread a pixel (single_block: 32 x 32, once).
+// Launch: blocks of 32 x 8 threads stride over the output, a thread a pixel at a time (single_block: one
+// block of 32 x 32).
 // A sample takes 8 cached reads and about 15 operations (FORM 2: 30); at best 1 read from and 1 write
 // to device memory. The weights are part of the code: there is no mask to keep anywhere.
+#define RADIUS 1
 #include "common.cuh"
-#include "texture.cuh"
+#include "levels.cuh"
+#if TUNED
 #include "packed.cuh"
 #include "tuned_rows.cuh"
+#endif
 
 #ifndef FORM
 #define FORM 0
 #endif
-#define RADIUS 1
 
 __device__ inline int magnitude(int v) { return abs(v); }
 __device__ inline float magnitude(float v) { return fabsf(v); }
@@ -63,52 +66,48 @@ __device__ inline Number strength(
 #endif
 }
 
-// The filter at (y, x) of channel c; Source is a pointer, a texture or a tile.
-template <typename Source>
-__device__ inline Sample sobel(const Source& source, const Geometry& g, int y, int x, int c)
-{
-    const Sum value = strength<Sum>(
-        fetch(source, g, y - 1, x - 1, c), fetch(source, g, y - 1, x, c),
-        fetch(source, g, y - 1, x + 1, c), fetch(source, g, y, x - 1, c),
-        fetch(source, g, y, x + 1, c), fetch(source, g, y + 1, x - 1, c),
-        fetch(source, g, y + 1, x, c), fetch(source, g, y + 1, x + 1, c));
+// The filter for the cells around a pixel.
+struct Sobel {
+    template <typename Cells>
+    __device__ inline Sample operator()(const Cells& cells) const
+    {
+        const auto above = cells.row(-1), here = cells.row(0), below = cells.row(1);
+        const Sum value = strength<Sum>(
+            above[-1], above[0], above[1], here[-1], here[1], below[-1], below[0], below[1]);
 #if SAMPLE_BITS == 32
-    return fminf(value, 3.402823466e38f);
+        return fminf(value, 3.402823466e38f);
 #else
-    return saturate(value);
+        return saturate(value);
 #endif
-}
+    }
+};
 
-extern "C" __global__ void sobel_single_block(const Sample* source, Sample* output, Geometry g)
+#if !TUNED
+extern "C" __global__ void __launch_bounds__(1024)
+    sobel_single_block(const Sample* source, Sample* output, Geometry g)
 {
-    compute_striding(output, g, RADIUS, [&](int y, int x, int c) {
-        return sobel(source, g, y, x, c);
-    });
+    compute(source, output, g, Sobel());
 }
 
-extern "C" __global__ void sobel_global(const Sample* source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    sobel_global(const Sample* source, Sample* output, Geometry g)
 {
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return sobel(source, g, y, x, c);
-    });
+    compute(source, output, g, Sobel());
 }
 
-extern "C" __global__ void sobel_shared(const Sample* source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    sobel_shared(const Sample* source, Sample* output, Geometry g)
 {
     extern __shared__ __align__(16) unsigned char memory[];
-    const Tile tile = load_tile(memory, source, g, RADIUS);
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return sobel(tile, g, y, x, c);
-    });
+    compute(Tiles{source, memory}, output, g, Sobel());
 }
 
-extern "C" __global__ void sobel_texture(cudaTextureObject_t source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    sobel_texture(cudaTextureObject_t source, Sample* output, Geometry g)
 {
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return sobel(source, g, y, x, c);
-    });
+    compute(source, output, g, Sobel());
 }
-
+#else
 template <bool GREY>
 using Around = Cells<RADIUS, GREY>;
 
@@ -225,7 +224,6 @@ extern "C" __global__ void sobel_tuned(const Sample* source, Sample* output, Geo
         } else
             sobel_down<false>(source, output, g, part, k);
     }
-    compute_edges<RADIUS>(source, output, g, [&](const Near<RADIUS>& near, int y, int x, int c) {
-        return sobel(near, g, y, x, c);
-    });
+    compute_edges<RADIUS>(source, output, g, Sobel());
 }
+#endif

@@ -137,6 +137,12 @@ struct Sums {
 #endif
 };
 
+// Called once a sample, it costs little, and every loop would carry copies.
+__device__ __noinline__ Sample finish_out_of_line(Weight sum, Weight divisor, int negative)
+{
+    return finish(sum, divisor, negative);
+}
+
 // The results for QUAD complete sums.
 struct Finish {
     Weight divisor;
@@ -148,7 +154,7 @@ struct Finish {
 #endif
 
     __device__ inline Finish()
-        : divisor(constant_weights[DIVISOR]), negative((int)constant_weights[NEGATIVE])
+        : divisor(finishing[DIVISOR]), negative((int)finishing[NEGATIVE])
     {
 #if FLOAT_FINISH
         reciprocal = 1.0f / divisor;
@@ -190,7 +196,7 @@ struct Finish {
                 continue;
             }
 #endif
-            results[v] = finish(sums[v], divisor, negative);
+            results[v] = finish_out_of_line(sums[v], divisor, negative);
         }
 #endif
     }
@@ -239,9 +245,7 @@ __device__ inline void correlate_tuned(const Sample* source, Sample* output, con
             }
         }
     }
-    compute_edges<RADIUS>(source, output, g, [&](const Near<RADIUS>& near, int y, int x, int c) {
-        return correlate(near, constant_weights, g, y, x, c);
-    });
+    compute_edges<RADIUS>(source, output, g, Correlation{constant_weights});
 }
 
 #endif

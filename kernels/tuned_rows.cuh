@@ -11,6 +11,7 @@
 // Launch: blocks of TUNED_THREADS x 1; the grid's height decides how many rows a block goes down.
 #ifndef KERNELSCOPE_TUNED_ROWS
 #define KERNELSCOPE_TUNED_ROWS
+#include "cells.cuh"
 #include "common.cuh"
 
 #define QUAD 4
@@ -54,39 +55,11 @@ __device__ inline Part inner_part(const Part& tile, const Geometry& g, int radiu
     return part;
 }
 
-// What lies around (y, x), up to REACH rows and columns away, as a source of `fetch`. It knows beforehand
-// where that is, so that a filter can ask for many cells before the first one is there.
-template <int REACH>
-struct Near {
-    const Sample* source;
-    int y, x;
-    int rows[2 * REACH + 1], columns[2 * REACH + 1];  // inside the image, or -1 for zeros
-
-    __device__ inline Near(const Sample* source, const Geometry& g, int y, int x)
-        : source(source), y(y), x(x)
-    {
-#pragma unroll
-        for (int i = 0; i <= 2 * REACH; ++i) {
-            rows[i] = border_index(y + i - REACH, g.height);
-            columns[i] = border_index(x + i - REACH, g.width);
-        }
-    }
-};
-
-template <int REACH>
-__device__ inline Sample fetch(const Near<REACH>& near, const Geometry& g, int y, int x, int c)
-{
-    y = near.rows[y - near.y + REACH];
-    x = near.columns[x - near.x + REACH];
-    return (y | x) < 0 ? 0 : near.source[source_offset(g, y) + (size_t)x * g.channels + c];
-}
-
-// The samples of the launch outside the inner parts of its tiles: output = value(near, y, x, c), as in
-// `compute_pixel`. All blocks share them: one block would take long for those of its own tile, while
-// the others have nothing left to do.
-template <int REACH, typename Value>
+// The samples of the launch outside the inner parts of its tiles: output = filter(cells). All blocks share
+// them: one block would take long for those of its own tile, while the others have nothing left to do.
+template <int REACH, typename Filter>
 __device__ inline void compute_edges(
-    const Sample* source, Sample* output, const Geometry& g, Value value)
+    const Sample* source, Sample* output, const Geometry& g, Filter filter)
 {
     const Part all{g.first, g.last, 0, g.out_width * g.channels}, part = inner_part(all, g, REACH);
     const int shift = valid_shift(REACH);
@@ -104,8 +77,8 @@ __device__ inline void compute_edges(
         for (; i < count; i += threads) {
             const int y = top + (int)(i / columns), k = left + (int)(i % columns);
             const int x = k / g.channels, c = k % g.channels;
-            const Near<REACH> near(source, g, y + shift, x + shift);
-            output[output_offset(g, y, x) + c] = value(near, y + shift, x + shift, c);
+            const Rim<REACH, const Sample*> cells(source, g, y + shift, x + shift, c, g.channels);
+            output[output_offset(g, y, x) + c] = filter(cells);
         }
         i -= count;
     }

@@ -6,61 +6,56 @@
 //
 // level         what it shows                                      weights    image
 // single_block  one multiprocessor at work, the others idle        global     global
-// global        a thread a pixel, everything from global memory    global     global
+// global        many blocks, everything from global memory         global     global
 // constant      one read serves all threads of a warp              constant   global
 // shared        a block reads its tile and halo just once          constant   shared
 // texture       the texture unit fetches and treats borders        constant   texture
 // tuned         see tuned_correlation.cuh                          constant   global
 //
-// Launch: blocks of 32 x 8 threads over the output, a thread a pixel (single_block: 32 x 32, once).
+// Launch: blocks of 32 x 8 threads stride over the output, a thread a pixel at a time (single_block: one
+// block of 32 x 32).
 // A sample takes SIZE^2 multiplications and additions and SIZE^2 cached reads; at best 1 read from
 // and 1 write to device memory.
 #define SEPARABLE 1
-#include "common.cuh"
 #include "correlation.cuh"
+#if TUNED
 #include "tuned_correlation.cuh"
+#endif
 
-extern "C" __global__ void weighted_mean_single_block(
-    const Sample* source, Sample* output, const Weight* weights, Geometry g)
+#if !TUNED
+extern "C" __global__ void __launch_bounds__(1024)
+    weighted_mean_single_block(const Sample* source, Sample* output, const Weight* weights, Geometry g)
 {
-    compute_striding(output, g, RADIUS, [&](int y, int x, int c) {
-        return correlate(source, weights, g, y, x, c);
-    });
+    compute(source, output, g, Correlation{weights});
 }
 
-extern "C" __global__ void weighted_mean_global(
-    const Sample* source, Sample* output, const Weight* weights, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    weighted_mean_global(const Sample* source, Sample* output, const Weight* weights, Geometry g)
 {
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return correlate(source, weights, g, y, x, c);
-    });
+    compute(source, output, g, Correlation{weights});
 }
 
-extern "C" __global__ void weighted_mean_constant(const Sample* source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    weighted_mean_constant(const Sample* source, Sample* output, Geometry g)
 {
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return correlate(source, constant_weights, g, y, x, c);
-    });
+    compute(source, output, g, Correlation{constant_weights});
 }
 
-extern "C" __global__ void weighted_mean_shared(const Sample* source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    weighted_mean_shared(const Sample* source, Sample* output, Geometry g)
 {
     extern __shared__ __align__(16) unsigned char memory[];
-    const Tile tile = load_tile(memory, source, g, RADIUS);
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return correlate(tile, constant_weights, g, y, x, c);
-    });
+    compute(Tiles{source, memory}, output, g, Correlation{constant_weights});
 }
 
-extern "C" __global__ void weighted_mean_texture(
-    cudaTextureObject_t source, Sample* output, Geometry g)
+extern "C" __global__ void __launch_bounds__(THREADS)
+    weighted_mean_texture(cudaTextureObject_t source, Sample* output, Geometry g)
 {
-    compute_pixel(output, g, RADIUS, [&](int y, int x, int c) {
-        return correlate(source, constant_weights, g, y, x, c);
-    });
+    compute(source, output, g, Correlation{constant_weights});
 }
-
+#else
 extern "C" __global__ void weighted_mean_tuned(const Sample* source, Sample* output, Geometry g)
 {
     correlate_tuned(source, output, g);
 }
+#endif

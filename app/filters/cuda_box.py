@@ -54,6 +54,7 @@ def plan_box(filter_id: str, task: CudaTask, size: int) -> Launch:
             SIZE=size,
             CHANNELS=channels,
             TILE_COLUMNS=tile[0],
+            TUNED=1,
         ),
         block=(_HALF_BLOCK, 2),
         tile=tile,

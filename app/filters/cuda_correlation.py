@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.filters.correlation import NEGATIVE, Divisor, mask_array
 from app.filters.cuda_rows import QUAD, rows_launch
-from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.launch import BLOCK, CudaTask, Launch, level_launch
 from app.filters.spec import TUNED, Border, Mask
 
 _TYPES = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.float64))
@@ -30,6 +30,17 @@ def weight_type(weights: NDArray[Any], divisor: float, dtype: np.dtype[Any], bor
     # Under `reduce` a divisor of weights of both signs can come close to zero.
     small = border is not Border.REDUCE and total <= _FLOAT_GAIN * abs(divisor)
     return 2 if averages or small else 3
+
+
+def reciprocal(divisor: int) -> tuple[int, int]:
+    """Return factor and shift by which ``n // (2 * divisor) == n * factor >> 32 + shift``.
+
+    That holds for ``0 <= n < 2**31``; the factor has 32 bits, the highest of them set
+    (Granlund and Montgomery 1994, theorem 4.2).
+    """
+    twice = 2 * divisor
+    shift = (twice - 1).bit_length() - 1
+    return -(-(2 ** (32 + shift)) // twice), shift
 
 
 def _exact_in_floats(total: float, divisor: float, task: CudaTask) -> bool:
@@ -99,6 +110,8 @@ def plan_correlation(
     size = len(weights)
     divisor = Divisor.of(divisor_parts)
     total = float(divisor.table[-1, -1])
+    if total < 0:
+        weights, total = -weights, -total
     kind = weight_type(weights, total, task.dtype, task.border)
     centre_only = np.count_nonzero(divisor_parts) == 1
     follows = 0 if centre_only else 1 if (divisor_parts == 1).all() else 2
@@ -108,7 +121,6 @@ def plan_correlation(
         negative = "clip"  # which saturation does anyway, and kernels know a short way
     choices = [*(choice.value for choice in NEGATIVE.choices), "keep"]
     negligible = divisor.negligible if kind >= 2 else 0
-    tail = [total, negligible, follows, choices.index(negative)]
     tuned = task.level == TUNED.id
     words: dict[str, NDArray[Any]] = {}
     if tuned and kind == 0 and _exact_in_floats(float(np.abs(weights).sum()), total, task):
@@ -116,12 +128,29 @@ def plan_correlation(
             words["constant_words"] = _shifted_words(weights, task.border)
         else:
             kind = 2
-    table = np.append(weights.reshape(-1), tail).astype(_TYPES[kind])
-    constants = {**words, "constant_weights": table}
+    table = weights.reshape(-1).astype(_TYPES[kind])
+    finishing = np.zeros(8, _TYPES[kind])
+    finishing[:4] = total, negligible, follows, choices.index(negative)
+    if kind == 0:
+        middle = int(np.iinfo(task.dtype).max) // 2 + 1 if negative == "offset" else 0
+        factor, shift = reciprocal(int(total))
+        fold = -2 if negative == "absolute" else 0
+        finishing[4:] = fold, (2 * middle + 1) * int(total), factor - 2**32, shift
     operations = 2 * size * size + 1
     defines |= {"SIZE": size, "WEIGHT_TYPE": kind, **({"DOT": 1} if words else {})}
+    in_constant = {"constant_weights": table}
+    arguments = {"finishing": finishing}
     if tuned:
+        constants = {**words, **in_constant, **arguments}
         return rows_launch(filter_id, task, operations, constants, **defines)
     return level_launch(
-        filter_id, task, size // 2, operations, constants=constants, tables=(table,), **defines
+        filter_id,
+        task,
+        size // 2,
+        operations,
+        block=BLOCK,
+        constants=in_constant,
+        tables=(table,),
+        arguments=arguments,
+        **defines,
     )

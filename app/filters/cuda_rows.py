@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.launch import BLOCK, CudaTask, Launch, level_launch
 
 THREADS = 128
 QUAD = 4
@@ -33,7 +33,17 @@ def rows_launch(
     samples = task.output_shape[0] * task.out_row_samples
     few = min(max(samples // _SAMPLES_A_FEW_ROW, _LEAST_ROWS), _FEW_ROWS)
     rows = min(max(samples // _SAMPLES_A_ROW, few), _MOST_ROWS)
-    launch = level_launch(filter_id, task, 0, operations, constants=None, tables=(), **defines)
+    launch = level_launch(
+        filter_id,
+        task,
+        0,
+        operations,
+        block=BLOCK,
+        constants=None,
+        tables=(),
+        arguments=None,
+        **defines,
+    )
     return replace(
         launch,
         block=(THREADS, 1),

@@ -237,10 +237,23 @@ class CudaPlan:
 
 
 BLOCK = (32, 8)
-"""Threads of a block at the levels up to *texture*: a warp a row, eight rows."""
+"""Threads of a block at the levels up to *texture*: a warp a row, eight rows. The default of the
+macros ``BLOCK_COLUMNS`` and ``BLOCK_ROWS``."""
 
 SINGLE = (32, 32)
 """Threads of the only block at level *single-block*: as many as a block can have."""
+
+
+_MOST_STRIDES = 2
+_PIXELS_A_STRIDE = 2**21
+"""Output pixels for each tile of a block: large images keep a card busy with fewer blocks, whose
+start then counts less. More than two made larger masks slower on an H100."""
+
+
+def _strides(task: CudaTask) -> int:
+    """Return how many tiles a block strides over."""
+    pixels = task.output_shape[0] * task.out_row_pixels
+    return min(max(pixels // _PIXELS_A_STRIDE, 1), _MOST_STRIDES)
 
 
 def level_launch(
@@ -249,8 +262,10 @@ def level_launch(
     radius: int,
     operations: float,
     *,
+    block: tuple[int, int] = BLOCK,
     constants: Mapping[str, NDArray[Any]] | None = None,
     tables: tuple[NDArray[Any], ...] = (),
+    arguments: Mapping[str, NDArray[Any]] | None = None,
     **defines: int | str,
 ) -> Launch:
     """Return the launch of a level up to *texture*, which looks alike for every filter.
@@ -261,27 +276,36 @@ def level_launch(
         Halo of the shared-memory tile, in pixels.
     operations : float
         Arithmetic operations for each sample.
+    block : tuple of int
+        Threads of a block where the user asks for none and the level is not *single-block*.
     constants, tables
         What the levels other than *global* find in constant memory, and what the others
         find in global memory instead.
+    arguments
+        What all levels find in constant memory, as they do the arguments of a kernel.
     """
     level = task.level
     in_constant = level in (CONSTANT.id, SHARED.id, TEXTURE.id)
-    block = SINGLE if level == SINGLE_BLOCK.id else BLOCK
-    if task.block is not None and level != TUNED.id:
+    if task.block is not None and level not in (SINGLE_BLOCK.id, TUNED.id):
         block = task.block
+    if block != BLOCK:
+        defines |= {"BLOCK_COLUMNS": block[0], "BLOCK_ROWS": block[1]}
+    if level == SINGLE_BLOCK.id:
+        block = task.block or SINGLE
     shared = 0
     if level == SHARED.id:
         cells = (block[0] + 2 * radius) * (block[1] + 2 * radius)
         shared = cells * task.shape[2] * task.dtype.itemsize
+    # What the levels share is compiled for the number of channels; tuned kernels have other ways.
+    defines |= {"TUNED": 1} if level == TUNED.id else {"CHANNELS": task.shape[2]}
     return Launch(
         kernel=f"{filter_id}_{level.replace('-', '_')}",
         defines=task.defines(**defines),
         block=block,
-        tile=None if level == SINGLE_BLOCK.id else block,
+        tile=None if level == SINGLE_BLOCK.id else (block[0], block[1] * _strides(task)),
         bytes_per_sample=2.0 * task.dtype.itemsize,
         operations_per_sample=operations,
-        constants=(constants or {}) if in_constant else {},
+        constants={**(arguments or {}), **((constants or {}) if in_constant else {})},
         tables=() if in_constant else tables,
         shared_bytes=shared,
         texture=level == TEXTURE.id,

@@ -5,7 +5,9 @@ An even number of cells (only with `Border.REDUCE`) has two middle values; the l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from app.filters.spec import (
     CpuPass,
     FilterSpec,
     FilterTask,
+    Level,
     OddParameter,
 )
 
@@ -40,6 +43,19 @@ _SHORTEST = 256
 
 _NETWORK_OPERATIONS = {3: 17, 5: 60, 7: 140, 9: 240}
 """Minima and maxima for each sample at level *tuned*; larger masks are searched bit by bit."""
+
+SELECTION = Level(
+    "selection",
+    "Selection",
+    "Each thread copies its window to shared memory and selects the middle value there (Hoare).",
+)
+
+_WINDOWS = 48 * 1024
+"""Bytes of shared memory for the windows of a block, which every GPU has."""
+
+_BLOCKS = ((32, 4), (32, 2), (32, 1), (16, 1), (8, 1))
+"""Blocks, largest first. Threads that keep a window of 9 x 9 in registers fill a multiprocessor
+better in small blocks; at level *selection* a block's windows have to fit its shared memory."""
 
 
 @kernel
@@ -344,8 +360,13 @@ def plan_cuda(task: CudaTask) -> Launch:
             bytes_per_sample=2.0 * task.dtype.itemsize,
             operations_per_sample=network or 6 * size * bits,
         )
-    operations = bits * size * size
-    return level_launch("median", task, radius(task.parameters), operations, SIZE=size)
+    reach = radius(task.parameters)
+    if task.level == SELECTION.id:
+        window = size * size * task.dtype.itemsize
+        usual = next(block for block in _BLOCKS if math.prod(block) * window <= _WINDOWS)
+        launch = level_launch("median", task, reach, 4 * size * size, block=usual, SIZE=size)
+        return replace(launch, shared_bytes=math.prod(launch.block) * window)
+    return level_launch("median", task, reach, bits * size * size, block=_BLOCKS[0], SIZE=size)
 
 
 SPEC = FilterSpec(
@@ -369,7 +390,7 @@ SPEC = FilterSpec(
     radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
-    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, SELECTION, SHARED, TEXTURE, TUNED),
     gpu_gaps={
         CONSTANT.id: "There are no weights, and a table of comparisons for sorting the largest "
         "mask would take 75 KiB: constant memory has 64."

@@ -183,7 +183,7 @@ def plan_cuda(task: CudaTask) -> Launch:
     size = task.parameters["size"]
     limits = threshold_of(task.parameters, task.dtype) * np.arange(size * size + 1.0)
     if task.dtype.kind != "f":
-        limits = np.floor(limits).astype(np.int64)
+        limits = np.floor(limits).astype(np.int32)
     if task.level == TUNED.id:
         launch = plan_box("threshold_mean", task, size)
     else:

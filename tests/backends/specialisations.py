@@ -21,7 +21,7 @@ def launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:
     module = test_module(spec.id)
     assert module is not None
     for case, level, dtype, border, channels in itertools.product(
-        range(len(module.CASES)), spec.gpu_levels, DTYPES, spec.borders, (1, 3)
+        range(len(module.CASES)), spec.gpu_levels, DTYPES, spec.borders, (1, 2, 3, 4)
     ):
         parameters = parameters_of(spec.id, case)
         shape = (128, 128, channels)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import itertools
 import re
 
 import pytest
@@ -67,6 +69,68 @@ def test_every_level_has_its_own_kernel(spec: FilterSpec) -> None:
                 assert in_shared or level.id in ("constant", "texture")
 
 
+MOST_LINES = 30
+"""What can be read on a slide."""
+
+MOST_CHANGES = 8
+"""Lines that may differ between two levels: the signature, the memory and what is read from it."""
+
+STENCILS = (
+    "mask",
+    "mean",
+    "weighted_mean",
+    "threshold_mean",
+    "median",
+    "sobel",
+    "laplace",
+    "rotating_mask",
+)
+stencils = pytest.mark.parametrize("filter_id", STENCILS)
+
+
+def function_text(filter_id: str, kernel: str) -> list[str]:
+    """Return the lines of a kernel in its ``.cu``, signature and braces included."""
+    text = (KERNELS / f"{filter_id}.cu").read_text(encoding="utf-8")
+    match = re.search(rf'^extern "C" __global__ [^{{;]*\b{kernel}\(.*?^}}$', text, re.DOTALL | re.M)
+    assert match, kernel
+    start = match[0].rindex("extern")
+    return match[0][start:].splitlines()
+
+
+@stencils
+def test_a_level_can_be_read_on_a_slide(filter_id: str) -> None:
+    """Each kernel does, and so does what it calls: the loop over pixels and the filter."""
+    for level in filters.get(filter_id).gpu_levels:
+        if level.id != "tuned":
+            kernel = f"{filter_id}_{level.id.replace('-', '_')}"
+            assert len(function_text(filter_id, kernel)) <= MOST_LINES
+
+
+@stencils
+def test_two_levels_differ_in_a_few_lines(filter_id: str) -> None:
+    texts = {}
+    for level in filters.get(filter_id).gpu_levels:
+        if level.id not in ("tuned", "single-block"):
+            name = level.id.replace("-", "_")
+            lines = function_text(filter_id, f"{filter_id}_{name}")
+            texts[name] = [line.replace(f"{filter_id}_{name}(", "kernel(") for line in lines]
+    for one, other in itertools.combinations(texts.values(), 2):
+        changes = [
+            line
+            for line in difflib.unified_diff(one, other, lineterm="", n=0)
+            if line[0] in "+-" and line[:3] not in ("+++", "---")
+        ]
+        assert 0 < len(changes) <= MOST_CHANGES, changes
+
+
+@pytest.mark.parametrize("header", ["levels.cuh", "cells.cuh", "correlation.cuh", "texture.cuh"])
+def test_what_levels_share_can_be_read_on_slides(header: str) -> None:
+    text = (KERNELS / header).read_text(encoding="utf-8")
+    bodies = re.findall(r"^\{\n.*?^\}$|^ {4}\{\n.*?^ {4}\}$", text, re.DOTALL | re.M)
+    assert bodies
+    assert max(body.count("\n") + 1 for body in bodies) <= MOST_LINES
+
+
 @pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)
 def test_a_filter_has_levels_a_plan_and_a_source_or_none_of_them(spec: FilterSpec) -> None:
     has_source = (KERNELS / f"{spec.id}.cu").exists()
@@ -81,9 +145,9 @@ def test_a_level_that_is_missing_is_explained(spec: FilterSpec) -> None:
 
 
 def test_an_error_names_the_line_of_the_source() -> None:
-    source = read_source("mean").replace("Sum row = 0;", "Somme row = 0;")
+    source = read_source("mean").replace("Sum part = 0;", "Somme part = 0;")
     line = (KERNELS / "mean.cu").read_text(encoding="utf-8").splitlines()
-    number = next(n for n, text in enumerate(line, 1) if "Sum row = 0;" in text)
+    number = next(n for n, text in enumerate(line, 1) if "Sum part = 0;" in text)
     with pytest.raises(CompileError, match=rf"mean\.cu\({number}\).*Somme"):
         Nvrtc().compile("mean", source, "sm_90", {})
 

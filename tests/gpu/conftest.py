@@ -38,20 +38,25 @@ def shared_gpu() -> Iterator[CudaBackend]:
 def compiled(shared_gpu: CudaBackend, request: pytest.FixtureRequest) -> None:
     """Put the cubins of all tests that were chosen into the cache, on all cores."""
     (card,) = shared_gpu._open()
-    chosen = (getattr(item, "callspec", None) for item in request.session.items)
-    wanted = {call.params.get("filter_id") for call in chosen if call is not None}
+    chosen = [getattr(item, "callspec", None) for item in request.session.items]
+    wanted = {
+        (call.params["filter_id"], str(call.params["border"].code))
+        for call in chosen
+        if call is not None and {"filter_id", "border"} <= set(call.params)
+    }
     jobs = [
         (spec.id, card.architecture, macros)
         for spec in gpu_filters()
-        if spec.id in wanted
         for macros in defines(spec)
+        if (spec.id, macros.get("BORDER")) in wanted
     ]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
-        for _ in pool.map(_compile, *zip(*jobs, strict=True), chunksize=4):
+        for _ in pool.map(_compile, jobs, chunksize=4):
             pass
 
 
-def _compile(filter_id: str, architecture: str, macros: dict[str, str]) -> None:
+def _compile(job: tuple[str, str, dict[str, str]]) -> None:
+    filter_id, architecture, macros = job
     CubinCache(Nvrtc()).get(filter_id, read_source(filter_id), architecture, macros)
 
 
