@@ -1,0 +1,166 @@
+"""Look for levels that are faster than *tuned*: ``python -m tests.gpu.bench_tuned [FILTER ...]``.
+
+Every filter of pictures whose plan is one kernel, with the parameters of its tests, in every type,
+grey and in colour, small and large. Borders take turns, as compiling for all of them takes long;
+``--all`` has each of them everywhere. Exit status 1 if a level is faster by more than `MARGIN`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app import filters
+from app.engine.image import DTYPES
+from app.filters.launch import CudaPlan
+from app.filters.spec import SINGLE_BLOCK, TUNED, Border
+from tests.gpu.contenders import (
+    Card,
+    Pictures,
+    compile_all,
+    job_of,
+    level_of_program,
+    measure,
+    plan_of,
+    task_of,
+)
+from tests.test_contract import make, parameters_of, test_module
+
+MARGIN = 1.05
+"""What counts as slower: less is within what two runs of one kernel differ by."""
+
+HOPELESS = 1.5
+"""A level that once takes so many times as long as *tuned* is not timed any further."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is compared at all levels of a filter."""
+
+    filter_id: str
+    case: int
+    dtype: np.dtype[Any]
+    channels: int
+    border: Border
+
+    @property
+    def levels(self) -> list[str]:
+        spec = filters.get(self.filter_id)
+        return [level.id for level in spec.gpu_levels if level is not SINGLE_BLOCK]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return parameters_of(self.filter_id, self.case)
+
+    def __str__(self) -> str:
+        words = (self.dtype.name, "grey" if self.channels == 1 else "colour", self.border.value)
+        spec = filters.get(self.filter_id)
+        return f"{spec.describe(spec.validate(self.parameters))}, {', '.join(words)}"
+
+
+def settings(wanted: Sequence[str], *, every_border: bool) -> Iterator[Setting]:
+    number = itertools.count()
+    for spec in filters.discover().values():
+        if TUNED not in spec.gpu_levels or (wanted and spec.id not in wanted):
+            continue
+        cases = range(len(test_module(spec.id).CASES))  # type: ignore[union-attr]
+        for case, dtype, channels in itertools.product(cases, DTYPES, (1, 3)):
+            turn = next(number) % len(spec.borders)
+            borders = spec.borders if every_border else (spec.borders[turn],)
+            for border in borders:
+                setting = Setting(spec.id, case, np.dtype(dtype), channels, border)
+                if _is_one_kernel(setting):
+                    yield setting
+
+
+def _is_one_kernel(setting: Setting) -> bool:
+    spec = filters.get(setting.filter_id)
+    shape = (512, 512, setting.channels)
+    for level in setting.levels:
+        task = task_of(
+            setting.filter_id, shape, setting.dtype, setting.parameters, setting.border, level
+        )
+        plan = CudaPlan.of(spec.plan_cuda(task))  # type: ignore[misc]
+        if len(plan.launches) > 1 or plan.scratch or plan.launches[0].mapped:
+            return False
+    return True
+
+
+def jobs(found: Sequence[Setting], sides: Sequence[int], architecture: str) -> Iterator[Any]:
+    for setting, side in itertools.product(found, sides):
+        shape = (side, side, setting.channels)
+        for level in setting.levels:
+            task = task_of(
+                setting.filter_id, shape, setting.dtype, setting.parameters, setting.border, level
+            )
+            yield job_of(setting.filter_id, plan_of(task, setting.filter_id), architecture)
+
+
+def compare(card: Card, setting: Setting, side: int, repeats: int) -> dict[str, float]:
+    """Return the seconds of *tuned* and of the levels that come close."""
+    shape = (side, side, setting.channels)
+    source = make(setting.dtype, "random", shape[:2])[:, :, : setting.channels]
+    task = task_of(
+        setting.filter_id, shape, setting.dtype, setting.parameters, setting.border, TUNED.id
+    )
+    pictures = Pictures(card, np.ascontiguousarray(source), task.output_shape, most=24)
+    try:
+        contenders = {
+            level: level_of_program(
+                pictures, setting.filter_id, setting.parameters, setting.border, level
+            )
+            for level in setting.levels
+        }
+        once = {
+            level: statistics.median(measure(card, [contender], pictures.count, 2)[level])
+            for level, contender in contenders.items()
+        }
+        close = [level for level in once if once[level] < HOPELESS * once[TUNED.id]]
+        chosen = [contenders[level] for level in close]
+        times = measure(card, chosen, pictures.count, repeats)
+        return {level: statistics.median(times[level]) for level in close}
+    finally:
+        pictures.free()
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("filters", nargs="*")
+    parser.add_argument("--sides", type=int, nargs="+", default=[128, 1024, 4096])
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--all", action="store_true", help="every border everywhere")
+    parser.add_argument("--out", type=Path, help="where to write every time, as JSON")
+    options = parser.parse_args(arguments)
+    found = list(settings(options.filters, every_border=options.all))
+    rows, slower = [], 0
+    with Card() as card:
+        compile_all(jobs(found, options.sides, card.architecture))
+        print(f"{card.name}, {len(found)} settings, sides {options.sides}", flush=True)
+        for setting, side in itertools.product(found, options.sides):
+            times = compare(card, setting, side, options.repeats)
+            best = min(times, key=times.__getitem__)
+            rows.append({"setting": str(setting), "side": side, "times": times})
+            if times[TUNED.id] > MARGIN * times[best]:
+                slower += 1
+                print(
+                    f"{setting}, {side}x{side}: tuned {times[TUNED.id] * 1e3:.4f} ms, "
+                    f"{best} {times[best] * 1e3:.4f}, {times[TUNED.id] / times[best]:.2f}",
+                    flush=True,
+                )
+    if options.out:
+        options.out.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    print(f"{len(rows)} comparisons: tuned is slower in {slower}")
+    return 1 if slower else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
