@@ -50,8 +50,14 @@ __constant__ Weight finishing[8];
 #define LOWEST 0
 #endif
 
+#if TUNED
+#define FINISH __noinline__  // loops over several samples would carry as many copies
+#else
+#define FINISH inline
+#endif
+
 // The result for a sum: divided, negatives treated, rounded to nearest even, saturated.
-__device__ inline Sample finish(Weight sum, Weight divisor, int negative)
+__device__ FINISH Sample finish(Weight sum, Weight divisor, int negative)
 {
     if (divisor < 0) {
         sum = -sum;

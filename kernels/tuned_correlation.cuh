@@ -137,12 +137,6 @@ struct Sums {
 #endif
 };
 
-// Called once a sample, it costs little, and every loop would carry copies.
-__device__ __noinline__ Sample finish_out_of_line(Weight sum, Weight divisor, int negative)
-{
-    return finish(sum, divisor, negative);
-}
-
 // The results for QUAD complete sums.
 struct Finish {
     Weight divisor;
@@ -196,7 +190,7 @@ struct Finish {
                 continue;
             }
 #endif
-            results[v] = finish_out_of_line(sums[v], divisor, negative);
+            results[v] = finish(sums[v], divisor, negative);
         }
 #endif
     }
