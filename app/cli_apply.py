@@ -437,7 +437,8 @@ def _add_run_options(
         "--repeat",
         metavar="N",
         type=positive,
-        help=f"kernel runs on a GPU, whose median is reported (default: {_DEFAULTS['repeat']})",
+        help="kernel runs on a GPU, after a warm-up, whose median is reported (default: "
+        f"{_DEFAULTS['repeat']})",
     )
     group.add_argument(
         "--block",

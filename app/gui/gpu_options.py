@@ -49,7 +49,7 @@ class GpuOptions(QWidget):
         self._repeat = add(
             "repeat",
             "Re&peat kernel",
-            "Run the kernel so often on a GPU and report the median.",
+            "Run the kernel so often on a GPU, after a warm-up, and report the median.",
             QSpinBox(self),
         )
         self._repeat.setRange(1, 999)
