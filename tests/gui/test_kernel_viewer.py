@@ -255,7 +255,7 @@ def test_the_difference_is_coloured(qtbot: QtBot, viewer: KernelViewer) -> None:
         for selection in view.extraSelections()
         if selection.format.background().color() == added_fill(view.palette(), strong=True)
     ]
-    assert "tile" in words, "the words that differ stand out"
+    assert "mask_shared" in words, "the words that differ stand out"
     view.setPalette(QPalette(QColor("#202020")))
     dark = [each.format.background().color().name() for each in view.extraSelections()]
     assert added_fill(view.palette()).name() in dark
