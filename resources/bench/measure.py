@@ -88,10 +88,17 @@ _LAPLACE = (
 )
 """Of graphs 1 to 8, what tables 1 to 3 do not measure on the CPU."""
 
+_BESIDE_C = (
+    *("--filters", "mean", "mask", "weighted-mean", "median", "sobel", "laplace"),
+    *("threshold-mean", "rotating-mask", "greyscale", "nlm"),
+    *("--sizes", "1024", "--masks", "3", "9", "--levels", "serial", "--peers", "C -O2"),
+)
+
 EXPERIMENTS = {
     CPU: (
         *_BOTH,
         Experiment("f-graphs", _LAPLACE, 30),
+        Experiment("c", _BESIDE_C, 90),
         Experiment("peers", repeats=True),
     ),
     GPU: (
@@ -199,6 +206,8 @@ def run(device: str, experiment: Experiment, folder: Path) -> int:
         arguments += ["--preset", str(FOLDER / f"{device}-{experiment.name}.json")]
     if experiment.name.startswith("peers"):
         arguments.append("--peers")
+        if device == CPU:  # the loops in C have a table of their own
+            arguments += ["OpenCV", "SciPy", "scikit-image"]
     arguments = ["bench", *arguments, "--devices", device, "--out", str(path)]
     print("$ kernelscope", *arguments, flush=True)
     return kernelscope(arguments)

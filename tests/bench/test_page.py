@@ -23,6 +23,7 @@ from app.paths import RESOURCES
 from tests.bench.made_up import row
 
 FOLDER = RESOURCES / "bench"
+LIBRARIES = ("OpenCV", "SciPy", "scikit-image")
 
 
 @pytest.fixture(scope="module")
@@ -420,7 +421,7 @@ def test_experiments_are_runs_of_the_bench(
     old = str(FOLDER / "cpu-peers.json")
     assert [run[:-1] for run in runs] == [
         ["bench", "--preset", "F level", "--devices", "cpu", "--out"],
-        ["bench", "--preset", old, "--peers", "--devices", "cpu", "--out"],
+        ["bench", "--preset", old, "--peers", *LIBRARIES, "--devices", "cpu", "--out"],
     ]
     assert runs[0][-1] == str(tmp_path / "new" / "cpu-f-levels.json")
     with pytest.raises(SystemExit):
