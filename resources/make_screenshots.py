@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QDockWidget,
+    QLabel,
     QSpinBox,
     QWidget,
 )
@@ -154,6 +155,9 @@ def residual(studio: Studio) -> None:
     """Take away what `denoise` took away."""
     denoise(studio)
     studio.press(studio.window, "viewResidualButton")
+    title = studio.window.images.output.findChild(QLabel, "outputTitle")
+    assert title is not None
+    studio.wait(lambda: "Residual" in title.text())
     studio.take("residual", 1280, 800)
 
 
