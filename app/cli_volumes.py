@@ -30,7 +30,7 @@ from app.errors import (
     SeveralVolumes,
 )
 from app.filters.spec import Kind
-from app.phantom import AFFINE, BRIGHTEST, Contrast, Noise, Shape, add_noise, head
+from app.phantom import BRIGHTEST, Contrast, Noise, Shape, Voxel, add_noise, affine, head
 
 if TYPE_CHECKING:
     from app.engine.recipe import Recipe
@@ -198,7 +198,7 @@ def phantom(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog=f"{PROGRAM} phantom",
         description="Makes a head of ellipsoids with the contrast and the noise of MRI, and "
-        "writes it, with voxels of 1 mm, as 32-bit floats. The same numbers make the same file.",
+        "writes it as 32-bit floats. The same numbers make the same file.",
         epilog=STATUS,
         allow_abbrev=False,
     )
@@ -211,6 +211,14 @@ def phantom(arguments: list[str]) -> int:
         type=_size,
         default=(181, 217, 181),
         help="voxels a side, or WIDTHxHEIGHTxDEPTH (default: 181x217x181)",
+    )
+    parser.add_argument(
+        "--voxel",
+        metavar="MM",
+        type=_voxel,
+        help="size of a voxel in millimetres, WIDTHxHEIGHTxDEPTH like 0.94x0.94x4: the head is as "
+        "large as a head is, and what lies outside of the volume is cut off (default: voxels of "
+        "1 mm, and the head fills the volume)",
     )
     parser.add_argument(
         "--weighting",
@@ -252,28 +260,47 @@ def phantom(arguments: list[str]) -> int:
     check_shape(options.size, "phantom")
     for path in paths:
         # Nobody measured where this head lies: formats without a place lose nothing.
-        check_write_volume(_head(np.zeros((1, 1, 1), np.float32), path), path, lossy=True)
+        nothing = np.zeros((1, 1, 1), np.float32)
+        spacing = options.voxel or (1.0, 1.0, 1.0)
+        check_write_volume(Volume.from_array(nothing, path.name, spacing=spacing), path)
     say = Speaker(options.quiet)
     contrast = _WEIGHTINGS[options.weighting]
     try:
-        truth = head(options.size, [contrast]).truth[contrast]
+        truth = head(options.size, [contrast], voxel=options.voxel).truth[contrast]
         noisy = add_noise(truth, options.noise, options.sigma, options.seed).voxels
     except MemoryError:
         raise OutOfMemory(
             "There is not enough memory for a phantom of this size.", "Choose a smaller --size."
         ) from None
     for voxels, path in zip((noisy, truth), paths, strict=False):
-        write_volume(_head(voxels, path), path, lossy=True)
+        write_volume(_head(voxels, path, options.voxel), path, lossy=True)
     size = "×".join(map(str, reversed(options.size)))
     strength = f"{options.noise} noise of sigma {options.sigma:g}, seed {options.seed}"
-    say.line(f"{options.output}: {contrast} head of {size} voxels, {strength}")
+    if options.voxel:
+        size += " voxels of " + "×".join(f"{side:g}" for side in reversed(options.voxel)) + " mm"
+    else:
+        size += " voxels"
+    say.line(f"{options.output}: {contrast} head of {size}, {strength}")
     if options.truth:
         say.line(f"{options.truth}: the same without noise")
     return 0
 
 
-def _head(voxels: NDArray[np.float32], path: Path) -> Volume:
-    return Volume.from_array(voxels, path.name, affine=AFFINE)
+def _head(voxels: NDArray[np.float32], path: Path, voxel: Voxel | None) -> Volume:
+    spacing = voxel or (1.0, 1.0, 1.0)
+    return Volume.from_array(voxels, path.name, spacing=spacing, affine=affine(voxel))
+
+
+def _voxel(text: str) -> Voxel:
+    """Read ``1`` or ``0.94x0.94x4``, width first; return depth, height and width."""
+    try:
+        sides = [float(side) for side in re.split("[x×]", text)]
+    except ValueError:
+        sides = []
+    if len(sides) not in (1, 3) or not all(0 < side <= 1000 for side in sides):
+        raise argparse.ArgumentTypeError(f"{text} is not a size in millimetres like 0.94x0.94x4")
+    width, height, depth = sides * 3 if len(sides) == 1 else sides
+    return depth, height, width
 
 
 def _size(text: str) -> Shape:

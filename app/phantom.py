@@ -24,10 +24,23 @@ from app.errors import InvalidParameter
 BRIGHTEST = 255.0
 """The signal of the brightest tissue in every contrast, before shading."""
 
-AFFINE = np.diag([1.0, -1.0, 1.0, 1.0])
-"""Of a head with voxels of 1 mm, as in `Volume`: x runs to the patient's right, y to the back."""
+SIZE = (181.0, 217.0, 181.0)
+"""Of the head in millimetres along z, y and x, with the air around it, where voxels have a size."""
 
 Shape = tuple[int, int, int]
+Voxel = tuple[float, float, float]
+
+
+def affine(voxel: Voxel | None = None) -> NDArray[np.float64]:
+    """Return that of a head, as in `Volume`: x runs to the patient's right, y to the back.
+
+    Parameters
+    ----------
+    voxel : tuple of float, optional
+        Size along z, y and x in millimetres; by default 1.
+    """
+    z, y, x = voxel or (1.0, 1.0, 1.0)
+    return np.diag([x, -y, z, 1.0])
 
 
 class Tissue(IntEnum):
@@ -190,8 +203,9 @@ def head(
     contrasts: Sequence[Contrast | str] = tuple(Contrast),
     *,
     shading: float = 0.0,
+    voxel: Voxel | None = None,
 ) -> Phantom:
-    """Return a head that fills a volume, without noise.
+    """Return a head without noise, that fills a volume or is as large as a head is.
 
     Where tissues meet inside a voxel their signals mix linearly: an ellipsoid's share of a
     voxel falls from 1 to 0 over one voxel across its surface.
@@ -205,25 +219,35 @@ def head(
     shading : float
         By which share of itself, at most, the signal varies smoothly over the head, as the
         sensitivity of coils makes it; 0 to 1.
+    voxel : tuple of float, optional
+        Size of a voxel along z, y and x in millimetres. The head has `SIZE` then, in the middle
+        of the volume, which may cut it off. By default it fills the volume.
 
     Raises
     ------
     InvalidParameter
-        If a side is not positive, a contrast is unknown, or the shading out of range.
+        If a side or a voxel's size is not positive, a contrast is unknown, or the shading out of
+        range.
     """
     _check_shape(shape)
+    if voxel is not None and not all(0 < side < np.inf for side in voxel):
+        raise InvalidParameter(f"A voxel of {voxel} mm has no size.", "Use more than 0 mm.")
     wanted = [_member(Contrast, contrast) for contrast in contrasts]
     if not 0 <= shading <= 1:
         raise InvalidParameter(f"A shading of {shading} is out of range.", "Use 0 to 1.")
     labels = np.zeros(shape, np.uint8)
     signals = np.array([_signals(contrast) for contrast in wanted], np.float32)
     truth = {contrast: np.zeros(shape, np.float32) for contrast in wanted}
-    axes = tuple(_coordinates(side) for side in shape)
+    extents = [1.0, 1.0, 1.0]  # of the volume, in heads
+    if voxel is not None:
+        extents = [n * side / head for n, side, head in zip(shape, voxel, SIZE, strict=True)]
+    axes = tuple(_coordinates(side, extent) for side, extent in zip(shape, extents, strict=True))
+    steps = [2 * extent / side for side, extent in zip(shape, extents, strict=True)]
 
     def fill(z: int) -> None:
         planes = [truth[contrast][z] for contrast in wanted]
         for body in _HEAD:
-            _paint(body, axes, z, labels[z], planes, signals)
+            _paint(body, axes, steps, z, labels[z], planes, signals)
         if shading:
             for plane in planes:
                 plane *= _shade(axes, z, shading)
@@ -258,7 +282,7 @@ def add_noise(truth: NDArray[np.float32], kind: Noise | str, sigma: float, seed:
     if not 0 <= sigma < np.inf:
         raise InvalidParameter(f"A sigma of {sigma} is no strength of noise.", "Use 0 or more.")
     seeds = np.random.SeedSequence(seed).spawn(len(truth))
-    axes = tuple(_coordinates(side) for side in truth.shape)
+    axes = tuple(_coordinates(side, 1.0) for side in truth.shape)
     noisy = Noisy(np.empty(truth.shape, np.float32), np.full(truth.shape, sigma, np.float32))
 
     def fill(z: int) -> None:
@@ -308,13 +332,14 @@ def _signals(contrast: Contrast) -> list[float]:
 def _paint(
     body: _Ellipsoid,
     axes: tuple[NDArray[np.float32], ...],
+    steps: Sequence[float],
     z: int,
     labels: NDArray[np.uint8],
     planes: list[NDArray[np.float32]],
     signals: NDArray[np.float32],
 ) -> None:
     """Put one slice of an ellipsoid over what is there."""
-    voxel = np.array([2 / len(axis) for axis in reversed(axes)], np.float32)
+    voxel = np.array(steps[::-1], np.float32)
     low, high = (np.array(body.centre) + side * (body.reach + voxel) for side in (-1, 1))
     if not low[2] <= axes[0][z] <= high[2]:
         return
@@ -339,9 +364,9 @@ def _paint(
         part += share * (signal[body.tissue] - part)
 
 
-def _coordinates(side: int) -> NDArray[np.float32]:
-    """Return the centres of `side` voxels between -1 and 1."""
-    return ((2 * np.arange(side) + 1) / side - 1).astype(np.float32)
+def _coordinates(side: int, extent: float) -> NDArray[np.float32]:
+    """Return the centres of `side` voxels between -extent and extent."""
+    return (((2 * np.arange(side) + 1) / side - 1) * extent).astype(np.float32)
 
 
 def _shade(axes: tuple[NDArray[np.float32], ...], z: int, amount: float) -> NDArray[np.float32]:

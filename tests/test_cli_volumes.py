@@ -401,6 +401,28 @@ def test_a_phantom_and_its_truth(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_voxels_of_a_phantom_have_a_size(capsys: pytest.CaptureFixture[str]) -> None:
+    assert phantom("a.nii.gz --size 64x64x37 --voxel 3.75x3.5x4 --sigma 0") == 0
+    assert "64×64×37 voxels of 3.75×3.5×4 mm" in capsys.readouterr().out
+    image = nibabel.load("a.nii.gz")
+    np.testing.assert_allclose(image.header.get_zooms(), (3.75, 3.5, 4))
+    np.testing.assert_allclose(image.affine, np.diag([3.75, -3.5, 4, 1]))
+    wanted = head((37, 64, 64), ["T1w"], voxel=(4, 3.5, 3.75)).truth[Contrast.T1W]
+    np.testing.assert_array_equal(read("a.nii.gz").T, wanted)
+
+
+def test_volumes_are_written_as_folders_of_pictures(capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("in.npy", scan(3, (11, 6, 5), "uint8"))
+    assert apply(f"mri-nlm in.npy out.pngs {QUICK}") == 0
+    assert apply(f"mri-nlm in.npy out.npy {QUICK}") == 0
+    np.testing.assert_array_equal(read_volume("out.pngs").voxels, np.load("out.npy"))
+    assert sorted(each.name for each in Path("out.pngs").iterdir())[-1] == "slice-011.png"
+    assert apply(f"mri-nlm in.npy out.pngs --float {QUICK}") == 1
+    assert "cannot keep fractions" in capsys.readouterr().err
+    assert apply(f"mri-nlm out.pngs again.pngs --component out.pngs {QUICK}") == 0
+    assert Path("again-out.pngs").is_dir()
+
+
 def test_phantoms_repeat_themselves() -> None:
     for name, options in {
         "a": "",
@@ -426,6 +448,8 @@ def test_phantoms_repeat_themselves() -> None:
         ("nowhere/a.nii", "the folder"),
         ("a.nii --truth nowhere/t.nii", "the folder"),
         ("a.nii --truth a.nii", "a.nii would be written twice"),
+        ("a.npy --size 8 --voxel 2", "cannot keep the distance of voxels"),
+        ("a.pngs --size 8", "cannot keep fractions"),
         ("a.nii --size 9999", "9999×9999×9999 voxels are too many"),
         ("a.nii --size 8 --sigma -1", "A sigma of -1.0"),
         ("a.nii --size 8 --sigma nan", "A sigma of nan"),
@@ -449,6 +473,10 @@ def test_bad_phantoms(
         "a.nii --size 0",
         "a.nii --size 5x5",
         "a.nii --size big",
+        "a.nii --voxel 0",
+        "a.nii --voxel 1x1",
+        "a.nii --voxel thick",
+        "a.nii --voxel nan",
         "a.nii --weighting t3",
         "a.nii --noise pink",
         "a.nii --sigma much",

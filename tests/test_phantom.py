@@ -127,6 +127,35 @@ class TestHead:
             head((2, 2, 2), shading=shading)
 
 
+class TestVoxels:
+    def test_the_head_is_as_large_as_a_head(self):
+        """Voxels of 1 mm that fill 181 x 217 x 181 mm are those of the default size."""
+        filled = head((181, 217, 181), ["T1w"]).truth["T1w"]
+        part = head((61, 109, 181), ["T1w"], voxel=(1, 1, 1)).truth["T1w"]
+        np.testing.assert_allclose(part, filled[60:121, 54:163], atol=0.02)
+
+    def test_thick_slices_lie_where_they_are(self):
+        """Every fourth slice of thin ones lies in the middle of a thick one, but for its rim."""
+        thin = head((37 * 3, 128, 120), ["T2w"], voxel=(4 / 3, 1.7, 1.6))
+        thick = head((37, 128, 120), ["T2w"], voxel=(4, 1.7, 1.6))
+        middle = thin.labels[1::3]
+        assert middle.shape == thick.labels.shape
+        assert (middle == thick.labels).mean() > 0.99
+        assert len(np.unique(thick.labels)) > 5
+
+    def test_what_does_not_fit_is_cut_off(self):
+        labels = head((20, 30, 30), ["T1w"], voxel=(2, 2, 2)).labels
+        assert (labels > 0).all(axis=(1, 2)).sum() == 20, "inside the head everywhere"
+        labels = head((100, 120, 100), ["T1w"], voxel=(3, 3, 3)).labels
+        assert not labels[:15].any()
+        assert not labels[:, :, -15:].any()
+
+    @pytest.mark.parametrize("voxel", [(0, 1, 1), (1, -1, 1), (1, 1, np.inf), (np.nan, 1, 1)])
+    def test_refused(self, voxel):
+        with pytest.raises(InvalidParameter, match="has no size"):
+            head((4, 4, 4), ["T1w"], voxel=voxel)
+
+
 class TestNoise:
     SIGMA = 7.0
 

@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,6 +42,80 @@ def resolved(path: Path) -> Path:
     """
     with _explained(path):
         return path.resolve()
+
+
+def replace_folder(
+    path: Path, files: Iterable[tuple[str, bytes]], ours: Callable[[str], bool]
+) -> None:
+    """Write `files`, names and contents, to a folder, which appears when all are written.
+
+    Parameters
+    ----------
+    ours : callable
+        Tells from a file's name whether it may be replaced: a folder that holds anything else
+        stays as it is.
+
+    Raises
+    ------
+    ImageWriteError
+        As `replace_file`, or if there is a file, or a folder of other things. What was there is
+        whole then, and nothing else is left behind.
+    """
+    check_folder(path, ours)
+    with _explained(path):
+        target = path.resolve()
+        token = secrets.token_hex(8)
+        made = target.with_name(f".kernelscope-{token}.part")
+        old = target.with_name(f".kernelscope-{token}.old")
+        try:
+            made.mkdir()
+            for name, data in files:
+                with (made / name).open("xb") as handle:
+                    handle.write(data)
+                    handle.flush()
+                    os.fsync(handle.fileno())
+            _sync_folder(made)
+            if target.exists():
+                shutil.copymode(target, made)
+                target.rename(old)
+            try:
+                made.rename(target)
+            except BaseException:
+                if old.exists():
+                    old.rename(target)
+                raise
+        except BaseException:
+            shutil.rmtree(made, ignore_errors=True)
+            raise
+        _sync_folder(target.parent)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def check_folder(path: Path, ours: Callable[[str], bool]) -> None:
+    """Refuse a place that `replace_folder` could not write to, as far as that shows beforehand.
+
+    Raises
+    ------
+    ImageWriteError
+        If the place does not exist or is write-protected, or holds what is not to be replaced.
+    """
+    with _explained(path):
+        target = path.resolve()
+        if target.is_dir():
+            others = sorted(each.name for each in target.iterdir() if not ours(each.name))
+            if others:
+                raise ImageWriteError(
+                    f"{path.name}: this folder holds other things, such as {others[0]}.",
+                    "Choose another name, or empty it first.",
+                )
+        elif target.exists():
+            raise ImageWriteError(f"{path.name}: this is no folder.", "Choose another name.")
+        elif not target.parent.is_dir():
+            raise ImageWriteError(
+                f"{path.name}: the folder {target.parent} does not exist.", _ELSEWHERE
+            )
+        if not os.access(target.parent, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target.parent))
 
 
 def check_target(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
@@ -20,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.engine.volume import Volume
-from app.phantom import AFFINE, BRIGHTEST, Contrast, Noise, Shape, add_noise, head
+from app.phantom import BRIGHTEST, Contrast, Noise, Shape, Voxel, add_noise, affine, head
 
 _FIRST_SIZE = (112, 128, 96)
 """Width, height and depth: large enough to see something, small enough for any CPU."""
@@ -43,6 +44,8 @@ class Order:
     ----------
     shape : tuple of int
         Depth, height and width.
+    voxel : tuple of float, optional
+        Size along z, y and x in millimetres; None: the head fills the volume.
     sigma : float
         In percent of the brightest tissue.
     """
@@ -52,20 +55,23 @@ class Order:
     noise: Noise
     sigma: float
     seed: int = 0
+    voxel: Voxel | None = None
 
     def make(self) -> tuple[list[Volume], list[Volume]]:
         """Return the volumes with noise and those without, one for each contrast.
 
         Takes a while: call it off the GUI thread.
         """
-        phantom = head(self.shape, self.contrasts)
+        phantom = head(self.shape, self.contrasts, voxel=self.voxel)
         noisy, truth = [], []
         for number, (contrast, signal) in enumerate(phantom.truth.items()):
             seed = self.seed + number  # each scan has noise of its own
             voxels = add_noise(signal, self.noise, self.sigma / 100 * BRIGHTEST, seed).voxels
             title = f"Phantom {contrast}, {self.sigma:g} % {_NOISES[self.noise][0]} noise"
-            noisy.append(Volume.from_array(voxels, title, affine=AFFINE))
-            truth.append(Volume.from_array(signal, f"Phantom {contrast}", affine=AFFINE))
+            place: dict[str, Any] = {"affine": affine(self.voxel)}
+            place["spacing"] = self.voxel or (1.0, 1.0, 1.0)
+            noisy.append(Volume.from_array(voxels, title, **place))
+            truth.append(Volume.from_array(signal, f"Phantom {contrast}", **place))
         return noisy, truth
 
 
@@ -94,6 +100,18 @@ class PhantomDialog(QDialog):
             if number:
                 size.addWidget(QLabel("×", self))
             size.addWidget(box, 1)
+        self._has_voxel = QCheckBox("Voxels in mm", self)
+        self._has_voxel.setObjectName("hasVoxel")
+        self._has_voxel.setAccessibleName("Voxels have a size")
+        self._has_voxel.setToolTip("Off: voxels of 1 mm, and the head fills the volume")
+        self._voxel = [self._side_in_mm(name) for name in ("width", "height", "depth")]
+        voxel = QHBoxLayout()
+        for number, side in enumerate(self._voxel):
+            if number:
+                voxel.addWidget(QLabel("×", self))
+            voxel.addWidget(side, 1)
+            side.setEnabled(False)
+            self._has_voxel.toggled.connect(side.setEnabled)
         self._contrasts = {contrast: QCheckBox(contrast.value, self) for contrast in Contrast}
         contrasts = QHBoxLayout()
         for contrast, switch in self._contrasts.items():
@@ -120,6 +138,7 @@ class PhantomDialog(QDialog):
 
         form = QFormLayout()
         form.addRow("Size in voxels", size)
+        form.addRow(self._has_voxel, voxel)
         form.addRow("Weightings", contrasts)
         form.addRow("&Noise", self._noise)
         form.addRow("&Sigma", self._sigma)
@@ -152,6 +171,9 @@ class PhantomDialog(QDialog):
             Noise(self._noise.currentData()),
             self._sigma.value(),
             self._seed.value(),
+            (self._voxel[2].value(), self._voxel[1].value(), self._voxel[0].value())
+            if self._has_voxel.isChecked()
+            else None,
         )
 
     def _side(self, name: str, value: int) -> QSpinBox:
@@ -161,6 +183,16 @@ class PhantomDialog(QDialog):
         box.setToolTip(name.capitalize())
         box.setRange(8, _MOST)
         box.setValue(value)
+        return box
+
+    def _side_in_mm(self, name: str) -> QDoubleSpinBox:
+        box = QDoubleSpinBox(self)
+        box.setObjectName(f"{name}InMillimetres")
+        box.setAccessibleName(f"{name.capitalize()} of a voxel in millimetres")
+        box.setToolTip(f"{name.capitalize()} of a voxel")
+        box.setRange(0.1, 20)
+        box.setSingleStep(0.1)
+        box.setValue(1)
         return box
 
     def _check(self) -> None:

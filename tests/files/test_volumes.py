@@ -394,7 +394,7 @@ class TestOtherFormats:
     def test_unknown_suffix(self, tmp_path, name):
         with pytest.raises(ImageWriteError) as caught:
             write_volume(Volume.from_array(voxels()), tmp_path / name)
-        assert caught.value.hint == "Use one of .nii.gz, .nii, .tif, .npy."
+        assert caught.value.hint == "Use one of .nii.gz, .nii, .tif, .npy, .pngs, .tifs, .bmps."
 
     def test_a_full_disk_leaves_the_old_file(self, tmp_path, monkeypatch):
         path = write_volume(Volume.from_array(voxels()), tmp_path / "a.nii.gz")
@@ -411,8 +411,9 @@ class TestOtherFormats:
     def test_formats_for_dialogs(self):
         writable = [suffix for format in WRITABLE_VOLUMES for suffix in format.suffixes]
         readable = [suffix for format in READABLE_VOLUMES for suffix in format.suffixes]
-        assert writable == [".nii.gz", ".nii", ".tif", ".tiff", ".npy"]
-        assert set(readable) == {*writable, ".dcm", ".ima"}
+        folders = [".pngs", ".tifs", ".bmps"]
+        assert writable == [".nii.gz", ".nii", ".tif", ".tiff", ".npy", *folders]
+        assert {*readable, *folders} == {*writable, ".dcm", ".ima"}
 
 
 class TestNumpy:

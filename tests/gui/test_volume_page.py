@@ -29,7 +29,7 @@ from app.engine.recipe import Recipe, Step
 from app.engine.slices import SliceRequest, by_slices
 from app.engine.volume import Volume
 from app.files import read_recipe, write_recipe
-from app.files.volumes import read_volume
+from app.files.volumes import read_volume, write_volume
 from app.filters.mri_sigma import estimate_local
 from app.filters.mri_sigma_map import estimate_smooth
 from app.gui import comparison
@@ -40,7 +40,7 @@ from app.gui.main_window import MainWindow
 from app.gui.phantom_dialog import Order, PhantomDialog
 from app.gui.pictures import stem_of
 from app.judging.volumes import judge_volume
-from app.phantom import Contrast, Noise
+from app.phantom import Contrast, Noise, head
 from tests.gui.helpers import FakeCpu, Opener, answer, child, dialog, load, press, save_as, state
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
@@ -754,6 +754,39 @@ def test_phantom_has_the_noise_that_was_ordered() -> None:
     errors = [after.voxels - before.voxels for after, before in zip(noisy, truth, strict=True)]
     assert errors[0].std() == pytest.approx(0.04 * 255, rel=0.05)
     assert abs(np.corrcoef(errors[0].ravel(), errors[1].ravel())[0, 1]) < 0.1
+
+
+def test_voxels_of_a_phantom_have_the_size_that_was_set(qtbot: QtBot) -> None:
+    order = PhantomDialog()
+    qtbot.addWidget(order)
+    assert order.order.voxel is None
+    order._has_voxel.setChecked(True)
+    for box, size in zip(order._voxel, (0.94, 1.5, 4), strict=True):
+        assert box.isEnabled()
+        box.setValue(size)
+    assert order.order.voxel == (4, 1.5, 0.94)
+    made = replace(order.order, shape=(12, 20, 30)).make()
+    for volume in (made[0][0], made[1][0]):
+        assert volume.spacing == (4, 1.5, 0.94)
+        np.testing.assert_allclose(volume.affine, np.diag([0.94, -1.5, 4, 1]))
+    wanted = head((12, 20, 30), [Contrast.T1W], voxel=(4, 1.5, 0.94)).truth[Contrast.T1W]
+    np.testing.assert_array_equal(made[1][0].voxels, wanted)
+
+
+def test_a_volume_is_saved_as_a_folder_of_pictures(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    values = np.random.default_rng(0).integers(0, 255, (4, 9, 8)).astype(np.uint8)
+    open_scan(qtbot, window, write_volume(Volume.from_array(values), tmp_path / "a.tif"))
+    run(qtbot, window)
+    made = window.volumes.shown_output
+    window.pictures.save([made], "made")
+    chooser = dialog(qtbot, window, QFileDialog)
+    (kind,) = (each for each in chooser.nameFilters() if "*.pngs" in each)
+    chooser.selectNameFilter(kind)
+    save_as(qtbot, window, tmp_path / "made")
+    qtbot.waitUntil((tmp_path / "made.pngs").is_dir)
+    np.testing.assert_array_equal(read_volume(tmp_path / "made.pngs").voxels, made.voxels)
 
 
 def test_drawn_volumes_are_not_kept_alive(

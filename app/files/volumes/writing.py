@@ -10,25 +10,29 @@ from pathlib import Path
 
 from app.engine.volume import Volume
 from app.errors import ImageWriteError, LossyFormat, OutOfMemory
-from app.files.atomic import check_target, replace_file
+from app.files.atomic import check_folder, check_target, replace_file, replace_folder
 from app.files.formats import Format
-from app.files.volumes import nifti, numpy_file, tiff_stack
+from app.files.volumes import nifti, numpy_file, slices, tiff_stack
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class _Writer:
-    """Who encodes a format, and what it can keep beside the voxels."""
+    """Who encodes a format, and what it can keep beside the voxels.
+
+    `slices` is the suffix of the pictures of a folder, which has no `encode`.
+    """
 
     format: Format
-    encode: Callable[[Volume], bytes]
+    encode: Callable[[Volume], bytes] | None
     spacing: bool = True
     place: bool = False
+    slices: str = ""
 
     def losses(self, volume: Volume) -> list[str]:
         """Return what the format cannot keep of a volume, in words."""
-        losses = []
+        losses = slices.losses(volume, self.slices) if self.slices else []
         if volume.spacing != (1.0, 1.0, 1.0) and not self.spacing:
             losses.append("the distance of voxels")
         if volume.affine is not None and not self.place:
@@ -41,6 +45,15 @@ _WRITERS = (
     _Writer(Format("NIfTI", (".nii",)), nifti.encode, place=True),
     _Writer(Format("TIFF stack", (".tif", ".tiff")), tiff_stack.encode),
     _Writer(Format("NumPy array", (".npy",)), numpy_file.encode, spacing=False),
+    *(
+        _Writer(
+            Format(f"Folder of {suffix[1:].upper()} pictures", (f"{suffix}s",)),
+            None,
+            spacing=False,
+            slices=suffix,
+        )
+        for suffix in slices.ENCODERS
+    ),
 )
 
 WRITABLE_VOLUMES = tuple(writer.format for writer in _WRITERS)
@@ -53,12 +66,14 @@ def write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> Pa
     The file at `path` is replaced at once, when everything is written, or stays as it was.
     Voxels are written in the type of the file that they came from. NIfTI also gets that
     file's scaling and, if it was NIfTI too, everything of its header. Other formats know no
-    scaling: values that were scaled are written as 32-bit floats.
+    scaling: values that were scaled are written as 32-bit floats. The suffixes ``.pngs``,
+    ``.tifs`` and ``.bmps`` name folders, which get a picture for each slice.
 
     Parameters
     ----------
     lossy : bool
-        Agree to lose what the format cannot keep: spacing, orientation and position.
+        Agree to lose what the format cannot keep: spacing, orientation and position; of
+        pictures also fractions, which are rounded.
 
     Returns
     -------
@@ -79,12 +94,14 @@ def write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> Pa
     check_write_volume(volume, path, lossy=lossy)
     writer = _writer(path)
     try:
-        data = writer.encode(volume)
+        if writer.encode is None:
+            replace_folder(path, slices.files(volume, writer.slices), slices.is_slice)
+        else:
+            replace_file(path, writer.encode(volume))
     except MemoryError as error:
         raise OutOfMemory(
             f"{path.name}: there is not enough memory to save it.", "Close other programs."
         ) from error
-    replace_file(path, data)
     elapsed = (time.perf_counter() - start) * 1e3
     _logger.info("Saved %s as %s: %.1f ms", volume.describe(), path, elapsed)
     losses = writer.losses(volume)
@@ -115,7 +132,10 @@ def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False)
             f"{path.name}: {_writer(path).format.name} cannot keep {' and '.join(losses)}.",
             "Save it as NIfTI to keep everything.",
         )
-    check_target(path)
+    if _writer(path).slices:
+        check_folder(path, slices.is_slice)
+    else:
+        check_target(path)
 
 
 def beside(output: Path, title: str) -> Path:
