@@ -71,8 +71,8 @@ struct Window {
         Pair centre, sides, all;
     };
     Line lines[ROWS][2];
-    Pair offset = both(constant_weights[NEGATIVE] == 2 ? MIDDLE : 0);
-    Factor fold = constant_weights[NEGATIVE] == 1 ? Factor::MINUS_TWO : Factor::MINUS_ONE;
+    Pair offset = both(finishing[NEGATIVE] == 2 ? MIDDLE : 0);
+    Factor fold = finishing[NEGATIVE] == 1 ? Factor::MINUS_TWO : Factor::MINUS_ONE;
 
     __device__ inline void add(const Pairs<RADIUS>& row)
     {
