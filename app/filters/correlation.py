@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.filters.borders import REDUCE, VALID, border_index, fetch_row
-from app.filters.jit import Kernel, kernel
+from app.filters.borders import REDUCE, VALID, fetch_row
+from app.filters.jit import Kernel, inlined, kernel
+from app.filters.plain import cell, gather, interior, no_simd, rolled
 from app.filters.spec import (
     SERIAL,
     Border,
@@ -145,6 +146,61 @@ def divisor_at(y: Any, x: Any, height: Any, width: Any, divisor: Any, border: An
     return total if abs(total) > divisor.negligible else 1.0
 
 
+@inlined
+def weigh(samples: Any, place: Any, pitch: Any, step: Any, weights: Any) -> Any:
+    """Return the weighted sum of a window whose first cell is at `place`, int64 or float64.
+
+    Its rows are `pitch` samples apart, its columns `step`.
+    """
+    no_simd()
+    side = weights.shape[0]
+    total = 0 * weights[0, 0]
+    for s in range(side):
+        row = place + s * pitch
+        for t in range(side):
+            rolled()
+            total += weights[s, t] * cell(samples, row + t * step)
+    return total
+
+
+@inlined
+def put_signed(results: Any, place: Any, value: Any, finish: Any) -> None:
+    """As `put`, for results that may be negative."""
+    if results.dtype.type(0.5) == 0:
+        value = np.rint(value)
+    if finish.absolute:
+        value = abs(value)
+    value += finish.offset
+    results[np.uintp(place)] = min(max(value, finish.low), finish.high)
+
+
+@kernel
+def correlate_rim(
+    source: Any,
+    results: Any,
+    weights: Any,
+    divisor: Any,
+    finish: Any,
+    border: Any,
+    y: Any,
+    first: Any,
+    last: Any,
+) -> None:
+    """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
+    no_simd()
+    height, width, channels = source.shape
+    size = weights.shape[0]
+    window = np.empty(size * size, source.dtype)
+    for side in range(2):
+        left, right = (0, first) if side == 0 else (last, results.size // channels)
+        for x in range(left, right):
+            quotient = divisor_at(y, x, height, width, divisor, border)
+            for c in range(channels):
+                gather(source, y, x, c, size // 2, border, window)
+                total = weigh(window, 0, size, 1, weights)
+                put_signed(results, x * channels + c, np.true_divide(total, quotient), finish)
+
+
 @kernel
 def correlate_serial(
     source: Any,
@@ -157,21 +213,24 @@ def correlate_serial(
     stop: Any,
 ) -> None:
     """Plain loops: for every sample, every cell of the mask. Sums are int64 or float64."""
+    no_simd()
     height, width, channels = source.shape
     radius = weights.shape[0] // 2
-    shift = radius if border == VALID else 0
+    inset = 0 if border == VALID else radius
+    samples = source.reshape(source.size)
+    pitch = width * channels
+    quotient = divisor_at(0, 0, height, width, divisor, VALID)
     for y in range(start, stop):
-        for x in range(output.shape[1]):
-            quotient = divisor_at(y, x, height, width, divisor, border)
-            for c in range(channels):
-                total = 0 * weights[0, 0]
-                for s in range(-radius, radius + 1):
-                    yy = border_index(y + shift + s, height, border)
-                    for t in range(-radius, radius + 1):
-                        xx = border_index(x + shift + t, width, border)
-                        if yy >= 0 and xx >= 0:
-                            total += weights[radius + s, radius + t] * source[yy, xx, c]
-                output[y, x, c] = settle(total / quotient, finish)
+        results = output[y].reshape(output.shape[1] * channels)
+        first, last = interior(y, radius, height, width, border)
+        correlate_rim(source, results, weights, divisor, finish, border, y, first, last)
+        corner = (y - inset) * pitch - inset * channels
+        for x in range(first * channels, last * channels):
+            if channels == 1:  # a known step makes the loops shorter
+                total = weigh(samples, corner + x, pitch, 1, weights)
+            else:
+                total = weigh(samples, corner + x, pitch, channels, weights)
+            put_signed(results, x, np.true_divide(total, quotient), finish)
 
 
 @functools.partial(Kernel, fastmath=frozenset({"contract"}))

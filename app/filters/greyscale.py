@@ -11,6 +11,7 @@ import numpy as np
 from app.filters.cuda_rows import QUAD
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.plain import no_simd
 from app.filters.spec import (
     CONSTANT,
     GLOBAL,
@@ -30,24 +31,30 @@ from app.filters.spec import (
 @kernel
 def serial_integer(source: Any, output: Any, less: Any, start: Any, stop: Any) -> None:
     """Exact: the weights are whole thousandths. See `integer_row`."""
+    no_simd()
     for y in range(start, stop):
-        for x in range(source.shape[1]):
-            red = np.int64(source[y, x, 0])
-            green = np.int64(source[y, x, 1])
-            blue = np.int64(source[y, x, 2])
+        pixels = source[y]
+        grey = output[y]
+        for x in range(pixels.shape[0]):
+            red = np.int64(pixels[x, 0])
+            green = np.int64(pixels[x, 1])
+            blue = np.int64(pixels[x, 2])
             total = 299 * red + 587 * green + 114 * blue
-            output[y, x, 0] = np.rint((total - less) / 1000)
+            grey[x, 0] = np.rint((total - less) / 1000)
 
 
 @kernel
 def serial_float(source: Any, output: Any, less: Any, start: Any, stop: Any) -> None:
     """As `serial_integer`, in float64 and not rounded."""
+    no_simd()
     for y in range(start, stop):
-        for x in range(source.shape[1]):
-            red = np.float64(source[y, x, 0])
-            green = np.float64(source[y, x, 1])
-            blue = np.float64(source[y, x, 2])
-            output[y, x, 0] = np.float32(0.299 * red + 0.587 * green + 0.114 * blue)
+        pixels = source[y]
+        grey = output[y]
+        for x in range(pixels.shape[0]):
+            red = np.float64(pixels[x, 0])
+            green = np.float64(pixels[x, 1])
+            blue = np.float64(pixels[x, 2])
+            grey[x, 0] = np.float32(0.299 * red + 0.587 * green + 0.114 * blue)
 
 
 @kernel

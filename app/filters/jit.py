@@ -35,14 +35,20 @@ class Kernel:
         Python function in the subset that Numba compiles.
     fastmath : set of str
         LLVM fast-math flags, for float kernels that gain from reordering sums.
+    inline : bool
+        Whether to make the function part of its callers, however large it is.
     """
 
     def __init__(
-        self, function: Callable[..., Any], fastmath: frozenset[str] = frozenset()
+        self,
+        function: Callable[..., Any],
+        fastmath: frozenset[str] = frozenset(),
+        inline: bool = False,
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self._fastmath = fastmath
+        self._inline = inline
         self._dispatcher: Any = None
 
     @property
@@ -51,7 +57,10 @@ class Kernel:
         with _lock:
             if self._dispatcher is None:
                 self._dispatcher = _numba().njit(
-                    nogil=True, cache=_can_cache(), fastmath=set(self._fastmath) or False
+                    nogil=True,
+                    cache=_can_cache(),
+                    fastmath=set(self._fastmath) or False,
+                    forceinline=self._inline,
                 )(self.function)
         return self._dispatcher
 
@@ -117,6 +126,15 @@ def intrinsic(emit: Callable[..., None]) -> Any:
 def kernel(function: Callable[..., Any]) -> Kernel:
     """Mark `function` as a CPU kernel (decorator)."""
     return Kernel(function)
+
+
+def inlined(function: Callable[..., Any]) -> Kernel:
+    """Mark `function` as a CPU kernel that becomes part of its callers (decorator).
+
+    For what is called for every sample: a call passes arrays field by field, which takes as
+    long as the sum of nine cells.
+    """
+    return Kernel(function, inline=True)
 
 
 @functools.cache

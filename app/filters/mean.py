@@ -14,12 +14,20 @@ from app.filters.correlation import (
     Finish,
     Work,
     finish_row,
-    plan_correlation,
     update_divisors,
 )
 from app.filters.cuda_box import plan_box
-from app.filters.jit import kernel
+from app.filters.jit import inlined, kernel
 from app.filters.launch import NO_MASK, CudaTask, Launch, level_launch
+from app.filters.plain import (
+    count_cells,
+    gather,
+    interior,
+    no_simd,
+    put,
+    rolled,
+    wide_cell,
+)
 from app.filters.spec import (
     CONSTANT,
     GLOBAL,
@@ -91,6 +99,68 @@ def window_sums(columns: Any, spare: Any, size: Any, step: Any, totals: Any) -> 
             done += span
 
 
+@inlined
+def add_up(samples: Any, place: Any, pitch: Any, step: Any, size: Any) -> Any:
+    """Return the sum of a window whose first cell is at `place`, int64 or float64.
+
+    Its rows are `pitch` samples apart, its columns `step`.
+    """
+    no_simd()
+    total = 0
+    for s in range(size):
+        row = place + s * pitch
+        for t in range(size):
+            rolled()
+            total += wide_cell(samples, row + t * step)
+    return total
+
+
+@kernel
+def mean_rim(
+    source: Any,
+    results: Any,
+    size: Any,
+    finish: Any,
+    border: Any,
+    y: Any,
+    first: Any,
+    last: Any,
+) -> None:
+    """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
+    no_simd()
+    height, width, channels = source.shape
+    window = np.empty(size * size, source.dtype)
+    for side in range(2):
+        left, right = (0, first) if side == 0 else (last, results.size // channels)
+        for x in range(left, right):
+            count = count_cells(y, x, size // 2, height, width, border)
+            for c in range(channels):
+                gather(source, y, x, c, size // 2, border, window)
+                total = add_up(window, 0, size, 1, size)
+                put(results, x * channels + c, np.true_divide(total, count), finish)
+
+
+@kernel
+def mean_serial(
+    source: Any, output: Any, size: Any, finish: Any, border: Any, start: Any, stop: Any
+) -> None:
+    """Plain loops: for every sample, every cell of the mask."""
+    no_simd()
+    height, width, channels = source.shape
+    radius = size // 2
+    inset = 0 if border == VALID else radius
+    samples = source.reshape(source.size)
+    pitch = width * channels
+    for y in range(start, stop):
+        results = output[y].reshape(output.shape[1] * channels)
+        first, last = interior(y, radius, height, width, border)
+        mean_rim(source, results, size, finish, border, y, first, last)
+        corner = (y - inset) * pitch - inset * channels
+        for x in range(first * channels, last * channels):
+            total = add_up(samples, corner + x, pitch, channels, size)
+            put(results, x, np.true_divide(total, size * size), finish)
+
+
 @kernel
 def mean_parallel(
     source: Any,
@@ -154,10 +224,11 @@ def sum_types(dtype: np.dtype[Any], size: int) -> tuple[NDArray[Any], Work]:
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     source, output, border = task.source, task.output, task.border
     size = task.parameters["size"]
-    ones = np.ones((size, size), np.int64)
-    divisor = Divisor.of(ones)
     if task.level == SERIAL.id:
-        return plan_correlation(task, ones, divisor)
+        finish = Finish.of(source.dtype, np.float64)
+        serial = (source, output, size, finish, border.code)
+        return [CpuPass(mean_serial, serial, output.shape[0])]
+    divisor = Divisor.of(np.ones((size, size), np.int64))
     zero, work = sum_types(source.dtype, size)
     arguments = (
         source,

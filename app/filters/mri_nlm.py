@@ -28,11 +28,12 @@ from numpy.typing import NDArray
 from app.errors import InvalidImage, InvalidParameter
 from app.filters.borders import REFLECT, border_index
 from app.filters.cuda_mri_nlm import GAPS, plan_mri_nlm, search_and_patch
-from app.filters.jit import kernel
+from app.filters.jit import inlined, kernel
 from app.filters.mri_sigma import estimate_global, plan_local
 from app.filters.mri_sigma_map import map_sigma, plan_map
 from app.filters.non_local import add_weighted, fused, power_of_two
 from app.filters.parts import in_parts
+from app.filters.plain import cell, no_simd, rolled
 from app.filters.spec import (
     GLOBAL,
     SERIAL,
@@ -157,17 +158,28 @@ def settle_mean(mean: Any, sigma: Any, rician: Any) -> Any:
     return np.sqrt(max(mean - 2 * sigma * sigma, 0)) if rician else mean
 
 
-@kernel
-def distance(extended: Any, c: Any, here: Any, there: Any, patch: Any) -> Any:
-    """Return the sum of squared differences of the patches around two voxels."""
+@inlined
+def distance(samples: Any, here: Any, there: Any, plane: Any, pitch: Any, patch: Any) -> Any:
+    """Return the sum of squared differences of two patches.
+
+    Parameters
+    ----------
+    samples : ndarray of float32, one-dimensional
+    here, there : int
+        Places of the first cells of the patches.
+    plane, pitch : int
+        Samples from one slice to the next, and from one row.
+    patch : tuple of int
+        Radii along the axes.
+    """
+    no_simd()
     total = 0.0
-    for s in range(-patch[0], patch[0] + 1):
-        for r in range(-patch[1], patch[1] + 1):
-            for t in range(-patch[2], patch[2] + 1):
-                difference = (
-                    extended[c, here[0] + s, here[1] + r, here[2] + t]
-                    - extended[c, there[0] + s, there[1] + r, there[2] + t]
-                )
+    for s in range(2 * patch[0] + 1):
+        for r in range(2 * patch[1] + 1):
+            row = s * plane + r * pitch
+            for t in range(2 * patch[2] + 1):
+                rolled()
+                difference = cell(samples, here + row + t) - cell(samples, there + row + t)
                 total += difference * difference
     return total
 
@@ -175,29 +187,40 @@ def distance(extended: Any, c: Any, here: Any, there: Any, patch: Any) -> Any:
 @kernel
 def nlm_serial(extended: Any, output: Any, reach: Any, model: Any, start: Any, stop: Any) -> None:
     """Plain loops: for voxels `start` to `stop`, every candidate and every cell of its patch."""
+    no_simd()
     _, height, width, components = output.shape
+    pitch = extended.shape[3]
+    plane = extended.shape[2] * pitch
+    block = extended.shape[1] * plane
+    samples = extended.reshape(extended.size)
+    # Patches begin their radii above, before and to the left of their voxel.
+    corner = reach.patch[0] * plane + reach.patch[1] * pitch + reach.patch[2]
     strengths = np.empty(components)
     totals = np.empty(components)
     for voxel in range(start, stop):
         z = voxel // (height * width)
         y = voxel // width % height
         x = voxel % width
-        here = (z + reach.margin[0], y + reach.margin[1], x + reach.margin[2])
+        zz, yy, xx = z + reach.margin[0], y + reach.margin[1], x + reach.margin[2]
+        here = zz * plane + yy * pitch + xx
         for c in range(components):
             strengths[c] = model.strength / sigma_at(model.sigmas, c, z, y, x) ** 2
         totals[:] = 0
         weights = 0.0
-        for zz in range(here[0] - reach.search[0], here[0] + reach.search[0] + 1):
-            for yy in range(here[1] - reach.search[1], here[1] + reach.search[1] + 1):
-                for xx in range(here[2] - reach.search[2], here[2] + reach.search[2] + 1):
+        for dz in range(-reach.search[0], reach.search[0] + 1):
+            for dy in range(-reach.search[1], reach.search[1] + 1):
+                for dx in range(-reach.search[2], reach.search[2] + 1):
+                    there = here + dz * plane + dy * pitch + dx
                     apart = 0.0
                     for c in range(components):
-                        squares = distance(extended, c, here, (zz, yy, xx), reach.patch)
-                        apart += strengths[c] * squares
+                        first = c * block - corner
+                        apart += strengths[c] * distance(
+                            samples, first + here, first + there, plane, pitch, reach.patch
+                        )
                     weight = np.exp(-apart)
                     weights += weight
                     for c in range(components):
-                        value = extended[c, zz, yy, xx]
+                        value = cell(samples, c * block + there)
                         totals[c] += weight * (value * value if model.rician else value)
         for c in range(components):
             sigma = sigma_at(model.sigmas, c, z, y, x)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from app.filters.borders import REDUCE, REFLECT, VALID, border_index
 from app.filters.correlation import Finish, settle
 from app.filters.cuda_nlm import GAPS, HOST_PARTITIONS, plan_nlm
-from app.filters.jit import kernel
+from app.filters.jit import inlined, kernel
 from app.filters.nlm_strength import estimate_strength
 from app.filters.non_local import (
     add_weighted,
@@ -36,6 +36,7 @@ from app.filters.non_local import (
     patch_profile,
     power_of_two,
 )
+from app.filters.plain import cell, no_simd, rolled
 from app.filters.spec import (
     CONSTANT,
     GLOBAL,
@@ -161,18 +162,32 @@ def extend(source: Any, extended: Any, margin: Any, border: Any, start: Any, sto
                 extended[c, row, column] = source[y, x, c] if y >= 0 and x >= 0 else 0
 
 
-@kernel
+@inlined
 def distance(
-    extended: Any, first: Any, last: Any, y: Any, x: Any, yy: Any, xx: Any, profile: Any
+    samples: Any, here: Any, there: Any, plane: Any, pitch: Any, group: Any, squares: Any
 ) -> Any:
-    """Return the sum of G² times squared differences around two pixels, channels from `first`."""
-    half = profile.size // 2
+    """Return the sum of G² times squared differences of two patches of `group` channels.
+
+    Parameters
+    ----------
+    samples : ndarray of float32, one-dimensional
+    here, there : int
+        Places of the first cells of the patches.
+    plane, pitch : int
+        Samples from one channel to the next, and from one row.
+    squares : ndarray of float32, shape (patch, patch)
+        G².
+    """
+    no_simd()
+    side = squares.shape[0]
     total = np.float32(0)
-    for c in range(first, last):
-        for s in range(-half, half + 1):
-            for t in range(-half, half + 1):
-                difference = extended[c, y + s, x + t] - extended[c, yy + s, xx + t]
-                total += profile[half + s] * profile[half + t] * difference * difference
+    for c in range(group):
+        for s in range(side):
+            row = c * plane + s * pitch
+            for t in range(side):
+                rolled()
+                difference = cell(samples, here + row + t) - cell(samples, there + row + t)
+                total += squares[s, t] * difference * difference
     return total
 
 
@@ -184,8 +199,14 @@ def nlm_serial(
 
     The candidates are those in extended rows from one of `rows` up to the other.
     """
+    no_simd()
     colours, height, width = sums.samples.shape
     margin, reach, edge = search
+    pitch = extended.shape[2]
+    plane = extended.shape[1] * pitch
+    samples = extended.reshape(extended.size)
+    half = metric.profile.size // 2
+    squares = np.outer(metric.profile, metric.profile)
     totals = np.empty(metric.group)
     for pixel in range(start, stop):
         y = pixel // width + margin
@@ -194,16 +215,19 @@ def nlm_serial(
         bottom = min(rows[1], height + 2 * margin - edge, y + reach + 1)
         left, right = max(edge, x - reach), min(width + 2 * margin - edge, x + reach + 1)
         for first in range(0, colours, metric.group):
-            last = first + metric.group
+            # Patches begin half their side above and to the left of their pixel.
+            corner = first * plane - half * pitch - half
+            here = corner + y * pitch + x
             totals[:] = 0
             weights = 0.0
             for yy in range(top, bottom):
                 for xx in range(left, right):
-                    apart = distance(extended, first, last, y, x, yy, xx, metric.profile)
+                    there = corner + yy * pitch + xx
+                    apart = distance(samples, here, there, plane, pitch, metric.group, squares)
                     weight = np.exp2(metric.scale * apart)
                     weights += weight
                     for c in range(metric.group):
-                        totals[c] += weight * extended[first + c, yy, xx]
+                        totals[c] += weight * cell(samples, (first + c) * plane + yy * pitch + xx)
             for c in range(metric.group):
                 sums.samples[first + c, y - margin, x - margin] += totals[c]
             sums.weights[first // metric.group, y - margin, x - margin] += weights

@@ -20,9 +20,11 @@ from typing import Any
 import numpy as np
 
 from app.filters.borders import REDUCE, VALID, border_index, divide_round, fetch_row
+from app.filters.correlation import Finish
 from app.filters.cuda_rows import rows_launch
-from app.filters.jit import kernel
+from app.filters.jit import inlined, kernel
 from app.filters.launch import NO_MASK, CudaTask, Launch, level_launch
+from app.filters.plain import interior, no_simd, put, wide_cell
 from app.filters.spec import (
     CONSTANT,
     GLOBAL,
@@ -41,24 +43,22 @@ RADIUS = 2
 
 
 @kernel
-def most_even_mean(source: Any, y: Any, x: Any, c: Any, border: Any, zero: Any) -> Any:
-    """Return 36 times the mean of the best window around a pixel of `source`.
-
-    The type of `zero`, int64 or float64, is that of the sums.
-    """
+def most_even_mean(source: Any, y: Any, x: Any, c: Any, border: Any) -> Any:
+    """Return 36 times the mean of the best window around a pixel; int64 or float64."""
+    no_simd()
     height, width, _ = source.shape
-    best_variance = zero
-    best_mean = zero
+    best_variance = 0
+    best_mean = 0
     for window in range(9):
-        total = zero
-        squares = zero
+        total = 0
+        squares = 0
         count = 0
         for s in range(3):
             yy = border_index(y + window // 3 + s - 2, height, border)
             for t in range(3):
                 xx = border_index(x + window % 3 + t - 2, width, border)
                 if yy >= 0 and xx >= 0:
-                    value = zero + source[yy, xx, c]
+                    value = np.int64(0) + source[yy, xx, c]
                     total += value
                     squares += value * value
                     count += 1
@@ -77,26 +77,73 @@ def most_even_mean(source: Any, y: Any, x: Any, c: Any, border: Any, zero: Any) 
     return best_mean
 
 
+@inlined
+def most_even_sum(samples: Any, place: Any, pitch: Any, step: Any) -> Any:
+    """Return the sum of the best window around a pixel; those windows begin at `place`.
+
+    As `most_even_mean` where all windows have 9 cells, which need no scale to be compared.
+    """
+    no_simd()
+    best_variance = 0
+    best_total = 0
+    for window in range(9):
+        corner = place + window // 3 * pitch + window % 3 * step
+        total = 0
+        squares = 0
+        for s in range(3):
+            row = corner + s * pitch
+            for t in range(3):
+                value = wide_cell(samples, row + t * step)
+                total += value
+                squares += value * value
+        variance = 9 * squares - total * total
+        if (
+            window == 0
+            or variance < best_variance
+            or (variance == best_variance and total < best_total)
+        ):
+            best_variance = variance
+            best_total = total
+    return best_total
+
+
 @kernel
-def serial_integer(source: Any, output: Any, border: Any, start: Any, stop: Any) -> None:
+def rim(
+    source: Any,
+    results: Any,
+    finish: Any,
+    border: Any,
+    y: Any,
+    first: Any,
+    last: Any,
+) -> None:
+    """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
+    no_simd()
+    channels = source.shape[2]
+    for side in range(2):
+        left, right = (0, first) if side == 0 else (last, results.size // channels)
+        for x in range(left, right):
+            for c in range(channels):
+                mean = most_even_mean(source, y, x, c, border)
+                put(results, x * channels + c, np.true_divide(mean, 36), finish)
+
+
+@kernel
+def serial(source: Any, output: Any, finish: Any, border: Any, start: Any, stop: Any) -> None:
     """Plain loops: for every sample, every cell of every window."""
-    shift = RADIUS if border == VALID else 0
+    no_simd()
+    height, width, channels = source.shape
+    inset = 0 if border == VALID else RADIUS
+    samples = source.reshape(source.size)
+    pitch = width * channels
     for y in range(start, stop):
-        for x in range(output.shape[1]):
-            for c in range(output.shape[2]):
-                mean = most_even_mean(source, y + shift, x + shift, c, border, np.int64(0))
-                output[y, x, c] = divide_round(mean, 36)
-
-
-@kernel
-def serial_float(source: Any, output: Any, border: Any, start: Any, stop: Any) -> None:
-    """As `serial_integer`, in float64."""
-    shift = RADIUS if border == VALID else 0
-    for y in range(start, stop):
-        for x in range(output.shape[1]):
-            for c in range(output.shape[2]):
-                mean = most_even_mean(source, y + shift, x + shift, c, border, 0.0)
-                output[y, x, c] = np.float32(mean / 36)
+        results = output[y].reshape(output.shape[1] * channels)
+        first, last = interior(y, RADIUS, height, width, border)
+        rim(source, results, finish, border, y, first, last)
+        corner = (y - inset) * pitch - inset * channels
+        for x in range(first * channels, last * channels):
+            total = most_even_sum(samples, corner + x, pitch, channels)
+            put(results, x, np.true_divide(total, 9), finish)
 
 
 @kernel
@@ -227,7 +274,7 @@ def edges_integer(source: Any, output: Any, start: Any, stop: Any) -> None:
             if RADIUS <= x < width - RADIUS and RADIUS <= y < height - RADIUS:
                 continue
             for c in range(channels):
-                mean = most_even_mean(source, y, x, c, REDUCE, np.int64(0))
+                mean = most_even_mean(source, y, x, c, REDUCE)
                 output[y, x, c] = divide_round(mean, 36)
 
 
@@ -240,7 +287,7 @@ def edges_float(source: Any, output: Any, start: Any, stop: Any) -> None:
             if RADIUS <= x < width - RADIUS and RADIUS <= y < height - RADIUS:
                 continue
             for c in range(channels):
-                mean = most_even_mean(source, y, x, c, REDUCE, 0.0)
+                mean = most_even_mean(source, y, x, c, REDUCE)
                 output[y, x, c] = np.float32(mean / 36)
 
 
@@ -253,8 +300,8 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     rows = output.shape[0]
     is_float = source.dtype == np.float32
     if task.level == SERIAL.id:
-        serial = serial_float if is_float else serial_integer
-        return [CpuPass(serial, (source, output, border.code), rows)]
+        finish = Finish.of(source.dtype, np.float64)
+        return [CpuPass(serial, (source, output, finish, border.code), rows)]
     flat = output.reshape(rows, -1)
     if is_float:
         passes = [CpuPass(parallel_float, (source, flat, border.code), rows)]

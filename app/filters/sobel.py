@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from app.filters.borders import VALID, border_index, fetch_row
+from app.filters.borders import VALID, fetch_row
 from app.filters.correlation import Finish, settle, taps, weighted_sum
 from app.filters.cuda_rows import rows_launch
-from app.filters.jit import kernel
+from app.filters.jit import inlined, kernel
 from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.plain import gather, interior, no_simd, put, wide_cell
 from app.filters.spec import (
     CONSTANT,
     GLOBAL,
@@ -42,42 +43,82 @@ FORMS = ("sum", "magnitude", "directions")
 _SUM, _MAGNITUDE, _DIRECTIONS = range(3)
 
 
+@inlined
+def steepness(samples: Any, place: Any, pitch: Any, step: Any, form: Any) -> Any:
+    """Return the float64 result for the 3x3 window whose first cell is at `place`.
+
+    Its rows are `pitch` samples apart, its columns `step`.
+    """
+    below = place + 2 * pitch
+    a = wide_cell(samples, place)
+    b = wide_cell(samples, place + step)
+    c = wide_cell(samples, place + 2 * step)
+    d = wide_cell(samples, place + pitch)
+    f = wide_cell(samples, place + pitch + 2 * step)
+    g = wide_cell(samples, below)
+    h = wide_cell(samples, below + step)
+    i = wide_cell(samples, below + 2 * step)
+    gx = abs(c + 2 * f + i - a - 2 * d - g)
+    gy = abs(g + 2 * h + i - a - 2 * b - c)
+    if form == _SUM:
+        return np.float64(gx + gy)
+    if form == _MAGNITUDE:
+        return np.sqrt(np.float64(gx) * gx + np.float64(gy) * gy)
+    rising = abs(b + 2 * c + f - d - 2 * g - h)
+    falling = abs(f + 2 * i + h - b - 2 * a - d)
+    return np.float64(max(max(gx, gy), max(rising, falling)))
+
+
+@kernel
+def sobel_rim(
+    source: Any,
+    results: Any,
+    form: Any,
+    finish: Any,
+    border: Any,
+    y: Any,
+    first: Any,
+    last: Any,
+) -> None:
+    """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
+    no_simd()
+    channels = source.shape[2]
+    window = np.empty(9, source.dtype)
+    for side in range(2):
+        left, right = (0, first) if side == 0 else (last, results.size // channels)
+        for x in range(left, right):
+            for c in range(channels):
+                gather(source, y, x, c, 1, border, window)
+                put(results, x * channels + c, steepness(window, 0, 3, 1, form), finish)
+
+
 @kernel
 def sobel_serial(
     source: Any,
     output: Any,
-    masks: Any,
     form: Any,
     finish: Any,
     border: Any,
     start: Any,
     stop: Any,
 ) -> None:
-    """Plain loops: for every sample, every cell of every mask. Sums are int64 or float64."""
+    """Plain loops: for every sample, its eight neighbours."""
+    no_simd()
     height, width, channels = source.shape
-    shift = 1 if border == VALID else 0
+    inset = 0 if border == VALID else 1
+    samples = source.reshape(source.size)
+    pitch = width * channels
     for y in range(start, stop):
-        for x in range(output.shape[1]):
-            for c in range(channels):
-                result = 0.0
-                for m in range(masks.shape[0]):
-                    total = 0 * masks[0, 0, 0]
-                    for s in range(-1, 2):
-                        yy = border_index(y + shift + s, height, border)
-                        for t in range(-1, 2):
-                            xx = border_index(x + shift + t, width, border)
-                            if yy >= 0 and xx >= 0:
-                                total += masks[m, 1 + s, 1 + t] * source[yy, xx, c]
-                    gradient = np.float64(abs(total))
-                    if form == _SUM:
-                        result += gradient
-                    elif form == _MAGNITUDE:
-                        result += gradient * gradient
-                    else:
-                        result = max(result, gradient)
-                if form == _MAGNITUDE:
-                    result = np.sqrt(result)
-                output[y, x, c] = settle(result, finish)
+        results = output[y].reshape(output.shape[1] * channels)
+        first, last = interior(y, 1, height, width, border)
+        sobel_rim(source, results, form, finish, border, y, first, last)
+        corner = (y - inset) * pitch - inset * channels
+        for x in range(first * channels, last * channels):
+            if channels == 1:  # a known step leaves fewer addresses to keep
+                value = steepness(samples, corner + x, pitch, 1, form)
+            else:
+                value = steepness(samples, corner + x, pitch, channels, form)
+            put(results, x, value, finish)
 
 
 @kernel
@@ -142,16 +183,14 @@ def radius(parameters: Mapping[str, Any]) -> int:
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     source, output, border = task.source, task.output, task.border
     form = FORMS.index(task.parameters["form"])
-    masks = MASKS if form == _DIRECTIONS else MASKS[:2]
     if task.level == SERIAL.id:
-        if source.dtype.kind == "f":
-            masks = masks.astype(np.float64)
         finish = Finish.of(source.dtype, np.float64)
-        serial = (source, output, masks, form, finish, border.code)
+        serial = (source, output, form, finish, border.code)
         return [CpuPass(sobel_serial, serial, output.shape[0])]
     # Sums of squares of 8-bit gradients fit the 24 bits of float32. Those of 16-bit ones
     # need float64, which also brings the root near enough to tell on which side of a
     # half it is: it never is one, and is off by 1/4 / (2 * 65536) at least.
+    masks = MASKS if form == _DIRECTIONS else MASKS[:2]
     work = np.float32 if source.dtype == np.uint8 else np.float64
     places, weights = (np.stack(part) for part in zip(*(taps(m, work) for m in masks), strict=True))
     finish = Finish.of(source.dtype, work)

@@ -14,12 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from app.filters.borders import REDUCE, VALID, border_index, divide_round, pad_columns
+from app.filters.borders import REDUCE, VALID, border_index, pad_columns
 from app.filters.correlation import Divisor, Finish, finish_row, update_divisors
 from app.filters.cuda_box import plan_box
-from app.filters.jit import kernel
+from app.filters.jit import inlined, kernel
 from app.filters.launch import NO_MASK, CudaTask, Launch, level_launch
-from app.filters.mean import add_row, copy, sum_types, window_sums
+from app.filters.mean import add_row, add_up, copy, sum_types, window_sums
+from app.filters.plain import (
+    count_cells,
+    gather,
+    interior,
+    no_simd,
+    put,
+    wide_cell,
+)
 from app.filters.spec import (
     CONSTANT,
     GLOBAL,
@@ -36,54 +44,69 @@ from app.filters.spec import (
 )
 
 
-@kernel
-def window_sum(source: Any, y: Any, x: Any, c: Any, radius: Any, border: Any, zero: Any) -> Any:
-    """Return the sum of a window, in the type of `zero`, and how many cells count."""
-    height, width, _ = source.shape
-    total = zero
-    count = 0
-    for s in range(-radius, radius + 1):
-        yy = border_index(y + s, height, border)
-        for t in range(-radius, radius + 1):
-            xx = border_index(x + t, width, border)
-            if yy >= 0 and xx >= 0:
-                total += source[yy, xx, c]
-                count += 1
-            elif border != REDUCE:
-                count += 1
-    return total, count
+@inlined
+def choose(total: Any, count: Any, pixel: Any, reach: Any) -> Any:
+    """Return the mean, or the pixel if that is further from it than `reach`, which is T."""
+    if abs(total - count * pixel) <= reach * count:
+        return np.true_divide(total, count)
+    return np.float64(pixel)
 
 
 @kernel
-def serial_integer(
-    source: Any, output: Any, radius: Any, reach: Any, border: Any, start: Any, stop: Any
+def rim(
+    source: Any,
+    results: Any,
+    size: Any,
+    reach: Any,
+    finish: Any,
+    border: Any,
+    y: Any,
+    first: Any,
+    last: Any,
 ) -> None:
-    """Plain loops: for every sample, every cell of the mask. `reach` is T."""
-    shift = radius if border == VALID else 0
-    for y in range(start, stop):
-        for x in range(output.shape[1]):
-            for c in range(output.shape[2]):
-                pixel = np.int64(source[y + shift, x + shift, c])
-                total, count = window_sum(
-                    source, y + shift, x + shift, c, radius, border, np.int64(0)
-                )
-                near = abs(total - count * pixel) <= reach * count
-                output[y, x, c] = divide_round(total, count) if near else pixel
+    """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
+    no_simd()
+    height, width, channels = source.shape
+    window = np.empty(size * size, source.dtype)
+    for side in range(2):
+        left, right = (0, first) if side == 0 else (last, results.size // channels)
+        for x in range(left, right):
+            count = count_cells(y, x, size // 2, height, width, border)
+            for c in range(channels):
+                gather(source, y, x, c, size // 2, border, window)
+                total = add_up(window, 0, size, 1, size)
+                pixel = wide_cell(window, window.size // 2)
+                put(results, x * channels + c, choose(total, count, pixel, reach), finish)
 
 
 @kernel
-def serial_float(
-    source: Any, output: Any, radius: Any, reach: Any, border: Any, start: Any, stop: Any
+def serial(
+    source: Any,
+    output: Any,
+    size: Any,
+    reach: Any,
+    finish: Any,
+    border: Any,
+    start: Any,
+    stop: Any,
 ) -> None:
-    """As `serial_integer`, summed in float64."""
-    shift = radius if border == VALID else 0
+    """Plain loops: for every sample, every cell of the mask. Sums have the type of `sums`."""
+    no_simd()
+    height, width, channels = source.shape
+    radius = size // 2
+    inset = 0 if border == VALID else radius
+    samples = source.reshape(source.size)
+    pitch = width * channels
+    middle = radius * (pitch + channels)
     for y in range(start, stop):
-        for x in range(output.shape[1]):
-            for c in range(output.shape[2]):
-                pixel = np.float64(source[y + shift, x + shift, c])
-                total, count = window_sum(source, y + shift, x + shift, c, radius, border, 0.0)
-                near = abs(total - count * pixel) <= reach * count
-                output[y, x, c] = np.float32(total / count if near else pixel)
+        results = output[y].reshape(output.shape[1] * channels)
+        first, last = interior(y, radius, height, width, border)
+        rim(source, results, size, reach, finish, border, y, first, last)
+        corner = (y - inset) * pitch - inset * channels
+        for x in range(first * channels, last * channels):
+            total = add_up(samples, corner + x, pitch, channels, size)
+            pixel = wide_cell(samples, corner + x + middle)
+            put(results, x, choose(total, size * size, pixel, reach), finish)
 
 
 @kernel
@@ -166,16 +189,15 @@ def threshold_of(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> float:
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     source, output, border = task.source, task.output, task.border
     size, rows = task.parameters["size"], output.shape[0]
-    is_float = source.dtype == np.float32
     reach = threshold_of(task.parameters, source.dtype)
     if task.level == SERIAL.id:
-        serial = serial_float if is_float else serial_integer
-        return [CpuPass(serial, (source, output, size // 2, reach, border.code), rows)]
+        finish = Finish.of(source.dtype, np.float64)
+        return [CpuPass(serial, (source, output, size, reach, finish, border.code), rows)]
     # The type that holds all sums holds n times a pixel too.
-    zero, work = sum_types(source.dtype, size)
+    empty, work = sum_types(source.dtype, size)
     finish = Finish.of(source.dtype, work)
     divisor = Divisor.of(np.ones((size, size), np.int64))
-    arguments = (source, output, zero, divisor, finish, reach, border.code)
+    arguments = (source, output, empty, divisor, finish, reach, border.code)
     return [CpuPass(parallel, arguments, rows)]
 
 
