@@ -21,7 +21,7 @@ from app.engine.image import Image
 from app.engine.request import Request
 from app.engine.scan import Scan
 from app.engine.timing import Stopwatch
-from app.filters.spec import SERIAL, Border, CpuPass, FilterSpec, FilterTask, Level
+from app.filters.spec import Border, CpuPass, FilterSpec, FilterTask, Level
 from app.machine import cpu_name
 
 _BAND_SECONDS = 0.05
@@ -49,7 +49,7 @@ class _Run:
 
 
 class CpuBackend:
-    """The host's processor: one thread for *serial*, all cores for the other levels."""
+    """The host's processor: one thread for *serial* and its variants, all cores for *parallel*."""
 
     id = "cpu"
     name = "CPU"
@@ -152,7 +152,7 @@ class CpuBackend:
 
     def _sweep(self, sweep: CpuPass, done: float, share: float, run: _Run) -> None:
         """Run one pass; threads take the next band when they finish one."""
-        threads = 1 if run.level == SERIAL else self._threads
+        threads = 1 if run.level.single else self._threads
         lock = threading.Lock()
         next_row = 0
         finished_rows = 0

@@ -398,7 +398,7 @@ def expand(plan: Plan, backends: Mapping[str, Backend]) -> tuple[Group, ...]:
     for device in plan.devices:
         if device not in DEVICES:
             raise InvalidParameter(f"There is no device “{device}”.", "Use cpu or gpu.")
-    known = {level.id for level in CPU_LEVELS} | set(filters.gpu_levels())
+    known = {*filters.cpu_levels(), *filters.gpu_levels()}
     for level in plan.levels:
         if level not in known:
             raise InvalidParameter(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from app.errors import InvalidParameter
-from app.filters.spec import GPU_LEVELS, FilterSpec, Kind, Level
+from app.filters.spec import CPU_LEVELS, GPU_LEVELS, FilterSpec, Kind, Level
 
 
 @functools.cache
@@ -39,6 +39,13 @@ def get(filter_id: str) -> FilterSpec:
         names = ", ".join(name.replace("_", "-") for name in sorted(_all()))
         raise InvalidParameter(f"There is no filter “{filter_id}”.", f"Use one of {names}.")
     return spec
+
+
+def cpu_levels() -> dict[str, Level]:
+    """Return every level that any filter has on the CPU, by its id."""
+    own = {level.id: level for spec in _all().values() for level in spec.cpu_levels}
+    usual = {level.id: level for level in CPU_LEVELS}
+    return usual | {key: level for key, level in own.items() if key not in usual}
 
 
 def gpu_levels() -> dict[str, Level]:

@@ -6,19 +6,22 @@ An even number of cells (only with `Border.REDUCE`) has two middle values; the l
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from app.errors import InvalidImage
 from app.filters.borders import REDUCE, VALID, border_index, fetch_row
-from app.filters.jit import intrinsic, kernel
+from app.filters.jit import inlined, intrinsic, kernel
 from app.filters.launch import CudaTask, Launch, level_launch
 from app.filters.networks import Lane, median_program
+from app.filters.plain import cell, interior, no_simd
 from app.filters.spec import (
     CONSTANT,
     GLOBAL,
+    PARALLEL,
     SERIAL,
     SHARED,
     SINGLE_BLOCK,
@@ -41,6 +44,9 @@ _LEVEL_1 = 24_576
 _SHORTEST = 256
 """Fewest samples to run a network on, lest starting its loops costs more than they do."""
 
+_EXCHANGES = 2**24
+"""Most pairs that are compared in a unit of work of level `BUBBLE`: it has to end in time."""
+
 _NETWORK_OPERATIONS = {3: 17, 5: 60, 7: 140, 9: 240}
 """Minima and maxima for each sample at level *tuned*; larger masks are searched bit by bit."""
 
@@ -57,24 +63,41 @@ _BLOCKS = ((32, 4), (32, 2), (32, 1), (16, 1), (8, 1))
 """Blocks, largest first. Threads that keep a window of 9 x 9 in registers fill a multiprocessor
 better in small blocks; at level *selection* a block's windows have to fit its shared memory."""
 
+PLAIN = replace(
+    SERIAL, help="One thread, plain loops: Hoare's selection picks the middle cell of each mask."
+)
+BUBBLE = Level(
+    "serial-bubble",
+    "Serial, bubble sort",
+    "One thread, plain loops: sorts the cells of each mask by exchanging neighbours.",
+    single=True,
+)
+HUANG = Level(
+    "serial-huang",
+    "Serial, Huang",
+    "One thread: counts values while the mask moves along the row; for 8 and 16 bits.",
+    single=True,
+)
 
-@kernel
+
+@inlined
 def middle(cells: Any, count: Any) -> Any:
     """Return the (lower) median of ``cells[:count]``, which it reorders (Hoare's quickselect)."""
+    no_simd()
     rank = (count - 1) // 2
     low = 0
     high = count - 1
     while low < high:
-        pivot = cells[(low + high) // 2]
+        pivot = cell(cells, (low + high) // 2)
         i = low
         j = high
         while i <= j:
-            while cells[i] < pivot:
+            while cell(cells, i) < pivot:
                 i += 1
-            while pivot < cells[j]:
+            while pivot < cell(cells, j):
                 j -= 1
             if i <= j:
-                cells[i], cells[j] = cells[j], cells[i]
+                exchange(cells, i, j)
                 i += 1
                 j -= 1
         if rank <= j:
@@ -83,34 +106,108 @@ def middle(cells: Any, count: Any) -> Any:
             low = i
         else:
             break
-    return cells[rank]
+    return cell(cells, rank)
+
+
+@inlined
+def exchange(cells: Any, i: Any, j: Any) -> None:
+    """Let two cells change places."""
+    kept = cell(cells, i)
+    cells[np.uintp(i)] = cell(cells, j)
+    cells[np.uintp(j)] = kept
+
+
+@inlined
+def sorted_middle(cells: Any, count: Any) -> Any:
+    """As `middle`, after sorting all cells by exchanging neighbours (bubble sort)."""
+    no_simd()
+    for last in range(count - 1, 0, -1):
+        for i in range(last):
+            if cell(cells, i) > cell(cells, i + 1):
+                exchange(cells, i, i + 1)
+    return cell(cells, (count - 1) // 2)
 
 
 @kernel
-def median_span(
-    source: Any, output: Any, radius: Any, border: Any, cells: Any, y: Any, first: Any, last: Any
+def median_rim(
+    source: Any,
+    output: Any,
+    radius: Any,
+    border: Any,
+    bubble: Any,
+    cells: Any,
+    y: Any,
+    first: Any,
+    last: Any,
 ) -> None:
-    """Compute output row `y` from column `first` up to `last`, cell by cell."""
+    """Compute output row `y` from column `first` up to `last`, whatever the border."""
+    no_simd()
     height, width, channels = source.shape
-    shift = radius if border == VALID else 0
     for x in range(first, last):
         for c in range(channels):
             count = 0
             for s in range(-radius, radius + 1):
-                yy = border_index(y + shift + s, height, border)
+                yy = border_index(y + s, height, border)
                 for t in range(-radius, radius + 1):
-                    xx = border_index(x + shift + t, width, border)
+                    xx = border_index(x + t, width, border)
                     if yy >= 0 and xx >= 0:
                         cells[count] = source[yy, xx, c]
                         count += 1
                     elif border != REDUCE:
                         cells[count] = 0
                         count += 1
-            output[y, x, c] = middle(cells, count)
+            output[y, x, c] = sorted_middle(cells, count) if bubble else middle(cells, count)
 
 
 @kernel
-def count_column(
+def median_serial(
+    source: Any,
+    output: Any,
+    radius: Any,
+    border: Any,
+    bubble: Any,
+    columns: Any,
+    start: Any,
+    stop: Any,
+) -> None:
+    """Plain loops: for every sample, pick the middle one of the cells of the mask.
+
+    Of each row from one of `columns` up to the other. `bubble` sorts the cells instead.
+    """
+    no_simd()
+    height, width, channels = source.shape
+    side = 2 * radius + 1
+    inset = 0 if border == VALID else radius
+    samples = source.reshape(source.size)
+    pitch = width * channels
+    cells = np.empty(side * side, source.dtype)
+    for y in range(start, stop):
+        first, last = interior(y, radius, height, width, border)
+        first = min(max(first, columns[0]), columns[1])
+        last = min(max(last, columns[0]), columns[1])
+        median_rim(source, output, radius, border, bubble, cells, y, columns[0], first)
+        results = output[y].reshape(output.shape[1] * channels)
+        corner = (y - inset) * pitch - inset * channels
+        for x in range(first * channels, last * channels):
+            count = 0
+            for s in range(side):
+                row = corner + x + s * pitch
+                for t in range(side):
+                    cells[np.uintp(count)] = cell(samples, row + t * channels)
+                    count += 1
+            results[x] = sorted_middle(cells, count) if bubble else middle(cells, count)
+        median_rim(source, output, radius, border, bubble, cells, y, last, columns[1])
+
+
+@inlined
+def count_cell(value: Any, step: Any, shift: Any, groups: Any, counts: Any) -> None:
+    """Add `step` to the counts of a value and of its group, 2**shift neighbouring values."""
+    counts[np.uintp(value)] += step
+    groups[np.uintp(value >> shift)] += step
+
+
+@kernel
+def count_rim(
     source: Any,
     y: Any,
     x: Any,
@@ -118,74 +215,88 @@ def count_column(
     radius: Any,
     border: Any,
     step: Any,
+    shift: Any,
     groups: Any,
     counts: Any,
 ) -> Any:
-    """Add `step` to the counts of the cells in column `x` of a mask around row `y`.
-
-    `groups` counts runs of neighbouring values. Returns `step` times the number of cells.
-    """
+    """Count a column of the mask, whatever the border; return `step` times its cells."""
+    no_simd()
     height, width, _ = source.shape
-    run = counts.size // groups.size
     total = 0
     xx = border_index(x, width, border)
     for s in range(-radius, radius + 1):
         yy = border_index(y + s, height, border)
-        outside = yy < 0 or xx < 0
-        if outside and border == REDUCE:
-            continue
-        value = 0 if outside else source[yy, xx, c]
-        groups[value // run] += step
-        counts[value] += step
-        total += step
+        if yy >= 0 and xx >= 0:
+            count_cell(np.int64(source[yy, xx, c]), step, shift, groups, counts)
+            total += step
+        elif border != REDUCE:
+            count_cell(0, step, shift, groups, counts)
+            total += step
     return total
 
 
 @kernel
-def median_serial_counting(
-    source: Any, output: Any, radius: Any, border: Any, values: Any, start: Any, stop: Any
+def median_huang(
+    source: Any, output: Any, radius: Any, border: Any, shift: Any, start: Any, stop: Any
 ) -> None:
-    """Plain loops, but cells are counted by value while the mask moves along the row (Huang).
+    """Count the cells by value while the mask moves along the row, column by column (Huang).
 
-    `values` is the number of values that a sample can have.
+    There are 4**shift values; groups of 2**shift of them are counted too, which shortens the
+    way to the middle one.
     """
-    shift = radius if border == VALID else 0
-    counts = np.zeros(values, np.int32)
-    groups = np.zeros(int(np.sqrt(values)), np.int32)
-    run = counts.size // groups.size
+    no_simd()
+    height, width, channels = source.shape
+    side = 2 * radius + 1
+    inset = 0 if border == VALID else radius
+    samples = source.reshape(source.size)
+    pitch = width * channels
+    counts = np.empty(1 << 2 * shift, np.int32)
+    groups = np.empty(1 << shift, np.int32)
     for y in range(start, stop):
-        for c in range(output.shape[2]):
+        middle_y = y - inset + radius
+        inside = radius <= middle_y < height - radius
+        top = (middle_y - radius) * pitch
+        for c in range(channels):
             counts[:] = 0
             groups[:] = 0
             total = 0
-            for x in range(-2 * radius, output.shape[1]):
-                new = x + shift + radius
-                total += count_column(source, y + shift, new, c, radius, border, 1, groups, counts)
+            for x in range(1 - side, output.shape[1]):
+                # The column that joins the mask, and below the one that leaves it.
+                new = x - inset + 2 * radius
+                if inside and 0 <= new < width:
+                    place = top + new * channels + c
+                    for s in range(side):
+                        value = np.int64(cell(samples, place + s * pitch))
+                        count_cell(value, 1, shift, groups, counts)
+                    total += side
+                else:
+                    total += count_rim(
+                        source, middle_y, new, c, radius, border, 1, shift, groups, counts
+                    )
                 if x < 0:
                     continue
                 # How many values below the middle one are still to be passed.
                 left = (total - 1) // 2
                 group = 0
-                while left >= groups[group]:
-                    left -= groups[group]
+                while left >= cell(groups, group):
+                    left -= cell(groups, group)
                     group += 1
-                value = group * run
-                while left >= counts[value]:
-                    left -= counts[value]
+                value = group << shift
+                while left >= cell(counts, value):
+                    left -= cell(counts, value)
                     value += 1
                 output[y, x, c] = value
-                old = x + shift - radius
-                total += count_column(source, y + shift, old, c, radius, border, -1, groups, counts)
-
-
-@kernel
-def median_serial(
-    source: Any, output: Any, radius: Any, border: Any, start: Any, stop: Any
-) -> None:
-    """Plain loops: for every sample, pick the middle one of the cells of the mask."""
-    cells = np.empty((2 * radius + 1) ** 2, source.dtype)
-    for y in range(start, stop):
-        median_span(source, output, radius, border, cells, y, 0, output.shape[1])
+                old = x - inset
+                if inside and 0 <= old < width:
+                    place = top + old * channels + c
+                    for s in range(side):
+                        value = np.int64(cell(samples, place + s * pitch))
+                        count_cell(value, -1, shift, groups, counts)
+                    total -= side
+                else:
+                    total += count_rim(
+                        source, middle_y, old, c, radius, border, -1, shift, groups, counts
+                    )
 
 
 @kernel
@@ -198,8 +309,8 @@ def median_frame(source: Any, output: Any, radius: Any, start: Any, stop: Any) -
         if radius <= y < height - radius:
             left = min(radius, width)
             right = max(left, width - radius)
-        median_span(source, output, radius, REDUCE, cells, y, 0, left)
-        median_span(source, output, radius, REDUCE, cells, y, right, width)
+        median_rim(source, output, radius, REDUCE, False, cells, y, 0, left)
+        median_rim(source, output, radius, REDUCE, False, cells, y, right, width)
 
 
 @intrinsic
@@ -320,15 +431,30 @@ def radius(parameters: Mapping[str, Any]) -> int:
     return int(parameters["size"]) // 2
 
 
+def plan_serial(task: FilterTask, size: int) -> Iterator[CpuPass]:
+    """Plan the levels that run on one thread."""
+    arguments = (task.source, task.output, size // 2, task.border.code)
+    rows, width = task.output.shape[:2]
+    if task.level != HUANG.id:
+        bubble = task.level == BUBBLE.id
+        step = max(1, _EXCHANGES // size**4) if bubble else width
+        for first in range(0, width, step):
+            columns = (first, min(first + step, width))
+            yield CpuPass(median_serial, (*arguments, bubble, columns), rows)
+    elif task.source.dtype.kind == "f":
+        raise InvalidImage(
+            "Values with fractions cannot be counted one by one, as Huang's histogram does.",
+            "Choose another level, or a picture of 8 or 16 bits.",
+        )
+    else:
+        yield CpuPass(median_huang, (*arguments, 4 * task.source.itemsize), rows)
+
+
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     size = task.parameters["size"]
     rows = task.output.shape[0]
-    if task.level == SERIAL.id:
-        arguments = (task.source, task.output, size // 2, task.border.code)
-        if task.source.dtype == np.float32 or size == 3:  # 9 cells are picked from as fast
-            return [CpuPass(median_serial, arguments, rows)]
-        values = int(np.iinfo(task.source.dtype).max) + 1
-        return [CpuPass(median_serial_counting, (*arguments, values), rows)]
+    if task.level != PARALLEL.id:
+        return list(plan_serial(task, size))
     program = median_program(size)
     places = len(program.places)
     share = _LEVEL_1 // (places * task.source.itemsize)
@@ -390,6 +516,7 @@ SPEC = FilterSpec(
     radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
+    cpu_levels=(BUBBLE, PLAIN, HUANG, PARALLEL),
     gpu_levels=(SINGLE_BLOCK, GLOBAL, SELECTION, SHARED, TEXTURE, TUNED),
     gpu_gaps={
         CONSTANT.id: "There are no weights, and a table of comparisons for sorting the largest "

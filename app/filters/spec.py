@@ -94,15 +94,20 @@ class Level:
     ----------
     exact : bool
         False for a level that shows a fault: its result is wrong, and may differ from run to run.
+    single : bool
+        Whether a level of the CPU runs on one thread.
     """
 
     id: str
     name: str
     help: str
     exact: bool = True
+    single: bool = False
 
 
-SERIAL = Level("serial", "Serial", "One thread, plain loops: the baseline to compare with.")
+SERIAL = Level(
+    "serial", "Serial", "One thread, plain loops: the baseline to compare with.", single=True
+)
 PARALLEL = Level("parallel", "Parallel", "All cores, vectorised: as fast as the CPU goes.")
 CPU_LEVELS = (SERIAL, PARALLEL)
 
@@ -547,9 +552,9 @@ class FilterTask:
 class CpuPass:
     """One sweep over the output: ``kernel(*arguments, start, stop)`` for bands of rows.
 
-    The backend splits ``range(rows)`` into bands, runs them on one thread (*serial*) or on
-    all cores (*parallel*), and looks at the cancel token between bands. Bands may run in
-    any order, so a pass must not read what another band of the same pass writes.
+    The backend splits ``range(rows)`` into bands, runs them on one thread (levels that are
+    `Level.single`) or on all cores, and looks at the cancel token between bands. Bands may run
+    in any order, so a pass must not read what another band of the same pass writes.
     """
 
     kernel: Kernel
@@ -609,7 +614,7 @@ class FilterSpec:
     borders : tuple of Border
         The borders that make sense for the filter.
     cpu_levels : tuple of Level
-        The levels that `plan_cpu` knows.
+        The levels that `plan_cpu` knows, slowest first; `CPU_LEVELS` and the filter's own.
     check : callable
         Raises `InvalidParameter` for combinations of parameters that cannot work.
     output_channels : callable

@@ -29,7 +29,7 @@ from app.engine.image import Image
 from app.engine.scan import Scan
 from app.errors import InvalidParameter
 from app.filters.blocks import block_name, read_block
-from app.filters.spec import CPU_LEVELS, Kind
+from app.filters.spec import Kind
 
 OWN_CHOICE = "Own choice"
 
@@ -93,7 +93,7 @@ class BenchForm(QWidget):
             box.setChecked(True)
             devices.addWidget(box)
         devices.addStretch(1)
-        levels = [(f"{level.id}", f"CPU: {level.name}") for level in CPU_LEVELS]
+        levels = [(name, f"CPU: {level.name}") for name, level in filters.cpu_levels().items()]
         levels += [(name, f"GPU: {level.name}") for name, level in filters.gpu_levels().items()]
         self._levels = _checklist("benchLevels", "Levels", levels, [name for name, _ in levels])
         self._blocks = self._numbers(
@@ -106,8 +106,8 @@ class BenchForm(QWidget):
         self._peers = QCheckBox("Also &libraries, where installed", self)
         self._peers.setObjectName("benchPeers")
         self._peers.setToolTip(
-            "OpenCV, SciPy, scikit-image, CuPy and NPP, on the same data in the same run; "
-            "results are compared first"
+            "OpenCV, SciPy, scikit-image, CuPy, NPP and loops in C, on the same data in the same "
+            "run; results are compared first"
         )
         self._repeat = QSpinBox(self)
         self._repeat.setObjectName("benchRepeat")

@@ -96,9 +96,10 @@ def test_grey_pixels_are_read_only_like_any_source(backend) -> None:
     assert run(backend, [Recorder(2)], grey=True).channels == 2
 
 
-def test_serial_is_one_thread(backend) -> None:
+@pytest.mark.parametrize("level", [SERIAL, Level("own", "Own", "A filter's.", single=True)])
+def test_serial_is_one_thread(backend, level: Level) -> None:
     kernel = Recorder(500)
-    run(backend, [kernel], SERIAL)
+    run(backend, [kernel], level)
     assert kernel.threads == {threading.current_thread().name}
 
 

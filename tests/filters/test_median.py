@@ -17,11 +17,18 @@ from app.engine.image import Image
 from app.engine.request import Device, Request
 from app.engine.run import execute
 from app.engine.timing import Stopwatch
+from app.errors import InvalidImage
+from app.filters import median as median_module
+from app.filters.median import BUBBLE, HUANG, SPEC
 from app.filters.networks import Lane, Program, median_program
-from app.filters.spec import CPU_LEVELS, PARALLEL, SERIAL, TUNED, Border
+from app.filters.spec import PARALLEL, SERIAL, TUNED, Border, FilterTask
 from tests.oracle import windows
 
 CASES: list[dict[str, Any]] = [{"size": size} for size in (3, 5, 9, 11)]
+
+
+LEVELS = [level.id for level in SPEC.cpu_levels]
+FLOAT_LEVELS = [level for level in LEVELS if level != HUANG.id]
 
 
 def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
@@ -49,7 +56,7 @@ def median(
     level: str = PARALLEL.id,
 ) -> NDArray[Any]:
     request = Request.create(Image.from_array(pixels), "median", {"size": size}, border=border)
-    chosen = next(known for known in CPU_LEVELS if known.id == level)
+    chosen = next(known for known in SPEC.cpu_levels if known.id == level)
     return backend.run(request, chosen, Stopwatch(), CancelToken(), no_progress).planes
 
 
@@ -108,7 +115,7 @@ def test_large_sizes_and_widths_that_fill_no_vector(
     for size, shape in ((largest, (37, 45, 1)), (9, (15, 1031, 1)), (5, (23, 203, 3))):
         pixels = random.integers(0, 256, shape).astype(dtype)
         wanted = oracle(pixels, {"size": size}, border).astype(dtype)
-        for level in (SERIAL.id, PARALLEL.id):
+        for level in FLOAT_LEVELS if dtype is np.float32 else LEVELS:
             np.testing.assert_array_equal(
                 median(backend, pixels, size, border, level), wanted, f"{level} {size}"
             )
@@ -131,7 +138,7 @@ def test_images_smaller_than_the_mask(
     pixels = np.random.default_rng(1).integers(0, 256, (*shape, 1), dtype=np.uint8)
     for size in (5, 21):
         wanted = oracle(pixels, {"size": size}, border).astype(np.uint8)
-        for level in (SERIAL.id, PARALLEL.id):
+        for level in LEVELS:
             np.testing.assert_array_equal(
                 median(backend, pixels, size, border, level), wanted, f"{level} {size}"
             )
@@ -139,7 +146,7 @@ def test_images_smaller_than_the_mask(
 
 def test_an_even_number_of_cells_has_its_lower_middle(backend: CpuBackend) -> None:
     pixels = np.array([[10, 20], [30, 40]], np.uint8)[..., None]
-    for level in (SERIAL.id, PARALLEL.id):
+    for level in LEVELS:
         assert (median(backend, pixels, 3, Border.REDUCE, level) == 20).all()
 
 
@@ -148,10 +155,40 @@ def test_negative_and_equal_floats(backend: CpuBackend) -> None:
     pixels = random.integers(-3, 3, (40, 50, 3)).astype(np.float32) * np.float32(1e30)
     for size in (3, 5, 9):
         wanted = oracle(pixels, {"size": size}, Border.MIRROR).astype(np.float32)
-        for level in (SERIAL.id, PARALLEL.id):
+        for level in FLOAT_LEVELS:
             np.testing.assert_array_equal(
                 median(backend, pixels, size, Border.MIRROR, level), wanted
             )
+
+
+@pytest.mark.parametrize("border", [Border.REDUCE, Border.VALID, Border.WRAP])
+def test_bubble_sort_in_strips(
+    border: Border, backend: CpuBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit of work is a piece of a row: sorting large windows takes long."""
+    pixels = np.random.default_rng(2).integers(0, 9, (9, 40, 3), dtype=np.uint8)
+    wanted = oracle(pixels, {"size": 5}, border).astype(np.uint8)
+    for columns in (1, 3, 39, 40, 41):
+        monkeypatch.setattr(median_module, "_EXCHANGES", columns * 5**4)
+        np.testing.assert_array_equal(median(backend, pixels, 5, border, BUBBLE.id), wanted)
+
+
+def test_a_unit_of_bubble_sort_ends_in_time() -> None:
+    source = np.zeros((40, 30_000, 1), np.uint8)
+    task = FilterTask(source, source.copy(), {"size": 31}, Border.WRAP, BUBBLE.id)
+    widths = [last - first for first, last in (p.arguments[-1] for p in SPEC.plan_cpu(task))]
+    assert sum(widths) == 30_000
+    assert max(widths) * 31**4 < 2**25
+
+
+def test_fractions_cannot_be_counted(backend: CpuBackend) -> None:
+    with pytest.raises(InvalidImage, match="counted"):
+        median(backend, np.zeros((9, 9), np.float32), 3, level=HUANG.id)
+
+
+def test_all_but_parallel_run_on_one_thread() -> None:
+    assert [level.id for level in SPEC.cpu_levels if not level.single] == [PARALLEL.id]
+    assert LEVELS[-1] == PARALLEL.id, "the last level is taken where none was chosen"
 
 
 def test_specks_vanish_and_edges_stay(backend: CpuBackend) -> None:
@@ -159,7 +196,7 @@ def test_specks_vanish_and_edges_stay(backend: CpuBackend) -> None:
     clean[:, 16:] = 200
     noisy = clean.copy()
     noisy[5::7, 3::5] = 255
-    for level in (SERIAL.id, PARALLEL.id):
+    for level in LEVELS:
         np.testing.assert_array_equal(median(backend, noisy, 3, level=level), clean)
 
 
