@@ -79,7 +79,10 @@ def run_installed(installed: Path, *arguments: str, cwd: Path) -> str:
 
 def test_wheel_holds_the_program_and_nothing_else(wheel: Path) -> None:
     content = set(zipfile.ZipFile(wheel).namelist())
-    expected = files_under("app", ".py") | {"app/kernels/probe.cu", "app/kernels/common/probe.cuh"}
+    expected = files_under("app", ".py", ".c") | {
+        "app/kernels/probe.cu",
+        "app/kernels/common/probe.cuh",
+    }
     expected |= {f"app/{path}" for path in files_under("kernels", ".cu", ".cuh")}
     resources = files_under("resources", ".png", ".bmp", ".svg", ".md", ".py", ".csv")
     assert resources

@@ -1,9 +1,9 @@
 """The libraries that the bench compares with, where they are installed.
 
-OpenCV, SciPy and scikit-image on the CPU; CuPy and NVIDIA's NPP on the GPU, both of which run
-through CuPy's memory and streams, NPP by way of ctypes. A counterpart computes what the filter
-does on the same pixels; where a library's borders or rounding differ, the bench says by how
-much. This module is data and glue for the bench; nothing else uses it.
+OpenCV, SciPy, scikit-image and plain loops in C on the CPU; CuPy and NVIDIA's NPP on the GPU,
+both of which run through CuPy's memory and streams, NPP by way of ctypes. A counterpart computes
+what the filter does on the same pixels; where a library's borders or rounding differ, the bench
+says by how much. This module is data and glue for the bench; nothing else uses it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from app.bench import plain
 from app.errors import AppError
 from app.filters.spec import Border, Pixels
 from app.paths import KERNELS
@@ -104,6 +105,8 @@ def names() -> tuple[str, ...]:
 
 def missing(library: str) -> str:
     """Return why a library cannot be used here; empty if it can."""
+    if library == plain.NAME:
+        return "" if plain.compiler() else "No C compiler (cc, gcc or clang) is installed."
     if importlib.util.find_spec(_MODULES[library]) is None:
         needs = "CuPy, through which NPP runs," if library == "NPP" else library
         return f"{needs} is not installed."
@@ -139,6 +142,8 @@ def versions() -> dict[str, str]:
         for library, module in _MODULES.items()
         if library != "NPP" and not missing(library)
     }
+    if not missing(plain.NAME):
+        found[plain.NAME] = plain.version()
     if not missing("NPP"):
         core = _npp("c")
         core.nppGetLibVersion.restype = ctypes.POINTER(ctypes.c_int * 3)
@@ -463,6 +468,14 @@ class _NdImage:
         return call, _round_to_bytes
 
 
+# C, without vector instructions -----------------------------------------------------------
+
+
+def _plain(filter_id: str, pixels: Any, parameters: Parameters, border: Border) -> _Made | None:
+    call = plain.plain(filter_id, pixels, parameters, border)
+    return None if call is None else (call, _same)
+
+
 # The card -------------------------------------------------------------------------------
 
 
@@ -715,6 +728,7 @@ _ON_HOST: dict[str, dict[str, _Maker]] = {
     "OpenCV": _OPENCV,
     "SciPy": _NdImage("numpy", "scipy.ndimage").table(),
     "scikit-image": _SKIMAGE,
+    plain.NAME: {name: functools.partial(_plain, name) for name in plain.filter_ids()},
 }
 _ON_CARD: dict[str, dict[str, _Maker]] = {
     "NPP": _NPP,

@@ -1,0 +1,193 @@
+"""Level serial against the same plain loops in C, compiled with -O2 and without vectors.
+
+    python resources/bench/serial_against_c.py [--sizes 256 1024] [--types uint8] [--filters ...]
+
+Needs a C compiler and a quiet machine. Each pair takes turns on the same data, on one thread
+and warm caches, after their results were compared; compiling is not counted. A line shows the
+medians, and the median ratio of neighbouring turns with its quartiles, which a change of the
+clock in between does not disturb. Exits with 1 if a ratio is above the bar.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from app import filters  # noqa: E402
+from app.bench import plain  # noqa: E402
+from app.bench.cases import weights  # noqa: E402
+from app.filters.median import BUBBLE, HUANG  # noqa: E402
+from app.filters.spec import SERIAL, Border, FilterTask  # noqa: E402
+from app.machine import cpu_name  # noqa: E402
+
+BAR = 1.15
+"""What a good serial level may cost, in times of C."""
+
+SECONDS = 1.0
+"""About how long the turns of a pair take together, and at least `TURNS`."""
+
+TURNS = 9
+
+NLM_SIDE, VOLUME = 96, (8, 24, 24)
+"""What non-local means are timed on: their time for a pixel depends on no other."""
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    *(("mean", {"size": side}) for side in (3, 5, 9)),
+    *(("mask", {"mask": weights(side), "divisor": "one"}) for side in (3, 5, 9)),
+    *(("weighted_mean", {"size": side}) for side in (3, 5, 9)),
+    *(("threshold_mean", {"size": side}) for side in (3, 5, 9)),
+    *(("median", {"size": side}) for side in (3, 5, 9)),
+    *(("sobel", {"form": form}) for form in ("sum", "magnitude", "directions")),
+    *(("laplace", {"form": form, "negative": "absolute"}) for form in ("4", "8", "5x5")),
+    ("rotating_mask", {}),
+    ("greyscale", {}),
+    *(("nlm", {"patch": side}) for side in (3, 7)),
+    ("nlm", {"patch": 5, "search": "image"}),
+    *(("mri_nlm", {"dimensions": each, "sigma": 20.0}) for each in ("3d", "2d")),
+]
+
+
+def name_of(value: Any) -> str:
+    return f"{len(value)}×{len(value)}" if isinstance(value, tuple) else str(value)
+
+
+def passes(spec: Any, source: Any, output: Any, values: Any, level: str) -> Callable[[], None]:
+    """Return a call of a level on this thread; sums that passes add to start from zero."""
+    plan = list(spec.plan_cpu(FilterTask(source, output, values, Border.REFLECT, level)))
+    fields = [each for sweep in plan for each in sweep.arguments if type(each).__name__ == "Sums"]
+
+    def call() -> None:
+        for sums in fields:
+            for array in sums:
+                array.fill(0)
+        for sweep in plan:
+            sweep.kernel(*sweep.arguments, 0, sweep.rows)
+
+    return call
+
+
+def volume_case(parameters: dict[str, Any]) -> tuple[Callable[[], None], plain.Call, Any]:
+    spec = filters.get("mri_nlm")
+    source = np.random.default_rng(0).uniform(0, 255, (*VOLUME, 1)).astype(np.float32)
+    source.flags.writeable = False
+    values = spec.resolve(source, spec.validate({**parameters, "sigma_from": "given"}))
+    output = np.empty_like(source)
+    task = FilterTask(source, output, values, Border.REFLECT, SERIAL.id)
+    first, last = spec.plan_cpu(task)
+    first.kernel(*first.arguments, 0, first.rows)
+    extended, _, reach, model = last.arguments
+
+    def ours() -> None:
+        last.kernel(*last.arguments, 0, last.rows)
+
+    return ours, plain.plain_mri_nlm(source, extended, reach, model), output
+
+
+def picture_case(
+    filter_id: str, parameters: dict[str, Any], side: int, dtype: Any, level: str
+) -> tuple[Callable[[], None], plain.Call, Any]:
+    spec = filters.get(filter_id)
+    values = spec.validate(parameters)
+    channels = 3 if filter_id == "greyscale" else 1
+    pixels = np.random.default_rng(0).integers(0, 256, (side, side, channels))
+    source = (pixels * (1 / 255 if dtype.kind == "f" else 1)).astype(dtype)
+    source.flags.writeable = False
+    output = np.empty((side, side, 1), dtype)
+    theirs = source if channels == 3 else source[..., 0]
+    call = plain.plain(filter_id, theirs, values, Border.REFLECT)
+    assert call is not None
+    return passes(spec, source, output, values, level), call, output[..., 0]
+
+
+def compare(ours: Callable[[], None], theirs: plain.Call, output: Any) -> Iterator[float]:
+    """Yield the medians of both in ms, and quartiles of the ratio; results were equal."""
+    ours()
+    wanted = theirs()
+    if output.dtype.kind == "f":
+        np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-6)
+    else:
+        np.testing.assert_array_equal(output, wanted)
+
+    def seconds(call: Callable[[], Any]) -> float:
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
+
+    once = seconds(ours) + seconds(theirs)
+    turns = max(TURNS, int(SECONDS / once))
+    times = np.array([(seconds(ours), seconds(theirs)) for _ in range(turns)])
+    yield from 1e3 * np.median(times, axis=0)
+    yield from np.quantile(times[:, 0] / times[:, 1], (0.25, 0.5, 0.75))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--sizes", nargs="+", type=int, default=[256, 1024])
+    parser.add_argument("--types", nargs="+", default=["uint8"])
+    parser.add_argument("--filters", nargs="+", default=[name for name, _ in CASES])
+    options = parser.parse_args()
+    if not plain.compiler():
+        print("There is no C compiler (cc, gcc or clang).", file=sys.stderr)
+        return 1
+    print(f"{cpu_name()}; {plain.version()}; {' '.join(plain.FLAGS)}")
+    print(f"{'filter':<42}{'size':>8}{'serial ms':>11}{'C ms':>11}{'ratio':>8}   quartiles")
+    above = 0
+    for dtype in map(np.dtype, options.types):
+        for filter_id, parameters in CASES:
+            if filter_id not in options.filters:
+                continue
+            sides = [NLM_SIDE] if filter_id == "nlm" else options.sizes
+            sides = [0] if filter_id == "mri_nlm" else sides
+            for side in sides:
+                if parameters.get("search") == "image":
+                    side = NLM_SIDE // 2
+                made = (
+                    picture_case(filter_id, parameters, side, dtype, SERIAL.id)
+                    if side
+                    else volume_case(parameters)
+                )
+                ours, theirs, low, ratio, high = compare(*made)
+                above += ratio > BAR
+                label = f"{filter_id} {' '.join(map(name_of, parameters.values()))}"
+                size = f"{side}²" if side else "×".join(map(str, VOLUME))
+                mark = "  above the bar" if ratio > BAR else ""
+                print(
+                    f"{label[:32]:<33}{dtype!s:<9}{size:>8}{ours:>11.3f}{theirs:>11.3f}"
+                    f"{ratio:>8.2f}   {low:.2f} to {high:.2f}{mark}",
+                    flush=True,
+                )
+    if "median" in options.filters:
+        medians(options.sizes[0])
+    print(f"{above} above {BAR}")
+    return int(above > 0)
+
+
+def medians(side: int) -> None:
+    """Print what the serial levels of the median take beside each other."""
+    for size in (3, 5, 9):
+        times = []
+        for level in (BUBBLE.id, SERIAL.id, HUANG.id):
+            dtype = np.dtype(np.uint8)
+            call, _, _ = picture_case("median", {"size": size}, side, dtype, level)
+            call()
+            start = time.perf_counter()
+            call()
+            times.append(1e3 * (time.perf_counter() - start))
+        bubble, selection, huang = times
+        print(
+            f"median {size}, {side}²: bubble sort {bubble:.1f} ms, selection {selection:.1f} ms "
+            f"({bubble / selection:.1f} times as fast), Huang {huang:.1f} ms"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

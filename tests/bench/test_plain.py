@@ -1,0 +1,126 @@
+"""The plain loops in C compute what level *serial* computes: otherwise times mean nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app import filters
+from app.bench import peers, plain
+from app.errors import AppError
+from app.filters.mri_nlm import plan_cpu as plan_mri_nlm
+from app.filters.spec import SERIAL, Border, FilterTask
+from tests.filters import apply
+
+pytestmark = pytest.mark.skipif(not plain.compiler(), reason="there is no C compiler")
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("mask", {"mask": ((1, 2, 1), (-2, 9, 0), (3, -7, 4)), "divisor": "one", "negative": name})
+    for name in ("clip", "absolute", "offset")
+]
+CASES += [
+    ("mask", {"mask": tuple((1, -2, 3, 4, 5) for _ in range(5)), "divisor": "sum"}),
+    ("mask", {"mask": tuple((1, -2, 3, 4, 5) for _ in range(5)), "divisor": "count"}),
+    ("mean", {"size": 3}),
+    ("mean", {"size": 9}),
+    ("weighted_mean", {"size": 5}),
+    ("threshold_mean", {"size": 5, "threshold": 30}),
+    ("median", {"size": 3}),
+    ("median", {"size": 7}),
+    ("sobel", {"form": "sum"}),
+    ("sobel", {"form": "magnitude"}),
+    ("sobel", {"form": "directions"}),
+    ("laplace", {"form": "4"}),
+    ("laplace", {"form": "5x5", "negative": "offset"}),
+    ("rotating_mask", {}),
+    ("greyscale", {}),
+    ("greyscale", {"rounding": "floor"}),
+    ("nlm", {"patch": 3, "search_radius": 4}),
+    ("nlm", {"patch": 5, "search": "image", "weights": "uniform"}),
+]
+
+
+def noise(dtype: type, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return noise with much black and white in it."""
+    values = np.clip(np.random.default_rng(4).normal(0.5, 0.4, shape), 0, 1)
+    if np.issubdtype(dtype, np.integer):
+        values = np.rint(values * np.iinfo(dtype).max)
+    pixels = values.astype(dtype)
+    pixels.flags.writeable = False
+    return pixels
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+@pytest.mark.parametrize(("filter_id", "parameters"), CASES, ids=lambda value: str(value)[:40])
+def test_equal_to_serial(filter_id: str, parameters: dict[str, Any], dtype: type) -> None:
+    spec = filters.get(filter_id)
+    values = spec.validate(parameters)
+    for height, width in ((23, 31), (2, 3), (1, 1), (30, 4)):
+        source = noise(dtype, (height, width, 3 if filter_id == "greyscale" else 1))
+        for border in plain.BORDERS if filter_id == "mean" else (Border.MIRROR, Border.CONSTANT):
+            if border not in spec.borders:
+                border = spec.borders[0]
+            wanted = apply(spec, source, values, border, SERIAL.id)[..., 0]
+            pixels = source if filter_id == "greyscale" else source[..., 0]
+            call = plain.plain(filter_id, pixels, values, border)
+            assert call is not None
+            if dtype is np.float32:
+                np.testing.assert_allclose(call(), wanted, rtol=2e-6, atol=1e-6)
+            else:
+                np.testing.assert_array_equal(call(), wanted, f"{height}×{width}, {border}")
+
+
+@pytest.mark.parametrize("noise_model", ["rician", "gaussian"])
+@pytest.mark.parametrize("dimensions", ["3d", "2d"])
+def test_volumes(noise_model: str, dimensions: str) -> None:
+    spec = filters.get("mri_nlm")
+    source = 100 * noise(np.float32, (5, 8, 9, 1))
+    source.flags.writeable = False
+    values = spec.validate(
+        {
+            "noise": noise_model,
+            "dimensions": dimensions,
+            "search_radius": 2,
+            "sigma_from": "given",
+            "sigma": 12.0,
+        }
+    )
+    resolved = spec.resolve(source, values)
+    output = np.empty_like(source)
+    passes = plan_mri_nlm(FilterTask(source, output, resolved, Border.REFLECT, SERIAL.id))
+    for sweep in passes:
+        sweep.kernel(*sweep.arguments, 0, sweep.rows)
+    extended, _, reach, model = passes[-1].arguments
+    actual = plain.plain_mri_nlm(source, extended, reach, model)()
+    np.testing.assert_allclose(actual, output, rtol=1e-6)
+
+
+def test_what_c_does_not_have() -> None:
+    grey = np.zeros((8, 8), np.uint8)
+    assert plain.plain("mean", grey, {"size": 3}, Border.REDUCE) is None
+    assert plain.plain("mean", grey, {"size": 3}, Border.VALID) is None
+    assert plain.plain("mean", np.zeros((8, 8, 3), np.uint8), {"size": 3}, Border.WRAP) is None
+    assert plain.plain("gaussian_noise", grey, {}, Border.REFLECT) is None
+    spec = filters.get("mask")
+    for weight in (0.5, 1_000_000):  # ints have room for neither
+        values = spec.validate({"mask": ((weight,) * 15,) * 15})
+        assert plain.plain("mask", grey, values, Border.WRAP) is None
+
+
+def test_a_compiler_that_fails_is_reported(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "broken.c"
+    broken.write_text("int main(")
+    monkeypatch.setattr(plain, "SOURCE", broken)
+    monkeypatch.setattr(plain.platformdirs, "user_cache_path", lambda *_, **__: tmp_path)
+    with pytest.raises(AppError, match=r"cannot compile broken\.c"):
+        plain.library.__wrapped__(np.dtype(np.uint8))
+    assert not list((tmp_path / "plain").iterdir()), "nothing half-made stays"
+
+
+def test_without_a_compiler_the_row_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "compiler", lambda: "")
+    assert "compiler" in peers.missing(plain.NAME)
+    assert plain.NAME not in peers.versions()
