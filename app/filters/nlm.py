@@ -205,8 +205,12 @@ def nlm_serial(
     pitch = extended.shape[2]
     plane = extended.shape[1] * pitch
     samples = extended.reshape(extended.size)
-    half = metric.profile.size // 2
-    squares = np.outer(metric.profile, metric.profile)
+    side = metric.profile.size
+    half = side // 2
+    squares = np.empty((side, side), np.float32)
+    for s in range(side):
+        for t in range(side):
+            squares[s, t] = metric.profile[s] * metric.profile[t]
     totals = np.empty(metric.group)
     for pixel in range(start, stop):
         y = pixel // width + margin
