@@ -368,12 +368,12 @@ int nlm(const struct image *image, const float *squares, int side, int reach, in
 /* MRI non-local means, of one component and one sigma -------------------------------------- */
 
 static inline double cube_distance(const float *here, const float *there, ptrdiff_t plane,
-                                   ptrdiff_t pitch, int deep, int half)
+                                   ptrdiff_t pitch, const int *patch)
 {
     double total = 0;
-    for (int s = 0; s < 2 * deep + 1; s++)
-        for (int r = 0; r < 2 * half + 1; r++)
-            for (int t = 0; t < 2 * half + 1; t++) {
+    for (int s = 0; s < 2 * patch[0] + 1; s++)
+        for (int r = 0; r < 2 * patch[1] + 1; r++)
+            for (int t = 0; t < 2 * patch[2] + 1; t++) {
                 ptrdiff_t cell = s * plane + r * pitch + t;
                 float difference = here[cell] - there[cell];
                 total += difference * difference;
@@ -381,26 +381,25 @@ static inline double cube_distance(const float *here, const float *there, ptrdif
     return total;
 }
 
-/* `extended` is mirrored by `margins` (across slices, within a slice); so are the radii. */
+/* `extended` is the volume mirrored by `margins`; those and the radii are three, by axis. */
 void mri_nlm(const float *extended, float *output, const int *shape, const int *margins,
              const int *search, const int *patch, double strength, float sigma, int rician)
 {
     int depth = shape[0], height = shape[1], width = shape[2];
-    ptrdiff_t pitch = width + 2 * margins[1], plane = pitch * (height + 2 * margins[1]);
-    ptrdiff_t corner = patch[0] * plane + patch[1] * (pitch + 1);
+    ptrdiff_t pitch = width + 2 * margins[2], plane = pitch * (height + 2 * margins[1]);
+    ptrdiff_t corner = patch[0] * plane + patch[1] * pitch + patch[2];
     for (int z = 0; z < depth; z++)
         for (int y = 0; y < height; y++)
             for (int x = 0; x < width; x++) {
                 ptrdiff_t place = (z + margins[0]) * plane + (y + margins[1]) * pitch;
-                const float *here = extended + place + x + margins[1];
+                const float *here = extended + place + x + margins[2];
                 double sum = 0, weights = 0;
                 for (int dz = -search[0]; dz <= search[0]; dz++)
                     for (int dy = -search[1]; dy <= search[1]; dy++)
-                        for (int dx = -search[1]; dx <= search[1]; dx++) {
+                        for (int dx = -search[2]; dx <= search[2]; dx++) {
                             const float *there = here + dz * plane + dy * pitch + dx;
                             double apart = strength * cube_distance(here - corner, there - corner,
-                                                                    plane, pitch, patch[0],
-                                                                    patch[1]);
+                                                                    plane, pitch, patch);
                             double weight = exp(-apart);
                             weights += weight;
                             sum += weight * (rician ? *there * *there : *there);
