@@ -194,6 +194,25 @@ _PRESETS = (
         "F",
     ),
     _preset(
+        "F bubble sort and selection",
+        "The median by sorting all cells, by selecting the middle one, and by counting values.",
+        Plan(
+            sweeps=(
+                Sweep(
+                    filter="median",
+                    parameters=({"size": 3}, {"size": 9}),
+                    data=_noise(1024),
+                ),
+            ),
+            levels=(
+                *("serial-bubble", "serial", "serial-huang", "parallel"),
+                *("selection", "shared", "tuned"),
+            ),
+            repeat=7,
+            longest=0.5,
+        ),
+    ),
+    _preset(
         "M mean filter ladder (256²)",
         "The mean of 3×3 from serial code to textures, on a photograph with salt and pepper.",
         Plan(

@@ -72,6 +72,7 @@ def _preset(name: str, preset: str, seconds: int = 30, *more: str) -> Experiment
 _BOTH = (
     _preset("f-levels", "F level"),
     _preset("m-ladder", "M mean"),
+    _preset("f-selection", "F bubble", 30),
     _preset("n-nlm", "N NLM", 90),
     _preset("f-tables", "F tables", 60),
     _preset("v-one", "V tables 4-1", 90),
