@@ -20,8 +20,8 @@ from tests.backends.weighted_rows import ROOMY, HandedRows, Session, WeightedRow
 TIGHT, TIGHTER = 0.55, 0.35
 """Less memory than the whole image needs: see `ROOMY`."""
 
-WARM_UPS = 3
-"""Launches of ``add`` before a measurement: two for the first pass, which is careful, and one."""
+WARM_UPS = executor.WARM_UPS + 1
+"""Launches of ``add`` before a measurement: one for each pass, two for the careful first one."""
 
 BANDS = (48, 5, 3)
 """Shape of an image that is cut into strips where memory is tight."""
@@ -72,7 +72,7 @@ def test_every_row_gets_every_step_once_in_order_and_progress_never_falls(
     assert rows.steps_of == {row: once * passes[row] for row in range(BANDS[0])}
     seconds = BANDS[0] * len(once) * pace
     if room == ROOMY:
-        warm_ups = 1 if seconds > executor.BATCH_SECONDS else 2
+        warm_ups = 1 if seconds > executor.LONG_SECONDS else executor.WARM_UPS
         short = seconds < executor.SHORT_SECONDS and at_once is None
         batch = math.ceil(executor.BATCH_SECONDS / seconds) if short else 1
         assert set(passes.values()) == {warm_ups + repeat * batch}
@@ -193,10 +193,10 @@ def test_cold_rewrites_memory_before_each_repeat(cold: bool) -> None:
     calls = [call for call in session.card.cuda.calls if call != "hold"]
     repeats = [call for call, _ in itertools.groupby(calls)]
     empty = ["memset"] * cold
-    warm_up = [*empty, "number", *empty, *([*["number"] * cold, *empty, "add"]), *empty, "add"]
+    warm_up = [*empty, "number"] * executor.WARM_UPS + [*empty, "add"] * executor.WARM_UPS
     warm_up = [call for call, _ in itertools.groupby(warm_up)]
     assert repeats == ["upload", *warm_up, *[*empty, "number", "add"] * 3, "download"]
-    assert calls.count("memset") == (4 + 3) * cold
+    assert calls.count("memset") == (2 * executor.WARM_UPS + 3) * cold
     (launch,) = (stage for stage in session.stages if stage.name == "launch")
     assert launch.counted is not cold  # nobody waits for that but who measures
 
@@ -282,8 +282,27 @@ def test_a_batch_that_the_host_queued_too_slowly_is_done_again() -> None:
     assert session.card.cuda.calls.count("add") == WARM_UPS + 4 * 42
     assert holds[-4] > 5 * holds[0]  # the more there is to queue
     assert holds[-1] / holds[-4] == pytest.approx(8, rel=1e-3)
-    warm_ups, tries = 2 * 2, 1 + 2 * 3  # of two kernels each
+    warm_ups, tries = 2 * executor.WARM_UPS, 1 + 2 * 3  # of two kernels each
     assert session.card.cuda.calls.count("memset") == warm_ups + tries
+
+
+def test_a_measured_launch_that_was_queued_too_slowly_is_done_again() -> None:
+    """But not one that goes on where another ended, whose scratch it would add to again."""
+    plain, stepped = (WeightedRows(BANDS, pace=2e-6, steps=steps) for steps in (0, 2))
+    for rows, again in ((plain, 2 * (executor.TRIES - 1)), (stepped, 0)):
+        launches = []
+        for late in (False, True):
+            session, source = Session(rows, room=100), picture(BANDS)
+            session.card.cuda.late = late
+            result = session.filter(source, repeat=2)
+            np.testing.assert_array_equal(result, expected(rows, source))
+            assert session.runs[0].batch == 1
+            launches.append(session.card.cuda.calls.count("add"))
+        assert launches[1] - launches[0] == again
+    session = Session(plain, room=100)
+    session.card.cuda.late = True
+    session.filter(picture(BANDS))
+    assert session.card.cuda.calls.count("number") == 1  # of a run that is no measurement
 
 
 def test_stages_say_when_they_were() -> None:
@@ -354,8 +373,8 @@ def test_a_batch_is_not_for_the_same_kernel_with_more_to_do() -> None:
 
     session.card.cuda.modules[long.step.cubins[0].code]["add"] = note
     np.testing.assert_array_equal(session.filter(source, repeat=2), expected(long, source))
-    # No steps are done again for a batch: twice to warm up, and twice to measure.
-    assert sum(taken) < 4.5 * 2.4e-3
+    # No steps are done again for a batch: to warm up, and twice to measure.
+    assert sum(taken) < (executor.WARM_UPS + 2.5) * 2.4e-3
 
 
 class HandedSteps:
@@ -417,7 +436,7 @@ def test_what_the_host_hands_over_is_a_stage_without_the_warm_up(repeat: int, st
     assert len(handed.repeats) == (repeat if repeat > 1 else 0)
     assert session.runs[0].batch == 1  # however short: the host comes between the launches
     uploads = session.card.cuda.calls.count("upload") - 1
-    assert uploads == steps * (repeat + 2 * (repeat > 1))
+    assert uploads == steps * (repeat + executor.WARM_UPS * (repeat > 1))
 
 
 def test_what_launching_takes_is_without_the_kernels() -> None:

@@ -43,6 +43,15 @@ SHORT_SECONDS = 50e-6
 BATCH_SECONDS = 200e-6
 """How long a batch takes at least, unless that takes too many launches or too much memory."""
 
+LONG_SECONDS = 5e-3
+"""Kernels that take longer warm up once."""
+
+WARM_UPS = 3
+"""Launches before a measurement, of kernels that are quick."""
+
+TRIES = 4
+"""Most launches of what is measured until the host is quick enough, each given twice the time."""
+
 MOST_LAUNCHES = 128
 """Of a batch; the driver queues many times as many."""
 
@@ -382,6 +391,7 @@ class _Kernel:
         self._step, self._launch, self._cubin = step, launch, cubin
         self._place, self._run, self._evict, self._spares = place, run, evict, spares
         self.batch = 1
+        self._measured = False
         device, cuda, stream = run.device, run.device.cuda, run.device.stream
         module, self._function = device.function(cubin, launch.kernel)
         for name, values in launch.constants.items():
@@ -454,25 +464,28 @@ class _Kernel:
         return not self._can_batch or self._alike in self._run.device.batches
 
     def warm_up(self) -> Iterator[float]:
-        """Launch without being timed, twice if that is quick; yield how much is done.
+        """Launch without being timed, three times if that is quick; yield how much is done.
 
-        The first launch of a process loads code, and takes longer; the second one decides about
-        batches, unless they are known.
+        The first launch of a process loads code, and takes longer, and any may be disturbed: the
+        quickest decides about batches, unless they are known.
         """
-        for turn in range(2):
+        quickest = math.inf
+        for turn in range(WARM_UPS):
             self._evict()
             times = []
             for seconds, fraction in self.run():
                 times.append(seconds)
                 if not turn:
                     yield fraction
-            if sum(times) > BATCH_SECONDS:
+            if len(times) == 1:
+                quickest = min(quickest, times[0])
+            if sum(times) > LONG_SECONDS:
                 break
         if self._handed:
             self._handed.forget()
         if self._can_batch:
-            short = len(times) == 1 and times[0] < SHORT_SECONDS
-            launches = math.ceil(BATCH_SECONDS / max(times[0], 1e-9)) if short else 1
+            short = quickest < SHORT_SECONDS
+            launches = math.ceil(BATCH_SECONDS / max(quickest, 1e-9)) if short else 1
             self._run.device.batches.setdefault(self._alike, min(launches, MOST_LAUNCHES))
 
     def settle(self, measured: bool) -> None:
@@ -482,6 +495,7 @@ class _Kernel:
         a result of its own: what it reads comes from memory, as if it were the only one.
         """
         device, run, place, task = self._run.device, self._run, self._place, self._step.task
+        self._measured = measured
         if measured and self._can_batch:
             self.batch = device.batches[self._alike]
         if self.batch == 1 or not run.cold:
@@ -543,8 +557,8 @@ class _Kernel:
     def _go(self, piece: _Piece) -> float:
         """Launch over a piece, wait, and return the seconds between the events.
 
-        A batch has to be queued before its first launch begins, or the host would be timed. If
-        that was too slow, all of it is done again.
+        What is measured has to be queued before the card begins, or the host would be timed. If
+        that was too slow, it is done again, unless it goes on where another launch ended.
         """
         device, launch = self._run.device, self._launch
         cuda, stream = device.cuda, device.stream
@@ -553,7 +567,8 @@ class _Kernel:
         if launch.steps:
             numbers += (piece.first_step, piece.last_step)
         hold = HOLD_SECONDS + (self.batch - 1) * QUEUE_SECONDS
-        for attempt in range(4):
+        again = self.batch > 1 or (self._measured and not launch.steps)
+        for attempt in range(TRIES if again else 1):
             if attempt:
                 self._evict()
             begin, end = cuda.Event(), cuda.Event()
@@ -565,7 +580,7 @@ class _Kernel:
                     shared_size=launch.shared_bytes,
                 )
             end.record(stream)
-            in_time = self.batch == 1 or not begin.query()
+            in_time = not begin.query()
             device.wait(end)
             if in_time:
                 break
