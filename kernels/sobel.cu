@@ -1,8 +1,9 @@
-// Sobel, the strength of edges:
+// Sobel, the strength of edges and their directions:
 //
 //        -1 0 1        -1 -2 -1
 //   gx:  -2 0 2   gy:   0  0  0    FORM 0: |gx| + |gy|, 1: sqrt(gx^2 + gy^2),
-//        -1 0 1         1  2  1    2: the largest of the eight masks that rotate in steps of 45 degrees
+//        -1 0 1         1  2  1    2: the largest of the eight masks that rotate in steps of 45 degrees,
+//                                 3 to 6: see directions.cuh
 //
 // level         what it shows                                      image
 // single_block  one multiprocessor at work, the others idle        global
@@ -13,18 +14,18 @@
 //
 // Launch: blocks of 32 x 8 threads stride over the output, a thread a pixel at a time (single_block: one
 // block of 32 x 32).
-// A sample takes 8 cached reads and about 15 operations (FORM 2: 30); at best 1 read from and 1 write
-// to device memory. The weights are part of the code: there is no mask to keep anywhere.
+// A sample takes 8 cached reads and about 15 operations (FORM 2 to 4: 30, 5 and 6: 100, in doubles); at best
+// 1 read from and 1 write to device memory. The weights are part of the code: there is no mask to keep anywhere.
 #define RADIUS 1
+#ifndef FORM
+#define FORM 0
+#endif
 #include "common.cuh"
 #include "levels.cuh"
+#include "directions.cuh"
 #if TUNED
 #include "packed.cuh"
 #include "tuned_rows.cuh"
-#endif
-
-#ifndef FORM
-#define FORM 0
 #endif
 
 __device__ inline int magnitude(int v) { return abs(v); }
@@ -48,6 +49,9 @@ template <typename Number>
 __device__ inline Number strength(
     Number a, Number b, Number d, Number e, Number h, Number i, Number j, Number k)
 {
+#if FORM > 2
+    return direction_of<Number>(all_masks(a, b, d, e, h, i, j, k));
+#else
     const Number gx = (d + 2 * h + k) - (a + 2 * e + i);
     const Number gy = (i + 2 * j + k) - (a + 2 * b + d);
 #if FORM == 0
@@ -64,8 +68,12 @@ __device__ inline Number strength(
     const Number falling = magnitude((h + 2 * k + j) - (b + 2 * a + e));
     return max(max(magnitude(gx), magnitude(gy)), max(rising, falling));
 #endif
+#endif
 }
 
+#if FORM == 6
+typedef Paint Sobel;
+#else
 // The filter for the cells around a pixel.
 struct Sobel {
     template <typename Cells>
@@ -81,6 +89,7 @@ struct Sobel {
 #endif
     }
 };
+#endif
 
 #if !TUNED
 extern "C" __global__ void __launch_bounds__(1024)
@@ -104,6 +113,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     sobel_texture(cudaTextureObject_t source, Sample* output, Geometry g)
+{
+    compute(source, output, g, Sobel());
+}
+#elif FORM >= 5
+// An angle takes far longer than what neighbours could share.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    sobel_tuned(const Sample* source, Sample* output, Geometry g)
 {
     compute(source, output, g, Sobel());
 }
@@ -162,7 +178,7 @@ __device__ inline void sobel_down(
     }
 }
 
-#if SAMPLE_BITS == 8
+#if SAMPLE_BITS == 8 && FORM < 3
 // Three source rows around QUAD results of grey bytes, in pairs.
 struct PairWindow {
     static constexpr int ROWS = 3;
@@ -216,7 +232,7 @@ extern "C" __global__ void sobel_tuned(const Sample* source, Sample* output, Geo
     const int k = tile.left + threadIdx.x * QUAD;
     if (part.left <= k && k < part.right && part.top < part.bottom) {
         if (g.channels == 1 && whole_quads(g.width)) {
-#if SAMPLE_BITS == 8
+#if SAMPLE_BITS == 8 && FORM < 3
             descend(PairWindow(), source, output, g, part, k);
 #else
             sobel_down<true>(source, output, g, part, k);

@@ -62,7 +62,8 @@ def by_slices(
     Raises
     ------
     InvalidParameter
-        As `Request.create`, and for border ``valid``: slices have to keep their size.
+        As `Request.create`, and for what slices cannot become: smaller, as border ``valid``
+        makes them, or coloured.
     """
     if border is Border.VALID:
         raise InvalidParameter(
@@ -71,6 +72,11 @@ def by_slices(
         )
     first = picture_of(scan.volumes[0], axis, 0)
     one = Request.create(first, filter_id, parameters, border=border, block=block)
+    if one.output_shape[2] > 1:
+        raise InvalidParameter(
+            f"{one.describe()}, makes colours, and slices have to stay grey.",
+            "Choose other settings.",
+        )
     return SliceRequest(
         scan,
         one.filter,

@@ -149,7 +149,7 @@ SPEC = FilterSpec(
         ChoiceParameter(
             name="rounding",
             label="Rounding",
-            help="How integer samples are rounded; floats are not.",
+            help="How whole numbers are rounded; “greyscale first” always takes the nearest.",
             default="nearest",
             choices=(
                 Choice("nearest", "To nearest", "Ties go to the even value."),

@@ -1,4 +1,4 @@
-"""Sobel filter: the gradient, large at edges."""
+"""Sobel filter: the gradient, large at edges, and its directions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from app.filters import directions
 from app.filters.borders import VALID, fetch_row
 from app.filters.correlation import Finish, settle, taps, weighted_sum
 from app.filters.cuda_rows import rows_launch
@@ -39,8 +40,9 @@ MASKS = np.array(
 )
 """gx, gy and the two diagonals. The other four of the eight directions are their opposites."""
 
-FORMS = ("sum", "magnitude", "directions")
+FORMS = ("sum", "magnitude", "directions", *directions.FORMS)
 _SUM, _MAGNITUDE, _DIRECTIONS = range(3)
+"""Those that `sobel_serial` and `sobel_parallel` compute; `directions` does the others."""
 
 
 @inlined
@@ -180,9 +182,15 @@ def radius(parameters: Mapping[str, Any]) -> int:
     return 1
 
 
+def output_channels(channels: int, parameters: Mapping[str, Any]) -> int:
+    return directions.output_channels(channels, parameters["form"])
+
+
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     source, output, border = task.source, task.output, task.border
     form = FORMS.index(task.parameters["form"])
+    if form > _DIRECTIONS:
+        return directions.plan_directions(task)
     if task.level == SERIAL.id:
         finish = Finish.of(source.dtype, np.float64)
         serial = (source, output, form, finish, border.code)
@@ -200,10 +208,14 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
 
 def plan_cuda(task: CudaTask) -> Launch:
     form = FORMS.index(task.parameters["form"])
-    operations = (15, 18, 30)[form]
-    if task.level == TUNED.id:
-        return rows_launch("sobel", task, operations, FORM=form)
-    return level_launch("sobel", task, 1, operations, FORM=form)
+    operations = (15, 18, 30, 30, 30, 100, 100)[form]
+    alone = task.parameters["form"] == "single"
+    direction = directions.COMPASS.index(task.parameters["direction"]) if alone else 0
+    if task.level != TUNED.id:
+        return level_launch("sobel", task, 1, operations, FORM=form, DIRECTION=direction)
+    if task.parameters["form"].startswith("angle"):  # a thread a pixel, as at the other levels
+        return level_launch("sobel", task, 1, operations, FORM=form, CHANNELS=task.shape[2])
+    return rows_launch("sobel", task, operations, FORM=form, DIRECTION=direction)
 
 
 SPEC = FilterSpec(
@@ -211,21 +223,51 @@ SPEC = FilterSpec(
     name="Sobel",
     category="Edges",
     summary="Finds edges with the first derivative, smoothed across its direction.",
-    source="Korčuška 2013, section 1.4",
+    source="Korčuška 2013, section 1.4, equations 3 and 4",
     parameters=(
         ChoiceParameter(
             name="form",
             label="Form",
-            help="How the derivatives become one number.",
+            help="What is made of the derivatives.",
             default="sum",
             choices=(
                 Choice("sum", "Sum", "|gx| + |gy|, horizontal and vertical derivative."),
                 Choice("magnitude", "Magnitude", "√(gx² + gy²), the length of the gradient."),
                 Choice("directions", "Eight directions", "The largest of the eight masks."),
+                Choice("single", "One direction", "One of the eight masks alone, not below 0."),
+                Choice(
+                    "winner",
+                    "Strongest direction",
+                    "Which of the eight masks is the largest: the n-th of N, NE, E, SE, S, SW, W, "
+                    "NW is n eighths of white, the first of several; 0 where there is no edge.",
+                ),
+                Choice(
+                    "angle",
+                    "Angle",
+                    "atan2(gy, gx): 0 where it gets brighter to the right, then clockwise; a full "
+                    "turn is 256, with 16 bits 65536, with floats 1. 0 also where there is no "
+                    "edge.",
+                ),
+                Choice(
+                    "angle-colour",
+                    "Angle as a colour",
+                    "The angle as hue: red where it gets brighter to the right, then clockwise "
+                    "yellow, green, cyan, blue; √(gx² + gy²) as brightness, in colour pictures of "
+                    "the channel where that is largest.",
+                ),
             ),
+        ),
+        ChoiceParameter(
+            name="direction",
+            label="Direction",
+            help="Where to it gets brighter at the edges that are found.",
+            default="N",
+            choices=tuple(Choice(name, name) for name in directions.COMPASS),
+            matters=lambda values: values["form"] == "single",
         ),
     ),
     radius=radius,
+    output_channels=output_channels,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
     gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),

@@ -697,7 +697,7 @@ class FilterSpec:
         height, width, channels = source.shape
         colours = output[:, :, : colour_count(output.shape[2])]
         kept = source[:, :, : colour_count(channels)]
-        bottom, right = max(radius, height - radius), max(radius, width - radius)
+        bottom, right = height - radius, width - radius
         for rim in (
             np.s_[:radius],
             np.s_[bottom:],

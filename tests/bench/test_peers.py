@@ -78,6 +78,9 @@ def test_divisors_of_the_mask(library: str, divisor: str, backends: dict[str, Ba
         ("OpenCV", "nlm", {}, Border.MIRROR),
         ("scikit-image", "nlm", {"weights": "uniform", "search": "image"}, Border.MIRROR),
         ("SciPy", "sobel", {"form": "directions"}, Border.REFLECT),
+        ("SciPy", "sobel", {"form": "winner"}, Border.REFLECT),
+        ("OpenCV", "sobel", {"form": "angle"}, Border.REFLECT),
+        ("OpenCV", "greyscale", {"rounding": "floor"}, Border.REFLECT),
         ("SciPy", "mask", {"negative": "offset"}, Border.REFLECT),
         ("OpenCV", "laplace", {"negative": "clip"}, Border.REFLECT),
     ],
@@ -86,7 +89,7 @@ def test_what_libraries_do_not_have(
     library: str, filter_id: str, changes: dict[str, Any], border: Border
 ) -> None:
     values = filters.get(filter_id).validate(changes)
-    pixels = np.zeros((8, 8), np.uint8)
+    pixels = np.zeros((8, 8, 3) if filter_id == "greyscale" else (8, 8), np.uint8)
     assert peers.counterpart(library, filter_id, pixels, values, border) is None
 
 

@@ -76,6 +76,13 @@ def test_border_that_makes_slices_smaller_is_refused() -> None:
         by_slices(Scan((volume("uint8"),)), "median", border=Border.VALID)
 
 
+def test_slices_stay_grey() -> None:
+    scan = Scan((volume("uint8"),))
+    with pytest.raises(InvalidParameter, match=r"Sobel, form angle-colour.*makes colours"):
+        by_slices(scan, "sobel", {"form": "angle-colour"})
+    by_slices(scan, "sobel", {"form": "angle"})
+
+
 def test_what_holds_for_every_slice_is_told_once() -> None:
     class Telling(FakeBackend):
         def run(self, request: Request, level: Level, stopwatch: Stopwatch, *rest: Any) -> Image:

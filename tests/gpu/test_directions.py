@@ -1,0 +1,25 @@
+"""Angles of gradients next to the bounds between two steps, where an arctangent matters most."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from app.backends.cuda import CudaBackend
+from app.engine.image import Image
+from app.filters.sobel import SPEC
+from app.filters.spec import Border, Level
+from tests.filters.test_sobel import pictures_at_the_bounds
+from tests.gpu.test_gpu_contract import apply
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("level", SPEC.gpu_levels, ids=lambda level: level.id)
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_angles_next_to_the_bounds(dtype: type, level: Level, gpu: CudaBackend) -> None:
+    source, wanted = pictures_at_the_bounds(np.dtype(dtype))
+    image = Image.from_array(source)
+    options = {"parameters": {"form": "angle"}, "border": Border.VALID}
+    output = apply(gpu, image, "sobel", level, **options).image.planes
+    np.testing.assert_array_equal(output[::3, ::3, 0], wanted)
