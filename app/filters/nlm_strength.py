@@ -29,7 +29,7 @@ from app.filters.spec import Pixels, white_level
 _FACTORS = 2.0 ** np.arange(-4, 2.01, 0.5)
 """Strengths that are tried, in units of the mean distance of patches that differ by noise."""
 
-_WORK = 8e7
+_WORK = 1e8
 """About how many operations are spent: some hundredths of a second."""
 
 _PARTS = 8
@@ -255,7 +255,7 @@ def estimated_errors(
         count, length = min(height, -(-_CANDIDATES // width)), width
     else:
         count = length = 2 * reach + 1
-    operations = count * length * channels * (2 * side**2 + 6 * len(strengths))
+    operations = count * length * (2 * side**2 + 6 * len(strengths))
     chosen = min(max(int(_WORK / operations), _FEWEST), _PIXELS, height * width)
     places = np.stack(
         np.divmod(random.choice(height * width, chosen, replace=False), width), axis=1
