@@ -2,14 +2,16 @@
 
 ``python resources/bench/measure.py cpu`` on a machine with nothing else to do, ``... gpu`` on one
 with a card; then ``python resources/bench/make_page.py``. ``--list`` says what each experiment
-should take, ``--only NAME ...`` and ``--without NAME ...`` choose, ``--out DIR`` writes elsewhere.
-Each experiment is a run of ``kernelscope bench``, whose arguments are printed; one that fails does
-not keep the others from being measured.
+should take, ``--only NAME ...`` and ``--without NAME ...`` choose, ``--within SECONDS`` leaves out
+what would take longer in all, ``--out DIR`` writes elsewhere. Each experiment is a run of
+``kernelscope bench``, whose arguments are printed; one that fails does not keep the others from
+being measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import subprocess
 import sys
@@ -69,18 +71,22 @@ def _preset(name: str, preset: str, seconds: int = 30, *more: str) -> Experiment
     return Experiment(name, ("--preset", preset, *more), seconds)
 
 
-_BOTH = (
+_TELLING = (
     _preset("f-levels", "F level"),
     _preset("m-ladder", "M mean"),
-    _preset("f-selection", "F bubble", 30),
     _preset("n-nlm", "N NLM", 90),
     _preset("f-tables", "F tables", 60),
     _preset("v-one", "V tables 4-1", 90),
     _preset("v-three", "V tables 4-3", 90),
-    _preset("v-noise", "V noise", 30),
-    _preset("v-sizes", "V table 4-5", 60),
-    _preset("v-patches", "V table 4-6", 60),
+    _preset("f-selection", "F bubble", 30),
     _preset("quick-look", "Quick look", 20),
+)
+"""What the conclusions rest on."""
+
+_MORE = (
+    _preset("v-noise", "V noise", 30),
+    _preset("v-patches", "V table 4-6", 60),
+    _preset("v-sizes", "V table 4-5", 60),
 )
 
 _LAPLACE = (
@@ -97,9 +103,10 @@ _BESIDE_C = (
 
 EXPERIMENTS = {
     CPU: (
-        *_BOTH,
+        *_TELLING,
         Experiment("f-graphs", _LAPLACE, 30),
         Experiment("c", _BESIDE_C, 90),
+        *_MORE,
         Experiment("peers", repeats=True),
     ),
     GPU: (
@@ -111,9 +118,10 @@ EXPERIMENTS = {
             module=True,
         ),
         Experiment("textbook-nlm", ("tests.gpu.textbook_nlm", OUT), 30, module=True),
-        *_BOTH,
+        *_TELLING,
         _preset("f-graphs", "F graphs", 60),
         _preset("blocks", "Block sizes", 30),
+        *_MORE,
         Experiment("nlm-4096", repeats=True),
         Experiment("peers-16384-more", repeats=True),
         Experiment("peers-16384", repeats=True),
@@ -222,6 +230,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", metavar="NAME", nargs="+", default=())
     parser.add_argument("--without", metavar="NAME", nargs="+", default=())
     parser.add_argument("--out", metavar="DIR", type=Path, default=FOLDER)
+    parser.add_argument(
+        "--within", metavar="SECONDS", type=float, default=math.inf, help="leave out what is longer"
+    )
     parser.add_argument("--list", action="store_true", help="say what each takes, and stop")
     options = parser.parse_args(arguments)
     known = {experiment.name: experiment for experiment in EXPERIMENTS[options.device]}
@@ -243,9 +254,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.device == GPU:
         plans = (plan_of(GPU, each) for each in chosen)
         compile_kernels(cubins(plan for plan in plans if plan is not None))
-    failed = []
+    failed, begun = [], time.perf_counter()
     for each in chosen:
         start = time.perf_counter()
+        if start - begun + times[each.name] > options.within:
+            print(f"{each.name}: left out, it would take too long\n", flush=True)
+            continue
         if run(options.device, each, options.out):
             failed.append(each.name)
         print(f"{each.name}: {time.perf_counter() - start:.0f} s\n", flush=True)

@@ -65,7 +65,8 @@ def test_every_experiment_has_its_files_and_every_picture_is_there(page: ModuleT
             )
             for device in ("cpu", "gpu")
         }
-        assert len(set(there.values())) == 1, f"{name} was measured on one device only: {there}"
+        optional = name in ("f-graphs", "v-noise", "v-patches", "v-sizes")
+        assert optional or len(set(there.values())) == 1, f"{name}: on one device only, {there}"
         if not any(there.values()):
             block = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- end of", text, re.DOTALL)
             assert block is None or block[1] == "Not measured yet."
@@ -424,6 +425,11 @@ def test_experiments_are_runs_of_the_bench(
         ["bench", "--preset", old, "--peers", *LIBRARIES, "--devices", "cpu", "--out"],
     ]
     assert runs[0][-1] == str(tmp_path / "new" / "cpu-f-levels.json")
+    runs.clear()
+    seconds = {"f-levels": 5.0, "m-ladder": 1.0}
+    monkeypatch.setattr(measure, "expected", lambda device, each: seconds.get(each.name, 9.0))
+    assert measure.main(["cpu", "--within", "2", "--out", str(tmp_path / "new")]) == 0
+    assert [run[2] for run in runs] == ["M mean"], "the others take longer"
     with pytest.raises(SystemExit):
         measure.main(["cpu", "--only", "everything"])
     (plain,) = (each for each in measure.EXPERIMENTS["gpu"] if each.name == "textbook-nlm")
