@@ -151,7 +151,7 @@ class TimingPanel(QWidget):
         self._views.addWidget(self._line)
         switch = Switch()
         switch.setObjectName("timingShowLine")
-        switch.setText("T&ime line")
+        switch.setText("Time line")
         switch.setAccessibleName("Time line")
         switch.setToolTip("The stages of the run on a time axis, in place of the table")
         switch.setCheckable(True)
