@@ -27,6 +27,7 @@ from tests.gpu.contenders import (
     Card,
     Pictures,
     compile_all,
+    glance,
     job_of,
     level_of_program,
     measure,
@@ -105,31 +106,27 @@ def jobs(found: Sequence[Setting], sides: Sequence[int], architecture: str) -> I
             yield job_of(setting.filter_id, plan_of(task, setting.filter_id), architecture)
 
 
-def compare(card: Card, setting: Setting, side: int, repeats: int) -> dict[str, float]:
+def compare(pictures: Pictures, setting: Setting, repeats: int) -> dict[str, float]:
     """Return the seconds of *tuned* and of the levels that come close."""
-    shape = (side, side, setting.channels)
-    source = make(setting.dtype, "random", shape[:2])[:, :, : setting.channels]
-    task = task_of(
-        setting.filter_id, shape, setting.dtype, setting.parameters, setting.border, TUNED.id
-    )
-    pictures = Pictures(card, np.ascontiguousarray(source), task.output_shape, most=24)
-    try:
-        contenders = {
-            level: level_of_program(
-                pictures, setting.filter_id, setting.parameters, setting.border, level
-            )
-            for level in setting.levels
-        }
-        once = {
-            level: statistics.median(measure(card, [contender], pictures.count, 2)[level])
-            for level, contender in contenders.items()
-        }
-        close = [level for level in once if once[level] < HOPELESS * once[TUNED.id]]
-        chosen = [contenders[level] for level in close]
-        times = measure(card, chosen, pictures.count, repeats)
-        return {level: statistics.median(times[level]) for level in close}
-    finally:
-        pictures.free()
+    card = pictures.card
+    contenders = {
+        level: level_of_program(
+            pictures, setting.filter_id, setting.parameters, setting.border, level
+        )
+        for level in setting.levels
+    }
+    once = {level: glance(card, contender) for level, contender in contenders.items()}
+    close = [level for level in once if once[level] < HOPELESS * once[TUNED.id]]
+    times = measure(card, [contenders[level] for level in close], pictures.count, repeats)
+    return {level: statistics.median(times[level]) for level in close}
+
+
+def grouped(found: Sequence[Setting]) -> dict[tuple[np.dtype[Any], int], list[Setting]]:
+    """Return settings by what they can share pictures for: type and channels."""
+    groups: dict[tuple[np.dtype[Any], int], list[Setting]] = {}
+    for setting in found:
+        groups.setdefault((setting.dtype, setting.channels), []).append(setting)
+    return groups
 
 
 def main(arguments: list[str]) -> int:
@@ -145,17 +142,22 @@ def main(arguments: list[str]) -> int:
     with Card() as card:
         compile_all(jobs(found, options.sides, card.architecture))
         print(f"{card.name}, {len(found)} settings, sides {options.sides}", flush=True)
-        for setting, side in itertools.product(found, options.sides):
-            times = compare(card, setting, side, options.repeats)
-            best = min(times, key=times.__getitem__)
-            rows.append({"setting": str(setting), "side": side, "times": times})
-            if times[TUNED.id] > MARGIN * times[best]:
-                slower += 1
-                print(
-                    f"{setting}, {side}x{side}: tuned {times[TUNED.id] * 1e3:.4f} ms, "
-                    f"{best} {times[best] * 1e3:.4f}, {times[TUNED.id] / times[best]:.2f}",
-                    flush=True,
-                )
+        for side, (key, group) in itertools.product(options.sides, grouped(found).items()):
+            dtype, channels = key
+            source = make(dtype, "random", (side, side))[:, :, :channels]
+            pictures = Pictures(card, np.ascontiguousarray(source), source.shape, most=24)
+            for setting in group:
+                times = compare(pictures, setting, options.repeats)
+                best = min(times, key=times.__getitem__)
+                rows.append({"setting": str(setting), "side": side, "times": times})
+                if times[TUNED.id] > MARGIN * times[best]:
+                    slower += 1
+                    print(
+                        f"{setting}, {side}x{side}: tuned {times[TUNED.id] * 1e3:.4f} ms, "
+                        f"{best} {times[best] * 1e3:.4f}, {times[TUNED.id] / times[best]:.2f}",
+                        flush=True,
+                    )
+            pictures.free()
     if options.out:
         options.out.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     print(f"{len(rows)} comparisons: tuned is slower in {slower}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import subprocess
 import sys
 import textwrap
@@ -36,7 +37,12 @@ def shared_gpu() -> Iterator[CudaBackend]:
 
 @pytest.fixture(scope="session")
 def compiled(shared_gpu: CudaBackend, request: pytest.FixtureRequest) -> None:
-    """Put the cubins of all tests that were chosen into the cache, on all cores."""
+    """Put the cubins of all tests that were chosen into the cache, on all cores.
+
+    The workers of xdist use all cores anyway: each compiles what its tests need.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
     (card,) = shared_gpu._open()
     chosen = [getattr(item, "callspec", None) for item in request.session.items]
     wanted = {

@@ -215,6 +215,17 @@ def level_of_program(
     return Contender(level, start)
 
 
+def glance(card: Card, contender: Contender) -> float:
+    """Return the seconds of the second of two launches."""
+    begin, end = card.cuda.Event(), card.cuda.Event()
+    contender.launch(0)
+    begin.record()
+    contender.launch(1)
+    end.record()
+    end.synchronize()
+    return float(begin.time_till(end)) * 1e-3
+
+
 def measure(
     card: Card, contenders: Sequence[Contender], copies: int, repeats: int
 ) -> dict[str, list[float]]:
