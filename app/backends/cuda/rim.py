@@ -10,7 +10,7 @@ SOURCE = "rim"
 """The ``.cu`` that has the kernel."""
 
 _BLOCK, _TILE = (256, 4), (2048, 32)
-"""Few blocks: most pixels are not touched, and a block costs more than to pass them over."""
+"""Few blocks: most pixels are not touched."""
 
 
 def keep_rim(task: CudaTask, radius: int) -> Launch:
