@@ -161,7 +161,7 @@ def set_small(bench: BenchWindow) -> None:
 
 def wait_for_end(qtbot: QtBot, bench: BenchWindow) -> None:
     run = child(bench, QAbstractButton, "benchRun")
-    qtbot.waitUntil(run.isEnabled, timeout=10_000)
+    qtbot.waitUntil(run.isEnabled, timeout=60_000)  # kernels may have to be compiled
 
 
 def measured(*, more: tuple[Row, ...] = ()) -> Report:
