@@ -677,7 +677,7 @@ SPEC = FilterSpec(
     radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_nlm,
-    gpu_levels=(GLOBAL, CONSTANT, TEXTURE, HOST_PARTITIONS, SHARED, TUNED),
+    gpu_levels=(GLOBAL, CONSTANT, HOST_PARTITIONS, SHARED, TEXTURE, TUNED),
     gpu_gaps=GAPS,
     # A patch that does not fit ends no average: the others may compare with it.
     borders=tuple(border for border in Border if border is not Border.KEEP),
