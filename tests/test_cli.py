@@ -20,6 +20,7 @@ import app
 from app import cli, filters
 from app.cli import main
 from app.cli_common import every_filter, open_backends
+from app.engine.recipe import default_text, is_estimated
 from app.filters.spec import GPU_LEVELS, Border, FilterSpec, MaskParameter, OddParameter
 from tests.oracle import to_dtype, windows
 
@@ -105,7 +106,7 @@ def test_defaults_can_be_typed(spec: FilterSpec, grey: Path, tmp_path: Path) -> 
     options: list[str] = []
     for parameter in spec.parameters:
         options.append(f"--{parameter.name.replace('_', '-')}")
-        options.append(parameter.format(parameter.default))
+        options.append(default_text(parameter))
     assert apply(spec.id, grey, tmp_path / "plain.png", "--quiet") == 0
     assert apply(spec.id, grey, tmp_path / "typed.png", "--quiet", *options) == 0
     np.testing.assert_array_equal(read(tmp_path / "plain.png"), read(tmp_path / "typed.png"))
@@ -269,7 +270,10 @@ def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         serial = own if entry["id"] == "median" else ["serial"]
         assert entry["levels"]["cpu"] == [*serial, "parallel"]
         for parameter, described in zip(spec.parameters, entry["parameters"], strict=True):
-            assert parameter.parse(described["default"]) == parameter.default
+            if is_estimated(parameter):
+                assert described["default"] == described["estimate"]
+            else:
+                assert parameter.parse(described["default"]) == parameter.default
             if isinstance(parameter, OddParameter):
                 assert described["minimum"] == parameter.minimum
     assert {level.id for level in GPU_LEVELS} <= set(catalogue["levels"])
