@@ -26,7 +26,7 @@
 // reads of the candidates' memory; at best 1 read from and 1 write to device memory.
 #include "common.cuh"
 
-#ifdef TUNED  // compiled alone: its macros are others
+#if TUNED  // compiled alone: its macros are others
 #include "nlm_tuned.cuh"
 #else
 #include "nlm_pad.cuh"
