@@ -38,6 +38,14 @@ def defines(spec: FilterSpec) -> list[dict[str, str]]:
     return [dict(items) for items in sorted(distinct)]
 
 
+def kernels(spec: FilterSpec) -> dict[frozenset[tuple[str, str]], set[str]]:
+    """Return which kernels are launched of the source compiled with each set of macros."""
+    found: dict[frozenset[tuple[str, str]], set[str]] = {}
+    for _, launch in launches(spec):
+        found.setdefault(frozenset(launch.defines.items()), set()).add(launch.kernel)
+    return found
+
+
 MOST_CHOICES = 20
 """Specialisations of a filter that CI has the time to compile."""
 

@@ -17,6 +17,7 @@ from tests.backends.specialisations import (
     covering,
     defines,
     gpu_filters,
+    kernels,
     launches,
 )
 
@@ -29,10 +30,13 @@ ARCHITECTURES = ("sm_75", "sm_90")
 def test_compiles_at_every_choice_of_macros(spec: FilterSpec, architecture: str) -> None:
     """The architectures take turns: all choices for both would take minutes more."""
     compiler, turn = Nvrtc(), ARCHITECTURES.index(architecture)
+    wanted = kernels(spec)
     for macros in covering(defines(spec), start=3 * turn)[turn::2]:
         cubin = compiler.compile(spec.id, read_source(spec.id), architecture, macros)
         assert cubin.code.startswith(b"\x7fELF"), macros
         assert "warning" not in cubin.log, f"{macros}\n{cubin.log}"
+        for kernel in wanted[frozenset(macros.items())]:
+            assert resources(cubin.log, kernel), f"{kernel} is missing with {macros}"
 
 
 @each_filter

@@ -79,6 +79,10 @@ class Compiler(Protocol):
         """Compile or raise `CompileError`."""
 
 
+_NO_CACHE = b"--no-cache"
+"""Of the driver, which would give the code again without ptxas's report; older ones have none."""
+
+
 class Nvrtc:
     """NVIDIA's run-time compiler through cuda-bindings: needs no host compiler."""
 
@@ -102,6 +106,7 @@ class Nvrtc:
             f"--gpu-architecture={architecture}".encode(),
             f"--std={STANDARD}".encode(),
             b"--ptxas-options=-v",
+            _NO_CACHE,
             *(f"-D{key}={value}".encode() for key, value in sorted(defines.items())),
         ]
         status, program = nvrtc.nvrtcCreateProgram(
@@ -110,6 +115,9 @@ class Nvrtc:
         _check_nvrtc(status)
         try:
             (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+            if status == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
+                options.remove(_NO_CACHE)
+                (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
             _, size = nvrtc.nvrtcGetProgramLogSize(program)
             log_bytes = b" " * size
             nvrtc.nvrtcGetProgramLog(program, log_bytes)
