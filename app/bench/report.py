@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from app import machine
+from app import filters, machine
 from app.bench import figures, peers
 from app.bench.cases import GPU, Plan
 from app.bench.rows import Difference, Row
@@ -195,6 +195,10 @@ def _row_from_json(content: Mapping[str, Any]) -> Row:
     values = {name: content[name] for name in needed}
     values |= {name: content[name] for name in _LEARNT if name in content}
     values.setdefault("kernels", {})
+    # A parameter that came later has a default that changes nothing.
+    spec = filters.get(values["filter"])
+    since = {each.name: each.format(each.default) for each in spec.parameters}
+    values["parameters"] = since | values["parameters"]
     difference, block = values["difference"], values.get("block")
     return Row(
         **values

@@ -103,6 +103,19 @@ def test_a_report_of_before_a_row_learnt_more_still_opens(tmp_path: Path) -> Non
     assert load(path).plan == REPORT.plan
 
 
+def test_rows_of_before_a_parameter_was_there_compare_with_newer_ones(tmp_path: Path) -> None:
+    known = ("sobel", {"form": "sum", "direction": "N"}), ("greyscale", {"rounding": "nearest"})
+    rows = tuple(row(filter=name, parameters=values, seconds=(0.1,)) for name, values in known)
+    newer = replace(REPORT, rows=rows)
+    path = tmp_path / "results.json"
+    save(newer, path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    for each, added in zip(content["rows"], ("direction", "rounding"), strict=True):
+        del each["parameters"][added]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert [pair.ratio is not None for pair in compare(load(path), newer)] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
