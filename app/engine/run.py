@@ -97,11 +97,7 @@ def _run(
 ) -> Result:
     level = _level(request, backend)
     if request.block is not None and not _takes_block(request, backend, level):
-        notices = (
-            *notices,
-            f"The block size {block_name(request.block)} has no effect: {request.filter.name} at "
-            f"{backend.name} {level.name.lower()} has none to choose. Others have, such as global.",
-        )
+        notices = (*notices, _block_has_no_effect(request, backend, level))
         request = replace(request, block=None)
     _logger.info(
         "%s: %s, %s %s", request.source.describe(), request.describe(), backend.name, level.name
@@ -136,6 +132,17 @@ def _run(
 
 def _takes_block(request: Request, backend: Backend, level: Level) -> bool:
     return backend.id == Device.GPU.value and takes_block(request.filter, level.id)
+
+
+def _block_has_no_effect(request: Request, backend: Backend, level: Level) -> str:
+    assert request.block is not None
+    spec = request.filter
+    others = [each.id for each in spec.gpu_levels if takes_block(spec, each.id)]
+    where = f"Levels of a GPU that have: {', '.join(others)}." if others else "No level has."
+    return (
+        f"The block size {block_name(request.block)} has no effect: {spec.name} at "
+        f"{backend.name} {level.name.lower()} has none to choose. {where}"
+    )
 
 
 def _compute(
