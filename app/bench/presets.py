@@ -23,6 +23,9 @@ _GRAPH_SIDES = (128, 512, 1024, 4096)
 
 _MASKS = (3, 5, 7, 9)
 
+_WHOLE = {"search": "image", "filter_sigma": 0.02}
+"""Source N's settings: it searches the whole image, with one strength for all."""
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -234,7 +237,7 @@ _PRESETS = (
                 Sweep(
                     filter="nlm",
                     parameters=tuple({"patch": side} for side in (3, 5, 7)),
-                    fixed={"search": "image"},
+                    fixed=_WHOLE,
                     data=tuple(Data(Content.PHOTOGRAPH, (side, side)) for side in (64, 128, 256)),
                 ),
             ),
@@ -308,7 +311,7 @@ _PRESETS = (
                 Sweep(
                     filter="nlm",
                     parameters=({"patch": 7},),
-                    fixed={"search": "image"},
+                    fixed=_WHOLE,
                     data=(Data(Content.PHOTOGRAPH, (256, 256)),),
                 ),
             ),

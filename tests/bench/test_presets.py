@@ -64,6 +64,13 @@ def test_labels_name_what_differs(backends: dict[str, Backend]) -> None:
         assert group.cases[0].label == label
 
 
+def test_source_n_has_a_strength_of_its_own() -> None:
+    """Whatever stands for it elsewhere where nobody sets it."""
+    sweeps = [sweep for preset in PRESETS.values() for sweep in preset.plan.sweeps]
+    strengths = {each.fixed.get("filter_sigma") for each in sweeps if each.filter == "nlm"}
+    assert strengths == {0.02}
+
+
 @EACH
 def test_can_be_repeated_from_json(preset: Preset) -> None:
     content = json.loads(json.dumps(preset.plan.to_json()))
