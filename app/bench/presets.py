@@ -216,6 +216,14 @@ _PRESETS = (
         ),
     ),
     _preset(
+        "F memory access (4096²)",
+        "Coalesced and scattered access, local and mapped memory, on the way to the same bytes.",
+        Plan(
+            sweeps=(Sweep(filter="negative", parameters=({},), data=_noise(4096)),),
+            levels=("serial", "parallel", "mapped", "local", "uncoalesced", "global"),
+        ),
+    ),
+    _preset(
         "M mean filter ladder (256²)",
         "The mean of 3×3 from serial code to textures, on a photograph with salt and pepper.",
         Plan(
