@@ -1,7 +1,7 @@
 """The command line: ``kernelscope`` when installed, ``python main.py`` in a checkout.
 
-Exit status: 0; 1 for what the user can mend (a file, a value out of range, no GPU), with
-``error: ...`` on stderr; 2 for wrong usage (an unknown command or option); 70 for a bug;
+Exit status: 0; 1 for errors that the user can put right (a file, a value out of range, no GPU),
+with ``error: ...`` on stderr; 2 for wrong usage (an unknown command or option); 70 for a bug;
 130 after Ctrl+C. Results go to stdout, everything else to stderr.
 """
 

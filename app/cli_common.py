@@ -49,8 +49,8 @@ MOST_BYTES = 2**62
 """More than any memory has, and still a number that the system's interfaces take."""
 
 STATUS = (
-    "Exit status: 0 when done; 1 for what you can mend (a file, a value out of range, no GPU); "
-    "2 for wrong usage; 130 after Ctrl+C."
+    "Exit status: 0 when done; 1 for errors that you can put right (a file, a value out of range, "
+    "no GPU); 2 for wrong usage; 130 after Ctrl+C."
 )
 
 
