@@ -145,7 +145,8 @@ def main(arguments: list[str]) -> int:
         for side, (key, group) in itertools.product(options.sides, grouped(found).items()):
             dtype, channels = key
             source = make(dtype, "random", (side, side))[:, :, :channels]
-            pictures = Pictures(card, np.ascontiguousarray(source), source.shape, most=24)
+            room = (side, side, 3)  # for the settings that make colour out of grey as well
+            pictures = Pictures(card, np.ascontiguousarray(source), room, most=24)
             for setting in group:
                 times = compare(pictures, setting, options.repeats)
                 best = min(times, key=times.__getitem__)
