@@ -150,7 +150,7 @@ def _read_earlier(path: Path) -> dict[str, str]:
     Values that begin with @ are objects; they are never interpreted.
     """
     try:
-        lines = path.expanduser().read_text(encoding="utf-8").splitlines()
+        lines = path.expanduser().read_text(encoding="utf-8").split("\n")
     except (OSError, ValueError, RuntimeError):
         return {}
     texts: dict[str, str] = {}

@@ -47,4 +47,4 @@ def test_program_ends_quickly_while_a_kernel_is_being_compiled(tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - start < 30
     assert "Traceback" not in done.stderr
-    assert (tmp_path / "Kernelscope" / "Kernelscope.conf").exists()
+    assert (tmp_path / "kernelscope" / "settings.json").exists()

@@ -118,6 +118,7 @@ class Run:
     tell: Callable[[float], None] = lambda fraction: None
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
     report: LaunchReport | None = None
+    longest: tuple[str, float] = ("", 0.0)
     busy_seconds: float = 0.0
     batch: int = 1
     kernel_seconds: float = 0.0
@@ -139,6 +140,7 @@ class Run:
         """Forget what an attempt that failed brought back; the run started at `origin`."""
         self.stopwatch = Stopwatch(origin)
         self.kernel_seconds = self.kernel_bytes = self.kernel_operations = 0.0
+        self.longest = ("", 0.0)
         self.workspace.keep = self.spare.keep = None
 
 
@@ -311,8 +313,12 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
             run.kernel_bytes += launch.bytes_per_sample * rows * row_samples
             run.kernel_operations += launch.operations_per_sample * rows * row_samples
         longest = max(range(len(kernels)), key=lambda number: sum(taken[number]))
-        run.report = kernels[longest].report()
-        run.batch = kernels[longest].batch
+        # A strip of rim rows alone says little of the step that other strips belong to as well.
+        key = (step.spec.id, sum(taken[longest]))
+        if run.longest[0] != key[0] or run.longest[1] <= key[1]:
+            run.longest = key
+            run.report = kernels[longest].report()
+            run.batch = kernels[longest].batch
     finally:
         if not device.lost:
             device.wait(device.stream)
