@@ -111,7 +111,7 @@ class Chart:
     foot : float
         What bars on a logarithmic axis stand on.
     note : str
-        What the reader has to know besides, such as whose figures are shown; may be empty.
+        Further remarks, such as whose figures are shown; may be empty.
     stacked : bool
         Whether bars stand on each other.
     joined : bool

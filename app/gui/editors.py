@@ -109,7 +109,7 @@ class _ShortSpinBox(QDoubleSpinBox):
 class NumberEditor(QWidget):
     """A slider over the usual range and a box over the whole range.
 
-    A parameter that can be estimated from the picture has a button for that besides. It stays
+    A parameter that can be estimated from the picture has a button for that as well. It stays
     pressed where every run is to estimate the number anew, until the user sets one.
     """
 

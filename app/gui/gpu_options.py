@@ -1,4 +1,4 @@
-"""What a run on a GPU can be told besides."""
+"""The options of a run that concern a GPU alone."""
 
 from __future__ import annotations
 
