@@ -81,7 +81,7 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
     task : CudaTask
         `shape` is (depth, height, width, components); the parameters are resolved: there is a
         sigma for all components or one for each, the least one where sigma is local. A sigma that
-        is adaptive comes as a ``sigma_map``.
+        is adaptive comes as a ``sigma_map``. A plan that is only looked at needs neither.
     """
     parameters, components = task.parameters, task.shape[3]
     local = parameters["sigma_from"] in ("local", "adaptive")
@@ -150,7 +150,7 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
         return CudaPlan(launches, scratch, notice)
     scratch = {"sigmas": Scratch(voxels * components), **scratch}
     if parameters["sigma_from"] == "adaptive":
-        noise = _map(parameters["sigma_map"], defines)
+        noise = _map(parameters.get("sigma_map", _NO_MAP), defines)
         return CudaPlan((noise, *launches), scratch, notice)
     window = parameters["window_radius"]
     deep = window * (dimensions - 2)
@@ -168,6 +168,10 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
         scratch=("sigmas",),
     )
     return CudaPlan((noise, *launches), scratch, notice)
+
+
+_NO_MAP = SigmaMap(np.zeros((1, 1, 1, 1), np.float32), (1, 1, 1))
+"""In place of a map, which takes seconds to estimate, where no kernel is going to run."""
 
 
 def _map(sigma_map: SigmaMap, defines: Mapping[str, str]) -> Launch:

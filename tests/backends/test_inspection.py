@@ -1,0 +1,48 @@
+"""Plans that are looked at before a run, when nothing has been estimated yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app import filters
+from app.backends.cuda.inspection import plan, plans
+from app.engine.image import Image
+from app.engine.request import Request
+from app.engine.scan import Scan
+from app.engine.volume import Volume
+from app.filters.spec import ChoiceParameter, FilterSpec, Kind
+
+
+def source_of(kind: Kind) -> Image | Scan:
+    if kind is Kind.VOLUME:
+        return Scan((Volume.from_array(np.ones((3, 6, 5), np.float32)),) * 2)
+    return Image.from_array(np.zeros((40, 50, 3), np.uint8))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [spec for kind in Kind for spec in filters.discover(kind).values() if spec.plan_cuda],
+    ids=lambda spec: spec.id,
+)
+def test_every_choice_can_be_looked_at_before_a_run(spec: FilterSpec) -> None:
+    """The window's *View kernel* has a request only: what a run estimates is not there."""
+    source = source_of(spec.kind)
+    choices = [
+        (parameter.name, choice.value)
+        for parameter in spec.parameters
+        if isinstance(parameter, ChoiceParameter)
+        for choice in parameter.choices
+    ]
+    for name, value in choices or [("", "")]:
+        values: dict[str, Any] = {name: value} if name else {}
+        if value == "given":
+            values["sigma"] = (3.0,)
+        request = Request.create(source, spec.id, values)
+        for level in spec.gpu_levels:
+            found = plans(request, level)
+            kernels = [each.launch.kernel for each in found]
+            assert plan(request, level).launch.kernel in kernels, (name, value, level.id)
+            assert all(min(each.grid) > 0 for each in found)
