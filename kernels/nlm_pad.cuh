@@ -1,5 +1,5 @@
-// The picture as the levels up to shared read it: padded once, before they start, so that no loop of
-// theirs tests a border. A row of the padded picture is a line of floats for each colour, side by side.
+// The picture as all levels but tuned read it: padded once, before they start, so that no loop of theirs
+// tests a border. A row of the padded picture is a line of floats for each colour, side by side.
 //
 // Output pixel (y, x) is the middle of the cells (y .. y + 2 margin, x .. x + 2 margin), whatever the
 // border. Of a strip of the output only those rows are there; of a search of the whole image all.

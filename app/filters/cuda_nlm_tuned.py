@@ -23,7 +23,7 @@ _TILES = {3: 4, 5: 4, 7: 4, 9: 2, 11: 1}
 """Groups of 16 pixels for which a warp keeps the patches, by the size of the patch."""
 
 _WARPS_WANTED = 2048
-"""So many warps keep the largest cards busy."""
+"""Enough to keep the largest cards busy."""
 
 _MOST_LAYERS = 32
 """Beyond, adding up what they found takes as long as finding it."""

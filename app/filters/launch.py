@@ -89,7 +89,7 @@ class Scratch:
     row_bytes : int
         For each row of the output.
     more_bytes : int
-        Besides, however many rows there are: the halo of a padded picture.
+        In addition, whatever the number of rows: the halo of a padded picture.
     whole : bool
         It has all rows of the output in every strip.
     """

@@ -756,7 +756,7 @@ def _hold_cubin(cache: CubinCache, device: Device) -> Cubin:
 
 
 def _holder(run: Run) -> Callable[[float], None]:
-    """Return what keeps the card busy for so many seconds."""
+    """Return a function that keeps the card busy for a number of seconds."""
     device = run.device
     _, function = device.function(_hold_cubin(run.cache, device), "hold")
     function.prepare("q")

@@ -33,7 +33,10 @@ class Plan:
 
 
 def plans(request: Request, level: Level) -> tuple[Plan, ...]:
-    """Return every kernel that `request` would launch at a GPU level of its filter, in order."""
+    """Return every kernel of its filter that `request` would launch at a GPU level, in order.
+
+    The kernel that puts the rim back for border ``keep`` belongs to no filter and is left out.
+    """
     shape = request.source.planes.shape
     if request.grey and not request.image.is_grey:
         grey = filters.get("greyscale")

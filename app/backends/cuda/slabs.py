@@ -124,12 +124,12 @@ def _budget(device: Device, image: Image | Scan, limit: int | None) -> int:
 
 
 def _needs(steps: Sequence[Step]) -> tuple[int, int, int, int]:
-    """Return the bytes of a row of the source, of the result, and of what lies between them.
+    """Return the bytes of a row of the source, of the result, and of the buffers between them.
 
-    And last those that are needed besides, however few rows there are.
+    The last number is a constant: bytes that any number of rows needs.
     """
     first, final = steps[0].task, steps[-1].task
-    between = besides = 0
+    between = constant = 0
     for step in steps:
         task, size = step.task, step.task.dtype.itemsize
         buffers = list(step.plan.scratch.values())
@@ -142,12 +142,12 @@ def _needs(steps: Sequence[Step]) -> tuple[int, int, int, int]:
         for buffer in buffers:
             one, none = (buffer.size(rows, task.output_shape[0]) for rows in (1, 0))
             between += one - none
-            besides += none
+            constant += none
     return (
         first.row_samples * first.dtype.itemsize,
         final.out_row_samples * final.dtype.itemsize,
         between,
-        besides,
+        constant,
     )
 
 
@@ -158,14 +158,14 @@ def _fits(steps: Sequence[Step], budget: int) -> bool:
         if len(task.shape) == 3 and samples >= MOST_SAMPLES:
             return False
     height = max(steps[0].task.shape[0], steps[-1].task.output_shape[0])
-    *rows, besides = _needs(steps)
-    return height * sum(rows) + besides <= budget
+    *rows, constant = _needs(steps)
+    return height * sum(rows) + constant <= budget
 
 
 def _rows_that_fit(steps: Sequence[Step], budget: int) -> int:
     """Return how many rows of the result a slab may have for all buffers to fit."""
-    source, result, between, besides = _needs(steps)
-    budget -= besides
+    source, result, between, constant = _needs(steps)
+    budget -= constant
     final = steps[-1]
     if final.whole:
         height = final.task.shape[0]
