@@ -446,3 +446,16 @@ def test_what_launching_takes_is_without_the_kernels() -> None:
     session.filter(picture(BANDS), repeat=2)
     (launch,) = (stage for stage in session.stages if stage.name == "launch")
     assert launch.seconds == 0
+
+
+@pytest.mark.parametrize("steps", [0, 3])
+def test_no_launch_has_more_blocks_than_a_grid(steps: int) -> None:
+    """Of a block a row, as some teaching kernels have: pictures may be taller than a grid."""
+    tile, height = 2, 3 * executor.MOST_BLOCKS
+    launch = Launch("add", {}, (32, 1), 1.0, 1.0, tile=(32, tile), steps=steps)
+    pacer = executor._Pacer(launch, 1e-3)
+    pieces = list(pacer.pieces(0, height))
+    assert all(launch.grid((height, 9, 1), p.stop - p.start)[1] <= 65_535 for p in pieces)
+    done = [(p.start, p.stop) for p in pieces if p.first_step == 0]
+    assert done == [(0, tile * executor.MOST_BLOCKS), (tile * executor.MOST_BLOCKS, height)]
+    assert sum(p.units for p in pieces) == height * max(steps, 1)

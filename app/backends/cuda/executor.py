@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+import sys
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -57,6 +58,9 @@ MOST_LAUNCHES = 128
 
 QUEUE_SECONDS = 10e-6
 """How much longer the card is kept busy for each further launch of a batch."""
+
+MOST_BLOCKS = 65_535
+"""Of a grid along y or z, on every card."""
 
 ALIGNMENT = 512
 """Bytes: what the driver's own allocations are aligned to."""
@@ -721,11 +725,12 @@ class _Pacer:
 
     The first piece is small enough for any card; its time decides about the others, also those
     of later repeats and slabs. Its unit is a step of one row. A piece has more than one step
-    only if it has all rows, so that it has as many blocks as can be.
+    only if there is time for all rows, so that it has as many blocks as can be: those of a grid.
     """
 
     def __init__(self, launch: Launch, operations_per_row: float) -> None:
         self._tile = launch.tile[-1] if launch.tile else 1
+        self._most = MOST_BLOCKS * self._tile if launch.tile else sys.maxsize
         self._steps = max(launch.steps, 1)
         self._at_once = launch.steps_at_once or self._steps
         units = PILOT_OPERATIONS / max(operations_per_row / self._steps, 1)
@@ -741,6 +746,7 @@ class _Pacer:
             while start < last:
                 whole_tiles = int(self._units) // self._tile * self._tile
                 stop = last if count else min(start + max(whole_tiles, self._tile), last)
+                stop = min(stop, start + self._most)
                 yield _Piece(start, stop, step, after)
                 start = stop
             step = after
