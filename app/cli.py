@@ -27,7 +27,9 @@ from app.cli_common import (
     add_gpu_option,
     allowed,
     every_filter,
+    file_path,
     filter_name,
+    one_line,
     open_backends,
     option_of,
     switches,
@@ -70,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = command(arguments[1:]) if command else _window(arguments)
         sys.stdout.flush()
     except AppError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {one_line(str(error))}", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, Cancelled):
         return 130
@@ -101,7 +103,7 @@ def _window(arguments: list[str]) -> int:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "image", metavar="IMAGE", nargs="?", type=Path, help="picture or volume to open"
+        "image", metavar="IMAGE", nargs="?", type=file_path, help="picture or volume to open"
     )
     parser.add_argument("--version", action="version", version=f"Kernelscope {app.__version__}")
     image: Path | None = parser.parse_args(arguments).image

@@ -21,6 +21,7 @@ from app.cli_common import (
     allowed,
     byte_size,
     every_filter,
+    file_path,
     filter_name,
     log_to_stderr,
     open_backends,
@@ -347,7 +348,7 @@ def _apply_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--recipe",
         metavar="FILE",
-        type=Path,
+        type=file_path,
         default=None,
         help="do what --save-recipe, or the window, wrote to FILE",
     )
@@ -399,7 +400,7 @@ def _filter_parser(spec: FilterSpec, levels: Sequence[str]) -> argparse.Argument
     run.add_argument(
         "--save-recipe",
         metavar="FILE",
-        type=Path,
+        type=file_path,
         help="write the steps to FILE as JSON, for --recipe and the window",
     )
     return parser
@@ -410,7 +411,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         "files",
         metavar="INPUT OUTPUT",
         nargs="*",
-        type=Path,
+        type=file_path,
         default=[],
         help="picture or volume to filter, and file to write, whose suffix is its format",
     )
@@ -462,14 +463,14 @@ def _add_run_options(
     group.add_argument(
         "--difference",
         metavar="FILE",
-        type=Path,
+        type=file_path,
         help="write OUTPUT - reference to FILE: of a picture amplified around mid-grey, of a "
         "volume the values",
     )
     group.add_argument(
         "--residual",
         metavar="FILE",
-        type=Path,
+        type=file_path,
         help="write what the last step changed, its output - its input, in the same way",
     )
     group.add_argument(
@@ -502,7 +503,7 @@ def _add_volume_options(parser: argparse.ArgumentParser, *kinds: Kind) -> None:
         group.add_argument(
             "--component",
             metavar="FILE",
-            type=Path,
+            type=file_path,
             action="append",
             help="another volume of the same head, to be filtered together with INPUT and written "
             "beside OUTPUT, with the name of FILE in its name; up to three times",
@@ -510,7 +511,7 @@ def _add_volume_options(parser: argparse.ArgumentParser, *kinds: Kind) -> None:
         group.add_argument(
             "--output-component",
             metavar="FILE",
-            type=Path,
+            type=file_path,
             action="append",
             help="where to write a component instead: once for each, in the same order",
         )

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app import filters
@@ -52,6 +53,29 @@ STATUS = (
     "Exit status: 0 when done; 1 for errors that you can put right (a file, a value out of range, "
     "no GPU); 2 for wrong usage; 130 after Ctrl+C."
 )
+
+
+def file_path(text: str) -> Path:
+    """Read the name of a file or a folder; an empty one would be the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty")
+    return Path(text)
+
+
+def printable(text: str) -> str:
+    """Return `text` with its control characters spelt out, as names of files may have some.
+
+    A terminal would obey them: clear the screen, or show another name.
+    """
+    return "".join(
+        character if character.isprintable() or character in "\n" else repr(character)[1:-1]
+        for character in text
+    )
+
+
+def one_line(text: str) -> str:
+    """As `printable`, for what is a single line: a line break in a name is none."""
+    return printable(text.replace("\n", "\\n"))
 
 
 def add_gpu_option(parser: argparse._ActionsContainer, **how: Any) -> None:
@@ -219,12 +243,12 @@ class Speaker:
 
     def line(self, text: str) -> None:
         if not self._quiet:
-            print(text, flush=True)
+            print(printable(text), flush=True)
 
     def notices(self, notices: Iterable[str]) -> None:
         if not self._quiet:
             for notice in notices:
-                print(f"note: {notice}", file=sys.stderr)
+                print(f"note: {printable(notice)}", file=sys.stderr)
 
     def result(self, name: str, result: Result) -> None:
         *sides, _ = result.request.source.planes.shape

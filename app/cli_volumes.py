@@ -18,6 +18,7 @@ from app.cli_common import (
     STATUS,
     Speaker,
     StatusLine,
+    file_path,
     run_steps,
     whole_number,
 )
@@ -203,7 +204,10 @@ def phantom(arguments: list[str]) -> int:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "output", metavar="OUTPUT", type=Path, help="file to write: .nii.gz, .nii, .tif or .npy"
+        "output",
+        metavar="OUTPUT",
+        type=file_path,
+        help="file to write: .nii.gz, .nii, .tif or .npy",
     )
     parser.add_argument(
         "--size",
@@ -248,7 +252,9 @@ def phantom(arguments: list[str]) -> int:
         default=0,
         help="another number gives other noise (default: %(default)s)",
     )
-    parser.add_argument("--truth", metavar="FILE", type=Path, help="write the head without noise")
+    parser.add_argument(
+        "--truth", metavar="FILE", type=file_path, help="write the head without noise"
+    )
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     options = parser.parse_args(arguments)
     from app.files.atomic import resolved

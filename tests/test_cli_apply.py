@@ -354,3 +354,28 @@ def test_more_memory_than_there_can_be(size: str, capsys: pytest.CaptureFixture[
         apply("median in.png out.png --memory-limit", size)
     assert caught.value.code == 2
     assert "--memory-limit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [["", "out.png"], ["in.png", ""], ["in.png", "out.png", "--residual", ""]]
+)
+def test_an_empty_name_is_no_folder(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["apply", "median", *words])
+    assert caught.value.code == 2
+    assert "the name is empty" in capsys.readouterr().err
+
+
+def test_control_characters_in_names_are_spelt_out(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "in.png").rename(here / "in\x1b[2J.png")
+    assert main(["apply", "median", "in\x1b[2J.png", "a\nb\x07.png"]) == 0
+    assert main(["apply", "median", "no\x1b[2Jsuch\nfile.png", "out.png"]) == 1
+    out, err = capsys.readouterr()
+    assert "\x07" not in out
+    assert r"b\x07.png" in out
+    assert "\x1b" not in err
+    assert err == (
+        r"error: no\x1b[2Jsuch\nfile.png: the file does not exist. Was it moved or renamed?" "\n"
+    )
