@@ -270,6 +270,8 @@ PICTURES: dict[str, Callable[[Studio], None]] = {
 
 def main() -> None:
     wanted = sys.argv[1:] or list(PICTURES)
+    if unknown := set(wanted) - set(PICTURES):
+        sys.exit(f"error: no picture {', '.join(unknown)}; there are {', '.join(PICTURES)}")
     for name in wanted:
         studio = Studio()
         if name in GPU_PICTURES and not studio.has_gpu:
