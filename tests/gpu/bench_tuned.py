@@ -159,8 +159,8 @@ def main(arguments: list[str]) -> int:
                         flush=True,
                     )
             pictures.free()
-    if options.out:
-        options.out.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+            if options.out:  # each time, so that a bench that is cut off leaves what it has
+                options.out.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     print(f"{len(rows)} comparisons: tuned is slower in {slower}")
     return 1 if slower else 0
 
