@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -76,17 +77,26 @@ def volumes(spec: FilterSpec) -> Iterator[Request]:
         yield Request.create(scan, spec.id, case, device=Device.GPU, level=level.id)
 
 
-def main(wanted: list[str]) -> None:
+def requests(wanted: Sequence[str]) -> Iterator[Request]:
+    """Yield those of all filters, or of the wanted ones."""
+    for kind, of in ((Kind.PICTURE, pictures), (Kind.VOLUME, volumes)):
+        for spec in filters.discover(kind).values():
+            if not wanted or spec.id in wanted:
+                yield from of(spec)
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("filters", nargs="*")
+    parser.add_argument("--part", type=int, nargs=2, metavar=("K", "N"), default=(0, 1))
+    options = parser.parse_args(arguments)
+    part, parts = options.part
     backend = CudaBackend(compiler=Nvrtc())
     backends: dict[str, Backend] = {"gpu": backend, "cpu": CpuBackend()}
     runs = 0
-    for kind, requests in ((Kind.PICTURE, pictures), (Kind.VOLUME, volumes)):
-        for spec in filters.discover(kind).values():
-            if wanted and spec.id not in wanted:
-                continue
-            for request in requests(spec):
-                execute(request, backends)
-                runs += 1
+    for request in itertools.islice(requests(options.filters), part, None, parts):
+        execute(request, backends)
+        runs += 1
     backend.close()
     print(f"{runs} runs")
 

@@ -341,7 +341,7 @@ def test_a_compile_error_shows_the_log(
     with monkeypatch.context() as patch:
         patch.setattr(executor, "read_source", lambda name: read(name).replace("Sum s", "Summe s"))
         with pytest.raises(CompileError, match=r"mean\.cu\(\d+\).*Summe") as caught:
-            run(fresh_gpu, noise(8, 8))
+            run(fresh_gpu, noise(8, 8), level="global")
         assert "Summe s" in caught.value.log
     run(fresh_gpu, noise(8, 8))
 
