@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from app.engine.image import Image
 from app.errors import AppError, ImageReadError, OutOfMemory
-from app.files import netpbm, pillow, png, tiff
+from app.files import bmp, netpbm, pillow, png, tiff
 from app.files.exif import upright
 from app.files.formats import Decoded, Format, Unreadable
 
@@ -36,7 +36,7 @@ def _reader(
 
 
 _READERS = (
-    _reader("BMP", ".bmp .dib", rb"BM", partial(pillow.decode, kind="BMP")),
+    _reader("BMP", ".bmp .dib", bmp.MAGIC, bmp.decode),
     _reader("PNG", ".png", re.escape(png.MAGIC), png.decode),
     _reader("JPEG", ".jpg .jpeg .jpe .jfif", rb"\xff\xd8\xff", partial(pillow.decode, kind="JPEG")),
     _reader("TIFF", ".tif .tiff", rb"II[*+]\0|MM\0[*+]", tiff.decode),
