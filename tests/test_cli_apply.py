@@ -208,7 +208,7 @@ def test_a_broken_recipe_is_explained(capsys: pytest.CaptureFixture[str]) -> Non
     capsys.readouterr()
     assert apply("--recipe a.json in.png again.png") == 1
     assert capsys.readouterr().err == (
-        "error: a.json: step 1 (mean), “size”: Mask size: 4 is even. "
+        "error: a.json: steps[0].parameters.size: Mask size: 4 is even. "
         "A mask needs a centre: use 3 or 5.\n"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,7 +16,7 @@ from app.bench.data import SEED, Content, Data, kind_of
 from app.bench.rows import Row
 from app.engine.backend import Backend
 from app.engine.request import check_border
-from app.errors import AppError, InvalidParameter
+from app.errors import InvalidParameter
 from app.filters.blocks import Block, read_block, takes_block
 from app.filters.spec import (
     CPU_LEVELS,
@@ -26,6 +27,7 @@ from app.filters.spec import (
     MaskParameter,
     OddParameter,
 )
+from app.json_fields import Field
 
 CPU, GPU = "cpu", "gpu"
 DEVICES = (CPU, GPU)
@@ -122,31 +124,47 @@ class Plan:
         }
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Plan:
+    def from_json(cls, content: Field) -> Plan:
         """Return the plan that `to_json` wrote.
 
         Raises
         ------
-        AppError
-            If the content is no plan. (One for something that was opened is; but the report
-            does not hold the picture, and its rows cannot run.)
+        InvalidJson
+            If the content is no plan; the message names the value. (One for something that was
+            opened is; but the report does not hold the picture, and its rows cannot run.)
         """
-        try:
-            return cls(
-                name=str(content["name"]),
-                sweeps=tuple(map(_sweep_from_json, content["sweeps"])),
-                devices=tuple(map(str, content["devices"])),
-                levels=tuple(map(str, content["levels"])),
-                peers=bool(content["peers"]),
-                libraries=tuple(map(str, content.get("libraries", ()))),
-                repeat=int(content["repeat"]),
-                cold=bool(content["cold"]),
-                longest=float(content["longest"]),
-                gpus=tuple(map(int, content.get("gpus", ()))),
-                blocks=tuple(map(read_block, content.get("blocks", ()))),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise AppError(f"This is no plan of the bench: {error!r} is wrong in it.") from None
+        return cls(
+            name=content["name"].text(),
+            sweeps=tuple(map(_sweep_from_json, content["sweeps"].elements())),
+            devices=tuple(each.one_of(DEVICES) for each in content["devices"].elements()),
+            levels=_texts(content, "levels"),
+            peers=content["peers"].flag(),
+            libraries=_texts(content, "libraries") if "libraries" in content else (),
+            repeat=content["repeat"].whole(1, _MOST_REPEATS),
+            cold=content["cold"].flag(),
+            longest=content["longest"].number(*MEASURABLE),
+            gpus=tuple(each.whole(1, MOST_GPUS) for each in _optional(content, "gpus")),
+            blocks=tuple(each.from_text(read_block) for each in _optional(content, "blocks")),
+        )
+
+
+MEASURABLE = 1e-12, 1e9
+"""Seconds that a run may take: what is outside was changed by accident."""
+
+_MOST_REPEATS = 1_000_000
+MOST_GPUS = 1024
+_LONGEST_SIDE = 1 << 20
+_MOST_CELLS = 1 << 34
+"""Bounds of what a plan in a file may ask for: beyond them it was changed by accident."""
+
+
+def _texts(content: Field, name: str) -> tuple[str, ...]:
+    return tuple(each.text() for each in content[name].elements())
+
+
+def _optional(content: Field, name: str) -> list[Field]:
+    """Return the elements of a list that older files lack."""
+    return content[name].elements() if name in content else []
 
 
 def _sweep_to_json(sweep: Sweep) -> dict[str, Any]:
@@ -173,27 +191,45 @@ def _sweep_to_json(sweep: Sweep) -> dict[str, Any]:
     }
 
 
-def _sweep_from_json(content: Mapping[str, Any]) -> Sweep:
-    spec = filters.get(str(content["filter"]))
-
-    def values(texts: Mapping[str, str]) -> Parameters:
-        return {name: spec.parameter(name).parse(text) for name, text in texts.items()}
-
+def _sweep_from_json(content: Field) -> Sweep:
+    spec = content["filter"].from_text(filters.get)
+    border = Border(content["border"].one_of([str(border) for border in spec.borders]))
+    parameters = tuple(_values(spec, each) for each in content["parameters"].elements())
+    fixed = _values(spec, content["fixed"])
+    for chosen in parameters:
+        content.through(spec.validate, {**chosen, **fixed})
     return Sweep(
         filter=spec.id,
-        parameters=tuple(map(values, content["parameters"])),
-        fixed=values(content["fixed"]),
-        data=tuple(
-            Data(
-                Content(data["content"]),
-                tuple(map(int, data["shape"])),
-                int(data["channels"]),
-                str(data["title"]),
-            )
-            for data in content["data"]
-        ),
-        border=Border(content["border"]),
+        parameters=parameters,
+        fixed=fixed,
+        data=tuple(_data_from_json(each, spec.kind) for each in content["data"].elements()),
+        border=border,
     )
+
+
+def _values(spec: FilterSpec, content: Field) -> Parameters:
+    """Return the parameters that a report holds as texts."""
+    return {
+        name: value.from_text(value.through(spec.parameter, name).parse)
+        for name, value in content.fields()
+    }
+
+
+def _data_from_json(content: Field, kind: Kind) -> Data:
+    shape = shape_from_json(content["shape"], 3 if kind is Kind.VOLUME else 2)
+    what = Content(content["content"].one_of([str(each) for each in Content]))
+    if what is not Content.GIVEN and (what is Content.HEAD) != (kind is Kind.VOLUME):
+        content["content"].refuse(f"{what} is nothing for a filter of {kind}s.")
+    channels = content["channels"].whole(1, 4)
+    return Data(what, shape, channels, content["title"].text())
+
+
+def shape_from_json(content: Field, axes: int) -> tuple[int, ...]:
+    """Return the sides of a picture (2 axes) or of a volume (3)."""
+    shape = tuple(each.whole(1, _LONGEST_SIDE) for each in content.elements(axes))
+    if math.prod(shape) > _MOST_CELLS:
+        content.refuse("no memory holds as much.")
+    return shape
 
 
 # From the user's choice to a plan --------------------------------------------------------

@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from app import filters, machine
+from app import filters, json_fields, machine
 from app.bench import figures, peers
-from app.bench.cases import GPU, Plan
+from app.bench.cases import DEVICES, GPU, MEASURABLE, MOST_GPUS, Plan, shape_from_json
+from app.bench.data import Content
 from app.bench.rows import Difference, Row
 from app.bench.rules import COLD
 from app.bench.statistics import (
@@ -28,7 +30,11 @@ from app.bench.statistics import (
 )
 from app.engine.backend import Backend
 from app.errors import AppError
-from app.filters.blocks import check_block
+from app.filters.blocks import MOST_THREADS, Block, check_block
+from app.filters.spec import Border, FilterSpec, Kind
+from app.json_fields import Field
+
+Value = TypeVar("Value")
 
 FORMAT = "kernelscope bench"
 VERSION = 1
@@ -160,63 +166,122 @@ def load(path: Path) -> Report:
     Raises
     ------
     AppError
-        If `path` cannot be read, is no such report, or is of another version.
+        If `path` cannot be read, is no such report, or is of another version; the message names
+        the value that is wrong.
     """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content["format"] != FORMAT:
-            raise ValueError(content["format"])
-        if content["version"] != VERSION:
-            raise AppError(
-                f"{path} is of version {content['version']} of the bench, this is {VERSION}.",
-                "Measure again.",
-            )
-        report = Report(
-            dict(content["machine"]),
-            Plan.from_json(content["plan"]),
-            tuple(map(_row_from_json, content["rows"])),
-        )
-        return replace(report, files={path.name: report.measured_on()})
-    except OSError as error:
-        raise AppError(f"{path} cannot be read: {error.strerror}.") from None
-    except (KeyError, TypeError, ValueError):
+    content = json_fields.read(path)
+    if not isinstance(content.value, dict) or content.value.get("format") != FORMAT:
+        raise AppError(f"{path} is no report of the bench.", "Give what “bench --out” wrote.")
+    version = content["version"].whole(1, _NEWEST)
+    if version != VERSION:
         raise AppError(
-            f"{path} is no report of the bench.", "Give what “bench --out” wrote."
-        ) from None
+            f"{path} is of version {version} of the bench, this is {VERSION}.", "Measure again."
+        )
+    report = Report(
+        _texts(content["machine"]),
+        Plan.from_json(content["plan"]),
+        tuple(map(_row_from_json, content["rows"].elements())),
+    )
+    return replace(report, files={path.name: report.measured_on()})
 
 
-_LEARNT = frozenset({"gpus", "block", "batch", "kernels", "machine"})
-"""Of a `Row`, what it has by default where a report says nothing of it."""
+_NEWEST = 1000
+"""More versions than there will be."""
 
 
-def _row_from_json(content: Mapping[str, Any]) -> Row:
-    # Older reports lack what rows have learnt since.
-    needed = {each.name for each in fields(Row)} - _LEARNT
-    values = {name: content[name] for name in needed}
-    values |= {name: content[name] for name in _LEARNT if name in content}
-    values.setdefault("kernels", {})
-    # A parameter that came later has a default that changes nothing.
-    spec = filters.get(values["filter"])
-    since = {each.name: each.format(each.default) for each in spec.parameters}
-    values["parameters"] = since | values["parameters"]
-    difference, block = values["difference"], values.get("block")
+def _texts(content: Field) -> dict[str, str]:
+    return {name: value.text() for name, value in content.fields()}
+
+
+def _row_from_json(content: Field) -> Row:
+    """Return a row; what rows have learnt since older reports has its default there."""
+    spec = content["filter"].from_text(filters.get)
+    axes = 3 if spec.kind is Kind.VOLUME else 2
+    shape = shape_from_json(content["shape"], axes)
+    asked = shape_from_json(content["asked"], axes)
+    for side, whole, place in zip(shape, asked, content["shape"].elements(), strict=True):
+        if side > whole:
+            place.refuse(f"{side} was timed of {whole}.")
+    seconds = tuple(each.number(*MEASURABLE) for each in content["seconds"].elements())
     return Row(
-        **values
-        | {
-            "asked": tuple(values["asked"]),
-            "shape": tuple(values["shape"]),
-            "seconds": tuple(values["seconds"]),
-            "stages": _tuples(values["stages"]),
-            "kernels": _tuples(values["kernels"]),
-            "notices": tuple(values["notices"]),
-            "block": None if block is None else check_block((int(block[0]), int(block[1]))),
-            "difference": None if difference is None else Difference(**difference),
-        }
+        label=content["label"].text(),
+        filter=spec.id,
+        parameters=_parameters(content["parameters"], spec),
+        border=content["border"].one_of([str(border) for border in Border]),
+        content=content["content"].one_of([str(each) for each in Content]),
+        channels=content["channels"].whole(1, 4),
+        asked=asked,
+        shape=shape,
+        device=content["device"].one_of(DEVICES),
+        level=content["level"].text(),
+        library=content["library"].flag(),
+        gpus=content["gpus"].whole(1, MOST_GPUS) if "gpus" in content else 1,
+        block=_or_none(content, "block", _block) if "block" in content else None,
+        seconds=seconds,
+        stages=_times(content["stages"], len(seconds)),
+        kernels=_times(content["kernels"], len(seconds)) if "kernels" in content else {},
+        bytes=_or_none(content, "bytes", _amount),
+        operations=_or_none(content, "operations", _amount),
+        copy_rate=_or_none(content, "copy_rate", _rate),
+        peak_rate=_or_none(content, "peak_rate", _rate),
+        batch=content["batch"].whole(1, _MOST_LAUNCHES) if "batch" in content else 1,
+        cache=content["cache"].text(),
+        load=_or_none(content, "load", _amount),
+        psnr=_or_none(content, "psnr", lambda each: each.number(-math.inf, math.inf)),
+        difference=_or_none(content, "difference", _difference),
+        notices=tuple(each.text() for each in content["notices"].elements()),
+        reason=content["reason"].text(),
+        machine=content["machine"].text() if "machine" in content else "",
     )
 
 
-def _tuples(times: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, ...]]:
-    return {name: tuple(each) for name, each in times.items()}
+_MOST_LAUNCHES = 1 << 40
+_MOST = 1e30
+"""Of bytes, operations, and those of a second: more than there will be."""
+
+
+def _parameters(content: Field, spec: FilterSpec) -> dict[str, str]:
+    """Return parameters as texts; one that came later has a default that changes nothing."""
+    found = {each.name: each.format(each.default) for each in spec.parameters}
+    for name, value in content.fields():
+        if name in found:  # a report may know others than we do
+            value.from_text(spec.parameter(name).parse)
+        found[name] = value.text()
+    return found
+
+
+def _times(content: Field, count: int) -> dict[str, tuple[float, ...]]:
+    """Return times by name, as many of each as there are repeats."""
+    return {
+        name: tuple(each.number(0, MEASURABLE[1]) for each in times.elements(count))
+        for name, times in content.fields()
+    }
+
+
+def _or_none(content: Field, name: str, read: Callable[[Field], Value]) -> Value | None:
+    field = content[name]
+    return None if field.value is None else read(field)
+
+
+def _amount(content: Field) -> float:
+    return content.number(0, _MOST)
+
+
+def _rate(content: Field) -> float:
+    return content.number(1, _MOST)
+
+
+def _block(content: Field) -> Block:
+    width, height = (each.whole(1, MOST_THREADS) for each in content.elements(2))
+    return content.through(check_block, (width, height))
+
+
+def _difference(content: Field) -> Difference:
+    return Difference(
+        content["largest"].number(0, math.inf),
+        content["share"].number(0, 1),
+        content["inside"].flag(),
+    )
 
 
 # CSV -----------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import math
 import os
 import statistics
 import tempfile
@@ -14,8 +13,11 @@ from pathlib import Path
 
 import platformdirs
 
+from app import json_fields
 from app.engine.request import Request, Result
+from app.errors import AppError
 from app.filters.spec import ChoiceParameter, IntParameter, RadiiParameter
+from app.json_fields import Field
 
 _logger = logging.getLogger(__name__)
 
@@ -28,6 +30,10 @@ ones say little of the cost of a sample, large ones little of the overhead."""
 
 OVERHEAD_SECONDS = 1e-4
 """What a run is taken to cost however small the picture, until two sizes were measured."""
+
+_MOST_SAMPLES = 1 << 50
+_LEAST_SECONDS, _MOST_SECONDS = 1e-12, 1e9
+"""What is outside was not measured: the file was changed."""
 
 Point = tuple[int, float]
 """(samples of the input, seconds)."""
@@ -154,21 +160,21 @@ def _key(request: Request, device: str, level: str) -> str:
 
 def _read(path: Path) -> dict[str, list[Point]]:
     """Return what `_write` stored, or nothing if it is missing or damaged."""
+    if not path.exists():
+        return {}
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
         return {
-            str(key): [
-                (int(size), float(seconds))
-                for size, seconds in points
-                if size >= 1 and 0 < seconds < math.inf
-            ]
-            for key, points in content.items()
+            key: [_point(point) for point in points.elements()]
+            for key, points in json_fields.read(path).fields()
         }
-    except FileNotFoundError:
+    except AppError as error:
+        _logger.warning("damaged costs will be made again: %s", error)
         return {}
-    except (OSError, ValueError, TypeError, AttributeError, OverflowError) as error:
-        _logger.warning("%s is damaged and will be made again: %s", path, error)
-        return {}
+
+
+def _point(content: Field) -> Point:
+    size, seconds = content.elements(2)
+    return size.whole(1, _MOST_SAMPLES), seconds.number(_LEAST_SECONDS, _MOST_SECONDS)
 
 
 def _write(path: Path, text: str) -> None:

@@ -6,20 +6,22 @@ and the like say *how*, belong to the run (`app.engine.chain`), and are not part
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from app import filters
+from app import filters, json_fields
 from app.engine.image import Image
 from app.engine.request import Request, check_border
 from app.engine.scan import Scan
 from app.engine.slices import by_slices
 from app.engine.volume import AXES
-from app.errors import AppError, InvalidParameter, InvalidRecipe
+from app.errors import InvalidRecipe
 from app.filters.spec import Border, FilterSpec, FloatParameter, Kind, MaskParameter, Parameter
+from app.json_fields import Field, InvalidJson
 
 ESTIMATE = "estimate"
 """In place of a number: take it from the picture, once that is there."""
@@ -179,38 +181,12 @@ class Recipe:
         ------
         InvalidRecipe
             If it is no recipe, of a later version, or has a step that cannot be; the message
-            names the step and the field.
+            has the path of the value: ``steps[0].parameters.size``.
         """
         try:
-            content = json.loads(text, object_pairs_hook=_unique)
-        except json.JSONDecodeError as error:
-            raise InvalidRecipe(
-                f"{name}: this is no JSON: line {error.lineno}, column {error.colno}: {error.msg}."
-            ) from None
-        except (ValueError, RecursionError) as error:
-            raise InvalidRecipe(f"{name}: this is no recipe ({error}).") from None
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise InvalidRecipe(
-                f"{name}: this is no recipe.", f'One starts with {{"format": "{FORMAT}".'
-            )
-        version = content.get("version")
-        if type(version) is not int or not 1 <= version <= VERSION:
-            raise InvalidRecipe(
-                f"{name}: version {json.dumps(version)} of recipes is unknown.",
-                f"This program reads versions 1 to {VERSION}; a newer one may have written it.",
-            )
-        _check_fields(content, name, ("format", "version", "steps"))
-        steps = content.get("steps")
-        if not isinstance(steps, list):
-            raise InvalidRecipe(f"{name}: “steps” is no list [...].")
-        try:
-            return cls(
-                tuple(_step(step, f"{name}: step {i}", version) for i, step in enumerate(steps, 1))
-            )
-        except InvalidRecipe as error:
-            if steps:
-                raise
-            raise InvalidRecipe(f"{name}: there are no steps.", error.hint) from None
+            return _recipe(json_fields.parse(text, name), name)
+        except InvalidJson as error:
+            raise InvalidRecipe(error.message, error.hint) from None
 
 
 def _plain(parameter: Parameter, value: Any) -> Any:
@@ -218,83 +194,52 @@ def _plain(parameter: Parameter, value: Any) -> Any:
     return parameter.format(value) if isinstance(parameter, MaskParameter) else value
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a name that stands twice, of which `json` would drop one."""
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"“{twice}” stands twice in the same braces")
-    return fields
-
-
-def _check_fields(content: Any, where: str, known: tuple[str, ...]) -> None:
-    if not isinstance(content, dict):
-        raise InvalidRecipe(f"{where}: {json.dumps(content)} is no object {{...}}.")
-    for name in content:
-        if name not in known:
-            raise InvalidRecipe(f"{where}: there is no field “{name}”.", f"Use {_and(known)}.")
-
-
-def _step(content: Any, where: str, version: int) -> Step:
-    _check_fields(content, where, ("filter", "parameters", "border", "grey", "axis"))
-    filter_id = content.get("filter")
-    if not isinstance(filter_id, str):
+def _recipe(content: Field, name: str) -> Recipe:
+    if not isinstance(content.value, dict) or content.value.get("format") != FORMAT:
         raise InvalidRecipe(
-            f"{where}: “filter” is missing or no text.", "Name one: “list” shows them."
+            f"{name}: this is no recipe.", f'One starts with {{"format": "{FORMAT}".'
         )
-    try:
-        spec = filters.get(filter_id)
-    except InvalidParameter as error:
-        raise InvalidRecipe(f"{where}, “filter”: {error.message}", error.hint) from None
-    where = f"{where} ({filter_id})"
-    grey = content.get("grey", False)
-    if not isinstance(grey, bool):
-        raise InvalidRecipe(f"{where}, “grey”: {json.dumps(grey)} is neither true nor false.")
-    axis = content.get("axis", AXES[0])
-    if axis not in AXES:
-        raise InvalidRecipe(f"{where}, “axis”: {json.dumps(axis)} is none of {_and(AXES)}.")
-    border = content.get("border", spec.borders[0])
-    try:
-        check_border(spec, border)
-    except InvalidParameter as error:
-        raise InvalidRecipe(f"{where}, “border”: {error.message}", error.hint) from None
-    parameters = content.get("parameters", {})
-    if not isinstance(parameters, dict):
-        raise InvalidRecipe(
-            f"{where}, “parameters”: {json.dumps(parameters)} is no object {{...}}."
+    version = content["version"].whole(1, _NEWEST)
+    if version > VERSION:
+        content["version"].refuse(
+            f"version {version} of recipes is unknown.",
+            f"This program reads versions 1 to {VERSION}; a newer one may have written it.",
         )
+    content.only(("format", "version", "steps"))
+    steps = content["steps"].elements()
+    if not steps:
+        content["steps"].refuse("there are no steps.", "It needs at least one filter.")
+    return Recipe(tuple(_step(step, version) for step in steps))
+
+
+_NEWEST = 1000
+"""More versions than there will be."""
+
+
+def _step(content: Field, version: int) -> Step:
+    content.only(("filter", "parameters", "border", "grey", "axis"))
+    spec = content["filter"].from_text(filters.get)
+    border = spec.borders[0]
+    if "border" in content:
+        content["border"].from_text(functools.partial(check_border, spec))
+        border = Border(content["border"].text())
     former = {each.name: each.formerly for each in spec.parameters if version in each.formerly}
-    values = {name: defaults[version] for name, defaults in former.items()} | {
-        name: _value(spec, name, value, f"{where}, “{name}”") for name, value in parameters.items()
-    }
-    try:
-        return Step.create(
-            filter_id, values, border=Border(border), grey=grey, axis=AXES.index(axis)
-        )
-    except AppError as error:
-        raise InvalidRecipe(f"{where}: {error.message}", error.hint) from None
+    values = {name: defaults[version] for name, defaults in former.items()}
+    if "parameters" in content:
+        values |= {
+            name: _value(value.through(spec.parameter, name), value)
+            for name, value in content["parameters"].fields()
+        }
+    grey = "grey" in content and content["grey"].flag()
+    axis = AXES.index(content["axis"].one_of(AXES)) if "axis" in content else 0
+    create = functools.partial(Step.create, spec.id, border=border, grey=grey, axis=axis)
+    return content.through(create, values)
 
 
-def _value(spec: FilterSpec, name: str, value: Any, where: str) -> Any:
+def _value(parameter: Parameter, content: Field) -> Any:
     """Return what a parameter has in a file, checked."""
-    try:
-        parameter = spec.parameter(name)
-        if isinstance(parameter, MaskParameter):
-            if not isinstance(value, str):
-                raise InvalidRecipe(
-                    f"{json.dumps(value)} is no mask.", 'Write rows like "1 2 1; 2 4 2; 1 2 1".'
-                )
-            return parameter.parse(value)
-        if value == ESTIMATE and has_estimate(parameter):
-            return value
-        return parameter.validate(value)
-    except AppError as error:
-        raise InvalidRecipe(f"{where}: {error.message}", error.hint) from None
-    except OverflowError:
-        raise InvalidRecipe(f"{where}: the number is too large.") from None
-
-
-def _and(names: tuple[str, ...]) -> str:
-    """Return “A, B and C”."""
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    if isinstance(parameter, MaskParameter):
+        return content.from_text(parameter.parse)
+    if content.value == ESTIMATE and has_estimate(parameter):
+        return ESTIMATE
+    return content.through(parameter.validate, content.plain())

@@ -20,7 +20,7 @@ def read_recipe(path: str | Path) -> Recipe:
     Raises
     ------
     InvalidRecipe
-        If the file is missing or no recipe; the message names the step and the field.
+        If the file is missing or no recipe; the message has the path of the value.
     """
     path = Path(path)
     try:

@@ -18,6 +18,9 @@ from pathlib import Path
 import platformdirs
 from PySide6.QtCore import QByteArray
 
+from app import json_fields
+from app.errors import AppError
+
 _logger = logging.getLogger(__name__)
 
 _MOST_RECENT = 10
@@ -110,16 +113,14 @@ class Settings:
 
 def _read(path: Path) -> dict[str, str] | None:
     """Return the texts of a file; None if there is none, empty if it is damaged."""
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise ValueError("it is too large")
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(content, dict):
-            raise ValueError("it holds no settings")
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except (OSError, ValueError, RecursionError) as error:
-        _logger.warning("%s is damaged and will be made again: %s", path, error)
+    try:
+        content = json_fields.read(path, _MOST_BYTES).value
+        if not isinstance(content, dict):
+            raise AppError(f"{path} holds no settings.")
+    except AppError as error:
+        _logger.warning("damaged settings will be made again: %s", error)
         return {}
     return {key: text for key, text in content.items() if isinstance(text, str)}
 

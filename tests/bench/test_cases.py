@@ -15,6 +15,7 @@ from app.bench.cases import _MATTERS, Case, cases
 from app.engine.backend import Backend
 from app.engine.image import Image
 from app.errors import AppError, InvalidParameter
+from app.json_fields import Field, parse
 from tests.bench.stand_in import StandIn
 
 
@@ -62,10 +63,10 @@ def test_volumes_are_filtered_by_as_many_gpus_as_a_plan_says(
     assert found() == [*pictures, *volumes, ("mri_nlm", "2 GPUs shared", "")]
     plan = replace(plan, gpus=())
     assert found() == [*pictures, volumes[0], ("mri_nlm", "2 GPUs shared", "")]
-    assert Plan.from_json(replace(plan, gpus=(1, 2)).to_json()).gpus == (1, 2)
+    assert Plan.from_json(Field(replace(plan, gpus=(1, 2)).to_json(), "here")).gpus == (1, 2)
     older = plan.to_json()
     del older["gpus"], older["libraries"]
-    assert Plan.from_json(older) == plan
+    assert Plan.from_json(Field(older, "here")) == plan
 
 
 def test_without_names_all_filters_of_the_kind() -> None:
@@ -182,7 +183,7 @@ def test_a_plan_survives_json(backends: dict[str, Backend]) -> None:
         cold=False,
         longest=2.5,
     )
-    again = Plan.from_json(json.loads(json.dumps(plan.to_json())))
+    again = Plan.from_json(parse(json.dumps(plan.to_json()), "here"))
     assert again.to_json() == plan.to_json()
     assert [case.row() for case in expanded(again, backends)] == [
         case.row() for case in expanded(plan, backends)
@@ -194,17 +195,27 @@ def test_a_given_picture_is_named_and_not_made_up() -> None:
     content = Plan(sweeps=grid(["mean"], [], [3], Data.of(image))).to_json()
     assert content["sweeps"][0]["data"][0]["title"] == "photo"
     assert len(content["sweeps"][0]["data"][0]["digest"]) == 16
-    (data,) = Plan.from_json(content).sweeps[0].data
+    (data,) = Plan.from_json(Field(content, "here")).sweeps[0].data
     with pytest.raises(AppError, match="“photo” is not here"):
         data.make()
 
 
 @pytest.mark.parametrize(
-    "wrong", [{}, {"sweeps": 3}, {"name": "x", "sweeps": [{"filter": "mean"}]}]
+    ("wrong", "message"),
+    [
+        ({}, "x.json: plan: “name” is missing."),
+        ({"name": 3}, "x.json: plan.name: expected text, found 3."),
+        ({"name": "x", "sweeps": 3}, "x.json: plan.sweeps: expected a list [...], found 3."),
+        (
+            {"name": "x", "sweeps": [{"filter": "mean"}]},
+            "x.json: plan.sweeps[0]: “border” is missing.",
+        ),
+    ],
 )
-def test_what_is_no_plan(wrong: dict[str, object]) -> None:
-    with pytest.raises(AppError, match="no plan"):
-        Plan.from_json(wrong)
+def test_what_is_no_plan(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(AppError) as caught:
+        Plan.from_json(Field(wrong, "x.json", "plan"))
+    assert str(caught.value) == message
 
 
 # Data ----------------------------------------------------------------------------------

@@ -119,11 +119,12 @@ def test_rows_of_before_a_parameter_was_there_compare_with_newer_ones(tmp_path: 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "is no report"),
+        ("{", "is no JSON: line 1, column 2"),
         ("[]", "is no report"),
         ("{}", "is no report"),
         ('{"format": "kernelscope recipe", "version": 1}', "is no report"),
         ('{"format": "kernelscope bench", "version": 99}', "is of version 99"),
+        ('{"format": "kernelscope bench", "version": "1"}', "version: expected a whole number"),
     ],
 )
 def test_what_is_no_report(content: str, message: str, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_the_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(RECIPE.to_json().replace("median", "medium"))
     with pytest.raises(
-        InvalidRecipe, match=r"^a.json: step 2, “filter”: There is no filter “medium”"
+        InvalidRecipe, match=r"^a.json: steps\[1\].filter: There is no filter “medium”"
     ):
         read_recipe(path)
 
