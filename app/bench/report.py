@@ -82,7 +82,11 @@ def facts(backends: Mapping[str, Backend], with_peers: bool = False) -> dict[str
     found = machine.facts()
     if GPU in backends and backends[GPU].availability().available:
         found |= machine.gpu_facts() or {"GPU": backends[GPU].availability().summary}
-        for group in backends[GPU].facts():
+        groups = tuple(backends[GPU].facts())
+        count = len({group.title.rpartition(": ")[0] for group in groups} - {""})
+        if count > 1:
+            found["GPU"] = f"{count} × {found['GPU']}"
+        for group in groups:
             which, of_several, title = group.title.rpartition(": ")
             if title in _GROUPS:
                 found |= {

@@ -161,10 +161,12 @@ def test_what_several_gpus_measured_is_told_of_each(
         for number, text in enumerate(("2900", "4300"))
         for title in ("Device", "Measured")
     ]
+    groups.append(FactGroup("Software", (Fact("PyCUDA", "2026.1"),)))
     monkeypatch.setattr(backends["gpu"], "facts", lambda: iter(groups))
     found = facts(backends)
     assert found["GPU 0: Copy on the card"] == "2900 GB/s"
     assert found["GPU 1: Copy on the card"] == "4300 GB/s"
+    assert found["GPU"].startswith("2 × ")
 
 
 # CSV -----------------------------------------------------------------------------------

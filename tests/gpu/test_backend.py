@@ -242,7 +242,9 @@ def test_two_hundred_images_leave_nothing_behind(gpu: CudaBackend) -> None:
     for number in range(200):
         cycle(number)
     gc.collect()
-    assert free_memory(gpu) >= device - (2 << 20)
+    # The driver keeps up to some tens of MiB of pieces. One buffer left behind by each cycle, of
+    # 3 MiB, would be 600 MiB.
+    assert free_memory(gpu) >= device - (128 << 20)
     assert _resident_bytes() - host < 32 << 20
 
 
