@@ -153,7 +153,21 @@ def test_refuses_with_the_cause(parameter: Parameter, value: Any, message: str) 
     [
         (INT, "two", "Value: “two” is not a whole number."),
         (INT, "1.5", "Value: “1.5” is not a whole number."),
-        (FLOAT, "1,5", "Value: “1,5” is not a number."),
+        (FLOAT, "1,5,0", "Value: “1,5,0” is not a number."),
+        (FLOAT, "1,500", "Value: “1,500” is not a number. Write 1.500 or 1500."),
+        (FLOAT, "1_0", "Value: “1_0” is not a number."),
+        (NUMBERS, "0,5", "Value: “0,5” may be one number or two. Write “0.5” or “0, 5”."),
+        (
+            NUMBERS,
+            "1,234.5",
+            "Value: “1,234.5” may be one number or two. Write “1234.5” or “1, 234.5”.",
+        ),
+        (
+            MASK,
+            "0,5 1 0,5; 1 4 1; 0,5 1 0,5",
+            "Value: rows of 3 and 5 cells, 3 in all, make no square. "
+            "Use as many cells in each row as there are rows.",
+        ),
         (BOOL, "maybe", "Value: “maybe” is neither on nor off. Use on or off."),
         (NUMBERS, "20, x", "Value: “20, x” is not a list of numbers. Write “20, 15, 30”."),
         (MASK, " ; ", "Value: it is empty. Write rows like “1 2 1; 2 4 2; 1 2 1”."),
@@ -177,6 +191,19 @@ def test_masks_are_read_however_they_are_separated(text: str) -> None:
 @pytest.mark.parametrize("text", ["20, 15.5", "20 15.5", " 20;15.5 ", "20,15.5,"])
 def test_numbers_are_read_however_they_are_separated(text: str) -> None:
     assert NUMBERS.parse(text) == (20.0, 15.5)
+
+
+@pytest.mark.parametrize("text", ["0.5", "0,5", ".5", ",5", "5e-1", "0,50", " +0,5 "])
+def test_a_number_may_have_a_decimal_comma(text: str) -> None:
+    assert FLOAT.parse(text) == 0.5
+
+
+def test_a_comma_in_rows_with_tabs_is_a_decimal_one() -> None:
+    assert MASK.parse("0,5\t1\t0,5\n1\t4\t1\n0,5\t1\t0,5") == (
+        (0.5, 1, 0.5),
+        (1, 4, 1),
+        (0.5, 1, 0.5),
+    )
 
 
 def test_one_number_or_none_are_numbers_too() -> None:

@@ -129,6 +129,33 @@ _LONGEST_MASK_TEXT = 40
 """A 3×3 mask of small numbers can be read in a label; 25 weights and more cannot."""
 
 
+_NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+", re.ASCII)
+_GROUPED = re.compile(r"\d,\d{3}\.", re.ASCII)
+
+
+def read_number(text: str) -> float:
+    """Return the number that `text` stands for, with a decimal point or a decimal comma.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or two: ``1,000`` is one to some people and a thousand to others.
+    """
+    text = text.strip()
+    if not _NUMBER.fullmatch(text) or _GROUPS.fullmatch(text):
+        raise ValueError(text)
+    return float(text.replace(",", "."))
+
+
+def _meant(text: str) -> str:
+    """Return how to write `text` where a comma leaves open which number it is; else nothing."""
+    text = text.strip()
+    if _GROUPS.fullmatch(text):
+        return f"Write {text.replace(',', '.', 1).replace(',', '')} or {text.replace(',', '')}."
+    return ""
+
+
 def _number_text(number: float) -> str:
     """Return the shortest text that reads back as the same `number`."""
     short = f"{number:g}"
@@ -284,9 +311,9 @@ class FloatParameter(Parameter):
 
     def parse(self, text: str) -> float:
         try:
-            value = float(text)
+            value = read_number(text)
         except ValueError:
-            raise self._refuse(f"“{text}” is not a number") from None
+            raise self._refuse(f"“{text}” is not a number", _meant(text)) from None
         return self.validate(value)
 
     def format(self, value: Any) -> str:
@@ -335,13 +362,23 @@ class NumbersParameter(Parameter):
         return number
 
     def parse(self, text: str) -> tuple[float, ...]:
-        """Read numbers that are separated by commas, semicolons or spaces."""
-        words = re.split(r"[,;\s]+", text.strip(" ,;\t\r\n"))
+        """Read numbers that are separated by commas, semicolons or spaces.
+
+        A lone comma between digits may be a decimal one, and is refused.
+        """
+        numbers: list[float] = []
         try:
-            return self.validate([float(word) for word in words if word])
+            for word in re.split(r"\s*;\s*|\s*,\s+|\s+", text.strip(" ;\t\r\n").rstrip(",")):
+                if word.count(",") == 1 and ("." not in word or _GROUPED.search(word)):
+                    point = word.replace(",", "" if "." in word else ".")
+                    list_ = word.replace(",", ", ")
+                    problem = f"“{word}” may be one number or two"
+                    raise self._refuse(problem, f"Write “{point}” or “{list_}”.")
+                numbers += [read_number(part) for part in word.split(",") if word]
         except ValueError:
             problem = f"“{text}” is not a list of numbers"
             raise self._refuse(problem, "Write “20, 15, 30”.") from None
+        return self.validate(numbers)
 
     def format(self, value: Any) -> str:
         return ", ".join(map(_number_text, value))
@@ -492,7 +529,7 @@ class MaskParameter(Parameter):
     def validate_cell(self, cell: Any, y: int, x: int) -> float:
         """Return the weight in row `y`, column `x`, or raise `InvalidParameter`."""
         try:
-            number = float(cell)
+            number = read_number(cell) if isinstance(cell, str) else float(cell)
         except (TypeError, ValueError):
             number = math.nan
         if not math.isfinite(number):
@@ -504,11 +541,15 @@ class MaskParameter(Parameter):
         return int(number) if number.is_integer() else number
 
     def parse(self, text: str) -> Mask:
-        """Read rows that are separated by ``;`` or line ends, cells by spaces, commas or tabs."""
+        """Read rows that are separated by ``;`` or line ends, cells by spaces, commas or tabs.
+
+        In rows with tabs, as spreadsheets write them, a comma is a decimal one.
+        """
         lines = [line for line in text.replace(";", "\n").splitlines() if line.strip()]
         if not lines:
             raise self._refuse("it is empty", "Write rows like “1 2 1; 2 4 2; 1 2 1”.")
-        return self.validate([line.replace(",", " ").split() for line in lines])
+        tabs = any("\t" in line.strip() for line in lines)
+        return self.validate([(line if tabs else line.replace(",", " ")).split() for line in lines])
 
     def format(self, value: Any) -> str:
         return "; ".join(" ".join(map(_number_text, row)) for row in value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -16,7 +17,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QListWidget,
     QListWidgetItem,
-    QSpinBox,
     QWidget,
 )
 
@@ -30,6 +30,7 @@ from app.engine.scan import Scan
 from app.errors import InvalidParameter
 from app.filters.blocks import block_name, read_block
 from app.filters.spec import Kind
+from app.gui.controls import ChoiceBox, WholeBox
 
 OWN_CHOICE = "Own choice"
 
@@ -60,7 +61,7 @@ class BenchForm(QWidget):
         super().__init__(parent)
         self.setObjectName("benchForm")
         self._opened = opened
-        self._preset = QComboBox(self)
+        self._preset = ChoiceBox(self)
         self._preset.setObjectName("benchPreset")
         self._preset.setToolTip("The experiments of the four sources, or your own choice")
         self._preset.addItem(OWN_CHOICE)
@@ -109,7 +110,7 @@ class BenchForm(QWidget):
             "OpenCV, SciPy, scikit-image, CuPy, NPP and loops in C, on the same data in the same "
             "run; results are compared first"
         )
-        self._repeat = QSpinBox(self)
+        self._repeat = WholeBox(self)
         self._repeat.setObjectName("benchRepeat")
         self._repeat.setRange(1, 99)
         self._repeat.setValue(REPEAT)
@@ -169,7 +170,7 @@ class BenchForm(QWidget):
             plan,
             devices=devices,
             levels=() if len(levels) == self._levels.count() else tuple(levels),
-            repeat=self._repeat.value(),
+            repeat=self._repeat.checked(),
             peers=self._peers.isChecked(),
             blocks=tuple(dict.fromkeys(map(read_block, self._blocks.text().split()))),
         )
@@ -198,7 +199,12 @@ class BenchForm(QWidget):
     def _read(self, field: QLineEdit, name: str, least: int, most: int) -> list[int]:
         """Return the numbers in a field, without doubles."""
         words = field.text().replace(",", " ").split()
-        if not words or not all(w.isdecimal() and least <= int(w) <= most for w in words):
+        grouped = re.search(r"\d,\d{3}(?!\d)", field.text())  # 16,384 is one number to many
+        if (
+            grouped
+            or not words
+            or not all(w.isdecimal() and least <= int(w) <= most for w in words)
+        ):
             raise InvalidParameter(
                 f"{name}: “{field.text()}” is not a list of numbers from {least} to {most}.",
                 f"Write for instance {_SIZES if field is self._sizes else _MASKS}.",

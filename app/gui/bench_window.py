@@ -52,6 +52,7 @@ from app.gui.bench_form import BenchForm
 from app.gui.bench_plots import ChartView, save_chart
 from app.gui.bench_table import BenchTable
 from app.gui.bridge import WorkerBridge
+from app.gui.controls import ChoiceBox
 from app.gui.elided_label import ElidedLabel
 from app.gui.parity_dialog import ParityDialog
 from app.gui.settings import Settings
@@ -531,7 +532,7 @@ class BenchWindow(QWidget):
         return button
 
     def _combo(self, name: str, accessible_name: str, tip: str) -> QComboBox:
-        box = QComboBox()
+        box = ChoiceBox()
         box.setObjectName(name)
         box.setAccessibleName(accessible_name)
         box.setToolTip(tip)

@@ -16,7 +16,6 @@ from PySide6.QtGui import (
     QTextCursor,
 )
 from PySide6.QtWidgets import (
-    QComboBox,
     QHBoxLayout,
     QLabel,
     QPlainTextEdit,
@@ -26,6 +25,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.gui import theme
+from app.gui.controls import ChoiceBox
 from app.gui.dialogs import save_text
 
 MAX_LINES = 10_000
@@ -89,7 +89,7 @@ class Console(QWidget):
         self.destroyed.connect(detach)
 
     def _build(self) -> None:
-        level = QComboBox()
+        level = ChoiceBox()
         level.setObjectName("consoleLevel")
         level.setAccessibleName("Least level shown")
         level.setToolTip("Show this level and the more serious ones.")

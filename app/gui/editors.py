@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QDoubleSpinBox,
-    QHBoxLayout,
-    QLineEdit,
-    QSlider,
-    QSpinBox,
-    QToolButton,
-    QWidget,
-)
+from PySide6.QtCore import QSignalBlocker, Qt, Signal, SignalInstance
+from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLineEdit, QToolButton, QWidget
 
 from app.filters.spec import (
     BoolParameter,
@@ -30,6 +21,7 @@ from app.filters.spec import (
     RadiiParameter,
     rounded,
 )
+from app.gui.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from app.gui.mask_editor import MaskEditor
 from app.gui.switch import Switch
 
@@ -37,7 +29,7 @@ _QUICK_SIZES = (3, 5, 7, 9)
 _SLIDER_STEPS = 1000
 
 
-class _OddSpinBox(QSpinBox):
+class _OddSpinBox(WholeBox):
     """Steps from odd to odd; what is typed may be even, and is refused with the reason."""
 
     def stepBy(self, steps: int) -> None:  # noqa: N802
@@ -75,11 +67,14 @@ class OddEditor(QWidget):
         self._box.setValue(parameter.default)
         _dress_box(self._box, parameter)
         self._box.valueChanged.connect(self._on_changed)
+        tell_of_refusals(self._box, self.changed)
         row.addWidget(self._box)
+        self._parameter = parameter
         self._mark()
 
     def value(self) -> int:
-        return self._box.value()
+        """Return the number; raises `InvalidParameter` while something else stands there."""
+        return int(_checked(self._box, self._parameter))
 
     def set_value(self, value: int) -> None:
         self._box.setValue(value)
@@ -97,15 +92,6 @@ class OddEditor(QWidget):
             button.setChecked(size == self._box.value())
 
 
-class _ShortSpinBox(QDoubleSpinBox):
-    """Shows no more digits than there are."""
-
-    def textFromValue(self, value: float) -> str:  # noqa: N802
-        text = super().textFromValue(value)
-        point = self.locale().decimalPoint()
-        return text.rstrip("0").removesuffix(point) if point in text else text
-
-
 class NumberEditor(QWidget):
     """A slider over the usual range and a box over the whole range.
 
@@ -121,25 +107,25 @@ class NumberEditor(QWidget):
     ) -> None:
         super().__init__(parent)
         self._low, self._high = parameter.slider or (parameter.minimum, parameter.maximum)
-        self._box: QSpinBox | QDoubleSpinBox
+        self._parameter = parameter
+        self._box: WholeBox | NumberBox
         if isinstance(parameter, FloatParameter):
-            self._box = _ShortSpinBox(self)
+            self._box = NumberBox(self)
             self._box.setDecimals(parameter.decimals)
             steps = _SLIDER_STEPS
         else:
-            self._box = QSpinBox(self)
+            self._box = WholeBox(self)
             steps = max(1, math.ceil((self._high - self._low) / parameter.step))
-        self._whole = isinstance(parameter, IntParameter)
-        self._decimals = parameter.decimals if isinstance(parameter, FloatParameter) else 0
-        self._exact = parameter.default  # the box rounds what it shows
+        self._decimals = parameter.decimals if isinstance(parameter, FloatParameter) else None
         self._button: QToolButton | None = None
         self._follows = False
         self._box.setRange(parameter.minimum, parameter.maximum)  # type: ignore[arg-type]
         self._box.setSingleStep(parameter.step)  # type: ignore[arg-type]
         self._box.setValue(parameter.default)
+        tell_of_refusals(self._box, self.changed)
         _dress_box(self._box, parameter)
 
-        self._slider = QSlider(Qt.Orientation.Horizontal, self)
+        self._slider = Slider(self)
         self._slider.setRange(0, steps)
         self._slider.setPageStep(max(1, steps // 10))
         self._slider.setSingleStep(max(1, steps // 100))
@@ -158,13 +144,13 @@ class NumberEditor(QWidget):
         self._move_slider()
 
     def value(self) -> int | float:
-        shown = self._box.value()
-        return self._exact if round(self._exact, self._decimals) == shown else shown
+        """Return the number; raises `InvalidParameter` while something else stands there."""
+        number: int | float = _checked(self._box, self._parameter)
+        return number
 
     def set_value(self, value: float) -> None:
         self.set_automatic(False)
-        self._exact = value
-        self._box.setValue(value)  # type: ignore[arg-type]
+        self._box.setValue(value)
 
     @property
     def automatic(self) -> bool:
@@ -204,7 +190,7 @@ class NumberEditor(QWidget):
 
     def _on_slid(self, position: int) -> None:
         value = self._low + (self._high - self._low) * position / self._slider.maximum()
-        self._box.setValue(round(value) if self._whole else value)  # type: ignore[arg-type]
+        self._box.setValue(round(value, self._decimals))
 
     def _on_changed(self) -> None:
         if not self._follows:
@@ -214,6 +200,7 @@ class NumberEditor(QWidget):
 
     def _move_slider(self) -> None:
         share = (self._box.value() - self._low) / (self._high - self._low)
+        share = min(max(share, 0.0), 1.0)  # the box goes further than the slider
         with QSignalBlocker(self._slider):
             self._slider.setValue(round(share * self._slider.maximum()))
 
@@ -268,7 +255,7 @@ class RadiiEditor(QLineEdit):
         self.setText(self._parameter.format(value))
 
 
-class ChoiceEditor(QComboBox):
+class ChoiceEditor(ChoiceBox):
     """A list of the named values."""
 
     changed = Signal()
@@ -345,7 +332,25 @@ def shrink(combo: QComboBox) -> None:
     combo.setMinimumContentsLength(10)
 
 
-def _dress_box(box: QSpinBox | QDoubleSpinBox, parameter: Parameter) -> None:
+def tell_of_refusals(box: WholeBox | NumberBox, changed: SignalInstance) -> None:
+    """Emit `changed` also where what is typed is no number, and when that is gone again."""
+    refused = False
+
+    def look() -> None:
+        nonlocal refused
+        was, refused = refused, not box.hasAcceptableInput()
+        if was or refused:
+            changed.emit()
+
+    box.lineEdit().textChanged.connect(look)
+
+
+def _checked(box: WholeBox | NumberBox, parameter: Parameter) -> Any:
+    """Return the number in `box`, or say in the words of `parameter` why there is none."""
+    return box.value() if box.hasAcceptableInput() else parameter.parse(box.typed())
+
+
+def _dress_box(box: WholeBox | NumberBox, parameter: Parameter) -> None:
     box.setObjectName(f"{parameter.name}Box")
     box.setAccessibleName(parameter.label)
     box.setToolTip(parameter.help)

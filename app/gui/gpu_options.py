@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from PySide6.QtWidgets import QComboBox, QFormLayout, QLabel, QSpinBox, QWidget
+from PySide6.QtWidgets import QFormLayout, QLabel, QWidget
 
 from app.engine.request import Request
 from app.errors import InvalidParameter
 from app.filters.blocks import USUAL_BLOCKS, Block, block_name, read_block
+from app.gui.controls import ChoiceBox, WholeBox
 from app.gui.editors import shrink
 
 _MIB = 1 << 20
@@ -20,7 +21,7 @@ _BLOCK = (
 )
 _NO_BLOCK = "Only the levels of a GPU up to texture have blocks of any size."
 
-_Box = TypeVar("_Box", QSpinBox, QComboBox)
+_Box = TypeVar("_Box", WholeBox, ChoiceBox)
 
 
 class GpuOptions(QWidget):
@@ -41,7 +42,7 @@ class GpuOptions(QWidget):
             layout.addRow(caption, box)
             return box
 
-        self._block = add("block", "Bloc&k", _BLOCK, QComboBox(self))
+        self._block = add("block", "Bloc&k", _BLOCK, ChoiceBox(self))
         shrink(self._block)
         self._block.addItem("as planned", None)
         for block in USUAL_BLOCKS:
@@ -50,7 +51,7 @@ class GpuOptions(QWidget):
             "repeat",
             "Re&peat kernel",
             "Run the kernel so often on a GPU, after a warm-up, and report the median.",
-            QSpinBox(self),
+            WholeBox(self),
         )
         self._repeat.setRange(1, 999)
         self._repeat.setSuffix(" ×")
@@ -58,7 +59,7 @@ class GpuOptions(QWidget):
             "memoryLimit",
             "GPU &memory",
             "Most memory that images may take on a GPU; larger ones are filtered in strips.",
-            QSpinBox(self),
+            WholeBox(self),
         )
         self._memory.setRange(0, 999_999)
         self._memory.setSuffix(" MiB")
@@ -70,11 +71,11 @@ class GpuOptions(QWidget):
         self._block.setToolTip(_BLOCK if offered else _NO_BLOCK)
 
     def arguments(self) -> dict[str, Any]:
-        """Return keyword arguments for `Request.create`."""
+        """Return keyword arguments for `Request.create`; raises `InvalidParameter`."""
         return {
             "block": self._block.currentData() if self._block.isEnabled() else None,
-            "repeat": self._repeat.value(),
-            "memory_limit": self._memory.value() * _MIB or None,
+            "repeat": self._repeat.checked(),
+            "memory_limit": self._memory.checked() * _MIB or None,
         }
 
     def show_request(self, request: Request) -> None:

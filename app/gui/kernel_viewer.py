@@ -8,7 +8,6 @@ from functools import partial
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
-    QComboBox,
     QDialog,
     QHBoxLayout,
     QLabel,
@@ -31,6 +30,7 @@ from app.engine.request import Request
 from app.errors import AppError
 from app.gui.background import Background
 from app.gui.code_view import CodeView
+from app.gui.controls import ChoiceBox
 from app.gui.dialogs import add_button, close_box, headline
 from app.gui.difference_view import DifferenceView
 from app.gui.fact_table import FactTable
@@ -69,14 +69,14 @@ class KernelViewer(QDialog):
         self._launches = launches
 
         self._headline = headline("")
-        self._level = QComboBox()
+        self._level = ChoiceBox()
         self._level.setObjectName("kernelLevel")
         self._level.setAccessibleName("Level")
         self._level.setToolTip("Another memory level of the same filter")
         self._level.currentIndexChanged.connect(self._show_level)
         caption = QLabel("&Level")
         caption.setBuddy(self._level)
-        self._other = QComboBox()
+        self._other = ChoiceBox()
         self._other.setObjectName("kernelOther")
         self._other.setAccessibleName("Compare with level")
         self._other.setToolTip(

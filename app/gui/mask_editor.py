@@ -28,7 +28,6 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QAbstractItemDelegate,
     QAbstractItemView,
-    QComboBox,
     QHBoxLayout,
     QHeaderView,
     QLabel,
@@ -45,8 +44,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.errors import AppError, InvalidParameter
-from app.filters.spec import Mask, MaskParameter, MaskPreset
+from app.filters.spec import Mask, MaskParameter, MaskPreset, read_number
 from app.gui import theme
+from app.gui.controls import ChoiceBox
 from app.gui.dialogs import choose_text_to_open, choose_text_to_save, show_error, write_text
 
 _WITHOUT_SCROLLING = 7
@@ -88,7 +88,7 @@ class MaskEditor(QWidget):
         self._table.paste_asked.connect(self.paste)
         self._table.clear_asked.connect(self._clear_cells)
 
-        self._size = QComboBox()
+        self._size = ChoiceBox()
         self._size.setObjectName("maskSize")
         self._size.setAccessibleName("Size of the mask")
         self._size.setToolTip("Rows and columns. The weights stay centred.")
@@ -184,7 +184,7 @@ class MaskEditor(QWidget):
         """Replace the mask by the clipboard's text; one number goes into the selected cells."""
         text = QGuiApplication.clipboard().text()
         words = text.split()
-        if len(words) == 1 and "," not in text and ";" not in text:
+        if len(words) == 1 and text.count(",") <= 1 and ";" not in text:
             self._table.write_selected(words[0])
             return
         try:
@@ -308,7 +308,7 @@ def _number(text: str) -> float | str:
     """Return the number that `text` stands for, a fraction also, or `text` itself."""
     top, slash, bottom = text.partition("/")
     try:
-        return float(top) / float(bottom) if slash else float(text)
+        return read_number(top) / read_number(bottom) if slash else read_number(text)
     except (ValueError, ZeroDivisionError):
         return text
 

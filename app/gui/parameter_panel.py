@@ -8,7 +8,6 @@ from typing import Any
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QColor, QStandardItemModel
 from PySide6.QtWidgets import (
-    QComboBox,
     QFrame,
     QGroupBox,
     QHBoxLayout,
@@ -25,6 +24,7 @@ from app.engine.request import Request, Result
 from app.errors import InvalidParameter
 from app.filters.spec import FilterSpec, Kind
 from app.gui import theme
+from app.gui.controls import ChoiceBox
 from app.gui.editors import shrink
 from app.gui.filter_form import FilterForm
 from app.gui.run_options import RunOptions
@@ -86,7 +86,7 @@ class ParameterPanel(QScrollArea):
         self._others: dict[Kind, str] = {}
         """The filters that were chosen for what is not shown."""
 
-        self._filter = QComboBox(self)
+        self._filter = ChoiceBox(self)
         self._filter.setObjectName("filter")
         self._filter.setAccessibleName("Filter")
         self._filter.setMaxVisibleItems(30)

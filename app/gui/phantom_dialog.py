@@ -8,19 +8,17 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QDialog,
     QDialogButtonBox,
-    QDoubleSpinBox,
     QFormLayout,
     QHBoxLayout,
     QLabel,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
 
 from app.engine.volume import Volume
+from app.gui.controls import ChoiceBox, NumberBox, WholeBox
 from app.phantom import BRIGHTEST, Contrast, Noise, Shape, Voxel, add_noise, affine, head
 
 _FIRST_SIZE = (112, 128, 96)
@@ -121,17 +119,17 @@ class PhantomDialog(QDialog):
             switch.toggled.connect(self._check)
             contrasts.addWidget(switch)
         contrasts.addStretch(1)
-        self._noise = QComboBox(self)
+        self._noise = ChoiceBox(self)
         self._noise.setObjectName("noiseKind")
         for noise, (name, origin) in _NOISES.items():
             self._noise.addItem(f"{name[0].upper()}{name[1:]} ({origin})", noise)
-        self._sigma = QDoubleSpinBox(self)
+        self._sigma = NumberBox(self)
         self._sigma.setObjectName("noiseSigma")
         self._sigma.setRange(0, 100)
         self._sigma.setDecimals(1)
         self._sigma.setValue(9)
         self._sigma.setSuffix(" % of the brightest tissue")
-        self._seed = QSpinBox(self)
+        self._seed = WholeBox(self)
         self._seed.setObjectName("noiseSeed")
         self._seed.setRange(0, 10**6)
         self._seed.setToolTip("The same number gives the same noise again")
@@ -176,8 +174,8 @@ class PhantomDialog(QDialog):
             else None,
         )
 
-    def _side(self, name: str, value: int) -> QSpinBox:
-        box = QSpinBox(self)
+    def _side(self, name: str, value: int) -> WholeBox:
+        box = WholeBox(self)
         box.setObjectName(name)
         box.setAccessibleName(f"{name.capitalize()} in voxels")
         box.setToolTip(name.capitalize())
@@ -185,8 +183,8 @@ class PhantomDialog(QDialog):
         box.setValue(value)
         return box
 
-    def _side_in_mm(self, name: str) -> QDoubleSpinBox:
-        box = QDoubleSpinBox(self)
+    def _side_in_mm(self, name: str) -> NumberBox:
+        box = NumberBox(self)
         box.setObjectName(f"{name}InMillimetres")
         box.setAccessibleName(f"{name.capitalize()} of a voxel in millimetres")
         box.setToolTip(f"{name.capitalize()} of a voxel")

@@ -13,6 +13,7 @@ from app.engine.backend import Availability, Backend
 from app.engine.request import Device, Request
 from app.filters.blocks import takes_block
 from app.filters.spec import GPU_LEVELS, Border, FilterSpec, Level
+from app.gui.controls import ChoiceBox
 from app.gui.editors import shrink
 from app.gui.gpu_options import GpuOptions
 
@@ -49,7 +50,7 @@ class RunOptions(QWidget):
         layout.setColumnStretch(1, 1)
 
         def add(name: str, label: str, tip: str, columns: int = 2) -> QComboBox:
-            combo = QComboBox(self)
+            combo = ChoiceBox(self)
             combo.setObjectName(name)
             combo.setAccessibleName(label.replace("&", ""))
             combo.setToolTip(tip)

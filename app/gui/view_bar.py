@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QSpinBox, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from app.gui.controls import WholeBox
 from app.gui.switch import Switch
 
 GAINS = [figure * 10**power for power in range(5) for figure in (1, 2, 5)]
 """What an automatic gain chooses from."""
 
 
-class _GainBox(QSpinBox):
+class _GainBox(WholeBox):
     """Steps through 1, 2, 5, 10, 20... like `suggest_gain`; any whole number can be typed."""
 
     def stepBy(self, steps: int) -> None:  # noqa: N802

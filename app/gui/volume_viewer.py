@@ -8,16 +8,15 @@ from weakref import WeakKeyDictionary
 from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QBoxLayout,
-    QDoubleSpinBox,
     QHBoxLayout,
     QLabel,
-    QSlider,
     QVBoxLayout,
     QWidget,
 )
 
 from app.engine.volume import Volume
 from app.gui import theme
+from app.gui.controls import NumberBox, Slider
 from app.gui.elided_label import ElidedLabel
 from app.gui.image_views import RUNNING
 from app.gui.switch import Switch
@@ -286,7 +285,7 @@ class VolumeViewer(QWidget):
             row.setContentsMargins(2, 0, 2, 0)
             label = QLabel(box)
             label.setObjectName(f"slice{number}")
-            slider = QSlider(Qt.Orientation.Horizontal, box)
+            slider = Slider(box)
             slider.setObjectName(f"slice{number}Slider")
             slider.setPageStep(10)
             label.setBuddy(slider)
@@ -302,8 +301,8 @@ class VolumeViewer(QWidget):
         layout.addLayout(self._both, 1)
         layout.addLayout(sliders)
 
-    def _spin(self, name: str, label: str, tip: str, row: QHBoxLayout) -> QDoubleSpinBox:
-        box = QDoubleSpinBox(self)
+    def _spin(self, name: str, label: str, tip: str, row: QHBoxLayout) -> NumberBox:
+        box = NumberBox(self)
         box.setObjectName(name)
         box.setAccessibleName(label.replace("&", ""))
         box.setToolTip(tip)
@@ -429,7 +428,7 @@ class VolumeViewer(QWidget):
                 box.setDecimals(digits)
                 box.setRange(-1e9 if box is self._level else 10.0**-digits, 1e9)
                 box.setSingleStep(max(window.width / 20, 10.0**-digits))
-                box.setValue(value)
+                box.setValue(round(value, digits))
         self._draw()
 
     def _auto_window(self, volume: Volume) -> Window:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PySide6.QtCore import QLocale
 from pytestqt.qtbot import QtBot
 
 from app import filters
@@ -20,6 +22,19 @@ from app.judging.pictures import difference, histogram, suggest_gain
 from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu, Opener, write_picture
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+
+LOCALES = ("en_US", "de_DE", "fr_FR")
+"""Points, commas; groups by commas, points and narrow spaces."""
+
+
+@pytest.fixture(autouse=True)
+def user_locale(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Give each test one of three locales, always the same: none may matter to any test."""
+    old = QLocale()
+    QLocale.setDefault(QLocale(LOCALES[zlib.crc32(request.node.name.encode()) % len(LOCALES)]))
+    yield
+    QLocale.setDefault(old)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

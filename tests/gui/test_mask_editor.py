@@ -149,7 +149,7 @@ def test_tab_leaves_from_editing_the_last_cell(qtbot: QtBot, editor: MaskEditor)
     assert editor.focusWidget().objectName() == "maskCopy"
 
 
-@pytest.mark.parametrize("text", ["x", "0,5", "nan", "inf", "1/0", "2e6", "1/"])
+@pytest.mark.parametrize("text", ["x", "0,5,1", "1,000", "nan", "inf", "1/0", "2e6", "1/"])
 def test_a_bad_cell_is_marked_and_named(editor: MaskEditor, text: str) -> None:
     item = table_of(editor).item(1, 2)
     told: list[None] = []

@@ -1,0 +1,439 @@
+"""Boxes, lists and sliders: in every locale, and under a wheel that passes over them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as how
+from hypothesis import strategies as st
+from PySide6.QtCore import QLocale, QPoint, QPointF, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QScrollBar,
+    QTableWidget,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app import filters
+from app.gui.bench_form import BenchForm
+from app.gui.controls import ChoiceBox, NumberBox, Slider, WholeBox
+from app.gui.dialogs import ErrorDialog
+from app.gui.main_window import MainWindow
+from app.gui.phantom_dialog import PhantomDialog
+from app.gui.volume_viewer import VolumeViewer
+from tests.gui.conftest import LOCALES
+from tests.gui.helpers import FakeCpu, child, dialog, load, press
+
+
+@pytest.fixture(params=LOCALES)
+def locale(request: pytest.FixtureRequest) -> str:
+    """Make the locale the user's, before there is any widget."""
+    QLocale.setDefault(QLocale(request.param))
+    return request.param
+
+
+def everything(qtbot: QtBot, window: MainWindow) -> list[QWidget]:
+    """Return all of the program's widgets that hold controls, with the form of every filter."""
+    for spec in filters.discover().values():
+        window.panel.set_filter(spec.id)
+    whole = [window, PhantomDialog(), BenchForm(lambda: None), VolumeViewer()]
+    for each in whole[1:]:
+        qtbot.addWidget(each)
+    return whole
+
+
+def own(widget: QWidget, kind: type) -> list[QWidget]:
+    """Return the controls of this kind, but not what Qt's own dialogs and lists are made of."""
+    return [
+        each
+        for each in widget.findChildren(kind)
+        if not isinstance(each, QScrollBar) and not each.objectName().startswith("qt_")
+    ]
+
+
+def test_every_control_is_of_the_kind_that_knows_locales_and_wheels(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    window.show_bench()
+    counts = dict.fromkeys((QComboBox, QAbstractSpinBox, QAbstractSlider), 0)
+    for widget in everything(qtbot, window):
+        for kind in counts:
+            for each in own(widget, kind):
+                assert isinstance(each, ChoiceBox | NumberBox | WholeBox | Slider), each
+                assert each.focusPolicy() is Qt.FocusPolicy.StrongFocus
+                counts[kind] += 1
+    assert min(counts.values()) > 3
+    window._bench.close()
+
+
+def hosted(qtbot: QtBot, kind: type) -> NumberBox | WholeBox:
+    """Return a box in a window of its own, beside a button that can have the focus."""
+    host = QWidget()
+    qtbot.addWidget(host)
+    row = QHBoxLayout(host)
+    box = kind()
+    row.addWidget(box)
+    row.addWidget(QPushButton("other"))
+    host.show()
+    host.activateWindow()
+    qtbot.waitUntil(host.isActiveWindow)
+    box.host = host  # which lives as long
+    return box
+
+
+def leave(box: QWidget) -> None:
+    """Give the focus to something else."""
+    box.parentWidget().findChild(QPushButton).setFocus()
+    assert not box.hasFocus()
+
+
+def type_into(box: NumberBox | WholeBox, text: str) -> None:
+    """Replace what stands in the box, key by key."""
+    box.setFocus()
+    assert box.hasFocus()
+    box.selectAll()
+    QTest.keyClicks(box, text)
+
+
+@pytest.mark.parametrize("text", ["0.03", "0,03"])
+def test_a_number_is_the_same_in_every_locale(
+    locale: str, qtbot: QtBot, window: MainWindow, picture, cpu: FakeCpu, text: str
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("nlm")
+    box = child(window, NumberBox, "filter_sigmaBox")
+    type_into(box, text)
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    assert cpu.requests[-1].parameters["filter_sigma"] == 0.03
+    assert "filter sigma 0.03," in child(window, QLabel, "outputDetails").toolTip()
+    child(window, QComboBox, "filter").setFocus()
+    assert box.text() == "0.03"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0.0000123456789", "1e-5", "+12.5", ".5", "0,000012", "1234567.5", "123456,75", "3", "1,67"],
+)
+def test_every_number_box_keeps_all_digits(locale: str, qtbot: QtBot, text: str) -> None:
+    box = hosted(qtbot, NumberBox)
+    box.setRange(-1e9, 1e9)
+    wanted = float(text.replace(",", "."))
+    type_into(box, text)
+    assert box.value() == wanted
+    leave(box)
+    assert box.value() == wanted
+    assert float(box.text()) == pytest.approx(wanted, rel=1e-5)
+    type_into(box, "7")
+    QGuiApplication.clipboard().setText(text)
+    box.selectAll()
+    QTest.keyClick(box, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    assert box.value() == wanted
+
+
+REFUSED = ["1,000", "1.000,5", "1 234", "1\u202f234", "1\u00a0234,5", "1'000", "0,0,3", "1_0", "x"]
+
+
+@pytest.mark.parametrize("text", [*REFUSED, "-1", "101", "1e999", ""])
+@pytest.mark.parametrize("kind", [NumberBox, WholeBox])
+def test_what_is_no_number_is_refused_and_never_made_one(
+    locale: str, qtbot: QtBot, kind: type, text: str
+) -> None:
+    box = hosted(qtbot, kind)
+    box.setRange(0, 100)
+    box.setValue(42)
+    QGuiApplication.clipboard().setText(text)
+    box.setFocus()
+    box.selectAll()
+    if text:
+        QTest.keyClick(box, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    else:
+        QTest.keyClick(box, Qt.Key.Key_Delete)
+    assert box.typed() == text
+    assert not box.hasAcceptableInput()
+    leave(box)
+    assert (box.value(), box.text()) == (42, "42")
+
+
+def test_leaving_a_box_takes_back_also_what_could_be_read_halfway(qtbot: QtBot) -> None:
+    box = hosted(qtbot, WholeBox)
+    box.setRange(1, 99)
+    box.setValue(42)
+    type_into(box, "1.5")
+    assert box.typed() == "1.5"
+    QTest.keyClick(box, Qt.Key.Key_Return)
+    assert box.value() == 42
+    type_into(box, "15")
+    QTest.keyClick(box, Qt.Key.Key_Return)
+    type_into(box, "3,")
+    leave(box)
+    assert box.value() == 15
+
+
+def test_special_text_and_unit_stand_for_what_they_say(qtbot: QtBot) -> None:
+    box = hosted(qtbot, WholeBox)
+    box.setRange(0, 100)
+    box.setSuffix(" MiB")
+    box.setSpecialValueText("all")
+    assert (box.text(), box.value(), box.hasAcceptableInput()) == ("all", 0, True)
+    box.lineEdit().setText("7 MiB")
+    assert box.value() == 7
+    box.lineEdit().setText("all")
+    assert box.value() == 0
+    leave(box)
+    assert box.text() == "all"
+
+
+def test_run_refuses_what_stands_in_a_box_by_name(
+    locale: str, qtbot: QtBot, window: MainWindow, picture, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("median")
+    box = child(window, WholeBox, "sizeBox")
+    box.setValue(7)
+    problem = window.panel.findChild(QLabel, "problem")
+    for text, says in (("5.5", "“5.5” is not a whole number"), ("99", "99 is out of range")):
+        type_into(box, text)
+        assert says in problem.text()
+        assert problem.isVisible()
+        press(qtbot, window, "F5")
+        told = dialog(qtbot, window, ErrorDialog)
+        assert any(says in label.text() for label in told.findChildren(QLabel))
+        told.reject()
+        child(window, QComboBox, "filter").setFocus()
+        assert box.value() == 7
+        assert not problem.isVisible()
+    assert cpu.requests == []
+
+
+@pytest.mark.parametrize(
+    ("name", "label"), [("repeat", "Repeat kernel"), ("memoryLimit", "GPU memory")]
+)
+def test_run_refuses_what_stands_in_a_box_of_the_gpu_too(
+    qtbot: QtBot, window: MainWindow, picture, cpu: FakeCpu, name: str, label: str
+) -> None:
+    load(qtbot, window, picture)
+    box = child(window, WholeBox, name)
+    box.parentWidget().setEnabled(True)
+    type_into(box, "1.5")
+    press(qtbot, window, "F5")
+    told = dialog(qtbot, window, ErrorDialog)
+    assert any(f"{label}: “1.5”" in each.text() for each in told.findChildren(QLabel))
+    told.reject()
+    assert cpu.requests == []
+
+
+def test_every_box_of_every_window_takes_the_point_and_the_comma(
+    locale: str, qtbot: QtBot, window: MainWindow
+) -> None:
+    tried = 0
+    for widget in everything(qtbot, window):
+        for box in own(widget, NumberBox):
+            low, high = box.minimum(), box.maximum()
+            wanted = float(f"{low + (min(high, 1000) - low) / 3:.4f}")
+            for text in (f"{wanted:.4f}", f"{wanted:.4f}".replace(".", ",")):
+                box.setValue(high)
+                box.lineEdit().setText(text)
+                assert box.value() == wanted or not box.keyboardTracking(), box.objectName()
+                box.interpretText()
+                assert box.value() == wanted, box.objectName()
+                tried += 1
+    assert tried > 20
+
+
+@how(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.floats(-1e15, 1e15).filter(lambda number: number == 0 or abs(number) > 1e-200))
+def test_what_is_set_is_what_comes_back(qapp: QApplication, number: float) -> None:
+    box = NumberBox()
+    box.setRange(-1e15, 1e15)
+    box.setValue(number)
+    assert box.value() == number
+    box.interpretText()
+    assert box.value() == number
+    assert math.isclose(float(box.text()), number, rel_tol=1e-5, abs_tol=1e-300)
+    box.lineEdit().setText(repr(number))
+    assert box.value() == number
+
+
+def test_steps_leave_no_crumbs(qtbot: QtBot) -> None:
+    box = hosted(qtbot, NumberBox)
+    box.setRange(0, 10)
+    box.setSingleStep(0.1)
+    box.setValue(0.1)
+    box.stepBy(2)
+    assert (box.value(), box.text()) == (0.3, "0.3")
+
+
+def test_a_number_beyond_its_slider_moves_that_to_its_end(qtbot: QtBot, window: MainWindow) -> None:
+    window.panel.set_filter("nlm")
+    box, slider = (
+        child(window, NumberBox, "filter_sigmaBox"),
+        child(window, Slider, "filter_sigmaSlider"),
+    )
+    type_into(box, "497848.3")
+    assert window.panel.arguments()["parameters"]["filter_sigma"] == 497848.3
+    assert slider.value() == slider.maximum()
+    type_into(box, "1e-8")
+    assert slider.value() == 0
+    for spec in filters.discover().values():
+        window.panel.set_filter(spec.id)
+        for each in own(window.panel, WholeBox) + own(window.panel, NumberBox):
+            for extreme in (each.maximum(), each.minimum()):
+                each.setValue(extreme)
+                assert each.value() == extreme
+
+
+# --- text with numbers ---
+
+
+@pytest.mark.parametrize(
+    ("text", "sum_"), [("0,5", "0.5"), ("0.5", "0.5"), ("1/2", "0.5"), ("-0,25", "-0.25")]
+)
+def test_a_cell_of_the_mask_takes_the_point_and_the_comma(
+    locale: str, qtbot: QtBot, window: MainWindow, text: str, sum_: str
+) -> None:
+    window.panel.set_filter("mask")
+    table = child(window, QTableWidget, "maskTable")
+    for y in range(3):
+        for x in range(3):
+            table.item(y, x).setText("0")
+    table.item(1, 1).setText(text)
+    assert child(window, QLabel, "maskNote").text() == f"Sum of the weights: {sum_}"
+    assert window.panel.arguments()["parameters"]["mask"][1][1] == float(sum_)
+    table.setCurrentCell(0, 0)
+    table.clearSelection()
+    QGuiApplication.clipboard().setText(text)
+    QTest.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    assert window.panel.arguments()["parameters"]["mask"][0][0] == float(sum_)
+
+
+def test_a_mask_from_a_spreadsheet_with_commas_is_understood(
+    locale: str, window: MainWindow
+) -> None:
+    window.panel.set_filter("mask")
+    QGuiApplication.clipboard().setText("0,1\t0,2\t0,1\r\n0,2\t0,4\t0,2\r\n0,1\t0,2\t0,1\r\n")
+    table = child(window, QTableWidget, "maskTable")
+    QTest.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    mask = window.panel.arguments()["parameters"]["mask"]
+    assert mask == ((0.1, 0.2, 0.1), (0.2, 0.4, 0.2), (0.1, 0.2, 0.1))
+
+
+def test_several_numbers_in_a_line(locale: str, qtbot: QtBot) -> None:
+    spec = filters.get("mri_nlm").parameter("sigma")
+    from app.gui.editors import create_editor
+
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    line = create_editor(spec, parent)
+    assert isinstance(line, QLineEdit)
+    for text, wanted in (("20.5, 15", (20.5, 15.0)), ("20; 15,5,3", (20.0, 15.0, 5.0, 3.0))):
+        line.setText(text)
+        assert line.value() == wanted
+    for text in ("0,05", "20,5; 15,5", "1 000,5"):
+        line.setText(text)
+        with pytest.raises(filters.spec.InvalidParameter, match="may be one number or two"):
+            line.value()
+
+
+def test_sizes_of_the_bench_are_never_regrouped(
+    locale: str, qtbot: QtBot, window: MainWindow
+) -> None:
+    form = BenchForm(lambda: None)
+    qtbot.addWidget(form)
+    field = form.findChild(QLineEdit, "benchSizes")
+    field.setText("512, 1024")
+    assert form._read(field, "Sizes", 16, 99_999) == [512, 1024]
+    field.setText("16,384")
+    with pytest.raises(filters.spec.InvalidParameter, match="16,384"):
+        form._read(field, "Sizes", 16, 99_999)
+
+
+# --- the wheel ---
+
+
+def roll(widget: QWidget, down: int = 1) -> None:
+    """Turn the wheel over the middle of a widget, as the desktop does it."""
+    window = widget.window()
+    place = QPointF(widget.mapTo(window, widget.rect().center()))
+    QTest.wheelEvent(window.windowHandle(), place, QPoint(0, -120 * down))
+
+
+def held(widget: QWidget) -> object:
+    return widget.currentText() if isinstance(widget, QComboBox) else widget.value()
+
+
+def test_the_wheel_scrolls_the_panel_and_changes_nothing(qtbot: QtBot, window: MainWindow) -> None:
+    window.resize(900, 420)
+    bar = window.panel.verticalScrollBar()
+    tried = 0
+    for spec in filters.discover().values():
+        window.panel.set_filter(spec.id)
+        qtbot.waitUntil(lambda: bar.maximum() > 0)
+        window.findChild(QWidget, "inputCanvas").setFocus()
+        controls = [
+            each
+            for kind in (ChoiceBox, NumberBox, WholeBox, Slider)
+            for each in own(window.panel, kind)
+            if each.isVisible() and each.isEnabled()
+        ]
+        for each in controls:
+            before = window.panel.arguments()
+            bar.setValue(0)
+            qtbot.waitUntil(lambda: bar.value() == 0)
+            window.panel.ensureWidgetVisible(each)
+            start = bar.value()
+            if start == bar.maximum():
+                bar.setValue(start := bar.maximum() - 1)
+            roll(each)
+            assert window.panel.arguments() == before, each.objectName()
+            assert bar.value() > start, each.objectName()
+            assert not each.hasFocus()
+            tried += 1
+    assert tried > 60
+
+
+def test_the_wheel_changes_what_has_the_focus(qtbot: QtBot, window: MainWindow) -> None:
+    window.panel.set_filter("nlm")
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    for kind, name, down in (
+        (NumberBox, "filter_sigmaBox", -1),
+        (Slider, "search_radiusSlider", 1),
+        (ChoiceBox, "search", 1),
+    ):
+        each = child(window, kind, name)
+        before = held(each)
+        each.setFocus()
+        qtbot.wait(20)  # for a form that is new to be laid out
+        window.panel.ensureWidgetVisible(each)
+        roll(each, down)
+        assert held(each) != before, name
+
+
+def test_the_wheel_over_other_windows_changes_nothing(qtbot: QtBot, window: MainWindow) -> None:
+    for widget in everything(qtbot, window)[1:]:
+        if isinstance(widget, QDialog):
+            widget.setModal(False)
+        widget.show()
+        widget.activateWindow()
+        qtbot.waitUntil(widget.isActiveWindow)
+        for kind in (ChoiceBox, NumberBox, WholeBox, Slider):
+            for each in own(widget, kind):
+                each.clearFocus()
+                before = held(each)
+                roll(each)
+                assert not each.hasFocus()
+                assert held(each) == before, each.objectName()
