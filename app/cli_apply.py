@@ -106,7 +106,7 @@ def apply(arguments: list[str]) -> int:
 
 
 def _apply_to_picture(recipe: Recipe, options: argparse.Namespace) -> int:
-    from app.files import read_image, write_image, write_recipe
+    from app.files import read_image, unkept, write_image, write_recipe
 
     for name in ("axis", "volume", "float", "component", "output_component"):
         if getattr(options, name) != _DEFAULTS[name]:
@@ -122,6 +122,7 @@ def _apply_to_picture(recipe: Recipe, options: argparse.Namespace) -> int:
     say.notices(image.notices)
     result = run_steps(recipe, image, reference, options, status, say)
     write_image(result.image, options.output, lossy=options.lossy)
+    say.notices(unkept(result.image, options.output))
     say.result(str(options.output), result)
     for picture in _pictures(options, result):
         write_image(picture.image, picture.path, lossy=options.lossy)

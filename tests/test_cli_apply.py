@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
+from PIL import ImageCms
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
 from app.cli import main
@@ -379,3 +380,26 @@ def test_control_characters_in_names_are_spelt_out(
     assert err == (
         r"error: no\x1b[2Jsuch\nfile.png: the file does not exist. Was it moved or renamed?" "\n"
     )
+
+
+# What belongs to a picture beside its pixels ------------------------------------------
+
+
+@pytest.mark.parametrize("grey", ["", " --grey"])
+def test_what_the_output_does_not_keep_is_said(
+    capsys: pytest.CaptureFixture[str], here: Path, grey: str
+) -> None:
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    with PillowImage.open("in.png") as image:
+        image.save("tagged.png", icc_profile=profile, dpi=(300, 300))
+    assert apply(f"median tagged.png out.ppm{grey}") == 0
+    said = "note: out.ppm is saved without colour profile and resolution of the input.\n"
+    assert said in capsys.readouterr().err
+    assert apply(f"median tagged.png out.jpg : negative{grey}") == 0
+    lost = "note: out.jpg is saved without colour profile of the input.\n"
+    assert (lost in capsys.readouterr().err) == bool(grey)  # It is for colour.
+    with PillowImage.open("out.jpg") as image:
+        assert image.info["dpi"] == (300, 300)
+        assert (image.info.get("icc_profile") == profile) == (not grey)
+    assert apply(f"median tagged.png out.ppm{grey} --quiet") == 0
+    assert capsys.readouterr().err == ""

@@ -135,7 +135,7 @@ def to_grey(image: Image) -> Image:
     for sweep in spec.plan_cpu(FilterTask(image.planes, output, *settings, PARALLEL.id)):
         sweep.kernel(*sweep.arguments, 0, sweep.rows)
     spec.carry_alpha(image.planes, output, *settings)
-    return Image.from_array(output, image.title)
+    return image.like(output)
 
 
 def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:

@@ -19,6 +19,32 @@ MAX_SAMPLES = 2**31
 """Largest number of samples of an image: indices inside kernels stay within 32 bits."""
 
 
+@dataclass(frozen=True)
+class Metadata:
+    """What a picture file holds beside its pixels.
+
+    Attributes
+    ----------
+    profile : bytes
+        ICC profile that says which colours the samples mean; empty without one.
+    resolution : tuple of float, optional
+        Pixels per inch along x and y.
+    exif : bytes
+        EXIF data from their TIFF header on, of a picture that stands upright.
+    others : tuple of str
+        Names of what else the file holds and no format keeps: "XMP data".
+    """
+
+    profile: bytes = b""
+    resolution: tuple[float, float] | None = None
+    exif: bytes = b""
+    others: tuple[str, ...] = ()
+
+
+NOTHING = Metadata()
+"""Of pictures that were computed, pasted, or saved without any."""
+
+
 @dataclass(frozen=True, eq=False)
 class Image:
     """Pixels that never change, and where they came from.
@@ -35,12 +61,19 @@ class Image:
         The file it was read from or saved to.
     notices : tuple of str
         What was changed on the way in ("CMYK converted to RGB"), for the user to know.
+    metadata : Metadata
+        What its file holds beside the pixels; results inherit it.
+    missing : ndarray of bool, shape (height, width), optional
+        Pixels that the file marks as unknown (NaN) and that got a number to be filtered; they
+        are saved as unknown again.
     """
 
     pixels: NDArray[Any]
     title: str = "untitled"
     path: Path | None = None
     notices: tuple[str, ...] = ()
+    metadata: Metadata = NOTHING
+    missing: NDArray[np.bool_] | None = None
 
     @classmethod
     def from_array(
@@ -49,6 +82,7 @@ class Image:
         title: str = "untitled",
         path: Path | None = None,
         notices: tuple[str, ...] = (),
+        metadata: Metadata = NOTHING,
     ) -> Image:
         """Return an image of `array`, converted to the form that filters expect.
 
@@ -91,7 +125,7 @@ class Image:
                 )
         view = array.view()
         view.flags.writeable = False
-        return cls(view, title, path, notices)
+        return cls(view, title, path, notices, metadata)
 
     def arrays(self) -> Iterator[NDArray[Any]]:
         """Yield what it holds in memory."""
@@ -136,7 +170,18 @@ class Image:
 
     def like(self, planes: NDArray[Any]) -> Image:
         """Return an image of other pixels, which were made from these."""
-        return Image.from_array(planes, self.title)
+        image = Image.from_array(planes, self.title, metadata=self.metadata)
+        return replace(image, missing=self._missing_in(image))
+
+    def _missing_in(self, other: Image) -> NDArray[np.bool_] | None:
+        """Return `missing` for a picture of the same middle: border “valid” cuts off the rim."""
+        if self.missing is None:
+            return None
+        rims = (self.height - other.height, self.width - other.width)
+        if any(rim < 0 or rim % 2 for rim in rims):
+            return None
+        top, left = (rim // 2 for rim in rims)
+        return self.missing[top : top + other.height, left : left + other.width]
 
     def renamed(self, title: str, path: Path | None = None) -> Image:
         """Return the same pixels under another name."""

@@ -8,7 +8,7 @@ from app.files.formats import Format
 from app.files.reading import READABLE, read_image
 from app.files.recipes import RECIPE_SUFFIX, read_recipe, write_recipe
 from app.files.samples import SAMPLES, Sample
-from app.files.writing import WRITABLE, check_write, write_image
+from app.files.writing import WRITABLE, check_write, unkept, write_image
 
 __all__ = [
     "READABLE",
@@ -20,6 +20,7 @@ __all__ = [
     "check_write",
     "read_image",
     "read_recipe",
+    "unkept",
     "write_image",
     "write_recipe",
 ]

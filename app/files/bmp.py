@@ -8,12 +8,13 @@ with holes and two-bit palettes, and drops the alpha of 16-bit pixels. The forma
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.engine.image import NOTHING, Metadata
 from app.files import formats
 from app.files.depth import rescale
 from app.files.formats import Decoded, Unreadable, check_size
@@ -38,6 +39,9 @@ _USUAL_FIELDS = {
 _INTERPRETED = 2**12
 """Bytes of runs below which Python is done before Numba has loaded its compiled code."""
 
+PER_METRE = 1 / 0.0254
+_MAX_PROFILE = 2**24
+
 _CUT_OFF = "the file is cut off."
 
 
@@ -55,6 +59,10 @@ class _Header:
         Red, green and blue.
     pixels : int
         Where they begin in the data.
+    metadata : Metadata
+        Without the profile, which lies behind the pixels.
+    profile : slice, optional
+        Where it lies.
     """
 
     width: int
@@ -65,13 +73,17 @@ class _Header:
     fields: tuple[int, int, int, int]
     palette: NDArray[np.uint8]
     pixels: int
+    metadata: Metadata = NOTHING
+    profile: slice | None = None
 
 
 def decode(handle: BinaryIO) -> Decoded:
     """Decode a BMP, with or without its file header."""
-    start = handle.read(1024 + 256)
-    header = _header(start)
-    data = start[header.pixels :]
+    header = _header(handle.read(1024 + 256))
+    if header.profile is not None:
+        handle.seek(header.profile.start)
+        profile = handle.read(header.profile.stop - header.profile.start)
+        header = replace(header, metadata=replace(header.metadata, profile=profile))
     handle.seek(header.pixels)
     data = handle.read()
     notices: list[str] = []
@@ -92,7 +104,7 @@ def decode(handle: BinaryIO) -> Decoded:
 
 def _turned(pixels: NDArray[Any], header: _Header, notices: list[str]) -> Decoded:
     """Put the top row first."""
-    return Decoded(pixels if header.top_down else pixels[::-1], notices)
+    return Decoded(pixels if header.top_down else pixels[::-1], notices, metadata=header.metadata)
 
 
 def _header(start: bytes) -> _Header:
@@ -129,7 +141,31 @@ def _header(start: bytes) -> _Header:
     table = start[first : min(pixels, first + entry * used)] if bits <= 8 else b""
     palette = np.frombuffer(table[: len(table) // entry * entry], np.uint8)
     palette = palette.reshape(-1, entry)[:, 2::-1]
-    return _Header(width, abs(height), height < 0, bits, compression, fields, palette, pixels)
+    return _Header(
+        width,
+        abs(height),
+        height < 0,
+        bits,
+        compression,
+        fields,
+        palette,
+        pixels,
+        Metadata(resolution=_resolution(block)),
+        _profile(block, at),
+    )
+
+
+def _resolution(block: bytes) -> tuple[float, float] | None:
+    x, y = struct.unpack("<ii", block.ljust(124, b"\0")[24:32])
+    return (x / PER_METRE, y / PER_METRE) if x > 0 and y > 0 and len(block) >= 32 else None
+
+
+def _profile(block: bytes, at: int) -> slice | None:
+    """Return where a colour profile is embedded."""
+    if len(block) < 124 or block[56:60] != b"DEBM":
+        return None
+    offset, size = struct.unpack("<II", block[112:120])
+    return slice(at + offset, at + offset + min(size, _MAX_PROFILE)) if offset and size else None
 
 
 def _compression(code: int, bits: int, length: int) -> int | str:

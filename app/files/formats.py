@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from app.engine.image import MAX_SAMPLES
+from app.engine.image import MAX_SAMPLES, NOTHING, Metadata
 
 MAX_PIXELS = 2**28
 """Largest number of pixels of a file: 16384 × 16384, about a gigabyte as 8-bit RGBA.
@@ -47,11 +47,14 @@ class Decoded:
         What was converted on the way.
     orientation : int
         How the camera was held, as EXIF counts it: 1 to 8, 1 is upright.
+    metadata : Metadata
+        What the file holds beside the pixels.
     """
 
     pixels: NDArray[Any]
     notices: list[str] = field(default_factory=list)
     orientation: int = 1
+    metadata: Metadata = NOTHING
 
 
 class Unreadable(Exception):
@@ -78,8 +81,15 @@ def check_size(width: int, height: int, samples: int = 1) -> None:
     """
     if width < 1 or height < 1:
         raise Unreadable(f"the image has no pixels ({width}×{height}).")
-    if width * height > MAX_PIXELS or width * height * samples >= MAX_SAMPLES:
+    if width * height > MAX_PIXELS:
         raise Unreadable(
-            f"its header claims {width}×{height} pixels, which is too large.",
-            f"At most {MAX_PIXELS // 10**6} megapixels are opened; crop or scale it first.",
+            f"its header claims {width}×{height} pixels, which is too large: "
+            f"{width * height / 1e6:.4g} megapixels.",
+            f"At most {MAX_PIXELS / 1e6:.4g} megapixels are opened; crop or scale it first.",
+        )
+    if width * height * samples >= MAX_SAMPLES:
+        raise Unreadable(
+            f"its header claims {width}×{height} pixels of {samples} samples each, which is too "
+            f"large: {width * height * samples / 1e6:.4g} million samples.",
+            f"Fewer than {MAX_SAMPLES / 1e6:.4g} million samples are opened.",
         )

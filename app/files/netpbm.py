@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from app.engine.image import NOTHING, Metadata
 from app.files import formats
 from app.files.depth import rescale
 from app.files.formats import Decoded, Unreadable, check_size
@@ -43,7 +44,7 @@ def decode(handle: BinaryIO) -> Decoded:
     return Decoded(rescale(samples, maximum), notices)
 
 
-def encode(pixels: NDArray[Any]) -> bytes:
+def encode(pixels: NDArray[Any], _: Metadata = NOTHING) -> bytes:
     """Encode grey as binary PGM, RGB as binary PPM, 8 or 16 bits."""
     kind = "P5" if pixels.ndim == 2 else "P6"
     maximum = np.iinfo(pixels.dtype).max

@@ -9,13 +9,22 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from app.files import formats
-from app.files.exif import exif_orientation
+from app.engine.image import NOTHING, Metadata
+from app.files import exif, formats
 from app.files.formats import Decoded, check_size
 
 
 def decode(handle: BinaryIO, kind: str) -> Decoded:
     """Decode the first picture of a file; `kind` is Pillow's name of the only format tried."""
+    return _decode(handle, kind, describe=True)
+
+
+def decode_pixels(handle: BinaryIO, kind: str) -> Decoded:
+    """As `decode`, where someone else knows what the file holds beside the pixels."""
+    return _decode(handle, kind, describe=False)
+
+
+def _decode(handle: BinaryIO, kind: str, *, describe: bool) -> Decoded:
     import PIL.Image
 
     # `check_size` below is the limit; Pillow's own is lower than what we promise to open.
@@ -25,8 +34,11 @@ def decode(handle: BinaryIO, kind: str) -> Decoded:
     with PIL.Image.open(handle, formats=(kind,)) as image:
         check_size(*image.size)
         result = _convert(image)
-        if exif := image.info.get("exif"):
-            result.orientation = exif_orientation(exif, result.notices)
+        if describe:
+            held, xmp, profile = (
+                image.info.get(name) or b"" for name in ("exif", "xmp", "icc_profile")
+            )
+            exif.describe(result, held, xmp, profile)
         # Asked last, because a GIF has to look for its second picture to know.
         if getattr(image, "is_animated", False):
             result.notices.append(formats.ANIMATION)
@@ -49,24 +61,32 @@ def _convert(image: Any) -> Decoded:
     return Decoded(np.asarray(image.convert(model)), [notice])
 
 
-def encode_bmp(pixels: NDArray[Any]) -> bytes:
+def encode_bmp(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
     """Encode 8-bit grey or RGB."""
-    return _encode(pixels, format="BMP")
+    return _encode(pixels, metadata, format="BMP")
 
 
-def encode_jpeg(pixels: NDArray[Any]) -> bytes:
+def encode_jpeg(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
     """Encode 8-bit grey or RGB at a quality where the loss is hard to see."""
-    return _encode(pixels, format="JPEG", quality=95, subsampling=0)
+    return _encode(pixels, metadata, format="JPEG", quality=95, subsampling=0)
 
 
-def encode_webp(pixels: NDArray[Any]) -> bytes:
+def encode_webp(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
     """Encode 8-bit RGB or RGBA without loss, also under transparent pixels."""
-    return _encode(pixels, format="WEBP", lossless=True, exact=True)
+    return _encode(pixels, metadata, format="WEBP", lossless=True, exact=True)
 
 
-def _encode(pixels: NDArray[Any], **options: Any) -> bytes:
+def _encode(pixels: NDArray[Any], metadata: Metadata, **options: Any) -> bytes:
     import PIL.Image
 
+    if metadata.profile:
+        options["icc_profile"] = metadata.profile
+    if metadata.exif:
+        options["exif"] = b"Exif\0\0" + metadata.exif
+    if metadata.resolution:
+        options["dpi"] = metadata.resolution
+    elif options["format"] == "BMP":
+        options["dpi"] = (0, 0)  # Pillow would invent one.
     buffer = io.BytesIO()
     PIL.Image.fromarray(pixels).save(buffer, **options)
     return buffer.getvalue()

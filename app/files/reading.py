@@ -8,14 +8,14 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from app.engine.image import Image
+from app.engine.image import Image, Metadata
 from app.errors import AppError, ImageReadError, OutOfMemory
-from app.files import bmp, netpbm, pillow, png, tiff
+from app.files import bmp, jpeg, netpbm, pillow, png, tiff
 from app.files.exif import upright
 from app.files.formats import Decoded, Format, Unreadable
 
@@ -38,7 +38,7 @@ def _reader(
 _READERS = (
     _reader("BMP", ".bmp .dib", bmp.MAGIC, bmp.decode),
     _reader("PNG", ".png", re.escape(png.MAGIC), png.decode),
-    _reader("JPEG", ".jpg .jpeg .jpe .jfif", rb"\xff\xd8\xff", partial(pillow.decode, kind="JPEG")),
+    _reader("JPEG", ".jpg .jpeg .jpe .jfif", rb"\xff\xd8\xff", jpeg.decode),
     _reader("TIFF", ".tif .tiff", rb"II[*+]\0|MM\0[*+]", tiff.decode),
     _reader("WebP", ".webp", rb"RIFF....WEBP", partial(pillow.decode, kind="WEBP")),
     _reader("PGM/PPM", ".pgm .ppm .pbm .pnm", rb"P[1-6][\s#]", netpbm.decode),
@@ -54,7 +54,7 @@ def read_image(path: str | Path) -> Image:
 
     The content decides about the format, not the suffix. Depth is kept; colour models other
     than grey and RGB are converted, and `Image.notices` tells so. Pictures are turned
-    upright as their EXIF orientation says. Colour profiles are not applied.
+    upright as their EXIF or XMP orientation says. Colour profiles are kept, not applied.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def read_image(path: str | Path) -> Image:
         notices = [*_suffix_notice(path, reader.format), *decoded.notices]
         if decoded.orientation != 1:
             notices.append("Turned upright, as the camera was held.")
-        image = Image.from_array(upright(decoded), title, path, tuple(notices))
+        image = Image.from_array(upright(decoded), title, path, tuple(notices), _turned(decoded))
     except Unreadable as error:
         raise ImageReadError(f"{title}: {error.cause}", error.hint) from error
     except MemoryError as error:
@@ -88,6 +88,14 @@ def read_image(path: str | Path) -> Image:
     for notice in notices:
         _logger.info("%s: %s", title, notice)
     return image
+
+
+def _turned(decoded: Decoded) -> Metadata:
+    """Return what a file holds beside the pixels, for the picture that stands upright."""
+    metadata = decoded.metadata
+    if decoded.orientation >= 5 and metadata.resolution:
+        return replace(metadata, resolution=metadata.resolution[::-1])
+    return metadata
 
 
 def open_file(path: Path) -> BinaryIO:

@@ -9,9 +9,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from app.engine.image import NOTHING, Metadata
 from app.files import formats
 from app.files.depth import cmyk_to_rgb, rescale, top, undo_premultiplied
-from app.files.exif import valid_orientation
+from app.files.exif import resolution_of, valid_orientation
 from app.files.formats import Decoded, Unreadable, check_size
 from app.files.tiff_pages import check_pages
 
@@ -52,6 +53,7 @@ def decode(handle: BinaryIO) -> Decoded:
             result.notices.append(f"Only the first of {len(file.pages)} pages is shown.")
         orientation = page.tags.get(_ORIENTATION)
         result.orientation = valid_orientation(orientation and int(orientation.value))
+        result.metadata = _metadata(page)
     if result.pixels.dtype == np.float32:
         low, high = result.pixels.min(), result.pixels.max()
         if low < 0 or high > 1:  # Also false for NaN, which `Image` refuses.
@@ -59,7 +61,7 @@ def decode(handle: BinaryIO) -> Decoded:
     return result
 
 
-def encode(pixels: NDArray[Any]) -> bytes:
+def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
     """Encode every type and channel count, compressed without loss."""
     import tifffile
 
@@ -73,9 +75,30 @@ def encode(pixels: NDArray[Any]) -> bytes:
         compression="zlib",
         predictor=True,
         metadata=None,
+        iccprofile=metadata.profile or None,
+        resolution=metadata.resolution,
+        resolutionunit="inch" if metadata.resolution else None,
         bigtiff=pixels.nbytes >= 2**32 - 2**25,
     )
     return buffer.getvalue()
+
+
+def _metadata(page: Any) -> Metadata:
+    """Return what a page holds beside the pixels."""
+
+    def value(tag: int) -> Any:
+        return page.tags[tag].value if tag in page.tags else None
+
+    names = {"a description": 270, "XMP data": 700, "EXIF data": 34665}
+    others = tuple(name for name, tag in names.items() if value(tag))
+    unit = value(296)
+    try:
+        x, y = (top / bottom for top, bottom in (value(282), value(283)))
+        resolution = resolution_of(x, y, 2 if unit is None else int(unit))
+    except (TypeError, ValueError, ZeroDivisionError):  # It is missing or damaged.
+        resolution = None
+    profile = value(34675)
+    return Metadata(profile if isinstance(profile, bytes) else b"", resolution, b"", others)
 
 
 def unwritten(page: Any) -> list[str]:

@@ -12,29 +12,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine.image import DTYPES, Image
+from app.engine.image import DTYPES, Image, Metadata
 from app.errors import ImageWriteError, LossyFormat, OutOfMemory
 from app.files import netpbm, pillow, png, tiff
 from app.files.atomic import check_target, replace_file
 from app.files.depth import compose_on_white, convert_depth, to_grey
+from app.files.exif import stamped
 from app.files.formats import Format
 
 _logger = logging.getLogger(__name__)
 
 _UINT8, _UINT16, _FLOAT32 = DTYPES
+_EVERYTHING = frozenset({"profile", "resolution", "exif"})
+_MAX_EXIF = 65000
+"""What fits into a JPEG; the same everywhere, so that formats agree."""
 
 
 @dataclass(frozen=True)
 class _Writer:
-    """What a format can keep, and who encodes it."""
+    """What a format can keep, and who encodes it.
+
+    `beside` names the fields of `Metadata` that it keeps.
+    """
 
     format: Format
-    encode: Callable[[NDArray[Any]], bytes]
+    encode: Callable[[NDArray[Any], Metadata], bytes]
     dtypes: tuple[np.dtype[Any], ...] = (_UINT8,)
+    beside: frozenset[str] = frozenset()
     grey: bool = True
     colour: bool = True
     alpha: bool = False
     max_side: int = 2**31 - 1
+    resolutions: tuple[float, float] = (1.0, 2.0**24)
 
     def losses(self, channels: int, dtype: np.dtype[Any]) -> list[str]:
         """Return what the format cannot keep of so many channels, in words."""
@@ -60,15 +69,58 @@ class _Writer:
             pixels = np.concatenate([pixels[:, :, :1]] * 3 + [pixels[:, :, 1:]], axis=2)
         return pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
 
+    def metadata(self, image: Image) -> Metadata:
+        """Return what the format keeps of what belongs to an image beside its pixels."""
+        found = image.metadata
+        colour = not self.grey or (self.colour and not image.is_grey)
+        least, most = self.resolutions
+        return Metadata(
+            found.profile
+            if "profile" in self.beside and found.profile[16:20] == (b"RGB " if colour else b"GRAY")
+            else b"",
+            found.resolution
+            if "resolution" in self.beside
+            and found.resolution
+            and all(least <= value <= most for value in found.resolution)
+            else None,
+            stamped(found.exif, image.width, image.height)
+            if "exif" in self.beside and 0 < len(found.exif) <= _MAX_EXIF
+            else b"",
+        )
+
 
 _WRITERS = (
     _Writer(
-        Format("PNG", (".png",)), png.encode, (_UINT8, _UINT16), alpha=True, max_side=png.MAX_SIDE
+        Format("PNG", (".png",)),
+        png.encode,
+        (_UINT8, _UINT16),
+        _EVERYTHING,
+        alpha=True,
+        max_side=png.MAX_SIDE,
     ),
-    _Writer(Format("TIFF", (".tif", ".tiff")), tiff.encode, DTYPES, alpha=True),
-    _Writer(Format("BMP", (".bmp",)), pillow.encode_bmp),
-    _Writer(Format("JPEG", (".jpg", ".jpeg")), pillow.encode_jpeg, max_side=65500),
-    _Writer(Format("WebP", (".webp",)), pillow.encode_webp, grey=False, alpha=True, max_side=16383),
+    _Writer(
+        Format("TIFF", (".tif", ".tiff")),
+        tiff.encode,
+        DTYPES,
+        frozenset({"profile", "resolution"}),
+        alpha=True,
+    ),
+    _Writer(Format("BMP", (".bmp",)), pillow.encode_bmp, beside=frozenset({"resolution"})),
+    _Writer(
+        Format("JPEG", (".jpg", ".jpeg")),
+        pillow.encode_jpeg,
+        beside=_EVERYTHING,
+        max_side=65500,
+        resolutions=(1.0, 65535.0),
+    ),
+    _Writer(
+        Format("WebP", (".webp",)),
+        pillow.encode_webp,
+        beside=frozenset({"profile", "exif"}),
+        grey=False,
+        alpha=True,
+        max_side=16383,
+    ),
     _Writer(Format("PGM", (".pgm",)), netpbm.encode, (_UINT8, _UINT16), colour=False),
     _Writer(Format("PPM", (".ppm",)), netpbm.encode, (_UINT8, _UINT16), grey=False),
 )
@@ -108,7 +160,7 @@ def write_image(image: Image, path: str | Path, *, lossy: bool = False) -> Path:
     check_write(path, image.planes.shape, image.pixels.dtype, lossy=lossy)
     writer = _writer(path)
     try:
-        data = writer.encode(writer.fit(image))
+        data = writer.encode(writer.fit(image), writer.metadata(image))
     except MemoryError as error:
         raise OutOfMemory(
             f"{path.name}: there is not enough memory to save it.", "Close other programs."
@@ -120,6 +172,26 @@ def write_image(image: Image, path: str | Path, *, lossy: bool = False) -> Path:
     if losses:
         _logger.info("%s: saved without the %s", path.name, " and ".join(losses))
     return path
+
+
+def unkept(image: Image, path: str | Path) -> list[str]:
+    """Return one notice if `write_image` leaves out something of what an image came with.
+
+    That is what belongs to the picture beside its pixels, such as its colour profile.
+    """
+    path = Path(path)
+    before, after = image.metadata, _writer(path).metadata(image)
+    lost = [
+        name
+        for name, there, kept in (
+            ("colour profile", before.profile, after.profile),
+            ("resolution", before.resolution, after.resolution),
+            ("EXIF data", before.exif, after.exif),
+        )
+        if there and not kept
+    ]
+    lost += before.others
+    return [f"{path.name} is saved without {_all_of(lost)} of the input."] if lost else []
 
 
 def check_write(
@@ -172,6 +244,12 @@ def _writer(path: Path) -> _Writer:
         else f"{path.name}: the name has no suffix that says which format to write.",
         f"Use one of {suffixes}.",
     )
+
+
+def _all_of(names: Sequence[str]) -> str:
+    """Return “A”, “A and B”, “A, B and C”."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _any_of(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QWidget
 from app.engine.image import Image
 from app.engine.volume import Volume
 from app.errors import AppError, ImageWriteError, LossyFormat, SeveralVolumes
-from app.files import READABLE, SAMPLES, WRITABLE, Format, read_image, write_image
+from app.files import READABLE, SAMPLES, WRITABLE, Format, read_image, unkept, write_image
 from app.files.volumes import (
     READABLE_VOLUMES,
     WRITABLE_VOLUMES,
@@ -267,7 +267,13 @@ class Pictures(QObject):
                     write_volume(image, target, lossy=lossy)
 
         def written(_: None) -> None:
-            self.told.emit(f"Saved {path if len(targets) == 1 else names}.")
+            notices = (
+                notice
+                for image, target in zip(images, targets, strict=True)
+                if isinstance(image, Image)
+                for notice in unkept(image, target)
+            )
+            self.told.emit("  ".join((f"Saved {path if len(targets) == 1 else names}.", *notices)))
             for image, target in zip(images, targets, strict=True):
                 self.saved.emit(image, target)
 

@@ -81,7 +81,7 @@ class FakeCpu:
                 (a - b) // 2 for a, b in zip(request.image.planes.shape[:2], shape[:2], strict=True)
             )
             cut = request.image.planes[y : y + shape[0], x : x + shape[1]]
-            return Image.from_array(np.ascontiguousarray(255 - cut), request.image.title)
+            return request.image.like(np.ascontiguousarray(255 - cut))
 
     def mean_squared_error(self, image: Image, other: Image) -> None:
         return None

@@ -416,6 +416,23 @@ def test_save_adds_the_suffix_and_asks_before_replacing(
     qtbot.waitUntil(lambda: written.read_bytes() != b"precious")
 
 
+def test_what_a_format_does_not_keep_is_said(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    with Pillow.open(picture) as image:
+        image.save(tmp_path / "tagged.png", dpi=(300, 300))
+    load(qtbot, window, tmp_path / "tagged.png")
+    run(qtbot, window)
+    for name, more in (
+        ("a.jpg", ""),
+        ("a.pgm", "  a.pgm is saved without resolution of the input."),
+    ):
+        press(qtbot, window, "Ctrl+S")
+        save_as(qtbot, window, tmp_path / name)
+        said = f"Saved {tmp_path / name}.{more}"
+        qtbot.waitUntil(lambda said=said: window.statusBar().currentMessage() == said)
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_closing_during_a_save_waits_and_stays_if_it_fails(
     qtbot: QtBot,

@@ -1,0 +1,89 @@
+"""JPEG of the kinds that cameras do not write, and what those say that are not read."""
+
+from __future__ import annotations
+
+import struct
+
+import imagecodecs
+import numpy as np
+import pytest
+
+from app.errors import ImageReadError
+from app.files import read_image
+from tests.files.makers import healthy
+
+
+@pytest.fixture
+def deep():
+    """Return a function that makes smooth samples of so many bits."""
+
+    def make(bits: int, channels: int = 1) -> np.ndarray:
+        ramp = np.add.outer(np.arange(33), np.arange(41))[:, :, np.newaxis] * np.arange(1, 4)
+        samples = ramp[:, :, :channels] * (2**bits - 1) // (72 * channels)
+        return samples.squeeze().astype(np.uint8 if bits <= 8 else np.uint16)
+
+    return make
+
+
+def stretched(samples: np.ndarray, bits: int) -> np.ndarray:
+    white = 255 if bits <= 8 else 65535
+    return np.floor(samples / (2**bits - 1) * white + 0.5)
+
+
+class TestDeep:
+    @pytest.mark.parametrize("channels", [1, 3])
+    def test_12_bits(self, put, deep, channels):
+        samples = deep(12, channels)
+        data = imagecodecs.jpeg8_encode(samples, level=100, bitspersample=12, subsampling="444")
+        image = read_image(put("a.jpg", data))
+        assert image.pixels.dtype == np.uint16
+        error = np.abs(image.pixels - stretched(samples, 12)).max()
+        assert error < 65535 / 4095 * 6  # So close are no 8 bits: their steps are 16.
+        assert image.notices == ("12-bit samples stretched to 16 bits.",)
+
+    @pytest.mark.parametrize("bits", [8, 10, 12, 14, 16])
+    @pytest.mark.parametrize("kind", ["lossless", "LS"])
+    def test_without_loss(self, put, deep, bits, kind):
+        samples = deep(bits)
+        if kind == "lossless":
+            data = imagecodecs.jpeg8_encode(samples, bitspersample=bits, lossless=True)
+        else:
+            data = imagecodecs.jpegls_encode(samples)
+            start = data.index(b"\xff\xf7")
+            assert data[start + 4] in (bits, 8, 16)
+            if data[start + 4] != bits:
+                pytest.skip("the encoder writes 8 and 16 bits only")
+        image = read_image(put("a.jpg", data))
+        np.testing.assert_array_equal(image.pixels, stretched(samples, bits))
+        assert len(image.notices) == (bits not in (8, 16))
+
+    def test_colour_without_loss(self, put, deep):
+        samples = deep(8, 3)
+        data = imagecodecs.jpeg8_encode(samples, lossless=True, colorspace="RGB")
+        np.testing.assert_array_equal(read_image(put("a.jpg", data)).pixels, samples)
+
+    def test_cut_off(self, put, deep):
+        data = imagecodecs.jpeg8_encode(deep(12), bitspersample=12, lossless=True)
+        for share in (0.02, 0.1, 0.5):
+            with pytest.raises(ImageReadError, match=r"a\.jpg: .*(cut off|damaged)"):
+                read_image(put("a.jpg", data[: int(share * len(data))]))
+
+    @pytest.mark.parametrize("frame", [0xC1, 0xC3, 0xF7])
+    def test_a_claimed_size_takes_no_memory(self, put, frame):
+        content = struct.pack(">BHHB", 12, 60000, 60000, 1) + b"\1\x11\0"
+        data = struct.pack(">HBBH", 0xFFD8, 0xFF, frame, len(content) + 2) + content
+        with pytest.raises(ImageReadError, match="60000×60000 pixels, which is too large"):
+            read_image(put("a.jpg", data + bytes(64)))
+
+
+@pytest.mark.parametrize(
+    ("frame", "name"), [(0xC5, "hierarchical"), (0xCB, "lossless and arithmetically coded")]
+)
+def test_rare_kinds_are_not_called_damaged(put, frame, name):
+    data = healthy(".jpg")
+    start = data.index(b"\xff\xc0")
+    data = data[: start + 1] + bytes([frame]) + data[start + 2 :]
+    with pytest.raises(ImageReadError) as caught:
+        read_image(put("a.jpg", data))
+    assert f"({name}), which is not supported" in caught.value.message
+    assert "Convert it to PNG" in caught.value.hint

@@ -1,0 +1,256 @@
+"""What files hold beside the pixels: kept where the format can, and said where it cannot."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import replace
+
+import numpy as np
+import PIL.Image
+import PIL.ImageCms
+import pytest
+import tifffile
+
+from app.engine.image import Metadata
+from app.files import read_image, unkept, write_image
+from app.files.exif import DAMAGED
+from tests.files.makers import picture, png_chunk
+
+RGB = PIL.ImageCms.ImageCmsProfile(PIL.ImageCms.createProfile("sRGB")).tobytes()
+GREY = RGB[:16] + b"GRAY" + RGB[20:]
+RESOLUTION = (300.0, 150.0)
+
+
+def exif(orientation: int = 1, **sizes: int) -> bytes:
+    """EXIF data with a camera's name, a size and a thumbnail."""
+    data = PIL.Image.Exif()
+    data[0x010F] = "Camera"
+    data[0x0112] = orientation
+    data[0x8769] = {0xA002: 77, 0xA003: 88, 0x9003: "2026:11:22 10:00:00"}
+    return data.tobytes().removeprefix(b"Exif\0\0")
+
+
+def saved_elsewhere(path, shape=(4, 6, 3), profile=RGB, held=None, **options):
+    """A picture with everything beside it, written by another library."""
+    pixels = np.random.default_rng(3).integers(0, 256, shape, np.uint8)
+    held = exif() if held is None else held
+    if path.suffix == ".tif":
+        tifffile.imwrite(
+            path,
+            pixels,
+            iccprofile=profile,
+            resolution=RESOLUTION,
+            resolutionunit="inch",
+            metadata=None,
+            **options,
+        )
+    else:
+        PIL.Image.fromarray(pixels).save(
+            path, icc_profile=profile, dpi=RESOLUTION, exif=b"Exif\0\0" + held, **options
+        )
+    return path
+
+
+class TestKept:
+    @pytest.mark.parametrize("target", [".png", ".jpg", ".tif"])
+    @pytest.mark.parametrize("source", [".png", ".jpg", ".tif"])
+    def test_profile_and_resolution_from_any_to_any(self, tmp_path, source, target):
+        image = read_image(saved_elsewhere(tmp_path / f"a{source}"))
+        path = write_image(image.like(255 - image.planes), tmp_path / f"b{target}")
+        again = read_image(path)
+        assert again.metadata.profile == RGB
+        assert again.metadata.resolution == pytest.approx(RESOLUTION, rel=1e-4)
+        with PIL.Image.open(path) as other:
+            assert other.info["icc_profile"] == RGB
+            assert [float(value) for value in other.info["dpi"]] == pytest.approx(
+                RESOLUTION, rel=1e-4
+            )
+
+    @pytest.mark.parametrize("target", [".png", ".jpg", ".webp"])
+    @pytest.mark.parametrize("source", [".png", ".jpg", ".webp"])
+    def test_exif_from_any_to_any(self, tmp_path, source, target):
+        image = read_image(saved_elsewhere(tmp_path / f"a{source}"))
+        path = write_image(image.like(image.planes[1:-1, 1:-1]), tmp_path / f"b{target}")
+        with PIL.Image.open(path) as other:
+            data = other.getexif()
+            assert data[0x010F] == "Camera"
+            own = data.get_ifd(0x8769)
+            assert own[0x9003] == "2026:11:22 10:00:00"
+            assert (own[0xA002], own[0xA003]) == (4, 2)
+
+    @pytest.mark.parametrize("target", [".png", ".jpg", ".webp"])
+    def test_what_was_turned_is_not_turned_again(self, tmp_path, target):
+        path = saved_elsewhere(tmp_path / "a.png", held=exif(6))
+        image = read_image(path)
+        assert image.pixels.shape == (6, 4, 3)
+        assert image.metadata.resolution == pytest.approx(RESOLUTION[::-1], rel=1e-4)
+        again = read_image(write_image(image, tmp_path / f"b{target}"))
+        assert again.pixels.shape == (6, 4, 3)
+        assert again.notices == ()
+
+    def test_the_thumbnail_of_the_input_is_left_out(self, tmp_path):
+        data = exif()
+        first = struct.unpack_from("<I" if data[:2] == b"II" else ">I", data, 4)[0]
+        order = "<" if data[:2] == b"II" else ">"
+        end = first + 2 + 12 * struct.unpack_from(f"{order}H", data, first)[0]
+        table = struct.pack(f"{order}HHHIII", 1, 0x0103, 4, 1, 6, 0)
+        data = data[:end] + struct.pack(f"{order}I", len(data)) + data[end + 4 :] + table
+        image = read_image(saved_elsewhere(tmp_path / "a.jpg", held=data))
+        with PIL.Image.open(tmp_path / "a.jpg") as other:
+            assert other.getexif().get_ifd(PIL.Image.ExifTags.IFD.IFD1)
+        with PIL.Image.open(write_image(image, tmp_path / "b.jpg")) as other:
+            assert not other.getexif().get_ifd(PIL.Image.ExifTags.IFD.IFD1)
+
+    def test_grey_profile_of_a_grey_picture(self, tmp_path):
+        image = read_image(saved_elsewhere(tmp_path / "a.png", (4, 6), GREY))
+        assert unkept(image, "b.tif") == ["b.tif is saved without EXIF data of the input."]
+        assert read_image(write_image(image, tmp_path / "b.jpg")).metadata.profile == GREY
+
+    def test_resolution_of_a_bmp(self, tmp_path):
+        image = read_image(saved_elsewhere(tmp_path / "a.tif"))
+        again = read_image(write_image(image, tmp_path / "b.bmp"))
+        assert again.metadata.resolution == pytest.approx(RESOLUTION, rel=1e-4)
+
+    @pytest.mark.parametrize("suffix", [".bmp", ".png", ".jpg", ".tif", ".webp"])
+    def test_nothing_is_invented(self, tmp_path, suffix):
+        image = picture(np.zeros((4, 6, 3), np.uint8))
+        assert read_image(write_image(image, tmp_path / f"a{suffix}")).metadata == Metadata()
+
+    def test_profile_of_a_bmp(self, put):
+        info = struct.pack("<IiiHHIIiiII", 124, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0) + bytes(16)
+        info += b"DEBM" + bytes(52) + struct.pack("<II", 128, len(RGB)) + bytes(4)
+        start = struct.pack("<2sIHHI", b"BM", 0, 0, 0, 138)
+        image = read_image(put("a.bmp", start + info + bytes([1, 2, 3, 0]) + RGB))
+        assert image.metadata.profile == RGB
+
+    def test_resolution_that_only_exif_knows(self, tmp_path):
+        data = PIL.Image.Exif()
+        data[0x011A] = data[0x011B] = 118.0
+        data[0x0128] = 3
+        pixels = PIL.Image.fromarray(np.zeros((2, 2, 3), np.uint8))
+        pixels.save(tmp_path / "a.webp", exif=data)
+        resolution = read_image(tmp_path / "a.webp").metadata.resolution
+        assert resolution == pytest.approx((118 * 2.54,) * 2)
+
+
+class TestLost:
+    FULL = Metadata(RGB, RESOLUTION, exif(), ("XMP data",))
+
+    @pytest.mark.parametrize(
+        ("name", "lost"),
+        [
+            ("a.png", "XMP data"),
+            ("a.jpg", "XMP data"),
+            ("a.tif", "EXIF data and XMP data"),
+            ("a.webp", "resolution and XMP data"),
+            ("a.bmp", "colour profile, EXIF data and XMP data"),
+            ("a.ppm", "colour profile, resolution, EXIF data and XMP data"),
+        ],
+    )
+    def test_said_in_one_notice(self, tmp_path, name, lost):
+        image = replace(picture(np.zeros((4, 6, 3), np.uint8)), metadata=self.FULL)
+        assert unkept(image, name) == [f"{name} is saved without {lost} of the input."]
+        again = read_image(write_image(image, tmp_path / name)).metadata
+        assert bool(again.profile) == ("profile" not in lost)
+        assert bool(again.resolution) == ("resolution" not in lost)
+        assert bool(again.exif) == ("EXIF" not in lost)
+
+    def test_nothing_to_say(self):
+        assert unkept(picture(np.zeros((4, 6), np.uint8)), "a.pgm") == []
+
+    def test_a_colour_profile_does_not_suit_grey(self, tmp_path):
+        image = replace(picture(np.zeros((4, 6), np.uint8)), metadata=Metadata(RGB))
+        assert unkept(image, "a.png") == ["a.png is saved without colour profile of the input."]
+        assert unkept(image, "a.webp") == []  # It has no grey.
+        assert not read_image(write_image(image, tmp_path / "a.png")).metadata.profile
+
+    @pytest.mark.parametrize("resolution", [(70000.0, 70000.0), (0.2, 0.2)])
+    def test_a_resolution_that_does_not_fit(self, tmp_path, resolution):
+        image = picture(np.zeros((4, 6, 3), np.uint8))
+        image = replace(image, metadata=Metadata(resolution=resolution))
+        assert unkept(image, "a.jpg") == ["a.jpg is saved without resolution of the input."]
+        assert read_image(write_image(image, tmp_path / "a.jpg")).metadata.resolution is None
+
+    def test_texts_of_a_png(self, put, tmp_path):
+        data = (saved_elsewhere(tmp_path / "a.png")).read_bytes()
+        texts = png_chunk(b"tEXt", b"Author\0me") + png_chunk(b"gAMA", (100000).to_bytes(4, "big"))
+        image = read_image(put("b.png", data[:33] + texts + data[33:]))
+        assert image.metadata.others == ("texts",)  # The profile overrides the gamma.
+        bare = write_image(picture(image.pixels), tmp_path / "c.png").read_bytes()
+        image = read_image(put("b.png", bare[:33] + texts + bare[33:]))
+        assert image.metadata.others == ("texts", "its gamma")
+
+    def test_of_a_tiff(self, tmp_path):
+        tags = [(700, "B", 5, b"<xmp>", True), (270, "s", 0, "seen", True)]
+        path = saved_elsewhere(tmp_path / "a.tif", extratags=tags)
+        assert read_image(path).metadata.others == ("a description", "XMP data")
+
+
+class TestDamaged:
+    @pytest.mark.parametrize("cut", [4, 8, 20, 60])
+    @pytest.mark.parametrize("suffix", [".png", ".jpg"])
+    def test_exif(self, tmp_path, suffix, cut):
+        image = read_image(saved_elsewhere(tmp_path / f"a{suffix}", held=exif()[:cut]))
+        assert image.notices == (DAMAGED,)
+        assert image.metadata.exif == b""
+
+    def test_every_byte_of_exif(self, tmp_path):
+        """Whatever stands there, the picture is read, and saved again."""
+        rng = np.random.default_rng(4)
+        path = saved_elsewhere(tmp_path / "a.png")
+        data = path.read_bytes()
+        at = data.index(b"eXIf")
+        length = struct.unpack(">I", data[at - 4 : at])[0]
+        for _ in range(300):
+            broken = bytearray(data)
+            for place in rng.integers(at + 4, at + 4 + length, 3):
+                broken[place] = rng.integers(256)
+            path.write_bytes(broken)
+            write_image(read_image(path), tmp_path / "b.png")
+
+    def test_a_profile_that_unpacks_to_no_end(self, put, tmp_path):
+        data = write_image(picture(np.zeros((4, 6, 3), np.uint8)), tmp_path / "a.png").read_bytes()
+        bomb = png_chunk(b"iCCP", b"x\0\0" + zlib.compress(bytes(2**25)))
+        assert read_image(put("b.png", data[:33] + bomb + data[33:])).metadata.profile == b""
+
+
+class TestXmp:
+    TEXTS = (
+        b'<rdf:Description tiff:Orientation="6"/>',
+        b"<rdf:Description><tiff:Orientation>6</tiff:Orientation></rdf:Description>",
+    )
+
+    def write(self, path, xmp, held=b""):
+        pixels = PIL.Image.fromarray(np.arange(72, dtype=np.uint8).reshape(4, 6, 3))
+        if path.suffix == ".png":
+            pixels.save(path, exif=held or None)
+            data = path.read_bytes()
+            for packed in (b"\0\0", b"\1\0"):
+                text = zlib.compress(xmp) if packed == b"\1\0" else xmp
+                chunk = png_chunk(b"iTXt", b"XML:com.adobe.xmp\0" + packed + b"\0\0" + text)
+                path.write_bytes(data[:33] + chunk + data[33:])
+                yield path
+        else:
+            pixels.save(path, xmp=xmp, lossless=True, exif=held or b"")
+            yield path
+
+    @pytest.mark.parametrize("text", TEXTS)
+    @pytest.mark.parametrize("suffix", [".jpg", ".png", ".webp"])
+    def test_orientation(self, tmp_path, suffix, text):
+        for path in self.write(tmp_path / f"a{suffix}", text):
+            image = read_image(path)
+            assert image.pixels.shape == (6, 4, 3)
+            assert "Turned upright, as the camera was held." in image.notices
+            assert image.metadata.others == ("XMP data",)
+
+    @pytest.mark.parametrize(("held", "shape"), [(1, (4, 6, 3)), (3, (4, 6, 3)), (8, (6, 4, 3))])
+    @pytest.mark.parametrize("suffix", [".jpg", ".png", ".webp"])
+    def test_exif_comes_first(self, tmp_path, suffix, held, shape):
+        for path in self.write(tmp_path / f"a{suffix}", self.TEXTS[0], b"Exif\0\0" + exif(held)):
+            assert read_image(path).pixels.shape == shape
+
+    @pytest.mark.parametrize("text", [b'tiff:Orientation="9"', b"tiff:Orientation=66", b"\xff"])
+    def test_nonsense_is_upright(self, tmp_path, text):
+        for path in self.write(tmp_path / "a.jpg", text):
+            assert read_image(path).pixels.shape == (4, 6, 3)
