@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import NDArray
 
 from app.engine.image import MAX_SAMPLES, NOTHING, Metadata
+from app.errors import AppError
+
+_logger = logging.getLogger(__name__)
 
 MAX_PIXELS = 2**28
 """Largest number of pixels of a file: 16384 × 16384, about a gigabyte as 8-bit RGBA.
@@ -93,3 +99,34 @@ def check_size(width: int, height: int, samples: int = 1) -> None:
             f"large: {width * height * samples / 1e6:.4g} million samples.",
             f"Fewer than {MAX_SAMPLES / 1e6:.4g} million samples are opened.",
         )
+
+
+@contextmanager
+def damage_explained(name: str) -> Iterator[None]:
+    """Turn whatever a library raises at damaged data of the format `name` into `Unreadable`."""
+    try:
+        yield
+    except (AppError, Unreadable, MemoryError):
+        raise
+    except Exception as error:  # The libraries raise anything when they meet damaged data.
+        _logger.debug("%s", name, exc_info=True)
+        if isinstance(error, OSError) and error.errno is not None:
+            raise unreadable(error) from error
+        raise Unreadable(
+            f"the {name} data are damaged or cut off ({_detail(error)}).",
+            "Get the file again from where it came from.",
+        ) from error
+
+
+def unreadable(error: OSError | ValueError) -> Unreadable:
+    """Return why the system does not give a file, in its words."""
+    detail = error.strerror if isinstance(error, OSError) else str(error)
+    return Unreadable(f"the file cannot be read ({detail}).")
+
+
+def _detail(error: Exception) -> str:
+    """Return the first line of a library's message, without its final stop."""
+    if type(error).__name__ == "UnidentifiedImageError":  # Its text names a Python object.
+        return "bad header"
+    lines = str(error).splitlines()
+    return lines[0].rstrip(".")[:120] if lines else type(error).__name__

@@ -6,18 +6,17 @@ import logging
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from app.engine.image import Image, Metadata
-from app.errors import AppError, ImageReadError, OutOfMemory
+from app.errors import ImageReadError, OutOfMemory
 from app.files import bmp, jpeg, netpbm, pillow, png, tiff
 from app.files.exif import upright
-from app.files.formats import Decoded, Format, Unreadable
+from app.files.formats import Decoded, Format, Unreadable, damage_explained, unreadable
 
 _logger = logging.getLogger(__name__)
 
@@ -121,7 +120,7 @@ def open_file(path: Path) -> BinaryIO:
     except PermissionError:
         raise Unreadable("you are not allowed to read the file.") from None
     except (OSError, ValueError) as error:  # ValueError: a path with a null character.
-        raise _unreadable(error) from error
+        raise unreadable(error) from error
 
 
 def _recognise(handle: BinaryIO) -> _Reader:
@@ -138,36 +137,6 @@ def _recognise(handle: BinaryIO) -> _Reader:
 def _decode(reader: _Reader, handle: BinaryIO) -> Decoded:
     with damage_explained(reader.format.name):
         return reader.decode(handle)
-
-
-@contextmanager
-def damage_explained(name: str) -> Iterator[None]:
-    """Turn whatever a library raises at damaged data of the format `name` into `Unreadable`."""
-    try:
-        yield
-    except (AppError, Unreadable, MemoryError):
-        raise
-    except Exception as error:  # The libraries raise anything when they meet damaged data.
-        _logger.debug("%s", name, exc_info=True)
-        if isinstance(error, OSError) and error.errno is not None:
-            raise _unreadable(error) from error
-        raise Unreadable(
-            f"the {name} data are damaged or cut off ({_detail(error)}).",
-            "Get the file again from where it came from.",
-        ) from error
-
-
-def _unreadable(error: OSError | ValueError) -> Unreadable:
-    detail = error.strerror if isinstance(error, OSError) else str(error)
-    return Unreadable(f"the file cannot be read ({detail}).")
-
-
-def _detail(error: Exception) -> str:
-    """Return the first line of a library's message, without its final stop."""
-    if type(error).__name__ == "UnidentifiedImageError":  # Its text names a Python object.
-        return "bad header"
-    lines = str(error).splitlines()
-    return lines[0].rstrip(".")[:120] if lines else type(error).__name__
 
 
 def _suffix_notice(path: Path, format: Format) -> list[str]:

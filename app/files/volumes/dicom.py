@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.engine.volume import check_shape, narrowed
-from app.files.formats import Unreadable
-from app.files.reading import damage_explained
+from app.files.formats import Unreadable, damage_explained
 from app.files.volumes.scan import UNKNOWN_SPACING, Scan, choose, spacing_of
 
 _EVEN = 0.02

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from app.engine.volume import Volume
 from app.errors import ImageReadError, OutOfMemory, SeveralVolumes
-from app.files.formats import Format, Unreadable
-from app.files.reading import damage_explained, open_file
+from app.files.formats import Format, Unreadable, damage_explained
+from app.files.reading import open_file
 from app.files.volumes import dicom, folder, nifti, numpy_file, tiff_stack
 from app.files.volumes.scan import Scan, Several
 
