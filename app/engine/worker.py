@@ -84,6 +84,9 @@ class Stopped:
 Event = Started | Progressed | Finished | Reported | Completed | Failed | Stopped
 
 
+_UNBEGUN = "before it began"
+
+
 class Worker:
     """Runs requests and jobs one after the other; a new one replaces those that are not done.
 
@@ -112,6 +115,8 @@ class Worker:
         self._pending: Request | Job | None = None
         self._token: CancelToken | None = None
         self._closing = False
+        self._followed = False
+        """Whether what is running was cancelled because something else shall run."""
         self._thread = threading.Thread(target=self._loop, name="kernelscope-worker")
         self._thread.start()
 
@@ -122,19 +127,24 @@ class Worker:
                 raise RuntimeError("the worker is closed")
             replaced, self._pending = self._pending, request
             if self._token is not None:
+                self._followed = not self._token.cancelled
                 self._token.cancel()
             self._condition.notify()
         if replaced is not None:
-            self._stop(replaced)
+            self._stop(replaced, "before it began, for a later run")
 
-    def cancel(self) -> None:
-        """Stop what is running and forget what is waiting."""
+    def cancel(self, *, followed: bool = False) -> None:
+        """Stop what is running and forget what is waiting.
+
+        `followed` is for the log: another run is being prepared that takes its place.
+        """
         with self._condition:
             dropped, self._pending = self._pending, None
             if self._token is not None:
+                self._followed = followed and not self._token.cancelled
                 self._token.cancel()
         if dropped is not None:
-            self._stop(dropped)
+            self._stop(dropped, "before it began, for a later run" if followed else _UNBEGUN)
 
     def close(self, timeout: float | None = None) -> bool:
         """Cancel, let the thread release the backends, and wait for it to end.
@@ -175,18 +185,20 @@ class Worker:
                 request, self._pending = self._pending, None
                 assert request is not None
                 token = self._token = CancelToken()
+                self._followed = False
             start = time.perf_counter()
             event = self._run(request, token)
             seconds = time.perf_counter() - start
             with self._condition:
                 self._token = None
                 stopped = token.cancelled or isinstance(event, Stopped)
+                why = ", for a later run" if self._followed else ""
             if stopped:
-                self._stop(request, f"after {seconds:.3f} s")
+                self._stop(request, f"after {seconds:.3f} s{why}")
             else:
                 self._listener(event)
 
-    def _stop(self, request: Request | Job, when: str = "before it began") -> None:
+    def _stop(self, request: Request | Job, when: str = _UNBEGUN) -> None:
         """Log that a request was cancelled or replaced, and tell the listener."""
         what = "measurement" if isinstance(request, Job) else request.describe()
         _logger.info("Cancelled %s: %s", when, what)

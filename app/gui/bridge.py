@@ -64,12 +64,12 @@ class WorkerBridge(QObject):
         self._worker.submit(request)
         self.submitted.emit(request)
 
-    def cancel(self) -> None:
-        """Stop the request that is under way.
+    def cancel(self, *, followed: bool = False) -> None:
+        """Stop the request that is under way; see `Worker.cancel`.
 
         `stopped` comes at once, although a kernel that is being compiled runs to its end.
         """
-        self._worker.cancel()
+        self._worker.cancel(followed=followed)
         if self._current is not None:
             self._current = None
             self.stopped.emit()

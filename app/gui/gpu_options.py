@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFormLayout, QLabel, QWidget
 
 from app.engine.request import Request
 from app.errors import InvalidParameter
 from app.filters.blocks import USUAL_BLOCKS, Block, block_name, read_block
 from app.gui.controls import ChoiceBox, WholeBox
-from app.gui.editors import shrink
-
-_MIB = 1 << 20
+from app.gui.editors import shrink, tell_of_refusals
+from app.gui.form_state import MIB
 
 _BLOCK = (
     "Threads of each block, across and down. The list of runs shows what a size costs; the kernel "
@@ -21,11 +21,16 @@ _BLOCK = (
 )
 _NO_BLOCK = "Only the levels of a GPU up to texture have blocks of any size."
 
+_MOST_DIGITS = 10
+"""More than any of these numbers has: what is longer was damaged."""
+
 _Box = TypeVar("_Box", WholeBox, ChoiceBox)
 
 
 class GpuOptions(QWidget):
     """Blocks of threads, repeats of the kernel, and a limit of device memory."""
+
+    changed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -64,6 +69,10 @@ class GpuOptions(QWidget):
         self._memory.setRange(0, 999_999)
         self._memory.setSuffix(" MiB")
         self._memory.setSpecialValueText("all that is free")
+        self._block.currentIndexChanged.connect(self.changed)
+        for number in (self._repeat, self._memory):
+            number.valueChanged.connect(self.changed)
+            tell_of_refusals(number, self.changed)
 
     def offer_blocks(self, offered: bool) -> None:
         """Enable the choice of blocks, where it has an effect, or not."""
@@ -75,14 +84,14 @@ class GpuOptions(QWidget):
         return {
             "block": self._block.currentData() if self._block.isEnabled() else None,
             "repeat": self._repeat.checked(),
-            "memory_limit": self._memory.checked() * _MIB or None,
+            "memory_limit": self._memory.checked() * MIB or None,
         }
 
     def show_request(self, request: Request) -> None:
         """Show the options that `request` was made with."""
         self._show_block(request.block)
         self._repeat.setValue(request.repeat)
-        self._memory.setValue((request.memory_limit or 0) // _MIB)
+        self._memory.setValue((request.memory_limit or 0) // MIB)
 
     def texts(self) -> dict[str, str]:
         """Return the options as texts to remember."""
@@ -101,7 +110,7 @@ class GpuOptions(QWidget):
             self._show_block(None)
         for box, name in ((self._repeat, "repeat"), (self._memory, "memoryLimit")):
             text = texts.get(name, "")
-            if text.isdecimal():
+            if text.isdecimal() and len(text) < _MOST_DIGITS:
                 box.setValue(int(text))
 
     def _show_block(self, block: Block | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -13,6 +13,7 @@ from app.engine.image import Image
 from app.engine.request import Request, Result
 from app.engine.scan import Scan
 from app.engine.volume import Volume
+from app.gui.form_state import FormState
 
 MOST_MOMENTS = 20
 
@@ -60,6 +61,8 @@ class Moment(Generic[Source]):
         The last run on this input.
     references : mapping
         Of volumes, each of which has its own.
+    form : FormState, optional
+        The settings of the result; without one those that stood there when it was left.
     """
 
     source: Source
@@ -68,6 +71,7 @@ class Moment(Generic[Source]):
     reference: Reference[Image] | None = None
     result: Result | None = None
     references: Mapping[Volume, Reference[Volume]] = field(default_factory=dict)
+    form: FormState | None = None
 
     def arrays(self) -> Iterator[NDArray[Any]]:
         """Yield what has to stay in memory."""
@@ -90,6 +94,8 @@ class History(Generic[Source]):
     def __init__(self) -> None:
         self._moments: list[Moment[Source]] = []
         self._place = -1
+        self.form: Callable[[], FormState | None] = lambda: None
+        """Returns the settings as they are now."""
 
     @property
     def current(self) -> Moment[Source] | None:
@@ -119,6 +125,7 @@ class History(Generic[Source]):
 
     def push(self, moment: Moment[Source]) -> None:
         """Go on to `moment`; what was taken back before is forgotten."""
+        self._leave()
         del self._moments[self._place + 1 :]
         self._moments.append(moment)
         self._place += 1
@@ -131,16 +138,24 @@ class History(Generic[Source]):
 
     def undo(self) -> None:
         """Go one moment back; `undo_name` says whether there is one."""
+        self._leave()
         self._place -= 1
 
     def redo(self) -> None:
         """Go one moment on; `redo_name` says whether there is one."""
+        self._leave()
         self._place += 1
 
     def moment_of(self, source: Source) -> Moment[Source] | None:
         """Return the oldest moment with this input, if it is still known."""
         found = (moment for moment in self._moments if moment.source is source)
         return next(found, None)
+
+    def _leave(self) -> None:
+        """Keep with a moment that has no result the settings that are about to make one."""
+        current = self.current
+        if current is not None and current.result is None:
+            self._moments[self._place] = replace(current, form=self.form() or current.form)
 
     def _trim(self) -> None:
         """Forget the oldest moments, then the furthest ones ahead, until the rest is small."""

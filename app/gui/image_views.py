@@ -30,6 +30,9 @@ _ZOOM_STEP = 1.25
 _FIT_MARGIN = 8
 """Pixels left free around a fitted picture."""
 
+EARLIER = "Earlier settings – "
+"""Stands before the caption of what Run would not make as things are set now."""
+
 RUNNING = "Running…"
 """Said where the output is going to be."""
 
@@ -118,6 +121,8 @@ class ImageView(QWidget):
         self.setObjectName(name)
         self._heading = heading
         self._first_hint = hint
+        self._stale = False
+        self._caption = heading, ""
         self.image: Image | None = None
         self.offset = 0
 
@@ -237,14 +242,24 @@ class ImageView(QWidget):
         if event.type() == QEvent.Type.PaletteChange:
             self._follow_palette()
 
+    def set_stale(self, stale: bool) -> None:
+        """Say over the picture that Run would not make it as things are set now, or not."""
+        self._stale = stale
+        self._set_caption(*self._caption)
+
     def _set_caption(self, title: str, details: str) -> None:
-        self._title.set_full_text(title)
+        self._caption = title, details
+        stale = self._stale and self.image is not None
+        self._title.set_full_text(EARLIER + title if stale else title)
         self._details.set_full_text(details)
+        colour = theme.warning_text(self.palette()).name()
+        self._title.setStyleSheet(f"color: {colour}" if stale else "")
 
     def _follow_palette(self) -> None:
         ground = self.palette().color(QPalette.ColorRole.Window)
         ground = ground.darker(140) if theme.is_dark(self.palette()) else ground.darker(115)
         self._canvas.setBackground(ground)
+        self._set_caption(*self._caption)
         quiet = theme.quiet_text(self.palette()).name()
         self._details.setStyleSheet(f"color: {quiet}")
         self._hint.setStyleSheet(f"color: {quiet}; padding: 24px")

@@ -47,10 +47,11 @@ from app.gui.comparison import (
     offset_of,
 )
 from app.gui.console import Console
+from app.gui.form_state import FormState, made_with
 from app.gui.gpu_dialog import GpuDialog
 from app.gui.histogram_view import Histogram
 from app.gui.history import History, Moment, Origin, Reference
-from app.gui.image_views import ImagePair
+from app.gui.image_views import EARLIER, ImagePair
 from app.gui.kernel_viewer import KernelViewer
 from app.gui.parameter_panel import ParameterPanel
 from app.gui.phantom_dialog import Order, PhantomDialog
@@ -100,6 +101,7 @@ class MainWindow(QMainWindow):
         self._backends = backends
         self._availability: dict[str, Availability] = {}
         self._history: History[Image] = History()
+        self._history.form = lambda: self.panel.state()
         self._shown = self._history.state
         self._view = View.OUTPUT
         self._drawing: Drawing | None = None
@@ -107,6 +109,13 @@ class MainWindow(QMainWindow):
         self._console_seen = False
         self._close_when_saved = False
         self._launches: dict[str, LaunchReport] = {}
+        self._ended = ""
+        """How the last run ended if not well, until there is something newer to say."""
+        self._under_way: tuple[object, FormState] | None = None
+        """What the last run works on, and its settings."""
+        self._automatic: tuple[str, ...] = ()
+        """Parameters that the run under way estimates because the user wants it every time."""
+        self._replaces = False
         self._kernel_viewer: KernelViewer | None = None
         self._bench: BenchWindow | None = None
         self._cold = False
@@ -116,6 +125,7 @@ class MainWindow(QMainWindow):
         self.pictures = Pictures(self, settings, self._background)
         self.images = ImagePair()
         self.volumes = VolumePage(self._background, self._report)
+        self.volumes.history.form = self._history.form
         self._pages = QStackedWidget()
         self.panel = ParameterPanel(backends, settings)
         self.recipes = Recipes(self, self._background, backends)
@@ -158,17 +168,25 @@ class MainWindow(QMainWindow):
         self._background.start("gpu", look, self._on_availability, self.report_bug)
 
     def run(self) -> None:
-        """Apply the filter to the input, in place of a run that is under way."""
+        """Apply the filter to the input, in place of another run that is under way."""
         request = self._request()
         if request is None:
             return
-        self.recipes.stop()
         names = self.panel.automatic
+        wanted = request.source, FormState.of(request, names).but(names)
+        busy = self._bridge.busy or self.recipes.busy
+        if busy and wanted == self._under_way:
+            self._tell("This run is under way already; Esc stops it.")
+            return
+        self._replaces = busy
+        self.recipes.stop()
+        self._under_way = wanted
         if names:
             (step,) = as_recipe([request]).steps
             values = {**step.parameters, **dict.fromkeys(names, ESTIMATE)}
-            self._start_recipe(Recipe((replace(step, parameters=values),)))
+            self._start_recipe(Recipe((replace(step, parameters=values),)), request.level, names)
         else:
+            self._automatic = ()
             self._submit(request)
 
     def cancel(self) -> None:
@@ -239,19 +257,20 @@ class MainWindow(QMainWindow):
         if self._any_history.undo_name:
             self.recipes.stop()
             self._any_history.undo()
-            self._show_moment()
+            self._come_back()
 
     def redo(self) -> None:
         """Take `undo` back."""
         if self._any_history.redo_name:
             self.recipes.stop()
             self._any_history.redo()
-            self._show_moment()
+            self._come_back()
 
     def show_again(self, result: Result) -> None:
         """Go back to an earlier run: its input, output and settings."""
         volumes = isinstance(result.output, Scan)
         self.panel.set_kind(Kind.VOLUME if volumes else Kind.PICTURE)
+        self._ended = ""
         self.panel.show_request(result.request)
         if volumes:
             self.volumes.show_result(result)
@@ -477,6 +496,7 @@ class MainWindow(QMainWindow):
         self.images.described.connect(self._pixel.setText)
         self.images.zoomed.connect(lambda zoom: self._zoom.setText(f"{100 * zoom:.0f} %"))
         self.volumes.opened.connect(self._on_scan)
+        self.volumes.drawn.connect(self._mark)
         self.volumes.drawn.connect(self._on_volume_drawn)
         self.volumes.viewer.described.connect(self._pixel.setText)
         self.volumes.components.chosen.connect(self._judge)
@@ -484,6 +504,8 @@ class MainWindow(QMainWindow):
         self.panel.filter_changed.connect(self.actions_.mark_filter)
         self.panel.kernel_wanted.connect(self.show_kernel)
         self.panel.estimate_wanted.connect(self.estimate)
+        self.panel.changed.connect(self._on_settings)
+        self.volumes.viewer.arranged.connect(self._mark)
         self._view_bar.gain_changed.connect(self._draw)
         self.docks[2].visibilityChanged.connect(self._on_quality_seen)
         self.docks[3].visibilityChanged.connect(self._on_console_seen)
@@ -590,6 +612,7 @@ class MainWindow(QMainWindow):
         scan = self.volumes.scan
         assert scan is not None
         self.recipes.stop()
+        self._ended = ""
         self._set_kind(Kind.VOLUME)
         self.setWindowTitle(f"{scan.title} – Kernelscope")
         self.panel.show_estimates(self.volumes.result)
@@ -634,6 +657,7 @@ class MainWindow(QMainWindow):
     def _go_on(self, moment: Moment[Image]) -> None:
         """Show `moment`, so that the one before can be come back to."""
         self.recipes.stop()
+        self._ended = ""
         new = moment.reference is not None and self._reference_image() is None
         self._history.push(moment)
         self._show()
@@ -641,12 +665,46 @@ class MainWindow(QMainWindow):
         if new and quality.toggleViewAction().isChecked():
             quality.raise_()
 
-    def _show_moment(self) -> None:
-        """Show the current moment of what is open."""
+    def _come_back(self) -> None:
+        """Show the current moment of what is open, and the settings that belong to it."""
+        moment = self._any_history.current
+        assert moment is not None
+        self._ended = ""
+        if moment.form is not None:
+            self.panel.show_state(moment.form)
         if self._has_volumes:
             self.volumes.show_moment()
         else:
             self._show()
+
+    def _on_settings(self) -> None:
+        self._ended = ""
+        self._mark()
+
+    def _mark(self) -> None:
+        """Say whether Run would make the output as things are set now, and how long it took."""
+        result = self.volumes.result if self._has_volumes else self._result
+        stale = result is not None and not self._is_current(result)
+        canvas = self.volumes.viewer if self._has_volumes else self.images
+        canvas.output.set_stale(stale and not (self._has_volumes and self.volumes.shows_map))
+        if self._bridge.busy or self.recipes.busy:
+            return
+        if self._ended or result is None:
+            self._run_bar.show_idle(self._ended or "Ready.")
+        else:
+            done = f"done in {duration(result.seconds)}, {result.speed:.4g} {result.speed_unit}."
+            text = f"{EARLIER}{done}" if stale else f"D{done[1:]}"
+            self._run_bar.show_idle(text, stale=stale)
+
+    def _is_current(self, result: Result) -> bool:
+        """Tell whether Run would do again what made `result`."""
+        try:
+            arguments = self.panel.arguments()
+        except AppError:
+            return False
+        if self._has_volumes and not self.volumes.is_current(result):
+            return False
+        return made_with(result.request, arguments)
 
     def _show(self) -> None:
         """Show the current moment of pictures."""
@@ -708,6 +766,7 @@ class MainWindow(QMainWindow):
         )
         if drawing is None or result is None:
             self.images.output.clear()
+            self._mark()
             return
         self.images.output.show_picture(
             result.image,
@@ -718,6 +777,7 @@ class MainWindow(QMainWindow):
         )
         if drawing.problem:
             self.images.output.show_hint(drawing.problem)
+        self._mark()
 
     def _set_reference(self, reference: Reference[Image] | None) -> None:
         self._history.amend(reference=reference)
@@ -791,13 +851,18 @@ class MainWindow(QMainWindow):
 
         self._background.start("judge", work, show, self._report)
 
-    def _start_recipe(self, recipe: Recipe) -> None:
+    def _start_recipe(
+        self, recipe: Recipe, level: str | None = None, automatic: tuple[str, ...] = ()
+    ) -> None:
         if self._source is None:
             self._tell("Open a picture first (Ctrl+O).")
             return
-        self._bridge.cancel()
+        self._replaces = self._replaces or self._bridge.busy
+        self._bridge.cancel(followed=True)
+        self._automatic = automatic
         try:
-            self.recipes.start(recipe, self._source, self.panel.run_options())
+            options = {**self.panel.run_options(), "level": level}
+            self.recipes.start(recipe, self._source, options)
         except AppError as error:
             dialogs.show_error(self, error)
         self._refresh_actions()
@@ -824,8 +889,11 @@ class MainWindow(QMainWindow):
         self._background.start("warm-up", lambda: warm_up(request), lambda _: None, self._report)
 
     def _on_submitted(self, request: Request) -> None:
+        self._ended = ""
         self._run_bar.show_progress("Waiting", 0.0)
-        self._tell(request.describe())
+        instead = ", in place of the run that was under way" if self._replaces else ""
+        self._replaces = False
+        self._tell(f"{request.describe()}{instead}")
         self._refresh_actions()
 
     def _on_finished(self, result: Result) -> None:
@@ -835,34 +903,42 @@ class MainWindow(QMainWindow):
             self._launches[result.launch.kernel] = result.launch
             if self._kernel_viewer is not None:
                 self._kernel_viewer.refresh()
-        self._run_bar.show_idle(
-            f"Done in {duration(result.seconds)}, {result.speed:.4g} {result.speed_unit}."
-        )
         self._tell_result(result)
         if result.request.source is not self._source:
             self._tell("The run on the previous picture is done; it is in the list of runs.")
         elif self._has_volumes:
+            form = FormState.of(result.request, self._automatic)
             if self.recipes.has_more:
                 self.recipes.go_on(self.volumes.go_on_unseen(result))
             else:
-                self.recipes.stop()
+                self._follow_recipe(form)
                 self.volumes.show_result(result)
+                self.volumes.history.amend(form=form)
         else:
-            self._history.amend(result=result)
+            form = FormState.of(result.request, self._automatic)
+            self._history.amend(result=result, form=form)
             if self.recipes.has_more:
                 self._continue_recipe()
             else:
-                self.recipes.stop()
+                self._follow_recipe(form)
                 self._show()
         self._refresh_actions()
+        self._mark()
+
+    def _follow_recipe(self, form: FormState) -> None:
+        """End a recipe; after one from a file the panel shows the settings of its last step."""
+        if self.recipes.busy and not self._automatic:
+            self.panel.show_state(form)
+        self.recipes.stop()
 
     def _on_progress(self, stage: str, fraction: float) -> None:
         self._run_bar.show_progress(stage, fraction, self.recipes.step)
 
     def _on_failed(self, error: Exception) -> None:
         error = self.recipes.fail(error)
-        self._run_bar.show_idle("Failed.")
         self._show_rest()
+        self._ended = "Failed."
+        self._mark()
         self._refresh_actions()
         self._report(error)
 
@@ -875,8 +951,9 @@ class MainWindow(QMainWindow):
             self._show()
 
     def _on_stopped(self) -> None:
-        self._run_bar.show_idle("Cancelled.")
         self._show_rest()
+        self._ended = "Cancelled."
+        self._mark()
         self._tell("")
         self._refresh_actions()
 
@@ -919,7 +996,9 @@ class MainWindow(QMainWindow):
         for action in (*self.actions_.reference, self.actions_.save_recipe):
             action.setEnabled(self._source is not None)
         self.actions_.name_steps(self._any_history.undo_name, self._any_history.redo_name)
-        self.canvas.set_running(self.actions_.cancel.isEnabled())
+        busy = self.actions_.cancel.isEnabled()
+        self.actions_.run.setIconText("Restart" if busy else "Run")
+        self.canvas.set_running(busy)
 
     # --- Qt ---
 

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from app import filters
 from app.engine.backend import Availability, Backend
+from app.engine.recipe import ESTIMATE
 from app.engine.request import Request, Result
 from app.errors import InvalidParameter
 from app.filters.spec import FilterSpec, Kind
@@ -27,6 +28,7 @@ from app.gui import theme
 from app.gui.controls import ChoiceBox
 from app.gui.editors import shrink
 from app.gui.filter_form import FilterForm
+from app.gui.form_state import FormState
 from app.gui.run_options import RunOptions
 from app.gui.settings import Settings
 
@@ -64,6 +66,8 @@ class ParameterPanel(QScrollArea):
     -------
     filter_changed : str
         The filter with this id was chosen.
+    changed
+        What `arguments` returns may be something else now.
     kernel_wanted
         The user asks for the CUDA source of the filter at its level.
     estimate_wanted : str
@@ -71,6 +75,7 @@ class ParameterPanel(QScrollArea):
     """
 
     filter_changed = Signal(str)
+    changed = Signal()
     kernel_wanted = Signal()
     estimate_wanted = Signal(str)
 
@@ -120,6 +125,7 @@ class ParameterPanel(QScrollArea):
         run_box.setObjectName("runBox")
         self._options = RunOptions(backends, run_box)
         self._options.kernel_wanted.connect(self.kernel_wanted)
+        self._options.changed.connect(self.changed)
         QVBoxLayout(run_box).addWidget(self._options)
 
         content = QWidget(self)
@@ -174,6 +180,7 @@ class ParameterPanel(QScrollArea):
     def set_availability(self, availability: Mapping[str, Availability]) -> None:
         """Offer the devices that can be used."""
         self._options.set_availability(availability)
+        self.changed.emit()
 
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments for `Request.create`; raises `InvalidParameter`."""
@@ -192,6 +199,23 @@ class ParameterPanel(QScrollArea):
         self.set_filter(request.filter.id)
         self._form.set_values(request.parameters)
         self._options.show_request(request)
+        self.changed.emit()
+
+    def state(self) -> FormState | None:
+        """Return what is set, for `show_state`; None while that is not valid."""
+        try:
+            values = self._form.values()
+            return FormState(self.filter_id, values, self.automatic, self._options.texts())
+        except InvalidParameter:
+            return None
+
+    def show_state(self, state: FormState) -> None:
+        """Show what `state` returned, or the settings of a run."""
+        self.set_filter(state.filter_id)
+        self._form.set_values(state.parameters)
+        self._form.set_texts(dict.fromkeys(state.automatic, ESTIMATE))
+        self._options.set_texts(state.options)
+        self.changed.emit()
 
     def set_values(self, filter_id: str, values: Mapping[str, Any]) -> None:
         """Set parameters of a filter that was shown already; others keep their values."""
@@ -256,6 +280,7 @@ class ParameterPanel(QScrollArea):
             form = self._forms[spec.id] = FilterForm(spec, self._parameters)
             form.set_texts(self._settings.texts(f"filters/{spec.id}"))
             form.changed.connect(self._check)
+            form.changed.connect(self.changed)
             form.estimate_wanted.connect(self.estimate_wanted)
             self._form_space.insertWidget(0, form)
             self._put_into_tab_order(form)
@@ -267,6 +292,7 @@ class ParameterPanel(QScrollArea):
         self._options.set_filter(spec)
         self._check()
         self.filter_changed.emit(spec.id)
+        self.changed.emit()
 
     def _put_into_tab_order(self, form: FilterForm) -> None:
         """Let Tab go through `form` after the filter, though it was made after the rest."""

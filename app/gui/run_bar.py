@@ -61,13 +61,15 @@ class RunBar(QWidget):
             self._bar.setValue(round(100 * fraction))
         else:
             self._bar.setRange(0, 0)
+        self._label.setEnabled(True)
         known = _STAGES.get(stage, stage.capitalize())
         text = f"{known} {100 * fraction:.0f} %" if fraction > 0 else known
         left = self._time_left.tell(step + stage, fraction)
         self._label.setText(f"{step}{text}{left}")
 
-    def show_idle(self, text: str) -> None:
-        """Empty the bar and show how the last run ended."""
+    def show_idle(self, text: str, *, stale: bool = False) -> None:
+        """Empty the bar and show how the last run ended; greyed where that had other settings."""
         self._bar.setRange(0, 100)
         self._bar.setValue(0)
         self._label.setText(text)
+        self._label.setEnabled(not stale)

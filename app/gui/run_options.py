@@ -88,6 +88,7 @@ class RunOptions(QWidget):
         self._level.currentIndexChanged.connect(self._offer_blocks)
         self._border.activated.connect(self._on_border)
         self._grey.toggled.connect(self.changed)
+        self._gpu_options.changed.connect(self.changed)
         self.set_availability({})
 
     def set_availability(self, availability: Mapping[str, Availability]) -> None:
@@ -149,7 +150,7 @@ class RunOptions(QWidget):
             Device(device) if device in list(Device) else Device.AUTO,
             texts.get("level") or None,
             Border(border) if border in list(Border) else Border.REFLECT,
-            texts.get("grey") == "on",
+            texts["grey"] == "on" if "grey" in texts else self._grey.isChecked(),
         )
         self._gpu_options.set_texts(texts)
 

@@ -14,13 +14,14 @@ from app import filters
 from app.engine.image import Image
 from app.engine.request import Request, Result
 from app.engine.scan import Scan
-from app.engine.slices import by_slices, picture_of
+from app.engine.slices import SliceRequest, by_slices, picture_of
 from app.engine.volume import Volume, check_reference
 from app.filters.mri_sigma import estimate_local
 from app.filters.mri_sigma_map import estimate_smooth
 from app.filters.spec import Kind
 from app.gui.background import Background
 from app.gui.comparison import NO_REFERENCE, Judged, View
+from app.gui.form_state import FormState
 from app.gui.histogram_view import Histogram
 from app.gui.history import History, Moment, Origin, Reference
 from app.gui.pictures import stem_of
@@ -153,6 +154,16 @@ class VolumePage(QWidget):
         alone = self.viewer.plane_number
         return 0 if alone is None else self.viewer.planes[alone].axis
 
+    def is_current(self, result: Result) -> bool:
+        """Tell whether a run would filter the same slices as that of `result`, if it did slices."""
+        request = result.request
+        return not isinstance(request, SliceRequest) or request.axis == self._slice_axis
+
+    @property
+    def shows_map(self) -> bool:
+        """Whether a map of the noise is shown in place of the output."""
+        return self._map is not None
+
     def show_result(self, result: Result) -> None:
         """Show what came of a run, and the scan that it was made from."""
         if result.request.scan is self.scan:
@@ -179,7 +190,7 @@ class VolumePage(QWidget):
 
     def go_on_unseen(self, result: Result) -> Scan:
         """Make `result` of the current scan the next input; `show_moment` shows what followed."""
-        self.history.amend(result=result)
+        self.history.amend(result=result, form=FormState.of(result.request))
         assert self.history.current is not None
         moment = following(self.history.current)
         self.history.push(moment)

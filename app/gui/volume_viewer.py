@@ -18,7 +18,7 @@ from app.engine.volume import Volume
 from app.gui import theme
 from app.gui.controls import NumberBox, Slider
 from app.gui.elided_label import ElidedLabel
-from app.gui.image_views import RUNNING
+from app.gui.image_views import EARLIER, RUNNING
 from app.gui.switch import Switch
 from app.gui.volume_plane_view import PlaneView
 from app.gui.volume_planes import (
@@ -50,6 +50,7 @@ class _Side(QWidget):
         self.setObjectName(name)
         self.volume: Volume | None = None
         self._heading, self._first_hint = heading, hint
+        self._text, self._stale = heading, False
         self._caption = ElidedLabel(self)
         self._caption.setObjectName(f"{name}Title")
         font = self._caption.font()
@@ -74,9 +75,18 @@ class _Side(QWidget):
 
     def show_volume(self, volume: Volume | None, caption: str, hint: str = "") -> None:
         self.volume = volume
-        self._caption.set_full_text(caption or self._heading)
+        self._text = caption or self._heading
         self._hint.setText(hint or self._first_hint)
         self._hint.setVisible(volume is None)
+        self.set_stale(self._stale)
+
+    def set_stale(self, stale: bool) -> None:
+        """Say over the planes that Run would not make them as things are set now, or not."""
+        self._stale = stale
+        stale = stale and self.volume is not None
+        self._caption.set_full_text(EARLIER + self._text if stale else self._text)
+        colour = theme.warning_text(self.palette()).name()
+        self._caption.setStyleSheet(f"color: {colour}" if stale else "")
 
     def set_running(self, running: bool) -> None:
         """Say whether a volume is on its way, where the hint that the side began with stood."""
@@ -101,9 +111,12 @@ class VolumeViewer(QWidget):
     -------
     described : str
         Position and values under the cursor, or else under the crosshair.
+    arranged
+        Another plane is shown alone, or all of them.
     """
 
     described = Signal(str)
+    arranged = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -471,6 +484,7 @@ class VolumeViewer(QWidget):
         direction = QBoxLayout.Direction
         self._both.setDirection(direction.LeftToRight if alone else direction.TopToBottom)
         self._draw()
+        self.arranged.emit()
 
     def _toggle_plane(self, number: int) -> None:
         self._choose_plane(number if self.plane_number is None else _ALL)

@@ -316,7 +316,8 @@ def test_a_run_that_ends_after_another_volume_was_opened_is_not_shown(
     qtbot.waitUntil(cpu.entered.is_set)
     load(qtbot, window, picture)
     cpu.go.set()
-    qtbot.waitUntil(lambda: state(window).startswith("Done"))
+    qtbot.waitUntil(lambda: "list of runs" in window.statusBar().currentMessage())
+    assert state(window) == "Ready."  # of the picture, which nothing was done to
     assert window.images.isVisible()
     assert window.images.output.image is None
     runs = child(window, QTreeWidget, "timingRuns")

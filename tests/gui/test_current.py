@@ -1,0 +1,317 @@
+"""What the window shows belongs to what is set, or says that it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QSpinBox, QToolButton
+from pytestqt.qtbot import QtBot
+
+from app.engine.backend import Availability
+from app.filters.spec import Border
+from app.gui.controls import NumberBox
+from app.gui.image_views import EARLIER
+from app.gui.main_window import MainWindow
+from tests.gui.helpers import FakeCpu, Opener, child, load, press, run, shown, state, write_picture
+from tests.gui.test_volume_page import voxels, write
+
+
+def caption(window: MainWindow) -> str:
+    return child(window, QLabel, "outputTitle").toolTip()
+
+
+def is_marked(window: MainWindow) -> bool:
+    """Tell whether the output is marked as of other settings, in all places or in none."""
+    label = child(window, QLabel, "runState")
+    marks = {
+        caption(window).startswith(EARLIER),
+        "color" in child(window, QLabel, "outputTitle").styleSheet(),
+        state(window).startswith(f"{EARLIER}done in"),
+        not label.isEnabled(),
+    }
+    assert len(marks) == 1, (caption(window), state(window), label.isEnabled())
+    return marks.pop()
+
+
+def choose(window: MainWindow, name: str, text: str) -> None:
+    """Choose an entry of a list, as the user does."""
+    combo = child(window, QComboBox, name)
+    combo.setCurrentText(text)
+    combo.activated.emit(combo.currentIndex())
+
+
+Change = Callable[[MainWindow], None]
+CHANGES: dict[str, tuple[Change, Change]] = {
+    "parameter": (
+        lambda w: child(w, QSpinBox, "sizeBox").setValue(9),
+        lambda w: child(w, QSpinBox, "sizeBox").setValue(3),
+    ),
+    "filter": (lambda w: w.panel.set_filter("mean"), lambda w: w.panel.set_filter("median")),
+    "border": (lambda w: choose(w, "border", "Wrap"), lambda w: choose(w, "border", "Reflect")),
+    "level": (
+        lambda w: choose(w, "level", "CPU: Serial"),
+        lambda w: choose(w, "level", "Fastest"),
+    ),
+    "device": (lambda w: choose(w, "device", "CPU"), lambda w: choose(w, "device", "Auto")),
+    "grey": (
+        lambda w: child(w, QCheckBox, "grey").setChecked(True),
+        lambda w: child(w, QCheckBox, "grey").setChecked(False),
+    ),
+    "repeat": (
+        lambda w: child(w, QSpinBox, "repeat").setValue(5),
+        lambda w: child(w, QSpinBox, "repeat").setValue(1),
+    ),
+    "memory": (
+        lambda w: child(w, QSpinBox, "memoryLimit").setValue(5),
+        lambda w: child(w, QSpinBox, "memoryLimit").setValue(0),
+    ),
+    "what is no number": (
+        lambda w: child(w, QSpinBox, "sizeBox").lineEdit().setText("3.5"),
+        lambda w: child(w, QSpinBox, "sizeBox").lineEdit().setText("3"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_an_output_of_other_settings_says_so_until_they_are_back(
+    qtbot: QtBot, window: MainWindow, picture: Path, name: str
+) -> None:
+    window.panel.set_filter("median")
+    load(qtbot, window, picture)
+    assert state(window) == "Ready."
+    run(qtbot, window)
+    assert not is_marked(window)
+    done = state(window)
+    assert done.startswith("Done in")
+    change, back = CHANGES[name]
+    change(window)
+    assert is_marked(window)
+    press(qtbot, window, "F3")  # the residual is of the same run
+    qtbot.waitUntil(lambda: "Residual" in caption(window))
+    assert is_marked(window)
+    back(window)
+    assert not is_marked(window)
+    assert state(window) == done
+    change(window)
+    back(window)
+    run(qtbot, window)
+    assert not is_marked(window)
+
+
+def test_a_run_under_way_leaves_the_mark_on_the_old_output(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    cpu.go.clear()
+    child(window, QSpinBox, "sizeBox").setValue(9)
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: state(window) == "Compute 50 %")
+    assert child(window, QLabel, "runState").isEnabled()
+    assert caption(window).startswith(EARLIER)
+    press(qtbot, window, "Esc")
+    assert state(window) == "Cancelled."
+    assert caption(window).startswith(EARLIER)
+    child(window, QSpinBox, "sizeBox").setValue(3)
+    assert not is_marked(window)
+
+
+def test_another_picture_has_no_output_and_no_time(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    done = state(window)
+    load(qtbot, window, write_picture(tmp_path / "other.png", 9))
+    assert state(window) == "Ready."
+    assert caption(window) == "Output"
+    press(qtbot, window, "Ctrl+Z")
+    qtbot.waitUntil(lambda: shown(window) == picture.name)
+    assert state(window) == done
+    assert not is_marked(window)
+
+
+def test_a_failed_run_is_said_until_something_is_changed(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    from app.errors import AppError
+    from app.gui.dialogs import ErrorDialog
+    from tests.gui.helpers import dialog
+
+    load(qtbot, window, picture)
+    cpu.error = AppError("No.")
+    press(qtbot, window, "F5")
+    dialog(qtbot, window, ErrorDialog).reject()
+    assert state(window) == "Failed."
+    child(window, QSpinBox, "sizeBox").setValue(9)
+    assert state(window) == "Ready."
+
+
+# --- undo ---
+
+
+def test_undo_brings_back_the_settings_of_what_is_shown(
+    qtbot: QtBot, open_window: Opener, picture: Path, cpu: FakeCpu
+) -> None:
+    window = open_window(Availability(True, "a card"))
+    window.find_gpu()
+    device = child(window, QComboBox, "device")
+    qtbot.waitUntil(lambda: device.model().item(device.findText("GPU")).isEnabled())
+    load(qtbot, window, picture)
+    window.panel.set_filter("median")
+    child(window, QSpinBox, "sizeBox").setValue(7)
+    choose(window, "border", "Wrap")
+    choose(window, "device", "CPU")
+    choose(window, "level", "Serial")
+    child(window, QCheckBox, "grey").setChecked(True)
+    run(qtbot, window)
+    first = window.panel.arguments()
+    press(qtbot, window, "Ctrl+U")
+    qtbot.waitUntil(lambda: window.images.output.image is None)
+    window.panel.set_filter("mean")
+    child(window, QSpinBox, "sizeBox").setValue(5)
+    choose(window, "border", "Mirror")
+    choose(window, "device", "Auto")
+    choose(window, "level", "CPU: Parallel")
+    child(window, QCheckBox, "grey").setChecked(False)
+    second = window.panel.arguments()
+
+    press(qtbot, window, "Ctrl+Z")
+    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    assert window.panel.arguments() == first
+    assert not is_marked(window)
+    cpu.requests.clear()
+    run(qtbot, window)  # does again what is seen
+    assert (cpu.requests[-1].filter.id, cpu.requests[-1].border) == ("median", Border.WRAP)
+
+    child(window, QSpinBox, "sizeBox").setValue(11)
+    press(qtbot, window, "Ctrl+Shift+Z")
+    qtbot.waitUntil(lambda: window.images.output.image is None)
+    assert window.panel.arguments() == second  # as it was left
+    press(qtbot, window, "Ctrl+Z")
+    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    assert window.panel.arguments() == first
+
+
+def test_undo_brings_back_that_a_number_is_estimated(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("nlm")
+    assert window.panel.automatic == ("filter_sigma",)
+    run(qtbot, window)
+    assert not is_marked(window)
+    estimated = child(window, NumberBox, "filter_sigmaBox").value()
+    press(qtbot, window, "Ctrl+U")
+    qtbot.waitUntil(lambda: window.images.output.image is None)
+    child(window, NumberBox, "filter_sigmaBox").setValue(0.125)
+    assert window.panel.automatic == ()
+    press(qtbot, window, "Ctrl+Z")
+    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    assert window.panel.automatic == ("filter_sigma",)
+    assert child(window, NumberBox, "filter_sigmaBox").value() == estimated
+    assert not is_marked(window)
+
+
+def test_an_estimated_number_does_not_cost_the_level(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("nlm")
+    choose(window, "level", "CPU: Serial")
+    run(qtbot, window)
+    assert window.panel.automatic == ("filter_sigma",)
+    assert cpu.requests[-1].level == "serial"
+    assert not is_marked(window)
+
+
+def test_undo_of_volumes_brings_back_the_settings(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    window.pictures.open(write(tmp_path / "T1.nii.gz", voxels()))
+    qtbot.waitUntil(lambda: window.volumes.scan is not None)
+    viewer = window.volumes.viewer
+    title = child(window, QLabel, "volumeOutputTitle")
+    window.panel.set_filter("median")
+    child(window, QSpinBox, "sizeBox").setValue(5)
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: viewer.output.volume is not None)
+    first = window.panel.arguments()
+    assert not title.toolTip().startswith(EARLIER)
+    viewer._choose_plane(1)  # slices across another axis would be another result
+    assert title.toolTip().startswith(EARLIER)
+    viewer._choose_plane(3)
+    assert not title.toolTip().startswith(EARLIER)
+    press(qtbot, window, "Ctrl+U")
+    qtbot.waitUntil(lambda: viewer.output.volume is None)
+    assert state(window) == "Ready."
+    window.panel.set_filter("mri_nlm")
+    press(qtbot, window, "Ctrl+Z")
+    qtbot.waitUntil(lambda: viewer.output.volume is not None)
+    assert window.panel.arguments() == first
+    assert state(window).startswith("Done in")
+    window.panel.set_filter("mean")
+    assert title.toolTip().startswith(EARLIER)
+    assert not child(window, QLabel, "runState").isEnabled()
+
+
+# --- F5 during a run ---
+
+
+def test_the_same_run_again_does_not_begin_anew(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    for filter_id in ("median", "nlm"):  # a run, and one that estimates first
+        window.panel.set_filter(filter_id)
+        cpu.go.clear()
+        cpu.entered.clear()
+        cpu.requests.clear()
+        press(qtbot, window, "F5")
+        qtbot.waitUntil(cpu.entered.is_set)
+        qtbot.waitUntil(lambda: state(window) == "Compute 50 %")
+        press(qtbot, window, "F5")
+        assert "under way already" in window.statusBar().currentMessage()
+        cpu.go.set()
+        qtbot.waitUntil(lambda: state(window).startswith("Done in"))
+        assert len(cpu.requests) == 1
+    assert "Cancelled" not in window.console.text()
+
+
+@pytest.mark.parametrize("filter_id", ["mean", "nlm"])
+def test_another_run_says_that_it_takes_the_place_of_the_first(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu, filter_id: str
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("median")
+    cpu.go.clear()
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(cpu.entered.is_set)
+    assert child(window, QToolButton, "runButton").text() == "Restart"
+    window.panel.set_filter(filter_id)
+    press(qtbot, window, "F5")
+    message = window.statusBar().currentMessage
+    qtbot.waitUntil(lambda: "in place of the run that was under way" in message())
+    qtbot.waitUntil(lambda: "for a later run: Median" in window.console.text())
+    cpu.go.set()
+    qtbot.waitUntil(lambda: state(window).startswith("Done in"))
+    assert child(window, QToolButton, "runButton").text() == "Run"
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: len(cpu.requests) > 2)
+    assert "in place" not in message()
+    qtbot.waitUntil(lambda: state(window).startswith("Done in"))
+
+
+def test_cancel_is_not_said_to_be_for_a_later_run(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    cpu.go.clear()
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(cpu.entered.is_set)
+    qtbot.mouseClick(child(window, QToolButton, "cancelButton"), Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "Cancelled after" in window.console.text())
+    assert "for a later run" not in window.console.text()
