@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,18 +11,15 @@ from app.filters.borders import divide_round
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch
 from app.filters.spec import (
-    CONSTANT,
     GLOBAL,
     SHARED,
     SINGLE_BLOCK,
-    TEXTURE,
     TUNED,
-    Border,
     CpuPass,
-    FilterSpec,
     FilterTask,
     white_level,
 )
+from app.filters.teaching import GAPS, TeachingSpec
 
 THREADS = 256
 """Of the block that shares a row; a power of two, for the tree of sums."""
@@ -59,10 +56,6 @@ def dot_product_float(source: Any, output: Any, start: Any, stop: Any) -> None:
                 output[y, x, c] = mean
 
 
-def radius(parameters: Mapping[str, Any]) -> int:
-    return 0
-
-
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     rows = task.output.shape[0]
     if task.source.dtype.kind == "f":
@@ -84,21 +77,16 @@ def plan_cuda(task: CudaTask) -> Launch:
     )
 
 
-SPEC = FilterSpec(
+SPEC = TeachingSpec(
     id="dot_product",
     name="Dot product",
-    category="Teaching",
     summary="Fills each row with its mean square: a sum that threads have to make together.",
     source="Salari 2019, chapter 3: the dot product, by a tree of sums in shared memory",
-    parameters=(),
-    radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
-    borders=(Border.REFLECT,),
     gpu_levels=(GLOBAL, SHARED, TUNED),
-    gpu_gaps={
+    gpu_gaps=GAPS
+    | {
         SINGLE_BLOCK.id: "The levels differ in how many threads share a row, not in blocks.",
-        CONSTANT.id: "There is no mask to keep in constant memory.",
-        TEXTURE.id: "Each sample is read once, in order: there is nothing to cache.",
     },
 )

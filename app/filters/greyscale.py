@@ -113,10 +113,6 @@ def output_channels(channels: int, parameters: Mapping[str, Any]) -> int:
     return channels if channels <= 2 else channels - 2
 
 
-def radius(parameters: Mapping[str, Any]) -> int:
-    return 0
-
-
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     source, output = task.source, task.output
     height, _, channels = source.shape
@@ -157,7 +153,6 @@ SPEC = FilterSpec(
             ),
         ),
     ),
-    radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
     gpu_levels=(GLOBAL, TUNED),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,19 +10,16 @@ import numpy as np
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch
 from app.filters.spec import (
-    CONSTANT,
     GLOBAL,
     SHARED,
     SINGLE_BLOCK,
-    TEXTURE,
     TUNED,
-    Border,
     CpuPass,
-    FilterSpec,
     FilterTask,
     Level,
     white_level,
 )
+from app.filters.teaching import GAPS, TeachingSpec
 
 MAPPED = Level(
     "mapped",
@@ -65,10 +62,6 @@ def negative_float(source: Any, output: Any, start: Any, stop: Any) -> None:
                 output[y, x, c] = np.float32(1) - source[y, x, c]
 
 
-def radius(parameters: Mapping[str, Any]) -> int:
-    return 0
-
-
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     rows = task.output.shape[0]
     if task.source.dtype.kind == "f":
@@ -91,23 +84,18 @@ def plan_cuda(task: CudaTask) -> Launch:
     )
 
 
-SPEC = FilterSpec(
+SPEC = TeachingSpec(
     id="negative",
     name="Negative",
-    category="Teaching",
     summary="Turns bright into dark: so little work that only the way through memory counts.",
     source="Korčuška 2013, section 3.4: coalesced access, local and mapped memory",
-    parameters=(),
-    radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
-    borders=(Border.REFLECT,),
     gpu_levels=(MAPPED, LOCAL, UNCOALESCED, GLOBAL),
-    gpu_gaps={
+    gpu_gaps=GAPS
+    | {
         SINGLE_BLOCK.id: "This filter compares ways of access, with all multiprocessors at work.",
-        CONSTANT.id: "There is no mask to keep in constant memory.",
         SHARED.id: "Each sample is read once: there is nothing to share.",
-        TEXTURE.id: "Each sample is read once, in order: there is nothing to cache.",
         TUNED.id: "Coalesced access at level global is as fast as the memory.",
     },
 )

@@ -12,9 +12,8 @@ results are rounded and saturated as usual; float32 results are not clipped to [
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -43,10 +42,6 @@ SEED = IntParameter(
 CPU_ONLY = "Noise is drawn on the CPU only, so that a seed gives the same noise everywhere."
 
 
-def radius(parameters: Mapping[str, Any]) -> int:
-    return 0
-
-
 def plan_noise(task: FilterTask, kernel: Kernel, *amounts: float) -> Sequence[CpuPass]:
     """Plan ``kernel(source, output, colours, seeds, finish, *amounts, start, stop)``.
 
@@ -70,7 +65,6 @@ def plan_noise(task: FilterTask, kernel: Kernel, *amounts: float) -> Sequence[Cp
 NoiseSpec = partial(
     FilterSpec,
     category="Noise",
-    radius=radius,
     borders=(Border.REFLECT,),  # no pixel looks at another: all borders are the same
     gpu_gaps={level.id: CPU_ONLY for level in GPU_LEVELS},
 )

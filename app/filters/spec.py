@@ -605,6 +605,11 @@ class CpuPass:
     """Time that it takes in proportion to the filter's other passes, for progress; about."""
 
 
+def _no_radius(parameters: Mapping[str, Any]) -> int:
+    """Need no pixel but the one that is computed."""
+    return 0
+
+
 def _no_check(parameters: Mapping[str, Any]) -> None:
     """Accept every combination of parameters that are valid on their own."""
 
@@ -647,11 +652,11 @@ class FilterSpec:
         Where the method is described.
     parameters : tuple of Parameter
         In the order in which they are shown.
-    radius : callable
-        Maps validated parameters to the number of pixels needed on each side (of a volume:
-        slices above and below).
     plan_cpu : callable
         Maps a `FilterTask` to the passes that compute it.
+    radius : callable
+        Maps validated parameters to the number of pixels needed on each side (of a volume:
+        slices above and below); none by default.
     borders : tuple of Border
         The borders that make sense for the filter.
     cpu_levels : tuple of Level
@@ -687,8 +692,8 @@ class FilterSpec:
     summary: str
     source: str
     parameters: tuple[Parameter, ...]
-    radius: Callable[[Mapping[str, Any]], int]
     plan_cpu: Callable[[FilterTask], Sequence[CpuPass]]
+    radius: Callable[[Mapping[str, Any]], int] = _no_radius
     borders: tuple[Border, ...] = tuple(Border)
     cpu_levels: tuple[Level, ...] = CPU_LEVELS
     check: Callable[[Mapping[str, Any]], None] = _no_check

@@ -8,18 +8,15 @@ from typing import Any
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch
 from app.filters.spec import (
-    CONSTANT,
     GLOBAL,
     SHARED,
     SINGLE_BLOCK,
-    TEXTURE,
     TUNED,
-    Border,
     CpuPass,
-    FilterSpec,
     FilterTask,
     Level,
 )
+from app.filters.teaching import GAPS, TeachingSpec
 
 NO_BARRIER = Level(
     "no-barrier",
@@ -68,22 +65,18 @@ def plan_cuda(task: CudaTask) -> Launch:
     )
 
 
-SPEC = FilterSpec(
+SPEC = TeachingSpec(
     id="turned_tiles",
     name="Turned tiles",
-    category="Teaching",
     summary="Turns each tile of 16×16 pixels upside down: shows what a barrier is for.",
     source="Salari 2019, chapter 3: a picture made with and without __syncthreads",
-    parameters=(),
     radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
-    borders=(Border.REFLECT,),
     gpu_levels=(NO_BARRIER, GLOBAL, SHARED),
-    gpu_gaps={
+    gpu_gaps=GAPS
+    | {
         SINGLE_BLOCK.id: "A block turns one tile.",
-        CONSTANT.id: "There is no mask to keep in constant memory.",
-        TEXTURE.id: "Each sample is read once: there is nothing to cache.",
         TUNED.id: "Level global is as fast as the memory.",
     },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,18 +10,16 @@ import numpy as np
 from app.filters.jit import kernel
 from app.filters.launch import CudaTask, Launch
 from app.filters.spec import (
-    CONSTANT,
     GLOBAL,
     SHARED,
     SINGLE_BLOCK,
     TEXTURE,
     TUNED,
-    Border,
     CpuPass,
-    FilterSpec,
     FilterTask,
     Level,
 )
+from app.filters.teaching import GAPS, TeachingSpec
 
 ONE_THREAD_BLOCKS = Level(
     "one-thread-blocks",
@@ -53,10 +51,6 @@ def vector_sum_float(source: Any, output: Any, start: Any, stop: Any) -> None:
                 output[y, x, c] = np.float32(0.5) * source[y, x, c] + half
 
 
-def radius(parameters: Mapping[str, Any]) -> int:
-    return 0
-
-
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     add = vector_sum_float if task.source.dtype.kind == "f" else vector_sum_integer
     return [CpuPass(add, (task.source, task.output), task.output.shape[0])]
@@ -77,20 +71,16 @@ def plan_cuda(task: CudaTask) -> Launch:
     )
 
 
-SPEC = FilterSpec(
+SPEC = TeachingSpec(
     id="vector_sum",
     name="Vector sum",
-    category="Teaching",
     summary="Averages each row with itself backwards: one kernel, three ways to launch it.",
     source="Salari 2019, chapter 3: the sum of two vectors, with blocks, threads and both",
-    parameters=(),
-    radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
-    borders=(Border.REFLECT,),
     gpu_levels=(ONE_THREAD_BLOCKS, SINGLE_BLOCK, GLOBAL),
-    gpu_gaps={
-        CONSTANT.id: "There is no mask to keep in constant memory.",
+    gpu_gaps=GAPS
+    | {
         SHARED.id: "Threads do not need what their neighbours read.",
         TEXTURE.id: "Each sample is read twice at most: there is nothing to cache.",
         TUNED.id: "This filter compares launches of one and the same kernel.",

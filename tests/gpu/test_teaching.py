@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from app.backends.cpu import CpuBackend
 from app.backends.cuda import CudaBackend
-from app.engine.image import Image
+from app.engine.image import DTYPES, Image
 from app.engine.request import Device, Request, Result
 from app.engine.run import execute
 
@@ -38,3 +41,17 @@ def test_mapped_memory_gives_the_same_bytes_over_several_launches(
     for level in ("mapped", "local", "uncoalesced", "global"):
         result = run(gpu, noise, "negative", level)
         np.testing.assert_array_equal(result.image.pixels, expected, level)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_ripple_is_the_same_on_card_and_processor(gpu: CudaBackend, dtype: np.dtype[Any]) -> None:
+    for shape, tick in (((2160, 3841), 0), ((3, 70_000), 23), ((1025, 640), 1000)):
+        image = Image.from_array(np.zeros(shape, dtype))
+        request = Request.create(image, "ripple", parameters={"tick": tick}, device=Device.CPU)
+        expected = execute(request, {"cpu": CpuBackend()}).image.pixels
+        for level in ("single-block", "global"):
+            request = Request.create(
+                image, "ripple", parameters={"tick": tick}, device=Device.GPU, level=level
+            )
+            actual = execute(request, {"gpu": gpu}).image.pixels
+            np.testing.assert_array_equal(actual, expected, f"{shape} {tick} {level}")
