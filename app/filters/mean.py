@@ -115,18 +115,30 @@ def add_up(samples: Any, place: Any, pitch: Any, step: Any, size: Any) -> Any:
     return total
 
 
+@inlined
+def choose(total: Any, count: Any, pixel: Any, reach: Any) -> Any:
+    """Return the mean, or the pixel if that is further from it than `reach`."""
+    if abs(total - count * pixel) <= reach * count:
+        return np.true_divide(total, count)
+    return np.float64(pixel)
+
+
 @kernel
 def mean_rim(
     source: Any,
     results: Any,
     size: Any,
+    reach: Any,
     finish: Any,
     border: Any,
     y: Any,
     first: Any,
     last: Any,
 ) -> None:
-    """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
+    """Compute `results`, output row `y`, but for the columns from `first` up to `last`.
+
+    `reach` is that of `choose`: infinite for the mean itself.
+    """
     no_simd()
     height, width, channels = source.shape
     window = np.empty(size * size, source.dtype)
@@ -137,7 +149,8 @@ def mean_rim(
             for c in range(channels):
                 gather(source, y, x, c, size // 2, border, window)
                 total = add_up(window, 0, size, 1, size)
-                put(results, x * channels + c, np.true_divide(total, count), finish)
+                pixel = wide_cell(window, window.size // 2)
+                put(results, x * channels + c, choose(total, count, pixel, reach), finish)
 
 
 @kernel
@@ -154,7 +167,7 @@ def mean_serial(
     for y in range(start, stop):
         results = output[y].reshape(output.shape[1] * channels)
         first, last = interior(y, radius, height, width, border)
-        mean_rim(source, results, size, finish, border, y, first, last)
+        mean_rim(source, results, size, np.inf, finish, border, y, first, last)
         corner = (y - inset) * pitch - inset * channels
         for x in range(first * channels, last * channels):
             total = add_up(samples, corner + x, pitch, channels, size)

@@ -17,12 +17,10 @@ import numpy as np
 from app.filters.borders import REDUCE, VALID, border_index, pad_columns
 from app.filters.correlation import Divisor, Finish, finish_row, update_divisors
 from app.filters.cuda_box import plan_box
-from app.filters.jit import inlined, kernel
+from app.filters.jit import kernel
 from app.filters.launch import NO_MASK, CudaTask, Launch, level_launch
-from app.filters.mean import add_row, add_up, copy, sum_types, window_sums
+from app.filters.mean import add_row, add_up, choose, copy, mean_rim, sum_types, window_sums
 from app.filters.plain import (
-    count_cells,
-    gather,
     interior,
     no_simd,
     put,
@@ -42,41 +40,6 @@ from app.filters.spec import (
     FloatParameter,
     OddParameter,
 )
-
-
-@inlined
-def choose(total: Any, count: Any, pixel: Any, reach: Any) -> Any:
-    """Return the mean, or the pixel if that is further from it than `reach`, which is T."""
-    if abs(total - count * pixel) <= reach * count:
-        return np.true_divide(total, count)
-    return np.float64(pixel)
-
-
-@kernel
-def rim(
-    source: Any,
-    results: Any,
-    size: Any,
-    reach: Any,
-    finish: Any,
-    border: Any,
-    y: Any,
-    first: Any,
-    last: Any,
-) -> None:
-    """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
-    no_simd()
-    height, width, channels = source.shape
-    window = np.empty(size * size, source.dtype)
-    for side in range(2):
-        left, right = (0, first) if side == 0 else (last, results.size // channels)
-        for x in range(left, right):
-            count = count_cells(y, x, size // 2, height, width, border)
-            for c in range(channels):
-                gather(source, y, x, c, size // 2, border, window)
-                total = add_up(window, 0, size, 1, size)
-                pixel = wide_cell(window, window.size // 2)
-                put(results, x * channels + c, choose(total, count, pixel, reach), finish)
 
 
 @kernel
@@ -101,7 +64,7 @@ def serial(
     for y in range(start, stop):
         results = output[y].reshape(output.shape[1] * channels)
         first, last = interior(y, radius, height, width, border)
-        rim(source, results, size, reach, finish, border, y, first, last)
+        mean_rim(source, results, size, reach, finish, border, y, first, last)
         corner = (y - inset) * pitch - inset * channels
         for x in range(first * channels, last * channels):
             total = add_up(samples, corner + x, pitch, channels, size)
