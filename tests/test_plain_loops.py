@@ -12,7 +12,9 @@ import pytest
 
 from app import filters
 from app.filters.jit import Kernel
-from app.filters.spec import Border, FilterSpec, FilterTask
+from app.filters.median import HUANG
+from app.filters.spec import Border, CpuPass, FilterSpec, FilterTask, Kind
+from tests.test_contract import test_module
 
 PACKED = re.compile(
     r"\s(v?p(add|sub|mull?|madd|min|max|cmp|abs|avg|sll|sra|srl|mov[sz]x)\w*"
@@ -23,7 +25,7 @@ PACKED = re.compile(
 
 def single_levels() -> Iterator[Any]:
     """Yield each filter that draws nothing, with each of its levels on one thread."""
-    for spec in filters.discover().values():
+    for spec in (*filters.discover().values(), *filters.discover(Kind.VOLUME).values()):
         if spec.category in ("Noise", "Teaching"):
             continue
         for level in spec.cpu_levels:
@@ -45,19 +47,40 @@ def packed(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if PACKED.search(line + " ")]
 
 
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names of x86")
-@pytest.mark.parametrize(("spec", "level"), list(single_levels()))
-def test_no_vector_instructions(spec: FilterSpec, level: str) -> None:
-    source = np.zeros((16, 16, 3), np.uint8)
+def forms(spec: FilterSpec, level: str, dtype: np.dtype[Any]) -> Iterator[CpuPass]:
+    """Yield the passes of a level that differ in code, over all cases of the filter's test."""
+    import numba
+
+    shape = (4, 16, 16, 2) if spec.kind is Kind.VOLUME else (16, 16, 3)
+    source = np.random.default_rng(0).uniform(0, 100, shape).astype(dtype)
     source.flags.writeable = False
-    values = spec.validate({})
-    shape = spec.output_shape(source.shape, values, Border.REFLECT)
-    task = FilterTask(source, np.zeros(shape, np.uint8), values, Border.REFLECT, level)
-    # What comes first and last takes no time worth mentioning.
-    for sweep in [each for each in spec.plan_cpu(task) if each.cost]:
-        text = assembly(sweep.kernel, sweep.arguments)
+    seen = set()
+    for case in getattr(test_module(spec.id), "CASES", [{}]):
+        values = spec.resolve(source, spec.validate(case))
+        output = np.zeros(spec.output_shape(shape, values, Border.REFLECT), dtype)
+        task = FilterTask(source, output, values, Border.REFLECT, level)
+        for each in spec.plan_cpu(task):
+            code = (each.kernel, tuple(map(numba.typeof, each.arguments)))
+            # What comes first and last takes little time; estimates are those of level parallel.
+            if each.cost == 1 and code not in seen:
+                seen.add(code)
+                yield each
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names of x86")
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+@pytest.mark.parametrize(("spec", "level"), list(single_levels()))
+def test_no_vector_instructions(spec: FilterSpec, level: str, dtype: type[np.generic]) -> None:
+    if spec.kind is Kind.VOLUME and dtype is not np.float32:
+        pytest.skip("volumes are float32")
+    if level == HUANG.id and dtype is np.float32:
+        pytest.skip("Huang's histogram counts whole numbers")
+    checked = list(forms(spec, level, np.dtype(dtype)))
+    assert checked
+    for each in checked:
+        text = assembly(each.kernel, each.arguments)
         assert text.count("\n") > 100
-        assert packed(text) == []
+        assert packed(text) == [], each.kernel.function.__name__
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names of x86")

@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from app.filters.borders import fetch_row
-from app.filters.jit import kernel
-from app.filters.spec import CpuPass, FilterTask, colour_count, white_level
+from app.filters.borders import VALID, fetch_row
+from app.filters.jit import inlined, kernel
+from app.filters.plain import cell, gather, interior, no_simd
+from app.filters.spec import SERIAL, CpuPass, FilterTask, colour_count, white_level
 
 COMPASS = ("N", "NE", "E", "SE", "S", "SW", "W", "NW")
 """The eight masks, in the order in which the thesis turns them."""
@@ -33,9 +34,26 @@ FORMS = ("single", "winner", "angle", "angle-colour")
 _SINGLE, _WINNER, _ANGLE, _COLOUR = range(4)
 
 
-@kernel
-def responses(above: Any, here: Any, below: Any, left: Any, step: Any) -> Any:
+@inlined
+def compass(a: Any, b: Any, c: Any, d: Any, f: Any, g: Any, h: Any, i: Any) -> Any:
     """Return what the masks N, NE, E and SE find; the other four find the opposite.
+
+    Parameters
+    ----------
+    a, b, ... i : float64
+        The cells around the pixel, row by row.
+    """
+    return (
+        (a + 2 * b + c) - (g + 2 * h + i),
+        (b + 2 * c + f) - (d + 2 * g + h),
+        (c + 2 * f + i) - (a + 2 * d + g),
+        (f + 2 * i + h) - (b + 2 * a + d),
+    )
+
+
+@inlined
+def responses(above: Any, here: Any, below: Any, left: Any, step: Any) -> Any:
+    """Return what `compass` does for a pixel of padded rows.
 
     Parameters
     ----------
@@ -47,14 +65,34 @@ def responses(above: Any, here: Any, below: Any, left: Any, step: Any) -> Any:
         Places from one column to the next.
     """
     middle, right = left + step, left + 2 * step
-    a, b, c = above[left], above[middle], above[right]
-    d, f = here[left], here[right]
-    g, h, i = below[left], below[middle], below[right]
-    return (
-        (a + 2 * b + c) - (g + 2 * h + i),
-        (b + 2 * c + f) - (d + 2 * g + h),
-        (c + 2 * f + i) - (a + 2 * d + g),
-        (f + 2 * i + h) - (b + 2 * a + d),
+    return compass(
+        above[left],
+        above[middle],
+        above[right],
+        here[left],
+        here[right],
+        below[left],
+        below[middle],
+        below[right],
+    )
+
+
+@inlined
+def responses_at(samples: Any, place: Any, pitch: Any, step: Any) -> Any:
+    """Return what `compass` does for the 3x3 window whose first cell is at `place`.
+
+    Its rows are `pitch` samples apart, its columns `step`.
+    """
+    below = place + 2 * pitch
+    return compass(
+        np.float64(cell(samples, place)),
+        np.float64(cell(samples, place + step)),
+        np.float64(cell(samples, place + 2 * step)),
+        np.float64(cell(samples, place + pitch)),
+        np.float64(cell(samples, place + pitch + 2 * step)),
+        np.float64(cell(samples, below)),
+        np.float64(cell(samples, below + step)),
+        np.float64(cell(samples, below + 2 * step)),
     )
 
 
@@ -87,43 +125,201 @@ def turn_of(gx: Any, gy: Any, turn: Any, whole: Any) -> Any:
     return place
 
 
+@inlined
+def single_of(found: Any, direction: Any, high: Any) -> Any:
+    """Return what one mask finds; less than nothing is black."""
+    sign = 1.0 if direction < 4 else -1.0
+    return min(max(sign * found[direction % 4], 0.0), high)
+
+
+@inlined
+def winner_of(found: Any, eighth: Any, whole: Any) -> Any:
+    """Return the number of the mask that finds most, 1 to 8, in eighths of white.
+
+    Of several the first; 0 where none finds anything.
+    """
+    n, ne, e, se = found
+    most, winner = 0.0, 0
+    for number, each in enumerate((n, ne, e, se, -n, -ne, -e, -se)):
+        if each > most:
+            most, winner = each, number + 1
+    return winner * eighth - (1 if whole and winner else 0)
+
+
+@inlined
+def angle_of(found: Any, turn: Any, whole: Any) -> Any:
+    """Return the angle of the gradient as a sample."""
+    angle = np.float32(turn_of(found[2], -found[0], turn, whole))
+    return angle if angle < turn else np.float32(0)
+
+
+@inlined
+def colour_of(gx: Any, gy: Any, turn: Any, high: Any, whole: Any) -> Any:
+    """Return a gradient as red, green and blue: its angle is the hue, its length the brightness."""
+    bright = np.sqrt(gx * gx + gy * gy)
+    if whole:
+        bright = np.rint(bright)
+    bright = min(bright, high)
+    place = 6 * turn_of(gx, gy, turn, whole) / turn
+    sector = int(place)
+    rising = bright * (place - sector)
+    falling = bright * (sector + 1 - place)
+    if whole:
+        rising, falling = np.rint(rising), np.rint(falling)
+    if sector == 1:
+        return falling, bright, 0.0
+    if sector == 2:
+        return 0.0, bright, rising
+    if sector == 3:
+        return 0.0, falling, bright
+    if sector == 4:
+        return rising, 0.0, bright
+    if sector == 5:
+        return bright, 0.0, falling
+    return bright, rising, 0.0
+
+
+# Level serial ---------------------------------------------------------------------------
+
+
+@inlined
+def sample_of(found: Any, form: Any, direction: Any, turn: Any, high: Any, whole: Any) -> Any:
+    """Return the result of a form other than `_COLOUR`."""
+    if form == _SINGLE:
+        return np.float64(single_of(found, direction, high))
+    if form == _WINNER:
+        return np.float64(winner_of(found, turn / 8, whole))
+    return np.float64(angle_of(found, turn, whole))
+
+
+@inlined
+def steepest(samples: Any, place: Any, pitch: Any, step: Any, plane: Any, colours: Any) -> Any:
+    """Return the gradient of the channel where it is longest, the first of several.
+
+    The windows of the channels are as those of `responses_at`, `plane` places apart.
+    """
+    gx, gy, longest = 0.0, 0.0, 0.0
+    for c in range(colours):
+        n, _, e, _ = responses_at(samples, place + c * plane, pitch, step)
+        square = e * e + n * n
+        if square > longest:
+            gx, gy, longest = e, -n, square
+    return gx, gy
+
+
+@kernel
+def directions_rim(
+    source: Any,
+    results: Any,
+    form: Any,
+    direction: Any,
+    colours: Any,
+    turn: Any,
+    high: Any,
+    whole: Any,
+    border: Any,
+    y: Any,
+    first: Any,
+    last: Any,
+) -> None:
+    """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
+    no_simd()
+    channels = source.shape[2]
+    windows = np.empty((channels, 9), source.dtype)
+    cells = windows.reshape(windows.size)
+    for side in range(2):
+        left, right = (0, first) if side == 0 else (last, results.shape[0])
+        for x in range(left, right):
+            for c in range(channels):
+                gather(source, y, x, c, 1, border, windows[c])
+            if form == _COLOUR:
+                gx, gy = steepest(cells, 0, 3, 1, 9, colours)
+                red, green, blue = colour_of(gx, gy, turn, high, whole)
+                results[x, 0], results[x, 1], results[x, 2] = red, green, blue
+                continue
+            for c in range(channels):
+                found = responses_at(cells, 9 * c, 3, 1)
+                results[x, c] = sample_of(found, form, direction, turn, high, whole)
+
+
+@kernel
+def directions_serial(
+    source: Any,
+    output: Any,
+    form: Any,
+    direction: Any,
+    colours: Any,
+    turn: Any,
+    high: Any,
+    whole: Any,
+    border: Any,
+    start: Any,
+    stop: Any,
+) -> None:
+    """Plain loops: for every sample, its eight neighbours; parameters as for `directions`."""
+    no_simd()
+    height, width, channels = source.shape
+    inset = 0 if border == VALID else 1
+    samples = source.reshape(source.size)
+    pitch = width * channels
+    for y in range(start, stop):
+        pixels = output[y]
+        first, last = interior(y, 1, height, width, border)
+        directions_rim(
+            source,
+            pixels,
+            form,
+            direction,
+            colours,
+            turn,
+            high,
+            whole,
+            border,
+            y,
+            first,
+            last,
+        )
+        corner = (y - inset) * pitch - inset * channels
+        if form == _COLOUR:
+            for x in range(first, last):
+                gx, gy = steepest(samples, corner + x * channels, pitch, channels, 1, colours)
+                red, green, blue = colour_of(gx, gy, turn, high, whole)
+                pixels[x, 0], pixels[x, 1], pixels[x, 2] = red, green, blue
+            continue
+        results = pixels.reshape(pixels.size)
+        for x in range(first * channels, last * channels):
+            found = responses_at(samples, corner + x, pitch, channels)
+            results[x] = sample_of(found, form, direction, turn, high, whole)
+
+
+# Level parallel -------------------------------------------------------------------------
+
+
 @kernel
 def single_row(
     above: Any, here: Any, below: Any, step: Any, direction: Any, high: Any, samples: Any
 ) -> None:
-    """Write what one mask finds; less than nothing is black."""
-    sign = 1.0 if direction < 4 else -1.0
+    """Write `single_of` for each sample of a row."""
     for x in range(samples.size):
-        found = responses(above, here, below, x, step)
-        samples[x] = min(max(sign * found[direction % 4], 0.0), high)
+        samples[x] = single_of(responses(above, here, below, x, step), direction, high)
 
 
 @kernel
 def winner_row(
     above: Any, here: Any, below: Any, step: Any, eighth: Any, whole: Any, samples: Any
 ) -> None:
-    """Write the number of the mask that finds most, 1 to 8, in eighths of white.
-
-    Of several the first; 0 where none finds anything.
-    """
+    """Write `winner_of` for each sample of a row."""
     for x in range(samples.size):
-        n, ne, e, se = responses(above, here, below, x, step)
-        most, winner = 0.0, 0
-        for number, found in enumerate((n, ne, e, se, -n, -ne, -e, -se)):
-            if found > most:
-                most, winner = found, number + 1
-        samples[x] = winner * eighth - (1 if whole and winner else 0)
+        samples[x] = winner_of(responses(above, here, below, x, step), eighth, whole)
 
 
 @kernel
 def angle_row(
     above: Any, here: Any, below: Any, step: Any, turn: Any, whole: Any, samples: Any
 ) -> None:
-    """Write the angle of the gradient."""
+    """Write `angle_of` for each sample of a row."""
     for x in range(samples.size):
-        n, _, gx, _ = responses(above, here, below, x, step)
-        angle = np.float32(turn_of(gx, -n, turn, whole))
-        samples[x] = angle if angle < turn else np.float32(0)
+        samples[x] = angle_of(responses(above, here, below, x, step), turn, whole)
 
 
 @kernel
@@ -138,10 +334,7 @@ def colour_row(
     whole: Any,
     pixels: Any,
 ) -> None:
-    """Write the gradient as a colour: its angle is the hue, its length the brightness.
-
-    Of a colour picture, the channel with the longest gradient counts, the first of several.
-    """
+    """Write `colour_of` the steepest channel, as `steepest` has it, for each pixel of a row."""
     for x in range(pixels.shape[0]):
         gx, gy, longest = 0.0, 0.0, 0.0
         for c in range(colours):
@@ -149,27 +342,7 @@ def colour_row(
             square = e * e + n * n
             if square > longest:
                 gx, gy, longest = e, -n, square
-        bright = np.sqrt(longest)
-        if whole:
-            bright = np.rint(bright)
-        bright = min(bright, high)
-        place = 6 * turn_of(gx, gy, turn, whole) / turn
-        sector = int(place)
-        rising = bright * (place - sector)
-        falling = bright * (sector + 1 - place)
-        if whole:
-            rising, falling = np.rint(rising), np.rint(falling)
-        red, green, blue = bright, rising, 0.0
-        if sector == 1:
-            red, green, blue = falling, bright, 0.0
-        elif sector == 2:
-            red, green, blue = 0.0, bright, rising
-        elif sector == 3:
-            red, green, blue = 0.0, falling, bright
-        elif sector == 4:
-            red, green, blue = rising, 0.0, bright
-        elif sector == 5:
-            red, green, blue = bright, 0.0, falling
+        red, green, blue = colour_of(gx, gy, turn, high, whole)
         pixels[x, 0], pixels[x, 1], pixels[x, 2] = red, green, blue
 
 
@@ -230,8 +403,7 @@ def output_channels(channels: int, form: str) -> int:
 
 
 def plan_directions(task: FilterTask) -> Sequence[CpuPass]:
-    """Plan one of `FORMS` of Sobel for either CPU level: each pixel takes far longer to compute
-    than to read, and the arctangent is the same."""
+    """Plan one of `FORMS` of Sobel for either CPU level."""
     source, output = task.source, task.output
     whole = source.dtype.kind != "f"
     white = white_level(source.dtype)
@@ -246,4 +418,5 @@ def plan_directions(task: FilterTask) -> Sequence[CpuPass]:
         whole,
         task.border.code,
     )
-    return [CpuPass(directions, arguments, output.shape[0])]
+    each = directions_serial if task.level == SERIAL.id else directions
+    return [CpuPass(each, arguments, output.shape[0])]
