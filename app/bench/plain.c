@@ -381,7 +381,8 @@ static inline double cube_distance(const float *here, const float *there, ptrdif
     return total;
 }
 
-/* `extended` is the volume mirrored by `margins`; those and the radii are three, by axis. */
+/* `extended` is the volume mirrored by `margins`; those and the radii are three, by axis.
+   `strength` makes a distance the binary logarithm of its weight. */
 void mri_nlm(const float *extended, float *output, const int *shape, const int *margins,
              const int *search, const int *patch, double strength, float sigma, int rician)
 {
@@ -400,7 +401,7 @@ void mri_nlm(const float *extended, float *output, const int *shape, const int *
                             const float *there = here + dz * plane + dy * pitch + dx;
                             double apart = strength * cube_distance(here - corner, there - corner,
                                                                     plane, pitch, patch);
-                            double weight = exp(-apart);
+                            double weight = exp2(apart);
                             weights += weight;
                             sum += weight * (rician ? *there * *there : *there);
                         }

@@ -272,7 +272,7 @@ def plain_mri_nlm(source: Pixels, extended: NDArray[np.float32], reach: Any, mod
         np.array(numbers, np.int32)
         for numbers in (source.shape[:3], reach.margin, reach.search, reach.patch)
     ]
-    strength = float(model.strength / sigma**2)
+    strength = float(-np.log2(np.e) * model.strength / sigma**2)
     function = library(np.dtype(np.float32))["mri_nlm"]
 
     def call() -> Pixels:

@@ -204,22 +204,27 @@ def nlm_serial(extended: Any, output: Any, reach: Any, model: Any, start: Any, s
         zz, yy, xx = z + reach.margin[0], y + reach.margin[1], x + reach.margin[2]
         here = zz * plane + yy * pitch + xx
         for c in range(components):
-            strengths[c] = model.strength / sigma_at(model.sigmas, c, z, y, x) ** 2
+            # Binary logarithms: Numba's exp has an older, slower interface to the C library.
+            sigma = sigma_at(model.sigmas, c, z, y, x)
+            strengths[c] = -math.log2(math.e) * model.strength / sigma**2
         totals[:] = 0
         weights = 0.0
         for dz in range(-reach.search[0], reach.search[0] + 1):
             for dy in range(-reach.search[1], reach.search[1] + 1):
                 for dx in range(-reach.search[2], reach.search[2] + 1):
                     there = here + dz * plane + dy * pitch + dx
-                    apart = 0.0
-                    for c in range(components):
+                    apart = strengths[0] * distance(
+                        samples, here - corner, there - corner, plane, pitch, reach.patch
+                    )
+                    for c in range(1, components):
                         first = c * block - corner
                         apart += strengths[c] * distance(
                             samples, first + here, first + there, plane, pitch, reach.patch
                         )
-                    weight = np.exp(-apart)
+                    weight = np.exp2(apart)
                     weights += weight
                     for c in range(components):
+                        rolled()
                         value = cell(samples, c * block + there)
                         totals[c] += weight * (value * value if model.rician else value)
         for c in range(components):

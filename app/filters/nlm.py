@@ -231,6 +231,7 @@ def nlm_serial(
                     weight = np.exp2(metric.scale * apart)
                     weights += weight
                     for c in range(metric.group):
+                        rolled()
                         totals[c] += weight * cell(samples, (first + c) * plane + yy * pitch + xx)
             for c in range(metric.group):
                 sums.samples[first + c, y - margin, x - margin] += totals[c]
