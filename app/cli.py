@@ -24,14 +24,15 @@ from app.cli_bench import bench
 from app.cli_common import (
     PROGRAM,
     STATUS,
+    Parser,
     add_gpu_option,
     allowed,
     every_filter,
     file_path,
     filter_name,
-    one_line,
     open_backends,
     option_of,
+    silence_libraries,
     switches,
 )
 from app.cli_volumes import phantom
@@ -48,6 +49,7 @@ from app.filters.spec import (
     Parameter,
     RadiiParameter,
 )
+from app.text import one_line
 
 if TYPE_CHECKING:
     from app.engine.backend import Backend, Fact
@@ -67,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that lacks a character gets a substitute rather than a crash.
             stream.reconfigure(errors="replace")
+    silence_libraries()
     try:
         command = _COMMANDS.get(arguments[0]) if arguments else None
         status = command(arguments[1:]) if command else _window(arguments)
@@ -94,13 +97,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _window(arguments: list[str]) -> int:
     commands = "\n".join(f"  {name:8}{command.__doc__}" for name, command in _COMMANDS.items())
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=PROGRAM,
         usage=f"{PROGRAM} [IMAGE]\n       {PROGRAM} COMMAND [--help] ...",
         description="Opens the window, on IMAGE if one is given.",
         epilog=f"commands:\n{commands}\n\nA file named like a command is ./NAME.\n\n{STATUS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "image", metavar="IMAGE", nargs="?", type=file_path, help="picture or volume to open"
@@ -142,9 +144,7 @@ def _is_there(path: Path) -> bool:
 
 def _list(arguments: list[str]) -> int:
     """List filters, their parameters, borders, levels and devices."""
-    parser = argparse.ArgumentParser(
-        prog=f"{PROGRAM} list", description="Lists what there is to run.", allow_abbrev=False
-    )
+    parser = Parser(prog=f"{PROGRAM} list", description="Lists what there is to run.")
     parser.add_argument("--json", action="store_true", help="for programs")
     options = parser.parse_args(arguments)
     with open_backends() as backends:
@@ -249,10 +249,9 @@ def _print_catalogue(catalogue: dict[str, Any]) -> None:
 
 def _info(arguments: list[str]) -> int:
     """Show what this machine offers, and how to get a GPU going."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"{PROGRAM} info",
         description="Shows what this machine offers, and how to get a GPU going.",
-        allow_abbrev=False,
     )
     add_gpu_option(parser)
     options = parser.parse_args(arguments)

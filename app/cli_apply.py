@@ -15,6 +15,7 @@ from app.cli_common import (
     INPUT,
     PROGRAM,
     STATUS,
+    Parser,
     Speaker,
     StatusLine,
     add_gpu_option,
@@ -23,6 +24,7 @@ from app.cli_common import (
     every_filter,
     file_path,
     filter_name,
+    log_nothing,
     log_to_stderr,
     open_backends,
     option_of,
@@ -83,7 +85,7 @@ _CHAINS = """\
 Several filters, each on the result of the one before, stand behind each other with
 a lone “:” between them. INPUT and OUTPUT stand once, with any of them; so do all
 options but a filter's parameters, --border and --grey, and they hold for every
-step. For example:
+step. After a lone “--” whatever begins with “-” is a file. For example:
 
   kernelscope apply gaussian-noise in.png out.png : median --size 5 --reference input
 """
@@ -97,6 +99,8 @@ def apply(arguments: list[str]) -> int:
 
     if options.verbose:
         log_to_stderr()
+    elif options.quiet:
+        log_nothing()
     recipe = options.steps or read_recipe(options.recipe)
     if is_volume(options.input) or any(step.filter.kind is Kind.VOLUME for step in recipe.steps):
         from app.cli_volumes import apply_to_volumes
@@ -281,13 +285,20 @@ def _checked(
 
 
 def _split(arguments: Iterable[str]) -> list[list[str]]:
-    """Return the arguments of each step."""
+    """Return the arguments of each step; those after a lone ``--`` are files, whatever they begin
+    with.
+    """
     segments: list[list[str]] = [[]]
+    files_only = False
     for argument in arguments:
         if argument == SEPARATOR:
             segments.append([])
+            files_only = False
+        elif argument == "--" and not files_only:
+            files_only = True  # parse_intermixed_args takes none of these marks for what they are
         else:
-            segments[-1].append(argument)
+            is_file = files_only and argument.startswith("-")
+            segments[-1].append(f"./{argument}" if is_file else argument)
     return segments
 
 
@@ -334,7 +345,7 @@ def _apply_parser() -> argparse.ArgumentParser:
         for kind in Kind
         if (of_kind := filters.discover(kind))
     )
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"{PROGRAM} apply",
         usage=f"{PROGRAM} apply FILTER INPUT OUTPUT [options] [{SEPARATOR} FILTER [options]] ...\n"
         f"       {PROGRAM} apply --recipe FILE INPUT OUTPUT [options]",
@@ -342,7 +353,6 @@ def _apply_parser() -> argparse.ArgumentParser:
         + _CHAINS,
         epilog=f"{catalogue}\n\n{STATUS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
     )
     _add_files(parser)
@@ -360,12 +370,11 @@ def _apply_parser() -> argparse.ArgumentParser:
 
 def _filter_parser(spec: FilterSpec, levels: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser of one step."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"{PROGRAM} apply {filter_name(spec)}",
         description=_escape(f"{spec.name}. {spec.summary} Source: {spec.source}."),
         epilog=f"“{PROGRAM} apply --help” says how to put several filters behind each other. "
         + STATUS,
-        allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
     )
     _add_files(parser)

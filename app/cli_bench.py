@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any
 from app.cli_common import (
     PROGRAM,
     STATUS,
+    Parser,
     StatusLine,
     add_gpu_option,
+    file_path,
     interruptible,
     open_backends,
     positive,
+    show,
     thread_block,
 )
 from app.errors import AppError
@@ -59,12 +62,11 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     from app.bench.rules import REPEAT
 
     presets = "\n".join(f"  {name}\n      {each.summary}" for name, each in PRESETS.items())
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"{PROGRAM} bench",
         description="Times filters on seeded data at every level of every device.",
         epilog=f"presets (the first words will do):\n{presets}\n\n{STATUS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     what = parser.add_argument_group("what to measure")
     what.add_argument(
@@ -112,9 +114,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     how.add_argument("--quick", action="store_true", help=f"{_QUICK} runs of each")
     output = parser.add_argument_group("output")
-    output.add_argument("--out", metavar="FILE", type=Path, help="write everything as JSON")
-    output.add_argument("--csv", metavar="FILE", type=Path, help="write a line for each row")
-    output.add_argument("--plot", metavar="DIR", type=Path, help="draw plots into a folder")
+    output.add_argument("--out", metavar="FILE", type=file_path, help="write everything as JSON")
+    output.add_argument("--csv", metavar="FILE", type=file_path, help="write a line for each row")
+    output.add_argument("--plot", metavar="DIR", type=file_path, help="draw plots into a folder")
     instead = parser.add_argument_group("instead of measuring").add_mutually_exclusive_group()
     instead.add_argument(
         "--verify",
@@ -127,14 +129,14 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "--compare",
         metavar=("A.json", "B.json"),
         nargs=2,
-        type=Path,
+        type=file_path,
         help="compare two runs; with --plot, draw them side by side",
     )
     instead.add_argument(
         "--show",
         metavar="FILE.json",
         nargs="+",
-        type=Path,
+        type=file_path,
         help="print runs that were saved as if they were one; with --plot, draw them",
     )
     options = parser.parse_args(arguments)
@@ -225,7 +227,7 @@ def _measure(options: argparse.Namespace) -> int:
                 rows.append(row)
                 if row.seconds:
                     status.clear()
-                    print(format_row(row, rows), flush=True)
+                    show(format_row(row, rows))
                 if time.monotonic() - written > _SAVE_EVERY:
                     write()
                     written = time.monotonic()
@@ -244,11 +246,11 @@ def _show(options: argparse.Namespace) -> int:
     draw = _drawer(options)
     report = merge([load(path) for path in options.show])
     for name, whose in report.files.items():
-        print(f"{name}: measured on {whose}")
+        show(f"{name}: measured on {whose}")
     _print_head(report.machine)
     for row in report.rows:
         if row.seconds:
-            print(format_row(row, report.rows))
+            show(format_row(row, report.rows))
     _print_end(report)
     if options.csv:
         save_csv(report, options.csv)
@@ -260,8 +262,8 @@ def _print_head(machine: Mapping[str, str]) -> None:
     from app.bench.report import LEGEND, TABLE
 
     for name, value in machine.items():
-        print(f"{name}: {value}")
-    print(f"\n{LEGEND}\n\n{TABLE.head()}", flush=True)
+        show(f"{name}: {value}")
+    show(f"\n{LEGEND}\n\n{TABLE.head()}")
 
 
 def _print_end(report: Report) -> None:
@@ -269,7 +271,7 @@ def _print_end(report: Report) -> None:
     from app.bench.report import format_origins, format_reasons
 
     for line in (*format_origins(report.rows), *format_reasons(report.rows)):
-        print(line)
+        show(line)
 
 
 def _drawer(options: argparse.Namespace) -> Callable[[Report], None]:
@@ -290,6 +292,11 @@ def _drawer(options: argparse.Namespace) -> Callable[[Report], None]:
             f"Plots need {error.name}, which is not installed.",
             "Write --out FILE.json, and draw that elsewhere: bench --show FILE.json --plot DIR.",
         ) from None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:  # ValueError: a null character.
+        detail = error.strerror if isinstance(error, OSError) else error
+        raise AppError(f"{folder} cannot be made: {detail}.", "Choose another folder.") from None
 
     def draw(report: Report) -> None:
         status = StatusLine()
@@ -323,9 +330,9 @@ def _verify(options: argparse.Namespace) -> int:
                 devices=plan.devices,
             )
             status.clear()
-            print(f"{parity.describe()} ({parity.source})", flush=True)
+            show(f"{parity.describe()} ({parity.source})")
             for level, reason in parity.reasons.items():
-                print(f"  {level} did not run: {reason}")
+                show(f"  {level} did not run: {reason}")
     return 0
 
 
@@ -336,6 +343,6 @@ def _compare(options: argparse.Namespace) -> int:
     draw = _drawer(options)
     first, second = map(load, options.compare)
     for line in format_comparison(first, second):
-        print(line)
+        show(line)
     draw(beside_each_other(first, second))
     return 0

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from app import filters
 from app.engine.control import CancelToken
@@ -31,6 +31,7 @@ from app.filters.spec import (
     Parameter,
     RadiiParameter,
 )
+from app.text import one_line, printable
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -62,20 +63,20 @@ def file_path(text: str) -> Path:
     return Path(text)
 
 
-def printable(text: str) -> str:
-    """Return `text` with its control characters spelt out, as names of files may have some.
+class Parser(argparse.ArgumentParser):
+    """Takes whole names of options only, and says what is wrong without obeying it."""
 
-    A terminal would obey them: clear the screen, or show another name.
-    """
-    return "".join(
-        character if character.isprintable() or character in "\n" else repr(character)[1:-1]
-        for character in text
-    )
+    def __init__(self, **how: Any) -> None:
+        super().__init__(allow_abbrev=False, **how)
+
+    def error(self, message: str) -> NoReturn:
+        """End the program with status 2 and one line under the usage."""
+        super().error(one_line(message))
 
 
-def one_line(text: str) -> str:
-    """As `printable`, for what is a single line: a line break in a name is none."""
-    return printable(text.replace("\n", "\\n"))
+def show(text: str) -> None:
+    """Print a result."""
+    print(printable(text), flush=True)
 
 
 def add_gpu_option(parser: argparse._ActionsContainer, **how: Any) -> None:
@@ -227,7 +228,7 @@ class StatusLine:
     def show(self, text: str) -> None:
         if self._shown:
             width = shutil.get_terminal_size().columns - 1
-            print(f"\r{text[:width]:{width}}", end="", file=sys.stderr, flush=True)
+            print(f"\r{one_line(text)[:width]:{width}}", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         self.show("")
@@ -243,12 +244,12 @@ class Speaker:
 
     def line(self, text: str) -> None:
         if not self._quiet:
-            print(printable(text), flush=True)
+            show(text)
 
     def notices(self, notices: Iterable[str]) -> None:
         if not self._quiet:
             for notice in notices:
-                print(f"note: {printable(notice)}", file=sys.stderr)
+                print(f"note: {one_line(notice)}", file=sys.stderr)
 
     def result(self, name: str, result: Result) -> None:
         *sides, _ = result.request.source.planes.shape
@@ -321,7 +322,25 @@ def _missing_gpu(
     return [f"--gpu has no effect, the CPU computes: {state.summary}"]
 
 
+class _Lines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+def silence_libraries() -> None:
+    """Keep what libraries log off stderr, where Python prints it if nobody listens."""
+    for name in ("PIL", "imagecodecs", "nibabel", "numba", "pydicom", "tifffile"):
+        logging.getLogger(name).addHandler(logging.NullHandler())
+
+
+def log_nothing() -> None:
+    """Keep what the program logs off stderr too."""
+    logging.getLogger("app").addHandler(logging.NullHandler())
+
+
 def log_to_stderr() -> None:
     """Show what the program logs."""
-    logging.basicConfig(format="%(relativeCreated)8.0f ms  %(levelname)-7s %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines("%(relativeCreated)8.0f ms  %(levelname)-7s %(message)s"))
+    logging.basicConfig(handlers=[handler])
     logging.getLogger("app").setLevel(logging.DEBUG)

@@ -16,6 +16,7 @@ from app.cli_common import (
     INPUT,
     PROGRAM,
     STATUS,
+    Parser,
     Speaker,
     StatusLine,
     file_path,
@@ -196,12 +197,11 @@ def _check_outputs(scan: Scan, outputs: Sequence[Path], options: argparse.Namesp
 
 def phantom(arguments: list[str]) -> int:
     """Make a head phantom: an MRI volume whose truth is known."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"{PROGRAM} phantom",
         description="Makes a head of ellipsoids with the contrast and the noise of MRI, and "
         "writes it as 32-bit floats. The same numbers make the same file.",
         epilog=STATUS,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "output",

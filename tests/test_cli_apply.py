@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,8 @@ from app.cli import main
 from app.engine.image import Image
 from app.files import SAMPLES, read_recipe, write_image
 from app.judging.pictures import difference, suggest_gain
+from tests.files.makers import png_chunk, png_header
+from tests.test_cli import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -403,3 +408,27 @@ def test_what_the_output_does_not_keep_is_said(
         assert (image.info.get("icc_profile") == profile) == (not grey)
     assert apply(f"median tagged.png out.ppm{grey} --quiet") == 0
     assert capsys.readouterr().err == ""
+
+
+def test_two_dashes_end_the_options(here: Path) -> None:
+    (here / "in.png").rename(here / "-in.png")
+    assert main(["apply", "median", "--size", "3", "--", "-in.png", "--quiet"]) == 1  # no format
+    assert main(["apply", "median", "--", "-in.png", "--out.png"]) == 0
+    assert main(["apply", "median", "--", "-in.png", "-2.png", ":", "mean", "--size", "5"]) == 0
+    assert {"--out.png", "-2.png"} <= {each.name for each in here.iterdir()}
+
+
+def test_quiet_is_quiet_where_libraries_warn(tmp_path: Path) -> None:
+    """Python prints what nobody listens to; pytest listens, so this is a program of its own."""
+    damaged = png_chunk(b"tRNS", bytes(6))[:-1] + b"?"
+    pixels = png_chunk(b"IDAT", zlib.compress(bytes(4 * 4)))
+    path = tmp_path / "in.png"
+    path.write_bytes(png_header(1, 4) + damaged + pixels + png_chunk(b"IEND", b""))
+    run = [sys.executable, "main.py", "apply", "negative", str(path), str(tmp_path / "out.png")]
+    loud, quiet = (
+        subprocess.run([*run, *more], cwd=ROOT, capture_output=True, text=True, check=True)
+        for more in ([], ["--quiet"])
+    )
+    assert quiet.stderr == quiet.stdout == ""
+    assert "note: The file is damaged, parts of the picture may be wrong (tRNS: CRC" in loud.stderr
+    assert "PNG warning" not in loud.stderr

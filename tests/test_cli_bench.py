@@ -275,3 +275,17 @@ def test_mistakes(arguments: list[str], message: str, capsys: pytest.CaptureFixt
     output = capsys.readouterr()
     assert message in output.err
     assert not table(output.out)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 300, "file/plots"])
+def test_a_folder_for_plots_that_cannot_be_is_refused_before_measuring(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("app.bench.measure", lambda *_: pytest.fail("it was measured"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    assert main(["bench", "--quick", "--filters", "mean", "--plot", name]) == 1
+    assert "cannot be made" in capsys.readouterr().err

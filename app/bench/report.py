@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app import filters, json_fields, machine
+from app import atomic, filters, json_fields, machine
 from app.bench import figures, peers
 from app.bench.cases import DEVICES, GPU, MEASURABLE, MOST_GPUS, Plan, shape_from_json
 from app.bench.data import Content
@@ -414,9 +414,14 @@ def _csv_line(report: Report, row: Row) -> dict[str, Any]:
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise AppError(f"{path} cannot be written: {error.strerror}.") from None
+        target = path.resolve()
+        if target.exists() and not target.is_file():  # a device such as /dev/stdout
+            target.write_text(text, encoding="utf-8")
+        else:
+            atomic.replace(target, text.encode(), durable=False)
+    except (OSError, ValueError, RuntimeError) as error:  # A null character; a circle of links.
+        detail = error.strerror if isinstance(error, OSError) else error
+        raise AppError(f"{path} cannot be written: {detail}.") from None
 
 
 # Text ----------------------------------------------------------------------------------

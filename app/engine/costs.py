@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
-import os
 import statistics
-import tempfile
 import threading
 from pathlib import Path
 
 import platformdirs
 
-from app import json_fields
+from app import atomic, json_fields
 from app.engine.request import Request, Result
 from app.errors import AppError
 from app.filters.spec import ChoiceParameter, IntParameter, RadiiParameter
@@ -95,7 +92,10 @@ class Costs:
     def _save(self) -> None:
         if self._path is not None:
             try:
-                _write(self._path, json.dumps(self._points))
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                atomic.replace(
+                    self._path, json.dumps(self._points).encode(), private=True, durable=False
+                )
             except OSError as error:
                 _logger.warning("costs cannot be kept in %s: %s", self._path, error)
 
@@ -159,7 +159,7 @@ def _key(request: Request, device: str, level: str) -> str:
 
 
 def _read(path: Path) -> dict[str, list[Point]]:
-    """Return what `_write` stored, or nothing if it is missing or damaged."""
+    """Return what `Costs` stored, or nothing if it is missing or damaged."""
     if not path.exists():
         return {}
     try:
@@ -175,16 +175,3 @@ def _read(path: Path) -> dict[str, list[Point]]:
 def _point(content: Field) -> Point:
     size, seconds = content.elements(2)
     return size.whole(1, _MOST_SAMPLES), seconds.number(_LEAST_SECONDS, _MOST_SECONDS)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
-        raise

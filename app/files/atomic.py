@@ -1,4 +1,4 @@
-"""Replaces files so that at every moment either the old or the new one is whole."""
+"""Replaces the user's files and folders, as `app.atomic` does, and says why where it cannot."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from app import atomic
 from app.errors import ImageWriteError
 
 _ELSEWHERE = "Choose another place."
@@ -29,7 +30,7 @@ def replace_file(path: Path, data: bytes) -> None:
         and nothing else is left behind.
     """
     with _explained(path):
-        _write(_target(path), data)
+        atomic.replace(_target(path), data)
 
 
 def resolved(path: Path) -> Path:
@@ -64,31 +65,36 @@ def replace_folder(
     check_folder(path, ours)
     with _explained(path):
         target = path.resolve()
+        atomic.remove_left_over(target.parent)
         token = secrets.token_hex(8)
-        made = target.with_name(f".kernelscope-{token}.part")
-        old = target.with_name(f".kernelscope-{token}.old")
+        made, old = (atomic.name_beside(target, kind, token) for kind in ("part", "old"))
         try:
             made.mkdir()
-            for name, data in files:
-                with (made / name).open("xb") as handle:
-                    handle.write(data)
-                    handle.flush()
-                    os.fsync(handle.fileno())
-            _sync_folder(made)
-            if target.exists():
-                shutil.copymode(target, made)
-                target.rename(old)
-            try:
-                made.rename(target)
-            except BaseException:
-                if old.exists():
-                    old.rename(target)
-                raise
+            with atomic.locked_folder(made):
+                _fill(made, files)
+                if target.exists():
+                    shutil.copymode(target, made)
+                    target.rename(old)
+                try:
+                    made.rename(target)
+                except BaseException:
+                    if old.exists():
+                        old.rename(target)
+                    raise
         except BaseException:
             shutil.rmtree(made, ignore_errors=True)
             raise
-        _sync_folder(target.parent)
+        atomic.sync_folder(target.parent)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _fill(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    for name, data in files:
+        with (folder / name).open("xb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fsync(handle.fileno())
+    atomic.sync_folder(folder)
 
 
 def check_folder(path: Path, ours: Callable[[str], bool]) -> None:
@@ -175,29 +181,3 @@ def _check_existing(target: Path, name: str) -> None:
         raise ImageWriteError(
             f"{name}: the file is write-protected.", "Choose another name or another place."
         )
-
-
-def _write(target: Path, data: bytes) -> None:
-    temporary = target.with_name(f".kernelscope-{secrets.token_hex(8)}.part")
-    try:
-        with temporary.open("xb") as handle:
-            handle.write(data)
-            handle.flush()
-            os.fsync(handle.fileno())
-        if target.exists():
-            shutil.copymode(target, temporary)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name outlive a power cut, on systems that can open a folder."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from app.engine.image import NOTHING, Metadata
 from app.files import exif, formats
 from app.files.formats import Decoded, Unreadable, check_size
+from app.files.warned import warnings_of
 
 MAGIC = b"\x89PNG\r\n\x1a\n"
 MAX_SIDE = 1_000_000
@@ -49,7 +50,11 @@ def decode(handle: BinaryIO) -> Decoded:
 
     import imagecodecs
 
-    result = Decoded(imagecodecs.png_decode(b"".join(critical)))
+    with warnings_of("imagecodecs") as warnings:
+        result = Decoded(imagecodecs.png_decode(b"".join(critical)))
+    if warnings:
+        found = "; ".join(text.removeprefix("PNG warning: ") for text in dict.fromkeys(warnings))
+        result.notices.append(f"The file is damaged, parts of the picture may be wrong ({found}).")
     if colour_type == _PALETTE:
         model = "RGBA" if b"tRNS" in chunks else "RGB"
         result.notices.append(formats.PALETTE.format(model))

@@ -30,6 +30,7 @@ from PySide6.QtWidgets import (
 from app import __version__
 from app.errors import AppError
 from app.gui import theme
+from app.text import printable
 
 _SOURCES = (
     ("R. Korčuška, bachelor’s thesis, Brno 2013", "the window, its filters and memory levels"),
@@ -255,7 +256,7 @@ class ErrorDialog(QMessageBox):
         self.setWindowTitle("Kernelscope")
         self.setIcon(QMessageBox.Icon.Warning)
         self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setText(error.message)
+        self.setText(printable(error.message))
         self.setInformativeText(error.hint)
         self.setStandardButtons(QMessageBox.StandardButton.Ok)
         button = self.button(QMessageBox.StandardButton.Ok)

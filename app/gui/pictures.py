@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QMimeData, QObject, Signal
+from PySide6.QtCore import QMimeData, QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QWidget
 
@@ -27,6 +27,7 @@ from app.gui.background import Background
 from app.gui.dialogs import open_dialog, show_error
 from app.gui.rendering import from_clipboard, to_clipboard
 from app.gui.settings import Settings
+from app.text import printable
 
 _SAMPLE_PATHS = {sample.path for sample in SAMPLES}
 """Not listed as recent files: they have a menu of their own."""
@@ -334,7 +335,8 @@ class Pictures(QObject):
         box.setObjectName(name)
         box.setIcon(QMessageBox.Icon.Warning)
         box.setWindowTitle("Kernelscope")
-        box.setText(text)
+        box.setTextFormat(Qt.TextFormat.PlainText)  # a name may look like HTML
+        box.setText(printable(text))
         box.setInformativeText(details)
         buttons = {box.addButton(a, QMessageBox.ButtonRole.AcceptRole): a for a in answers}
         cancel = box.addButton(QMessageBox.StandardButton.Cancel)

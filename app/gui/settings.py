@@ -9,16 +9,14 @@ from __future__ import annotations
 import base64
 import json
 import logging
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import platformdirs
 from PySide6.QtCore import QByteArray
 
-from app import json_fields
+from app import atomic, json_fields
 from app.errors import AppError
 
 _logger = logging.getLogger(__name__)
@@ -51,7 +49,9 @@ class Settings:
     def flush(self) -> None:
         """Write everything to the disk now."""
         try:
-            _write(self._path, json.dumps(self._texts, indent=1))
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(self._texts, indent=1)  # it names the user's files
+            atomic.replace(self._path, text.encode(), private=True, durable=False)
         except OSError as error:
             _logger.warning("settings cannot be kept in %s: %s", self._path, error)
 
@@ -123,19 +123,6 @@ def _read(path: Path) -> dict[str, str] | None:
         _logger.warning("damaged settings will be made again: %s", error)
         return {}
     return {key: text for key, text in content.items() if isinstance(text, str)}
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace a file that nobody but the user may read: it names the user's files."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".settings-", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 # The file of earlier versions --------------------------------------------------------

@@ -331,3 +331,25 @@ def test_merged_reports_say_what_both_machines_are() -> None:
     both = merge([replace(REPORT, rows=(SERIAL,)), card])
     assert both.rows == (SERIAL, TUNED)
     assert both.machine == {"CPU": "a, with comma; b", "Date": "today", "GPU": "c"}
+
+
+def test_a_report_is_replaced_whole_and_a_device_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run rewrites its report every two seconds: a kill must not cost what was measured."""
+    path = tmp_path / "a.json"
+    save(REPORT, path)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fdopen", full)
+        with pytest.raises(AppError, match="No space left"):
+            save(REPORT, path)
+    assert load(path).rows == REPORT.rows
+    assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
+    pipe = tmp_path / "link"
+    pipe.symlink_to("/dev/null")
+    save(REPORT, pipe)
+    assert pipe.is_symlink()

@@ -222,6 +222,18 @@ class TestPng:
         assert read_image(put("a.png", data)).pixels.tolist() == [[[1, 2, 3]]]
         assert capfd.readouterr() == ("", "")
 
+    def test_what_libpng_warns_of_is_a_notice(self, put, caplog):
+        """It was printed, beside --quiet too, and the picture looked sound."""
+        wrong = png_chunk(b"tRNS", struct.pack(">3H", 1, 2, 3))[:-1] + b"?"
+        pixels = png_chunk(b"IDAT", zlib.compress(bytes([0, 1, 2, 3])))
+        data = png_header(1, 1) + wrong + pixels + png_chunk(b"IEND", b"")
+        image = read_image(put("a.png", data))
+        assert image.pixels.tolist() == [[[1, 2, 3]]]
+        assert "The file is damaged, parts of the picture may be wrong (tRNS: CRC error)." in (
+            image.notices
+        )
+        assert "PNG" not in caplog.text
+
     def test_no_image_data(self, put):
         data = png_header(1, 1) + png_chunk(b"IEND", b"")
         with pytest.raises(ImageReadError, match=r"^a\.png: it has no image data\.$"):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from app.engine.volume import DTYPES, Volume
 from app.errors import AppError, ImageReadError, ImageWriteError, InvalidImage, LossyFormat
-from app.files import atomic, read_image
+from app.files import read_image
 from app.files.volumes import (
     READABLE_VOLUMES,
     WRITABLE_VOLUMES,
@@ -403,7 +403,7 @@ class TestOtherFormats:
         def fail(target: Path, data: bytes) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(atomic, "_write", fail)
+        monkeypatch.setattr("app.atomic.replace", fail)
         with pytest.raises(ImageWriteError, match="disk is full"):
             write_volume(Volume.from_array(voxels(np.uint8)), path)
         assert path.read_bytes() == before

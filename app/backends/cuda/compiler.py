@@ -8,12 +8,10 @@ import importlib
 import importlib.metadata
 import json
 import logging
-import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -24,6 +22,7 @@ from typing import Any, Protocol
 
 import platformdirs
 
+from app import atomic
 from app.engine.launch import Resources
 from app.errors import AppError
 
@@ -321,14 +320,7 @@ def _store(path: Path, cubin: Cubin) -> None:
     content = hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        atomic.replace(path, content, private=True, durable=False)
     except OSError as error:
         _logger.warning("compiled kernels cannot be kept in %s: %s", path.parent, error)
 

@@ -1,0 +1,172 @@
+"""Replaces files so that at every moment either the old or the new one is whole.
+
+What is written first has a name of its own, ``.kernelscope-0123456789abcdef.part``, and is locked
+as long as its process lives. A process that was killed leaves it behind without a lock: the next
+one that writes to the folder removes it. The system drops locks with their process, however that
+ends, so that nothing that is still being written is ever removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from enum import Enum, auto
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+_LEFT = re.compile(r"\.kernelscope-([0-9a-f]{16})\.(part|old)")
+
+_OLD_AGE = 86400.0
+"""Seconds after which a file without a lock is left over on systems without locks."""
+
+
+def replace(target: Path, data: bytes, *, private: bool = False, durable: bool = True) -> None:
+    """Write `data` to `target`.
+
+    Parameters
+    ----------
+    private : bool
+        Nobody but the user may read it. Otherwise a file that is there hands on its permissions.
+    durable : bool
+        Wait until it is on the disk, so that a power cut does not lose it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written. What was there is whole then, and nothing else is left behind.
+    """
+    remove_left_over(target.parent)
+    descriptor, temporary = _create(target, 0o600 if private else 0o666)
+    try:
+        try:
+            with os.fdopen(descriptor, "wb", closefd=False) as handle:
+                handle.write(data)
+            if durable:
+                os.fsync(descriptor)
+            if target.exists() and not private:
+                shutil.copymode(target, temporary)
+            if fcntl is not None:  # while it is locked
+                temporary.replace(target)
+        finally:
+            os.close(descriptor)
+        if fcntl is None:  # Windows renames nothing that is open
+            temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_folder(target.parent)
+
+
+def _create(target: Path, mode: int) -> tuple[int, Path]:
+    """Open a new file beside `target`, locked where there are locks."""
+    while True:
+        temporary = name_beside(target, "part")
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(temporary, flags, mode)
+        # Between the two steps another process may have taken it for left over.
+        if _lock(descriptor) is not Lock.TAKEN and os.path.lexists(temporary):
+            return descriptor, temporary
+        os.close(descriptor)
+        temporary.unlink(missing_ok=True)
+
+
+def name_beside(target: Path, kind: str, token: str | None = None) -> Path:
+    """Return a name of ours in the folder of `target`; `kind` is ``part`` or ``old``."""
+    return target.with_name(f".kernelscope-{token or secrets.token_hex(8)}.{kind}")
+
+
+@contextlib.contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Lock a folder of ours against `remove_left_over`, on systems that can open one."""
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        _lock(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class Lock(Enum):
+    """What came of locking."""
+
+    HELD = auto()
+    TAKEN = auto()
+    IMPOSSIBLE = auto()
+
+
+def _lock(descriptor: int) -> Lock:
+    """Lock an open file or folder, without waiting."""
+    if fcntl is None:
+        return Lock.IMPOSSIBLE
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return Lock.TAKEN
+    except OSError:  # a file system without locks
+        return Lock.IMPOSSIBLE
+    return Lock.HELD
+
+
+def remove_left_over(folder: Path) -> None:
+    """Remove what processes that were killed left in a folder; what cannot be, stays.
+
+    A folder that was moved aside (``.old``) is removed only if the new one took its place:
+    otherwise both may be all that there is of the user's data, and both stay.
+    """
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for name in [entry.name for entry in entries if _LEFT.fullmatch(entry.name)]:
+            path = folder / name
+            other = path.with_suffix(".part" if path.suffix == ".old" else ".old")
+            if not os.path.lexists(other):
+                with contextlib.suppress(OSError):
+                    _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a folder whose process has ended."""
+    info = path.lstat()
+    is_folder = stat.S_ISDIR(info.st_mode)
+    if not is_folder and not stat.S_ISREG(info.st_mode):
+        return
+    if fcntl is None:
+        if time.time() - info.st_mtime > _OLD_AGE:
+            _delete(path, is_folder)
+        return
+    how = os.O_RDONLY if is_folder else os.O_RDWR  # NFS locks what can be written
+    descriptor = os.open(path, how | os.O_NOFOLLOW)
+    try:
+        if _lock(descriptor) is Lock.HELD:
+            _delete(path, is_folder)
+    finally:
+        os.close(descriptor)
+
+
+def _delete(path: Path, is_folder: bool) -> None:
+    if is_folder:
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the new name outlive a power cut, on systems that can open a folder."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
