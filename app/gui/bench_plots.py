@@ -247,6 +247,24 @@ class _Painter:
             self._plot.plot([x, x], [to(point.low), to(point.high)], pen=pen)
 
 
+def staggered(centres: Sequence[float], widths: Sequence[float]) -> list[int]:
+    """Return the line of each name, from 0, so that on no line one touches the one before.
+
+    Parameters
+    ----------
+    centres, widths : sequence of float
+        Of the names, in pixels, from left to right.
+    """
+    ends: list[float] = []
+    lines = []
+    for centre, width in zip(centres, widths, strict=True):
+        left = centre - width / 2
+        line = next((line for line, end in enumerate(ends) if end <= left), len(ends))
+        ends[line : line + 1] = [centre + width / 2]
+        lines.append(line)
+    return lines
+
+
 class _CurvePainter(_Painter):
     def draw(self) -> list[tuple[Any, str]]:
         entries = []
@@ -268,10 +286,28 @@ class _CurvePainter(_Painter):
             self._plot.getAxis(side).setLogMode(True)
         self._plot.getViewBox().setDefaultPadding(0.07)  # room for names of ticks at the ends
         if self._chart.ticks:
-            self._plot.getAxis("bottom").setTicks(
-                [[(_log(x), text) for x, text in self._chart.ticks]]
-            )
+            self._name_sizes(self._plot.getAxis("bottom"))
         return entries
+
+    def _name_sizes(self, axis: _Axis) -> None:
+        """Write the names of the ticks, on lines below each other where they would touch."""
+        metrics = QFontMetrics(QApplication.font())
+        places = [_log(x) for x, _ in self._chart.ticks]
+        legend = max(metrics.horizontalAdvance(self._name(each)) for each in self._chart.series)
+        view = self._plot.getViewWidget().width() - _AXIS_WIDTH - _SAMPLE_WIDTH - legend
+        # The view shows a little more than the points; see the padding.
+        scale = view / (1.14 * (max(places) - min(places)) or 1.0)
+        widths = [metrics.horizontalAdvance(f" {text} ") for _, text in self._chart.ticks]
+        lines = staggered([place * scale for place in places], widths)
+        axis.setHeight((2 + max(lines)) * metrics.height() + 16)
+        axis.setTicks(
+            [
+                [
+                    (place, "\n" * line + text)
+                    for place, line, (_, text) in zip(places, lines, self._chart.ticks, strict=True)
+                ]
+            ]
+        )
 
 
 class _BarPainter(_Painter):

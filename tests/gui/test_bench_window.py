@@ -49,7 +49,7 @@ from app.engine.request import Device, Request
 from app.gui import bench_window as module
 from app.gui.bench_charts import Chart, Choice, Plot, Series, chart, choices
 from app.gui.bench_form import OWN_CHOICE
-from app.gui.bench_plots import ChartView, _broken, export, light, save_chart
+from app.gui.bench_plots import ChartView, _broken, export, light, save_chart, staggered
 from app.gui.bench_window import BenchWindow
 from app.gui.bridge import WorkerBridge
 from app.gui.dialogs import ErrorDialog
@@ -571,6 +571,21 @@ def test_runs_shown_as_one_have_a_bar_for_each_level() -> None:
     shown = chart(Plot.STAGES, Choice("Mean, mask size 3", "16×16"), [first, again])
     assert shown.groups == ("tuned",)
     assert shown.series[0].points[0].y == 1000, "of the last"
+
+
+@pytest.mark.parametrize(
+    ("centres", "lines"),
+    [
+        ([0, 40, 80], [0, 0, 0]),
+        ([0, 39.5, 80], [0, 1, 0]),
+        ([0, 10, 20, 30, 40], [0, 1, 2, 3, 0]),
+        ([5], [0]),
+    ],
+)
+def test_names_that_would_touch_stand_below_each_other(
+    centres: list[float], lines: list[int]
+) -> None:
+    assert staggered(centres, [40.0] * len(centres)) == lines
 
 
 def test_names_of_groups_are_broken_where_their_room_ends(qtbot: QtBot) -> None:
