@@ -74,8 +74,7 @@ def describe(
             result.notices.append(DAMAGED)
             exif = b""
     if valid_orientation(orientation) != orientation:  # EXIF does not say.
-        found = _XMP_ORIENTATION.search(xmp)
-        orientation = int(found[1]) if found else 1
+        orientation = xmp_orientation(xmp)
     result.orientation = valid_orientation(orientation)
     if xmp:
         others = (*others, "XMP data")
@@ -108,6 +107,15 @@ def stamped(exif: bytes, width: int, height: int) -> bytes:
     thumbnail = first + 2 + 12 * count
     stamped[thumbnail : thumbnail + 4] = bytes(len(exif[thumbnail : thumbnail + 4]))
     return bytes(stamped)
+
+
+def xmp_orientation(data: bytes) -> int:
+    """Return the orientation, 1 to 8, in a packet of XMP; one that has none is upright.
+
+    The property stands in the text as an attribute or as an element of that name.
+    """
+    found = _XMP_ORIENTATION.search(data)
+    return int(found[1]) if found else 1
 
 
 def valid_orientation(value: object) -> int:

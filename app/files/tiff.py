@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import math
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 from app.engine.image import NOTHING, Metadata
 from app.files import formats
 from app.files.depth import cmyk_to_rgb, rescale, top, undo_premultiplied
-from app.files.exif import resolution_of, valid_orientation
+from app.files.exif import resolution_of, valid_orientation, xmp_orientation
 from app.files.formats import Decoded, Unreadable, check_size
 from app.files.tiff_pages import check_pages
+from app.files.tiff_segments import FAX_COMPRESSIONS, are_cut_off, check_segments, prepare
 
 # Photometric interpretations and extra samples, as TIFF 6.0 numbers them.
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _CMYK, _YCBCR, _LAB = 0, 1, 2, 3, 5, 6, 8
@@ -29,8 +31,7 @@ _COLOURS = {
 }
 _PREMULTIPLIED_ALPHA, _ALPHA = 1, 2
 _JPEG_COMPRESSIONS = (6, 7)
-_FAX_COMPRESSIONS = (2, 3, 4)
-_PHOTOMETRIC, _ORIENTATION = 262, 274
+_PHOTOMETRIC, _ORIENTATION, _XMP = 262, 274, 700
 
 # Whoever listens to the log hears tifffile's warnings; nobody else's stderr does.
 logging.getLogger("tifffile").addHandler(logging.NullHandler())
@@ -43,16 +44,23 @@ def decode(handle: BinaryIO) -> Decoded:
     check_pages(handle)
     with tifffile.TiffFile(handle) as file:
         page = file.pages[0]
-        _check(page, handle)
-        # (planes, depth, height, width, samples): planes or samples is 1.
-        stored = page.asarray().reshape(page.shaped)[:, 0]
+        size = handle.seek(0, io.SEEK_END)
+        _check(page)
+        check_segments(page, size)
+        prepare(page)
+        try:
+            # (planes, depth, height, width, samples): planes or samples is 1.
+            stored = page.asarray().reshape(page.shaped)[:, 0]
+        except Exception as error:
+            if isinstance(error, Unreadable) or not are_cut_off([page], size):
+                raise
+            raise Unreadable("the file is cut off.") from error
         samples = np.moveaxis(stored, 0, -1).reshape(*stored.shape[1:3], -1)
         result = _interpret(samples, page)
         result.notices.extend(unwritten(page))
         if len(file.pages) > 1:
             result.notices.append(f"Only the first of {len(file.pages)} pages is shown.")
-        orientation = page.tags.get(_ORIENTATION)
-        result.orientation = valid_orientation(orientation and int(orientation.value))
+        result.orientation = _orientation(page)
         result.metadata = _metadata(page)
     if result.pixels.dtype == np.float32:
         low, high = result.pixels.min(), result.pixels.max()
@@ -103,18 +111,30 @@ def _metadata(page: Any) -> Metadata:
 
 def unwritten(page: Any) -> list[str]:
     """Return a notice if strips or tiles of a page have no data, as sparse files leave them out."""
-    segments = list(zip(page.dataoffsets, page.databytecounts, strict=False))
-    empty = sum(not offset or not count for offset, count in segments)
+    if page.is_contiguous:
+        return []
+    count = math.prod(page.chunked)
+    segments = list(zip(page.dataoffsets, page.databytecounts, strict=False))[:count]
+    empty = count - sum(bool(offset and length) for offset, length in segments)
     if not empty:
         return []
-    return [f"{empty} of {len(segments)} strips or tiles were never written: they count as 0."]
+    return [f"{empty} of {count} strips or tiles were never written: they count as 0."]
 
 
-def _photometric(page: Any, notices: list[str]) -> int:
+def _orientation(page: Any) -> int:
+    """Return how the camera was held; TIFF's own tag counts before the XMP data."""
+    orientation = page.tags.get(_ORIENTATION)
+    if orientation is not None:
+        return valid_orientation(orientation.value)
+    xmp = page.tags.valueof(_XMP)
+    return xmp_orientation(xmp) if isinstance(xmp, bytes) else 1
+
+
+def photometric(page: Any, notices: list[str]) -> int:
     """Return how samples stand for colours; a file that does not say so is taken as usual."""
     if _PHOTOMETRIC in page.tags:
         return int(page.photometric)
-    if page.compression in _FAX_COMPRESSIONS:
+    if page.compression in FAX_COMPRESSIONS:
         return _WHITE_IS_ZERO
     colours = page.samplesperpixel > 2
     meaning = "RGB" if colours else "grey, with 0 for black"
@@ -122,11 +142,9 @@ def _photometric(page: Any, notices: list[str]) -> int:
     return _RGB if colours else _BLACK_IS_ZERO
 
 
-def _check(page: Any, handle: BinaryIO) -> None:
-    """Refuse what would take too much memory, is cut off, or is no flat picture."""
+def _check(page: Any) -> None:
+    """Refuse what would take too much memory, or is no flat picture."""
     check_size(page.imagewidth, page.imagelength, page.samplesperpixel)
-    if page.is_tiled:
-        check_size(page.tilewidth, page.tilelength, page.samplesperpixel)
     if page.imagedepth != 1:
         raise Unreadable("it holds a volume, not a picture.")
     if page.photometric not in _COLOURS:
@@ -137,34 +155,29 @@ def _check(page: Any, handle: BinaryIO) -> None:
             f"samples of type {page.dtype or 'unknown'} are not supported.",
             "Convert them to 8-bit, 16-bit or 32-bit float.",
         )
-    size = handle.seek(0, io.SEEK_END)
-    segments = zip(page.dataoffsets, page.databytecounts, strict=False)
-    if not page.dataoffsets or any(offset + count > size for offset, count in segments):
-        # Some decoders fill up with grey what is missing.
-        raise Unreadable("the file is cut off.")
 
 
 def _interpret(samples: NDArray[Any], page: Any) -> Decoded:
     """Return (height, width, stored samples) as grey or RGB, with alpha where there is one."""
     notices: list[str] = []
-    photometric = _photometric(page, notices)
-    count = _COLOURS[photometric]
+    meaning = photometric(page, notices)
+    count = _COLOURS[meaning]
     if samples.shape[2] < count:
         raise Unreadable(f"it has {samples.shape[2]} samples per pixel where {count} belong.")
-    if photometric == _PALETTE:
+    if meaning == _PALETTE:
         samples = _look_up(samples, page, notices)
         count = 3
     else:
         samples = _standard_depth(samples, page, notices)
     colour, extra = samples[:, :, :count], samples[:, :, count:]
-    if photometric == _WHITE_IS_ZERO:
+    if meaning == _WHITE_IS_ZERO:
         colour = _inverted(colour, notices)
-    elif photometric == _CMYK:
+    elif meaning == _CMYK:
         colour = cmyk_to_rgb(colour)
         notices.append(formats.CMYK)
-    elif photometric == _LAB:
+    elif meaning == _LAB:
         colour = _with_pillow(colour, "LAB", notices)
-    elif photometric == _YCBCR and page.compression not in _JPEG_COMPRESSIONS:
+    elif meaning == _YCBCR and page.compression not in _JPEG_COMPRESSIONS:
         colour = _with_pillow(colour, "YCbCr", notices)
     return Decoded(_with_alpha(colour, extra, page.extrasamples, notices), notices)
 
@@ -224,7 +237,12 @@ def _standard_depth(samples: NDArray[Any], page: Any, notices: list[str]) -> NDA
 
 def _look_up(samples: NDArray[Any], page: Any, notices: list[str]) -> NDArray[Any]:
     """Replace the palette indices, which come first, by RGB."""
+    if page.colormap is None:
+        raise Unreadable("its palette is missing.")
     table = np.asarray(page.colormap).T
+    samples = samples.astype(np.uint8 if samples.dtype.itemsize == 1 else np.uint16)
+    if samples[:, :, 0].max() >= len(table):
+        raise Unreadable(f"it holds colours beyond its palette of {len(table)}.")
     if np.array_equal(table % 257, np.zeros_like(table)):
         table = table // 257
     elif np.array_equal(table % 256, np.zeros_like(table)):  # As some programs shift it.
@@ -232,7 +250,8 @@ def _look_up(samples: NDArray[Any], page: Any, notices: list[str]) -> NDArray[An
     if table.max() < 256:
         table = table.astype(np.uint8)
     notices.append(formats.PALETTE.format("RGB"))
-    extra = samples[:, :, 1:].astype(table.dtype) * (top(table.dtype) // top(samples.dtype))
+    white = 2**page.bitspersample - 1
+    extra = np.rint(samples[:, :, 1:] * (top(table.dtype) / white)).astype(table.dtype)
     return np.concatenate([table[samples[:, :, 0]], extra], axis=2)
 
 

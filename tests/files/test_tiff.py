@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+
 import numpy as np
 import PIL.Image
 import PIL.ImageCms
@@ -13,6 +16,30 @@ from app.files import read_image
 from app.files.volumes import is_volume, read_volume
 
 SHAPE = (21, 34)
+
+
+def by_hand(tags: dict[int, int], strips: list[bytes], colours: bytes = b"") -> bytes:
+    """A little-endian TIFF; equal strips are stored once."""
+    data = bytearray(b"II*\0" + bytes(4))
+    places: dict[bytes, int] = {}
+    for strip in strips:
+        if strip not in places:
+            places[strip] = len(data)
+            data += strip
+    entries = {tag: (4, 1, value) for tag, value in tags.items()}
+    counts = {273: [places[strip] for strip in strips], 279: [len(strip) for strip in strips]}
+    for tag, values in counts.items():
+        entries[tag] = (4, len(values), values[0] if len(values) == 1 else len(data))
+        if len(values) > 1:
+            data += struct.pack(f"<{len(values)}I", *values)
+    if colours:
+        entries[320] = (3, len(colours) // 2, len(data))
+        data += colours
+    data[4:8] = struct.pack("<I", len(data))
+    data += struct.pack("<H", len(entries))
+    for tag in sorted(entries):
+        data += struct.pack("<HHII", tag, *entries[tag])
+    return bytes(data + bytes(4))
 
 
 @pytest.fixture
@@ -147,6 +174,42 @@ class TestColourModels:
         indices, table = noise(SHAPE), noise((3, 256), np.uint16)
         image = tiff(indices, photometric="palette", colormap=table)
         np.testing.assert_array_equal(image.pixels, table.T[indices])
+
+    @pytest.mark.parametrize("bits", [1, 2, 4])
+    @pytest.mark.parametrize("compression", [1, 32773])
+    def test_palette_of_few_colours(self, put, noise, bits, compression):
+        table = noise((2**bits, 3))
+        indices = noise((5, 16)) % 2**bits
+        packed = np.packbits(
+            (indices[:, :, None] >> np.arange(bits)[::-1] & 1).astype(np.uint8), axis=None
+        ).tobytes()
+        if compression == 32773:
+            packed = bytes([len(packed) - 1]) + packed
+        colours = (table.T.astype("<u2") * 257).tobytes()
+        tags = {256: 16, 257: 5, 258: bits, 259: compression, 262: 3, 277: 1, 278: 5}
+        image = read_image(put("a.tif", by_hand(tags, [packed], colours)))
+        np.testing.assert_array_equal(image.pixels, table[indices])
+        assert image.notices == ("Palette colours converted to RGB.",)
+
+    def test_palette_that_is_too_short(self, put):
+        tags = {256: 2, 257: 1, 258: 8, 262: 3, 277: 1, 278: 1}
+        colours = np.zeros((3, 4), "<u2").tobytes()
+        with pytest.raises(ImageReadError, match="colours beyond its palette of 4"):
+            read_image(put("a.tif", by_hand(tags, [b"\3\4"], colours)))
+        with pytest.raises(ImageReadError, match="palette is missing"):
+            read_image(put("a.tif", by_hand(tags, [b"\0\0"])))
+
+    def test_pages_with_palettes_are_pictures(self, tmp_path, noise):
+        """They are no slices of a volume."""
+        path = tmp_path / "a.tif"
+        pages, table = noise((3, *SHAPE)), noise((3, 256), np.uint16)
+        with tifffile.TiffWriter(path) as writer:
+            for page in pages:
+                writer.write(page, photometric="palette", colormap=table)
+        assert not is_volume(path)
+        image = read_image(path)
+        np.testing.assert_array_equal(image.pixels, table.T[pages[0]])
+        assert "Only the first of 3 pages is shown." in image.notices
 
     @pytest.mark.parametrize("mode", ["P", "PA"])
     def test_palette_of_8_bit_colours(self, pillow, noise, mode):
@@ -306,6 +369,89 @@ class TestDamage:
             read_image(path)
 
 
+class TestStrips:
+    """What programs write that the letter of the format does not have, and what is no picture."""
+
+    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+    @pytest.mark.parametrize("predictor", [1, 2])
+    @pytest.mark.parametrize("more", [1, 3])
+    def test_a_last_strip_of_more_rows_than_the_picture_has(
+        self, put, noise, dtype, predictor, more
+    ):
+        rows = noise((12, 9), dtype)
+        stored = rows.copy()
+        if predictor == 2:
+            stored[:, 1:] -= rows[:, :-1]
+        height = 12 - more
+        bits = rows.itemsize * 8
+        tags = {256: 9, 257: height, 258: bits, 259: 8, 262: 1, 277: 1, 278: 4, 317: predictor}
+        strips = [zlib.compress(stored[top : top + 4].tobytes()) for top in (0, 4, 8)]
+        image = read_image(put("a.tif", by_hand(tags, strips)))
+        np.testing.assert_array_equal(image.pixels, rows[:height])
+        alone = {**tags, 278: 2**32 - 1}
+        image = read_image(put("b.tif", by_hand(alone, [zlib.compress(stored.tobytes())])))
+        np.testing.assert_array_equal(image.pixels, rows[:height])
+        damaged = strips[2][:-1] + bytes([strips[2][-1] ^ 1])
+        with pytest.raises(ImageReadError, match="damaged or cut off"):
+            read_image(put("c.tif", by_hand(tags, [*strips[:2], damaged])))
+
+    @pytest.mark.parametrize("compression", ["none", "lzw", "zlib", "packbits", "group4"])
+    def test_byte_counts_past_the_end(self, tmp_path, noise, compression):
+        """All rows are there: only the count of the last strip is too large."""
+        path = tmp_path / "a.tif"
+        pixels = noise((8, 16))
+        if compression == "group4":
+            pixels = np.where(pixels > 99, 255, 0).astype(np.uint8)
+            PIL.Image.fromarray(pixels > 0).save(path, compression="group4")
+        else:
+            kind = None if compression == "none" else compression
+            tifffile.imwrite(path, pixels, compression=kind, photometric="minisblack")
+        data = bytearray(path.read_bytes())
+        with tifffile.TiffFile(path) as file:
+            page = file.pages[0]
+            start, count = page.dataoffsets[0], page.databytecounts[0]
+            offsets, counts = page.tags["StripOffsets"], page.tags["StripByteCounts"]
+        strip = data[start : start + count]
+        end = len(data)
+        data[offsets.offset + 2 : offsets.offset + 4] = b"\4\0"  # 32 bits
+        data[counts.offset + 2 : counts.offset + 4] = b"\4\0"
+        data[offsets.valueoffset : offsets.valueoffset + 4] = end.to_bytes(4, "little")
+        data[counts.valueoffset : counts.valueoffset + 4] = (count + 5).to_bytes(4, "little")
+        path.write_bytes(data + strip)
+        np.testing.assert_array_equal(read_image(path).pixels, pixels)
+        path.write_bytes(data + strip[: count // 2])
+        with pytest.raises(ImageReadError, match="cut off"):
+            read_image(path)
+
+    def test_strips_on_each_other(self, put):
+        """A small file whose few bytes are read for each of many rows."""
+        size = 2**20
+        strip = zlib.compress(np.random.default_rng(1).bytes(size))
+        data = by_hand({256: 1, 257: 400, 258: 8, 259: 8, 262: 1, 277: 1, 278: 1}, [strip] * 400)
+        with pytest.raises(ImageReadError, match="lie on each other"):
+            read_image(put("a.tif", data))
+
+    def test_fewer_strips_than_rows_need(self, put):
+        tags = {256: 4, 257: 8, 258: 8, 259: 8, 262: 1, 277: 1, 278: 4}
+        image = read_image(put("a.tif", by_hand(tags, [zlib.compress(b"\7" * 16)])))
+        assert image.pixels.tolist() == [[7] * 4] * 4 + [[0] * 4] * 4
+        assert image.notices == ("1 of 2 strips or tiles were never written: they count as 0.",)
+
+    @pytest.mark.parametrize("tag", [None, 1, 3])
+    @pytest.mark.parametrize(
+        "packet", [b'<d tiff:Orientation="6"/>', b"<tiff:Orientation> 6 </tiff:Orientation>"]
+    )
+    def test_orientation_in_xmp(self, tiff, noise, tag, packet):
+        """TIFF's own tag counts first."""
+        pixels = noise(SHAPE)
+        tags = [(700, 1, len(packet), packet, True)]
+        if tag is not None:
+            tags.append((274, 3, 1, tag, True))
+        image = tiff(pixels, extratags=tags, photometric="minisblack")
+        turned = {None: np.rot90(pixels, -1), 1: pixels, 3: np.rot90(pixels, 2)}[tag]
+        np.testing.assert_array_equal(image.pixels, turned)
+
+
 class TestWhatIsNotSaid:
     """Tags and data that a file leaves out."""
 
@@ -337,6 +483,20 @@ class TestWhatIsNotSaid:
         assert image.notices == (
             f"The file does not say what its samples stand for: taken as {meaning}.",
         )
+
+    def test_a_stack_without_photometric_interpretation(self, tmp_path, noise):
+        pages = noise((3, 4, 5))
+        path = tmp_path / "a.tif"
+        tifffile.imwrite(path, pages, photometric="minisblack", metadata=None)
+        data = bytearray(path.read_bytes())
+        with tifffile.TiffFile(path) as file:
+            for page in file.pages:
+                place = page.tags["PhotometricInterpretation"].offset
+                data[place : place + 2] = (65000).to_bytes(2, "little")
+        path.write_bytes(data)
+        volume = read_volume(path)
+        np.testing.assert_array_equal(volume.voxels, pages)
+        assert "taken as grey, with 0 for black" in volume.notices[0]
 
     @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.25, 1.5), (-0.5, 1.0)])
     def test_floats_whose_white_is_zero(self, tiff, low, high):

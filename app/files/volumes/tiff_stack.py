@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from app.engine.volume import Spacing, Volume, check_shape
 from app.files.formats import Unreadable
 from app.files.reading import open_file
-from app.files.tiff import unwritten
+from app.files.tiff import photometric, unwritten
 from app.files.tiff_pages import check_pages
+from app.files.tiff_segments import are_cut_off, check_extents, check_segments, prepare
 from app.files.volumes.scan import UNKNOWN_SPACING, Scan, choose
 
 _MAGIC = re.compile(rb"II[*+]\0|MM\0[*+]")
-_WHITE_IS_ZERO, _BLACK_IS_ZERO = 0, 1
+_WHITE_IS_ZERO, _BLACK_IS_ZERO = _GREYS = 0, 1
 _SPACING = "spacing_mm"
 _MILLIMETRES = {"mm": 1.0, "cm": 10.0, "inch": 25.4, "micron": 1e-3, "µm": 1e-3, "um": 1e-3}
 _MILLIMETRES["\\u00B5m"] = 1e-3  # As ImageJ spells µ.
@@ -43,7 +44,9 @@ def is_stack(path: Path) -> bool:
         check_pages(handle)
         with tifffile.TiffFile(handle) as file:
             series = file.series[0]
-            return bool(series.keyframe.samplesperpixel == 1 and math.prod(series.shape[:-2]) > 1)
+            page = series.keyframe
+            grey = page.samplesperpixel == 1 and photometric(page, []) in _GREYS
+            return bool(grey and math.prod(series.shape[:-2]) > 1)
 
 
 def decode(path: Path, number: int | None) -> Scan:
@@ -63,10 +66,11 @@ def decode(path: Path, number: int | None) -> Scan:
         # The other volumes of a series are read along with the chosen one.
         depth, height, width = _shape(series)
         check_shape((_count(series) * depth, height, width), path.name)
-        _check(series, os.fstat(handle.fileno()).st_size)
         notices = [f"Volume {chosen + 1} of {len(stacks)}."] if len(stacks) > 1 else []
-        numbers = _numbers(series, index)
-        if series.keyframe.photometric == _WHITE_IS_ZERO:
+        meaning = photometric(series.keyframe, notices)
+        _check(series, meaning)
+        numbers = _numbers(series, index, os.fstat(handle.fileno()).st_size)
+        if meaning == _WHITE_IS_ZERO:
             numbers = _inverted(numbers, series.keyframe.bitspersample)
             notices.append("White is 0 in the file: inverted.")
         notices += _unwritten_pages(series)
@@ -129,33 +133,43 @@ def _shape(series: Any) -> tuple[int, int, int]:
     return depth, height, width
 
 
-def _check(series: Any, size: int) -> None:
-    """Refuse what is no grey picture, or cut off."""
-    page = series.keyframe
-    if page.photometric not in (_WHITE_IS_ZERO, _BLACK_IS_ZERO):
+def _check(series: Any, meaning: int) -> None:
+    """Refuse what is no grey picture."""
+    if meaning not in _GREYS:
         raise Unreadable("its pages are in colour or have a palette.", "Convert them to grey.")
     if series.dtype is None or series.dtype.kind not in "buif":
         raise Unreadable(f"its values are of type {series.dtype}.", "Convert them to integers.")
+
+
+def _numbers(series: Any, index: int, size: int) -> NDArray[Any]:
+    """Return the values of one volume of a series, as stored in a file of `size` bytes."""
     if series.dataoffset is not None:
-        ends = [series.dataoffset + math.prod(series.shape) * series.dtype.itemsize]
+        if series.dataoffset + math.prod(series.shape) * series.dtype.itemsize > size:
+            raise Unreadable("the file is cut off.")
+        stored = series.asarray()
     else:
-        ends = [
-            offset + count
-            for page in series.pages
-            for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True)
-        ]
-    if not ends or max(ends) > size:
-        raise Unreadable("the file is cut off.")
-
-
-def _numbers(series: Any, index: int) -> NDArray[Any]:
-    """Return the values of one volume of a series, as stored."""
+        stored = _decoded(series, size)
     if _count(series) == 1:
-        return np.asarray(series.asarray()).reshape(_shape(series))
+        return np.asarray(stored).reshape(_shape(series))
     others = _axes(series)
     rest = [i for i in range(len(series.shape)) if i not in others]
-    ordered = np.transpose(series.asarray(), (*others, *rest))
+    ordered = np.transpose(stored, (*others, *rest))
     return np.asarray(ordered.reshape(-1, *_shape(series))[index])
+
+
+def _decoded(series: Any, size: int) -> NDArray[Any]:
+    """Return all values of a series of pages with strips or tiles of their own."""
+    pages = [page for page in series.pages if page is not None]
+    for page in {id(page.keyframe): page.keyframe for page in pages}.values():
+        check_segments(page, size)
+        prepare(page)
+    check_extents(pages, size)
+    try:
+        return np.asarray(series.asarray())
+    except Exception as error:
+        if isinstance(error, Unreadable) or not are_cut_off(pages, size):
+            raise
+        raise Unreadable("the file is cut off.") from error
 
 
 def _inverted(numbers: NDArray[Any], bits: int) -> NDArray[Any]:
