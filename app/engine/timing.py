@@ -79,8 +79,9 @@ class Stage:
         ``prepare``, ``compile``, ``compute``, ``convert``, ``judge``; on a GPU also ``allocate``
         and ``free`` (device memory), ``upload``, ``kernel``, ``hand over`` (parts that the host
         copies to the card between kernels), ``launch`` (what starting kernels takes beside
-        all these) and ``download``, ``slabs``, where these overlap, and ``warm-up``, which goes
-        before kernels that are measured.
+        all these) and ``download``, ``slabs``, where these overlap, ``warm-up``, which goes
+        before kernels that are measured, and ``repeat``: launches that the host queued too
+        slowly to be measured, so that they were done again.
     seconds : float
         Wall-clock time, or device time between events for ``kernel``.
     counted : bool

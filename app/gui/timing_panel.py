@@ -101,7 +101,7 @@ _QUIET = (
     (
         "not counted",
         "No part of a reported time: compiling is done once, its result is kept; a warm-up goes "
-        "before repeats.",
+        "before repeats; kernels that were started too slowly to be measured are repeated.",
     ),
 )
 """What is said of stages that are in no total."""

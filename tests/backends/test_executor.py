@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -302,6 +303,7 @@ def test_a_measured_launch_that_was_queued_too_slowly_is_done_again() -> None:
     session = Session(plain, room=100)
     session.card.cuda.late = True
     session.filter(picture(BANDS))
+    assert all(stage.name != "repeat" for stage in session.stages)
     assert session.card.cuda.calls.count("number") == 1  # of a run that is no measurement
 
 
@@ -353,6 +355,12 @@ def test_the_host_hands_parts_over_and_that_is_timed(repeat: int, room: float) -
     assert stage.seconds > 0
     assert stage.overlapped == (room < ROOMY)
     assert len(stage.repeats) == (repeat if repeat > 1 else 0)
+    prepared = [stage for stage in session.stages if stage.name == "prepare"]
+    copied = prepared[-1]  # by the host, which in slabs has opened lanes before
+    assert len(prepared) == (1 if room == ROOMY else 2)
+    assert copied.seconds > 0
+    assert copied.overlapped == (room < ROOMY)
+    assert len(copied.repeats) == (repeat if repeat > 1 else 0)
     session.assert_nothing_leaked()
 
 
@@ -446,6 +454,32 @@ def test_what_launching_takes_is_without_the_kernels() -> None:
     session.filter(picture(BANDS), repeat=2)
     (launch,) = (stage for stage in session.stages if stage.name == "launch")
     assert launch.seconds == 0
+
+
+@pytest.mark.parametrize("room", [100, TIGHT])
+def test_launches_that_were_done_again_are_a_stage_of_their_own(room: float) -> None:
+    """The kernel sleeps; neither launching nor slabs, by the clock, has any of it."""
+    rows = WeightedRows(BANDS, pace=2e-6)
+    sleep = 2e-3
+    session, source = Session(rows, room=room), picture(BANDS)
+    session.card.cuda.late = True
+    kernels = session.card.cuda.modules[rows.step.cubins[0].code]
+    add = kernels["add"]
+
+    def slowly(*arguments: int) -> float:
+        time.sleep(sleep)
+        return add(*arguments) + sleep
+
+    kernels["add"] = slowly
+    np.testing.assert_array_equal(session.filter(source, repeat=2), expected(rows, source))
+    (again,) = (stage for stage in session.stages if stage.name == "repeat")
+    (kernel,) = (stage for stage in session.stages if stage.name == "kernel")
+    (clock,) = (stage for stage in session.stages if stage.name in ("launch", "slabs"))
+    launches = 2 * round(kernel.seconds / sleep)  # of both repeats
+    assert not again.counted
+    assert again.overlapped == (room < ROOMY)
+    assert again.seconds >= launches * (executor.TRIES - 1) * sleep
+    assert clock.seconds < kernel.seconds + again.seconds / 2
 
 
 @pytest.mark.parametrize("steps", [0, 3])

@@ -312,6 +312,9 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
         )
         for kernel in kernels:
             kernel.note_what_was_handed_over()
+        if in_vain := [attempt for kernel in kernels for attempt in kernel.thrown_away]:
+            lost = sum(took for _, took in in_vain)
+            run.stopwatch.add("repeat", lost, counted=False, begun=min(in_vain)[0])
         run.kernel_seconds += seconds
         for launch in step.plan.launches:
             run.kernel_bytes += launch.bytes_per_sample * rows * row_samples
@@ -384,6 +387,9 @@ class _Kernel:
     ----------
     batch : int
         Launches between two events; `settle` decides.
+    thrown_away : list of (float, float)
+        When launches began that were measured in vain, by `time.perf_counter`, and the seconds
+        that went by until they were done again.
     """
 
     def __init__(
@@ -401,6 +407,7 @@ class _Kernel:
         self._step, self._launch, self._cubin = step, launch, cubin
         self._place, self._run, self._evict, self._spares = place, run, evict, spares
         self.batch = 1
+        self.thrown_away: list[tuple[float, float]] = []
         self._measured = False
         device, cuda, stream = run.device, run.device.cuda, run.device.stream
         module, self._function = device.function(cubin, launch.kernel)
@@ -579,6 +586,7 @@ class _Kernel:
         hold = HOLD_SECONDS + (self.batch - 1) * QUEUE_SECONDS
         again = self.batch > 1 or (self._measured and not launch.steps)
         for attempt in range(TRIES if again else 1):
+            start = time.perf_counter()
             if attempt:
                 self._evict()
             begin, end = cuda.Event(), cuda.Event()
@@ -592,8 +600,9 @@ class _Kernel:
             end.record(stream)
             in_time = not begin.query()
             device.wait(end)
-            if in_time:
+            if in_time or attempt == TRIES - 1 or not again:
                 break
+            self.thrown_away.append((start, time.perf_counter() - start))
         return float(end.time_since(begin)) * 1e-3 / self.batch
 
     def _geometry(self, start: int, stop: int) -> tuple[int, ...]:

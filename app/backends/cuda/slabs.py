@@ -52,6 +52,20 @@ SLAB_BYTES = 32 << 20
 """What a slab of a large result has: little to wait for at both ends, and enough for the card."""
 
 
+_IN_SLABS = (
+    "allocate",
+    "upload",
+    "warm-up",
+    "prepare",
+    "hand over",
+    "kernel",
+    "repeat",
+    "download",
+    "free",
+)
+"""Stages of a device that go by while it works on slabs."""
+
+
 def apply(
     runs: Sequence[Run],
     image: Image | Scan,
@@ -251,7 +265,7 @@ def _launching(run: Run) -> Iterator[None]:
         yield
     finally:
         run.free()
-    meanwhile = run.stopwatch.stages[before:]  # memory, warming up, what was handed over
+    meanwhile = run.stopwatch.stages[before:]  # memory, warming up, what was handed over, repeated
     others = (stage for stage in meanwhile if stage.name != "kernel")
     busy = run.busy_seconds - kernels + sum(sum(each.repeats) or each.seconds for each in others)
     seconds = max(0.0, time.perf_counter() - start - busy)
@@ -442,10 +456,10 @@ def _wait(works: Sequence[Future[None]]) -> None:
 def _record(stopwatch: Stopwatch, runs: Sequence[Run], begun: float, seconds: float) -> None:
     """Note how long slabs took by the clock, and how long the busiest device did what meanwhile.
 
-    Warming up, and repeats of the kernels but for the median one, are taken off the clock: a run
-    that is not measured has none.
+    Warming up, launches that were done again, and repeats but for the median one are taken off
+    the clock: a run that is not measured has none.
     """
-    for name in ("allocate", "upload", "warm-up", "kernel", "hand over", "download", "free"):
+    for name in _IN_SLABS:
         parts = tuple(
             Part(run.device.ordinal, stage.start, stage.seconds)
             for run in runs
@@ -472,7 +486,7 @@ def _record(stopwatch: Stopwatch, runs: Sequence[Run], begun: float, seconds: fl
         )
         if repeats:
             seconds -= sum(repeats) - busy
-        if name == "warm-up":
+        if name in ("warm-up", "repeat"):
             seconds -= busy
     stopwatch.add("slabs", max(0.0, seconds), begun=begun)
 
