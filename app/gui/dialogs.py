@@ -62,6 +62,11 @@ def show_error(parent: QWidget | None, error: AppError) -> ErrorDialog:
     return open_dialog(ErrorDialog(error, parent))
 
 
+def show_notice(parent: QWidget | None, text: str, details: str) -> NoticeDialog:
+    """Tell the user what was done otherwise than they may think, and why."""
+    return open_dialog(NoticeDialog(text, details, parent))
+
+
 def show_bug(parent: QWidget | None, exception: BaseException, log_text: str) -> BugDialog:
     """Report a bug of the program.
 
@@ -258,6 +263,23 @@ class ErrorDialog(QMessageBox):
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setText(printable(error.message))
         self.setInformativeText(error.hint)
+        self.setStandardButtons(QMessageBox.StandardButton.Ok)
+        button = self.button(QMessageBox.StandardButton.Ok)
+        button.setObjectName("okButton")
+        button.setAccessibleName("OK")
+
+
+class NoticeDialog(QMessageBox):
+    """Something that is no failure, but that has to be known."""
+
+    def __init__(self, text: str, details: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("noticeDialog")
+        self.setWindowTitle("Kernelscope")
+        self.setIcon(QMessageBox.Icon.Information)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setText(text)
+        self.setInformativeText(details)
         self.setStandardButtons(QMessageBox.StandardButton.Ok)
         button = self.button(QMessageBox.StandardButton.Ok)
         button.setObjectName("okButton")

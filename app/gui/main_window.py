@@ -26,7 +26,7 @@ from app.engine.image import Image
 from app.engine.launch import LaunchReport
 from app.engine.recipe import ESTIMATE, Recipe
 from app.engine.request import Request, Result, told
-from app.engine.scan import Scan
+from app.engine.scan import MAX_COMPONENTS, Scan
 from app.engine.volume import Volume
 from app.errors import AppError
 from app.files import SAMPLES
@@ -488,6 +488,7 @@ class MainWindow(QMainWindow):
     def _connect(self) -> None:
         self._background.settled.connect(self._on_settled)
         self.pictures.loaded.connect(self._on_loaded)
+        self.pictures.scan_loaded.connect(self.volumes.open)
         self.pictures.component_loaded.connect(self.volumes.add)
         self.pictures.reference_loaded.connect(self._on_reference)
         self.pictures.saved.connect(self._on_saved)
@@ -626,6 +627,11 @@ class MainWindow(QMainWindow):
         self.actions_.save_view.setEnabled(savable)
 
     def _add_components(self, paths: list[Path]) -> None:
+        room = MAX_COMPONENTS - len(self.volumes.scan.volumes if self.volumes.scan else ())
+        if len(paths) > room:
+            hint = f"At most {MAX_COMPONENTS} are filtered together: add {room} or fewer."
+            dialogs.show_error(self, AppError(f"{len(paths)} volumes are too many.", hint))
+            return
         for path in paths:
             self.pictures.open_component(path)
         if not paths:
@@ -1004,11 +1010,11 @@ class MainWindow(QMainWindow):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
         if Pictures.can_take(event.mimeData()):
-            event.acceptProposedAction()
+            _copy(event)
 
     def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
         if self.pictures.take(event.mimeData()):
-            event.acceptProposedAction()
+            _copy(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
         if self._background.owes:
@@ -1026,3 +1032,9 @@ class MainWindow(QMainWindow):
         self._background.close()
         self.console.close()
         super().closeEvent(event)
+
+
+def _copy(event: QDropEvent) -> None:
+    """Accept what is dragged here as a copy: a file manager must not take its file away."""
+    event.setDropAction(Qt.DropAction.CopyAction)
+    event.accept()

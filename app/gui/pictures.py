@@ -6,13 +6,15 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 from PySide6.QtCore import QMimeData, QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QWidget
 
 from app.engine.image import Image
+from app.engine.scan import MAX_COMPONENTS
 from app.engine.volume import Volume
-from app.errors import AppError, ImageWriteError, LossyFormat, SeveralVolumes
+from app.errors import AppError, ImageReadError, ImageWriteError, LossyFormat, SeveralVolumes
 from app.files import READABLE, SAMPLES, WRITABLE, Format, read_image, unkept, write_image
 from app.files.volumes import (
     READABLE_VOLUMES,
@@ -24,10 +26,13 @@ from app.files.volumes import (
 )
 from app.filters.spec import Kind
 from app.gui.background import Background
-from app.gui.dialogs import open_dialog, show_error
+from app.gui.dialogs import open_dialog, show_error, show_notice
 from app.gui.rendering import from_clipboard, to_clipboard
 from app.gui.settings import Settings
 from app.text import printable
+
+_MOST_NAMES = 5
+"""Files that a message lists."""
 
 _SAMPLE_PATHS = {sample.path for sample in SAMPLES}
 """Not listed as recent files: they have a menu of their own."""
@@ -40,6 +45,8 @@ class Pictures(QObject):
     -------
     loaded : Image or Volume
         A picture was opened or pasted, or a volume opened.
+    scan_loaded : list of Volume
+        Volumes were dropped together: the components of one scan.
     component_loaded : Volume
         A volume was opened to be filtered together with others.
     reference_loaded : Image or Volume
@@ -53,6 +60,7 @@ class Pictures(QObject):
     """
 
     loaded = Signal(object)
+    scan_loaded = Signal(object)
     component_loaded = Signal(object)
     reference_loaded = Signal(object)
     saved = Signal(object, object)
@@ -145,6 +153,77 @@ class Pictures(QObject):
             lambda error: self._on_no_volume(error, lambda number: self.open(path, number)),
         )
 
+    def open_all(self, paths: Sequence[Path]) -> None:
+        """Open volumes as the components of one scan, or else the first of several files.
+
+        There is room for one picture only: that the others were not opened is said.
+        """
+        first, *others = paths
+        self.told.emit(f"Opening {first.name}…")
+
+        def read() -> list[Volume] | Image | Volume:
+            if len(paths) > MAX_COMPONENTS or not all(map(is_volume, paths)):
+                return read_volume(first) if is_volume(first) else read_image(first)
+            volumes: list[Volume] = []
+            for path in paths:
+                try:
+                    volume = read_volume(path)
+                except SeveralVolumes as error:
+                    raise ImageReadError(
+                        error.message, "Open it alone, then add the others."
+                    ) from error
+                if not any(np.array_equal(volume.voxels, each.voxels) for each in volumes):
+                    volumes.append(volume)  # each slice of a DICOM series stands for all of it
+            return volumes
+
+        def show(read: list[Volume] | Image | Volume) -> None:
+            if not isinstance(read, list):
+                self._on_read(read)
+                found = isinstance(read, Volume)
+                self._say_what_is_not_open(first, others, is_open_a_volume=found)
+                return
+            known = [volume.path for volume in read]
+            if len(read) < len(paths):
+                names = ", ".join(path.name for path in paths if path not in known)
+                show_notice(
+                    self._window,
+                    f"Some of the files hold the same volume; not opened: {names}.",
+                    "A DICOM file stands for its whole series.",
+                )
+            if len(read) == 1:
+                self._on_read(read[0])
+            else:
+                for volume in read:
+                    if volume.path is not None:
+                        self._settings.add_recent(volume.path)
+                self.scan_loaded.emit(read)
+
+        def again(number: int) -> None:
+            self.open(first, number)
+            self._say_what_is_not_open(first, others, is_open_a_volume=True)
+
+        self._background.start("open", read, show, lambda error: self._on_no_volume(error, again))
+
+    def _say_what_is_not_open(
+        self, first: Path, others: Sequence[Path], *, is_open_a_volume: bool
+    ) -> None:
+        count = len(others)
+        names = ", ".join(path.name for path in others[:_MOST_NAMES])
+        names += ", …" if count > _MOST_NAMES else ""
+        room = f"The window shows one picture, or up to {MAX_COMPONENTS} volumes of one head."
+        way_out = (
+            " A DICOM file stands for its whole series."
+            if is_open_a_volume
+            else " To filter many pictures alike, save a recipe (menu Run) and call “kernelscope "
+            "apply --recipe” for each of them."
+        )
+        show_notice(
+            self._window,
+            f"{first.name} is open. {count} other file{'s were' if count > 1 else ' was'} not "
+            f"opened: {names}.",
+            room + way_out,
+        )
+
     def open_component(self, path: Path, number: int | None = None) -> None:
         """Read a volume that is to be filtered together with those that are open."""
         self.told.emit(f"Opening {path.name}…")
@@ -174,16 +253,18 @@ class Pictures(QObject):
 
     def paste(self) -> None:
         """Open what is on the clipboard."""
-        if not self.take(QGuiApplication.clipboard().mimeData()):
+        mime = QGuiApplication.clipboard().mimeData()
+        if mime is None or not self.take(mime):  # nothing at all is on it, on some desktops
             self.told.emit("There is no picture on the clipboard.")
 
     def take(self, mime: QMimeData) -> bool:
         """Open what was dropped or pasted; tell whether there was something to open."""
         files = [Path(url.toLocalFile()) for url in mime.urls() if url.isLocalFile()]
         if files:
-            self.open(files[0])
             if len(files) > 1:
-                self.told.emit(f"Opening {files[0].name}, the first of {len(files)} files…")
+                self.open_all(files)
+            else:
+                self.open(files[0])
             return True
         image = QImage(mime.imageData()) if mime.hasImage() else QImage()
         if image.isNull():

@@ -1,0 +1,185 @@
+"""Files that are dropped together, and what is pasted: nothing is left out in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication, QImage
+from PySide6.QtWidgets import QInputDialog, QLabel
+from pytestqt.qtbot import QtBot
+
+from app.gui.dialogs import ErrorDialog, NoticeDialog
+from app.gui.main_window import MainWindow
+from tests.gui.helpers import dialog, load, press, shown, write_picture
+from tests.gui.test_volume_page import titles, voxels, write
+
+pytestmark = pytest.mark.usefixtures("compiled_judging")
+
+
+def drop(window: MainWindow, paths: list[Path]) -> QDropEvent:
+    """Drop files as a file manager does that would rather move them."""
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    actions = Qt.DropAction.CopyAction | Qt.DropAction.MoveAction
+    buttons = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    entering = QDragEnterEvent(QPoint(50, 50), actions, mime, *buttons)
+    entering.setDropAction(Qt.DropAction.MoveAction)
+    window.dragEnterEvent(entering)
+    assert entering.isAccepted()
+    assert entering.dropAction() is Qt.DropAction.CopyAction
+    event = QDropEvent(QPointF(50, 50), actions, mime, *buttons)
+    event.setDropAction(Qt.DropAction.MoveAction)
+    window.dropEvent(event)
+    assert event.isAccepted()
+    assert event.dropAction() is Qt.DropAction.CopyAction
+    return event
+
+
+def said(box: NoticeDialog | ErrorDialog) -> str:
+    return f"{box.text()} {box.informativeText()}"
+
+
+def test_of_many_pictures_the_first_opens_and_the_others_are_named(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    paths = [write_picture(tmp_path / f"{number:02}.png", number) for number in range(12)]
+    drop(window, paths)
+    qtbot.waitUntil(lambda: shown(window) == "00.png")
+    box = dialog(qtbot, window, NoticeDialog)
+    assert "00.png is open. 11 other files were not opened: 01.png, 02.png," in said(box)
+    assert "kernelscope apply --recipe" in said(box)
+    box.reject()
+    assert window.settings.recent_files == paths[:1]
+    drop(window, paths[1:3])
+    qtbot.waitUntil(lambda: shown(window) == "01.png")
+    box = dialog(qtbot, window, NoticeDialog)
+    assert "1 other file was not opened: 02.png." in said(box)
+    box.reject()
+
+
+def test_volumes_dropped_together_are_the_components_of_one_scan(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    paths = [
+        write(tmp_path / f"{name}.nii.gz", voxels(seed))
+        for seed, name in enumerate(("T1", "T2", "PD"))
+    ]
+    drop(window, paths)
+    qtbot.waitUntil(lambda: titles(window) == ["T1.nii.gz", "T2.nii.gz", "PD.nii.gz"])
+    assert set(window.settings.recent_files) == set(paths)
+    assert not [box for box in window.findChildren(NoticeDialog) if box.isVisible()]
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: window.volumes.result is not None)
+    assert len(window.volumes.result.scan.volumes) == 3
+
+
+def test_volumes_of_other_shapes_are_refused_by_name(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    first = write(tmp_path / "T1.nii", voxels())
+    second = write(tmp_path / "T2.nii", voxels()[:-1])
+    drop(window, [first, second])
+    box = dialog(qtbot, window, ErrorDialog)
+    assert "T2.nii" in said(box)
+    box.reject()
+    assert shown(window) == picture.name
+
+
+def test_a_volume_among_pictures_and_more_than_four_volumes(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    volumes = [write(tmp_path / f"{n}.nii", voxels(n)) for n in range(5)]
+    drop(window, volumes)
+    qtbot.waitUntil(lambda: titles(window) == ["0.nii"])
+    box = dialog(qtbot, window, NoticeDialog)
+    assert "4 other files were not opened: 1.nii, 2.nii, 3.nii, 4.nii." in said(box)
+    assert "up to 4 volumes of one head" in said(box)
+    box.reject()
+    drop(window, [picture, volumes[0]])
+    qtbot.waitUntil(lambda: shown(window) == picture.name)
+    dialog(qtbot, window, NoticeDialog).reject()
+
+
+def test_a_file_of_several_volumes_among_others(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    several = write(tmp_path / "several.nii", np.stack([voxels(1), voxels(2)]))
+    one = write(tmp_path / "one.nii", voxels())
+    drop(window, [one, several])
+    box = dialog(qtbot, window, ErrorDialog)
+    assert "several.nii" in said(box)
+    assert "Open it alone" in said(box)
+    box.reject()
+    more = [write(tmp_path / f"{n}.nii", voxels(n)) for n in range(4)]
+    drop(window, [several, *more])
+    chooser = dialog(qtbot, window, QInputDialog)
+    chooser.textValueSelected.emit(chooser.comboBoxItems()[1])
+    chooser.reject()
+    qtbot.waitUntil(lambda: titles(window) == ["several.nii"])
+    box = dialog(qtbot, window, NoticeDialog)
+    assert "4 other files were not opened" in said(box)
+    box.reject()
+
+
+def test_copies_of_one_volume_are_one(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    first, copy = (write(tmp_path / name, voxels()) for name in ("a.nii", "b.nii"))
+    drop(window, [first, copy])
+    qtbot.waitUntil(lambda: titles(window) == ["a.nii"])
+    box = dialog(qtbot, window, NoticeDialog)
+    assert "hold the same volume; not opened: b.nii." in said(box)
+    box.reject()
+
+
+def test_too_many_files_on_the_list_of_components_are_refused_at_once(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    volumes = [write(tmp_path / f"{n}.nii", voxels(n)) for n in range(5)]
+    window.pictures.open(volumes[0])
+    qtbot.waitUntil(lambda: titles(window) == ["0.nii"])
+    window.volumes.components.add_wanted.emit(volumes[1:] + volumes[1:])
+    box = dialog(qtbot, window, ErrorDialog)
+    assert "8 volumes are too many. At most 4 are filtered together: add 3 or fewer." in said(box)
+    box.reject()
+    assert titles(window) == ["0.nii"]
+
+
+# --- the clipboard ---
+
+
+@pytest.mark.parametrize("what", ["cleared", "no mime", "empty mime", "image that is none"])
+def test_pasting_nothing_says_so(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    clipboard = QGuiApplication.clipboard()
+    clipboard.clear()
+    if what == "empty mime":
+        clipboard.setMimeData(QMimeData())
+    elif what == "image that is none":
+        mime = QMimeData()
+        mime.setData("application/x-qt-image", b"")
+        mime.setImageData(QImage())
+        clipboard.setMimeData(mime)
+    elif what == "no mime":
+
+        class Empty:
+            def mimeData(self) -> None:  # noqa: N802
+                return None
+
+        monkeypatch.setattr(QGuiApplication, "clipboard", Empty)
+    press(qtbot, window, "Ctrl+V")
+    assert window.statusBar().currentMessage() == "There is no picture on the clipboard."
+
+
+def test_pasting_nothing_into_the_mask_says_so(qtbot: QtBot, window: MainWindow) -> None:
+    QGuiApplication.clipboard().clear()
+    window.panel.set_filter("mask")
+    before = window.panel.arguments()
+    window.panel._form._editors["mask"].paste()
+    box = dialog(qtbot, window, ErrorDialog)
+    assert any("empty" in label.text() for label in box.findChildren(QLabel))
+    box.reject()
+    assert window.panel.arguments() == before
