@@ -272,6 +272,11 @@ class ImageView(QWidget):
         self.resized.emit()
 
 
+def _within(scale: float) -> float:
+    """Return the nearest scale that is allowed."""
+    return min(max(scale, _LEAST_ZOOM), _MOST_ZOOM)
+
+
 def value_in(image: Image, x: int, y: int) -> str:
     """Return the sample values at a pixel as text; empty outside of the picture."""
     if not (0 <= x < image.width and 0 <= y < image.height):
@@ -341,14 +346,20 @@ class ImagePair(QWidget):
 
     def _zoom_to(self, scale: float) -> None:
         self._fitted = False
-        self._scale = min(max(scale, _LEAST_ZOOM), _MOST_ZOOM)
+        self._scale = _within(scale)
         self._apply()
 
     def _follow(self, leader: ImageView) -> None:
         """Take over what the user did in one view."""
         self._fitted = False
+        old, before = self._centre, self._scale
         self._centre, scale = leader.camera()
-        self._zoom_to(scale)
+        allowed = _within(scale)
+        if allowed != scale:
+            # What is under the cursor stays there, which the view did for a scale too far.
+            fixed = (self._centre * scale - old * before) / (scale - before)
+            self._centre = fixed - (fixed - old) * (before / allowed)
+        self._zoom_to(allowed)
 
     def _apply(self) -> None:
         sizes = [view.canvas_size for view in self._views]

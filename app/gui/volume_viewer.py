@@ -504,9 +504,14 @@ class VolumeViewer(QWidget):
 
     def _zoom_at(self, number: int, factor: float, point: QPointF) -> None:
         """Magnify all planes; what is under the cursor stays there."""
+        if not self.planes:
+            return
         before = self._scale()
         self._zoom_by(factor)
         after = self._scale()
+        if self._zoom == 1:  # whole slices lie in the middle
+            self._apply_camera()
+            return
         view = self.input.views[number]
         middle = QPointF(view.width() / 2, view.height() / 2)
         centre = self._centres.get(number, self._middle(number))

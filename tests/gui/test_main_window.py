@@ -21,6 +21,7 @@ from PySide6.QtGui import (
     QKeySequence,
     QPalette,
 )
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
@@ -52,6 +53,7 @@ from app.gui.application import BugCatcher
 from app.gui.dialogs import BugDialog, ErrorDialog
 from app.gui.gpu_dialog import GpuDialog
 from app.gui.icons import icon
+from app.gui.image_views import ImageView
 from app.gui.main_window import MainWindow
 from app.gui.settings import Settings
 from tests.gui.helpers import (
@@ -843,6 +845,34 @@ def test_views_move_as_one(qtbot: QtBot, window: MainWindow, picture: Path) -> N
     assert child(window, QLabel, "zoom").text() == "100 %"
     press(qtbot, window, "Ctrl+0")
     assert right.camera()[1] == pytest.approx(fitted[1])
+
+
+@pytest.mark.parametrize(("x", "y"), [(0.2, 0.3), (0.75, 0.4), (0.4, 0.85)])
+@pytest.mark.parametrize("name", ["input", "output"])
+def test_the_wheel_keeps_what_is_under_the_cursor(
+    qtbot: QtBot, window: MainWindow, picture: Path, name: str, x: float, y: float
+) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    view = getattr(window.images, name)
+    port = view._canvas.viewport()
+    cursor = QPointF(round(x * port.width()), round(y * port.height()))
+
+    def under_the_cursor(each: ImageView) -> QPointF:
+        return each._box.mapSceneToView(each._canvas.mapToScene(cursor.toPoint()))
+
+    before = under_the_cursor(view)
+    scales = [view.camera()[1]]
+    for notches in (3, 3, -4, *[3] * 12):  # to the largest scale and on
+        place = QPointF(port.mapTo(window, cursor.toPoint()))
+        QTest.wheelEvent(window.windowHandle(), place, QPoint(0, 120 * notches))
+        scales.append(view.camera()[1])
+        for each in (window.images.input, window.images.output):
+            moved = under_the_cursor(each) - before
+            assert moved.manhattanLength() * scales[-1] < 0.5, scales
+    assert scales[1] > 1.05 * scales[0]
+    assert scales[3] < scales[2]
+    assert scales[-1] == scales[-2] == 64
 
 
 def test_one_to_one_draws_each_pixel_once(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:

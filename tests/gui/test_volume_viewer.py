@@ -46,11 +46,16 @@ def grey(view: PlaneView) -> np.ndarray:
     return bits.reshape(rows, view.image.bytesPerLine())[:, :columns]
 
 
-def wheel(view: PlaneView, delta: int, modifiers=Qt.KeyboardModifier.NoModifier) -> None:
-    middle = QPointF(view.width() / 2, view.height() / 2)
+def wheel(
+    view: PlaneView,
+    delta: int,
+    modifiers=Qt.KeyboardModifier.NoModifier,
+    at: QPointF | None = None,
+) -> None:
+    at = QPointF(view.width() / 2, view.height() / 2) if at is None else at
     event = QWheelEvent(
-        middle,
-        QPointF(view.mapToGlobal(middle.toPoint())),
+        at,
+        QPointF(view.mapToGlobal(at.toPoint())),
         QPoint(),
         QPoint(0, delta),
         Qt.MouseButton.NoButton,
@@ -209,7 +214,32 @@ def test_one_plane_alone_shows_both_sides_beside_each_other(
     np.testing.assert_array_equal(grey(viewer.input.views[0]), viewer.window_.grey(cut))
 
 
-def test_zoom_keeps_what_is_under_the_cursor(viewer: VolumeViewer) -> None:
+@pytest.mark.parametrize(("x", "y"), [(0.3, 0.4), (0.7, 0.35), (0.25, 0.65), (0.5, 0.6)])
+@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_zoom_keeps_what_is_under_the_cursor_wherever_that_is(
+    viewer: VolumeViewer, x: float, y: float, number: int, side: str
+) -> None:
+    viewer.show_input(volume(spacing=(2, 1, 1.5)), "")
+    viewer.show_output(volume(1, spacing=(2, 1, 1.5)))
+    view = getattr(viewer, side).views[number]
+    cursor = QPointF(x * view.width(), y * view.height())
+    places = [(2, 3), (0, 0), (11, 7)]
+    start = [view.point_of(*place) for place in places]
+    for notches in (1, 5, -2, 3):
+        before = [view.point_of(*place) for place in places]
+        wheel(view, 120 * notches, Qt.KeyboardModifier.ControlModifier, cursor)
+        after = [view.point_of(*place) for place in places]
+        for old, new in zip(before, after, strict=True):
+            wanted = cursor + (old - cursor) * 1.25**notches
+            assert (new - wanted).manhattanLength() < 1e-6
+    for _ in range(4):
+        wheel(view, -3 * 120, Qt.KeyboardModifier.ControlModifier, cursor)
+    for place, point in zip(places, start, strict=True):  # whole slices are in the middle again
+        assert (view.point_of(*place) - point).manhattanLength() < 1e-6
+
+
+def test_zoom_about_the_middle_is_linked(viewer: VolumeViewer) -> None:
     viewer.show_input(volume(), "")
     view = viewer.input.views[0]
     middle = QPointF(view.width() / 2, view.height() / 2)
