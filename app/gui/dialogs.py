@@ -278,7 +278,7 @@ class NoticeDialog(QMessageBox):
         self.setWindowTitle("Kernelscope")
         self.setIcon(QMessageBox.Icon.Information)
         self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setText(text)
+        self.setText(printable(text))
         self.setInformativeText(details)
         self.setStandardButtons(QMessageBox.StandardButton.Ok)
         button = self.button(QMessageBox.StandardButton.Ok)
