@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import app
+from app import screen
 from app.cli_apply import apply
 from app.cli_bench import bench
 from app.cli_common import (
@@ -113,12 +114,7 @@ def _window(arguments: list[str]) -> int:
         raise ImageReadError(
             f"There is no file “{image}”.", f"Name a picture, or one of {', '.join(_COMMANDS)}."
         )
-    screen = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
-    if sys.platform == "linux" and not any(os.environ.get(name) for name in screen):
-        raise AppError(
-            "There is no screen to open the window on.",
-            f"Log in on one, or use the command line: {PROGRAM} --help.",
-        )
+    screen.check()
     try:
         from app.gui import run
 
@@ -126,9 +122,7 @@ def _window(arguments: list[str]) -> int:
     except ImportError as error:
         if "PySide6" not in (error.name or ""):
             raise
-        raise AppError(
-            f"Qt cannot be loaded: {error}.", "The README names the system libraries it needs."
-        ) from None
+        raise screen.libraries_missing(str(error)) from None
 
 
 # list, info --------------------------------------------------------------------------

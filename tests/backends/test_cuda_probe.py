@@ -17,6 +17,7 @@ from app.backends.cuda.backend import CudaBackend
 from app.backends.cuda.probe import probe
 from app.engine.backend import Availability
 from app.errors import AppError
+from app.installed import install_command
 
 
 class Driver:
@@ -128,7 +129,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
             "cannot be loaded: libboost.so.1: not found.",
             "--no-binary pycuda",
         ),
-        ({"driver": Driver(), "compiler": False}, "no CUDA compiler", "kernelscope[cuda]"),
+        ({"driver": Driver(), "compiler": False}, "no CUDA compiler", install_command("cuda")),
         (
             {"driver": Driver(version=12080)},
             "driver knows CUDA 12, but NVRTC makes kernels for CUDA 13.5",

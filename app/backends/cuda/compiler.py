@@ -25,6 +25,7 @@ import platformdirs
 from app import atomic
 from app.engine.launch import Resources
 from app.errors import AppError
+from app.installed import install_command
 
 _logger = logging.getLogger(__name__)
 
@@ -245,7 +246,7 @@ def choose_compiler() -> Compiler:
     except Exception as error:  # whatever the loader of a missing library raises
         raise AppError(
             "There is no CUDA compiler on this computer.",
-            "Install one with: pip install 'kernelscope[cuda]'",
+            f"Install one with: {install_command('cuda')}",
         ) from error
     return nvrtc
 

@@ -14,6 +14,7 @@ from typing import Any
 from app.backends.cuda.compiler import Compiler, choose_compiler, release
 from app.engine.backend import Availability
 from app.errors import AppError
+from app.installed import install_command
 
 OLDEST = (7, 5)
 """Compute capability of the first generation that the kernels are made for: Turing."""
@@ -120,7 +121,7 @@ def _software(
     except AppError as error:
         return _missing(
             error.message,
-            f"Install NVRTC, which needs nothing else: {_INSTALL}",
+            f"Install NVRTC, which needs nothing else: `{install_command('cuda')}`",
             f"Or the CUDA toolkit with a C++ compiler: {_toolkit()}",
         )
     newest = ctypes.c_int()
@@ -152,7 +153,6 @@ def _name(driver: Any, ordinal: int) -> str:
 
 _CARD = "You need an NVIDIA GPU of the Turing generation (GeForce RTX 20, GTX 16) or newer."
 _OTHER_COMPUTER = "Use a computer with Linux or Windows and an NVIDIA GPU."
-_INSTALL = "`pip install 'kernelscope[cuda]'`"
 
 
 def _missing(summary: str, *steps: str) -> Availability:
@@ -196,7 +196,7 @@ def _driver_steps() -> tuple[str, ...]:
 def _software_steps() -> tuple[str, ...]:
     return (
         f"Install the CUDA toolkit, with which pip builds PyCUDA: {_toolkit()}",
-        f"Install PyCUDA and a CUDA compiler beside Kernelscope: {_INSTALL}",
+        f"Install PyCUDA and a CUDA compiler beside Kernelscope: `{install_command('cuda')}`",
     )
 
 
