@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from app.engine.image import Image, Metadata
 from app.errors import ImageReadError, OutOfMemory
-from app.files import bmp, jpeg, netpbm, pillow, png, tiff
+from app.files import bmp, dicom, jpeg, netpbm, pillow, png, tiff
 from app.files.exif import upright
 from app.files.formats import Decoded, Format, Unreadable, damage_explained, unreadable
 
@@ -35,6 +35,8 @@ def _reader(
 
 
 _READERS = (
+    # First, because a DICOM file may begin like anything else.
+    _Reader(dicom.FORMAT, re.compile(dicom.MAGIC, re.DOTALL), dicom.decode),
     _reader("BMP", ".bmp .dib", bmp.MAGIC, bmp.decode),
     _reader("PNG", ".png", re.escape(png.MAGIC), png.decode),
     _reader("JPEG", ".jpg .jpeg .jpe .jfif", rb"\xff\xd8\xff", jpeg.decode),
@@ -125,7 +127,7 @@ def open_file(path: Path) -> BinaryIO:
 
 def _recognise(handle: BinaryIO) -> _Reader:
     """Return the reader for a file by its first bytes, and rewind it."""
-    start = handle.read(16)
+    start = handle.read(dicom.START)
     handle.seek(0)
     for reader in _READERS:
         if reader.magic.match(start):

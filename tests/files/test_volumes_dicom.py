@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import imagecodecs
 import nibabel
 import numpy as np
 import pydicom
 import pytest
 from pydicom.dataset import FileDataset, FileMetaDataset
 from pydicom.uid import (
+    MPEG2MPML,
     BasicTextSRStorage,
+    EnhancedMRImageStorage,
     ExplicitVRBigEndian,
     ExplicitVRLittleEndian,
+    HTJ2KLossless,
+    JPEGExtended12Bit,
+    JPEGLossless,
+    JPEGLosslessSV1,
     JPEGLSLossless,
     MRImageStorage,
     RLELossless,
@@ -22,6 +30,7 @@ from pydicom.uid import (
 )
 
 from app.errors import ImageReadError, InvalidImage
+from app.files import dicom, read_image
 from app.files.volumes import is_volume, read_volume, write_volume
 
 SERIES = generate_uid()
@@ -40,6 +49,7 @@ def write(
     index: float,
     directions: np.ndarray = UPRIGHT,
     syntax: str = ExplicitVRLittleEndian,
+    preamble: bytes = bytes(128),
     **tags: object,
 ) -> FileDataset:
     """Write one slice; None among `tags` leaves the element out."""
@@ -48,14 +58,14 @@ def write(
     meta.MediaStorageSOPInstanceUID = generate_uid()
     meta.TransferSyntaxUID = syntax
     little = syntax != ExplicitVRBigEndian
-    dataset = FileDataset(path, {}, bytes(128), meta, False, is_little_endian=little)
+    dataset = FileDataset(path, {}, preamble, meta, False, is_little_endian=little)
     dataset.SOPClassUID = MRImageStorage
     dataset.SOPInstanceUID = meta.MediaStorageSOPInstanceUID
     dataset.Modality = "MR"
     dataset.SeriesInstanceUID = SERIES
     dataset.SeriesNumber = 3
     dataset.SeriesDescription = "T1w"
-    dataset.Rows, dataset.Columns = array.shape
+    dataset.Rows, dataset.Columns = array.shape[:2]
     dataset.SamplesPerPixel = 1
     dataset.PhotometricInterpretation = "MONOCHROME2"
     dataset.BitsAllocated = dataset.BitsStored = array.dtype.itemsize * 8
@@ -227,6 +237,351 @@ class TestSeries:
             read_volume(path)
 
 
+class TestAFileAlone:
+    """A good file that is named opens, whatever lies beside it."""
+
+    def test_the_same_kind_is_read_with_it(self, series):
+        volume = read_volume(series() / "IM3")
+        assert volume.depth == 4
+        assert volume.notices == ("Read with all slices of its series in the folder.",)
+
+    @pytest.mark.parametrize(
+        ("tags", "said"),
+        [
+            ({"PixelSpacing": [0.5, 0.8]}, "odd and IM3 differ in spacing"),
+            ({"ImageOrientationPatient": [0, 1, 0, 0, 0, 1]}, "odd and IM3 differ in orientation"),
+            ({"ImagePositionPatient": None}, "odd does not tell where it lies"),
+            ({"PhotometricInterpretation": "RGB"}, "odd is in colour"),
+            ({"NumberOfFrames": 2}, "odd holds several frames"),
+            ({"ImagePositionPatient": [1, 2]}, "the DICOM file odd's data are damaged"),
+            ({"Rows": 7}, "odd and IM3 differ in height: 7 and 5"),
+        ],
+    )
+    def test_an_odd_one_is_left_out_and_named(self, series, tags, said):
+        path = series()
+        array = pixels(4) if "Rows" not in tags else np.zeros((7, 6), np.uint16)
+        write(path / "odd", array, 4, **tags)
+        volume = read_volume(path / "IM3")
+        assert volume.depth == 4
+        assert volume.notices[0] == "Read with all slices of its series in the folder."
+        assert volume.notices[1].startswith(f"Left out of the folder: {said}")
+
+    def test_a_damaged_one_is_left_out_and_named(self, series):
+        path = series()
+        (path / "odd").write_bytes((path / "IM3").read_bytes()[:200])
+        volume = read_volume(path / "IM3")
+        assert volume.depth == 4
+        assert volume.notices[1].startswith("Left out of the folder: ")
+        assert "odd" in volume.notices[1]
+
+    def test_many_are_counted(self, series):
+        path = series()
+        for number in range(9):
+            write(path / f"odd{number}", pixels(4), 4, PhotometricInterpretation="RGB")
+        notice = read_volume(path / "IM3").notices[1]
+        assert "odd2" in notice
+        assert "odd3" not in notice
+        assert notice.endswith("; and 6 more.")
+
+    def test_gaps_in_its_series_are_refused(self, series):
+        path = series(7)
+        (path / "IM5").unlink()
+        with pytest.raises(ImageReadError, match="slices are missing between IM2 and IM1: 1"):
+            read_volume(path / "IM0")
+
+
+class TestPreamble:
+    @pytest.mark.parametrize("start", [b"II*\0", b"MM\0*", b"II+\0", b"P5 9 9", b"BM"])
+    def test_it_may_look_like_anything(self, series, folder, start):
+        path = series(preamble=start.ljust(128, b"\x08"))
+        for place in (path, path / "IM3"):
+            assert is_volume(place)
+            np.testing.assert_array_equal(read_volume(place).voxels[1], pixels(1))
+
+
+def enhanced(path: Path, count: int = 4, order: object = None, **options: object) -> FileDataset:
+    """Write an Enhanced MR file; `order` says which slice each frame shows.
+
+    `alter(frame, number)` changes the groups of a frame.
+    """
+    order = list(order or [(index * 3) % count for index in range(count)])
+    alter = options.pop("alter", lambda frame, number: None)
+    directions = options.pop("directions", UPRIGHT)
+    array = np.concatenate([pixels(index) for index in order])
+    dataset = write(path, array, 0, **dict.fromkeys(PLACES))
+    dataset.file_meta.MediaStorageSOPClassUID = dataset.SOPClassUID = EnhancedMRImageStorage
+    dataset.Rows, dataset.NumberOfFrames = 5, len(order)
+    measures = pydicom.Dataset()
+    measures.PixelSpacing, measures.SliceThickness = [0.5, 0.75], 2
+    orientation = pydicom.Dataset()
+    orientation.ImageOrientationPatient = np.round(directions, 6).ravel().tolist()
+    values = pydicom.Dataset()
+    values.RescaleSlope, values.RescaleIntercept = 2, -5
+    shared = pydicom.Dataset()
+    shared.PixelMeasuresSequence = [measures]
+    shared.PlaneOrientationSequence = [orientation]
+    shared.PixelValueTransformationSequence = [values]
+    dataset.SharedFunctionalGroupsSequence = [shared]
+    frames = []
+    for number, index in enumerate(order):
+        position = pydicom.Dataset()
+        corner = np.array([-10.0, 20.0, 5.0]) + 2.5 * index * np.cross(*directions)
+        position.ImagePositionPatient = np.round(corner, 6).tolist()
+        frame = pydicom.Dataset()
+        frame.PlanePositionSequence = [position]
+        alter(frame, number)
+        frames.append(frame)
+    dataset.PerFrameFunctionalGroupsSequence = frames
+    for keyword, value in options.items():
+        setattr(dataset, keyword, value)
+    dataset.save_as(path)
+    return dataset
+
+
+PLACES = ("PixelSpacing", "SliceThickness", "ImageOrientationPatient", "ImagePositionPatient")
+
+
+def of_group(name: str, **elements: object) -> pydicom.Dataset:
+    item = pydicom.Dataset()
+    for keyword, value in elements.items():
+        setattr(item, keyword, value)
+    frame = pydicom.Dataset()
+    setattr(frame, name, [item])
+    return frame
+
+
+class TestEnhanced:
+    @pytest.mark.parametrize("directions", [UPRIGHT, OBLIQUE])
+    def test_frames_are_sorted_placed_and_rescaled(self, folder, directions):
+        enhanced(folder / "E", 5, directions=directions)
+        for place in (folder, folder / "E"):
+            assert is_volume(place)
+            volume = read_volume(place)
+            expected = np.stack([pixels(index).astype(int) * 2 - 5 for index in range(5)])
+            np.testing.assert_array_equal(volume.voxels, expected)
+            assert volume.spacing == pytest.approx((2.5, 0.5, 0.75))
+            assert volume.affine[:3, 3] == pytest.approx((10, -20, 5))
+            assert volume.notices == ()
+
+    def test_a_frame_has_its_own_groups_first(self, folder):
+        def alter(frame: pydicom.Dataset, number: int) -> None:
+            frame.update(
+                of_group(
+                    "PixelValueTransformationSequence", RescaleSlope=number, RescaleIntercept=0.5
+                )
+            )
+
+        enhanced(folder / "E", order=[0, 1, 2], alter=alter)
+        expected = np.stack([pixels(index) * index + 0.5 for index in range(3)])
+        np.testing.assert_array_equal(read_volume(folder).voxels, expected)
+
+    def test_several_volumes_are_told_apart(self, folder):
+        """Two echoes of three slices, in turn."""
+
+        def alter(frame: pydicom.Dataset, number: int) -> None:
+            echo = of_group("MREchoSequence", EffectiveEchoTime=[4.5, 9.0][number % 2])
+            frame.update(echo)
+            frame.update(of_group("FrameContentSequence", StackID="1"))
+
+        enhanced(folder / "E", order=[0, 3, 1, 4, 2, 5], alter=alter)
+        with pytest.raises(ImageReadError) as caught:
+            read_volume(folder / "E")
+        assert "1: echo time 4.5 ms (3 slices, 6×5); 2: echo time 9.0 ms" in caught.value.hint
+        for number, slices in ((1, [0, 1, 2]), (2, [3, 4, 5])):
+            volume = read_volume(folder / "E", number)
+            expected = [pixels(index).astype(int) * 2 - 5 for index in slices]
+            np.testing.assert_array_equal(volume.voxels, expected)
+            assert volume.notices[0].startswith(f"Volume {number} of 2: echo time")
+
+    def test_compressed(self, folder):
+        dataset = enhanced(folder / "E")
+        dataset.compress(RLELossless, generate_instance_uid=False)
+        dataset.save_as(folder / "E")
+        np.testing.assert_array_equal(read_volume(folder).voxels[2], pixels(2).astype(int) * 2 - 5)
+
+    def refuse(self, folder: Path, message: str) -> None:
+        with pytest.raises(ImageReadError) as caught:
+            read_volume(folder)
+        assert message in caught.value.message
+
+    def test_frames_at_the_same_place(self, folder):
+        enhanced(folder / "E", order=[0, 1, 1, 2])
+        self.refuse(folder, "E, frame 2 and E, frame 3 lie at the same place")
+
+    def test_missing_frames(self, folder):
+        enhanced(folder / "E", order=[0, 1, 2, 4])
+        self.refuse(folder, "slices are missing between E, frame 3 and E, frame 4: 1.")
+
+    def test_frames_without_a_place(self, folder):
+        def alter(frame: pydicom.Dataset, number: int) -> None:
+            if number == 2:
+                del frame.PlanePositionSequence
+
+        enhanced(folder / "E", alter=alter)
+        self.refuse(folder, "E, frame 3 does not tell where it lies (ImagePositionPatient")
+
+    def test_frames_of_other_orientation(self, folder):
+        def alter(frame: pydicom.Dataset, number: int) -> None:
+            if number == 2:
+                other = of_group(
+                    "PlaneOrientationSequence", ImageOrientationPatient=[0, 1, 0, 0, 0, 1]
+                )
+                frame.update(other)
+
+        enhanced(folder / "E", alter=alter)
+        self.refuse(folder, "E, frame 3 and E, frame 1 differ in orientation")
+
+    def test_fewer_groups_than_frames(self, folder):
+        enhanced(folder / "E", NumberOfFrames=5)
+        self.refuse(folder, "E describes 4 frames and holds 5.")
+
+    def test_frames_that_say_nothing(self, folder):
+        write(folder / "F", np.zeros((10, 6), np.uint16), 0, NumberOfFrames=2, Rows=5)
+        self.refuse(folder, "F holds several frames in one file, which do not say where they lie")
+
+
+class TestColour:
+    COLOURS = np.random.default_rng(1).integers(0, 256, (5, 6, 3), np.uint8)
+
+    def write(self, path, array, model, **tags):
+        if array.ndim == 3:
+            tags = {"SamplesPerPixel": 3, "PlanarConfiguration": 0} | tags
+        write(path, array, 0, PhotometricInterpretation=model, **tags)
+        assert not is_volume(path)
+        return read_image(path)
+
+    @pytest.mark.parametrize("suffix", ["", ".dcm"])
+    def test_rgb(self, folder, suffix):
+        image = self.write(
+            folder / f"C{suffix}", self.COLOURS, "RGB", preamble=b"II*\0" + bytes(124)
+        )
+        np.testing.assert_array_equal(image.pixels, self.COLOURS)
+        assert image.notices == ()
+        assert image.metadata.others == ("DICOM tags",)
+
+    def test_planes(self, folder):
+        array = np.ascontiguousarray(self.COLOURS.transpose(2, 0, 1)).reshape(5, 6, 3)
+        image = self.write(folder / "C", array, "RGB", PlanarConfiguration=1)
+        np.testing.assert_array_equal(image.pixels, self.COLOURS)
+
+    @pytest.mark.parametrize("bits", [12, 16])
+    def test_deep(self, folder, bits):
+        deep = np.linspace(0, 2**bits - 1, 90).astype(np.uint16).reshape(5, 6, 3)
+        image = self.write(folder / "C", deep, "RGB", BitsStored=bits, HighBit=bits - 1)
+        expected = np.floor(deep / (2**bits - 1) * 65535 + 0.5)
+        np.testing.assert_array_equal(image.pixels, expected)
+        assert len(image.notices) == (bits == 12)
+
+    def test_ybr(self, folder):
+        image = self.write(folder / "C", self.COLOURS, "YBR_FULL")
+        y, b, r = np.moveaxis(self.COLOURS.astype(float), 2, 0)
+        b, r = b - 128, r - 128
+        expected = np.stack([y + 1.402 * r, y - 0.344136 * b - 0.714136 * r, y + 1.772 * b], 2)
+        assert np.abs(image.pixels - np.clip(expected, 0, 255)).max() <= 1
+        assert image.notices == ("YBR_FULL converted to RGB.",)
+
+    @pytest.mark.parametrize("depth", [8, 16])
+    def test_palette(self, folder, depth):
+        table = np.random.default_rng(2).integers(0, 1 << depth, (3, 256))
+        tags = {}
+        for colour, row in zip(("Red", "Green", "Blue"), table, strict=True):
+            data = row.astype(np.uint8 if depth == 8 else np.uint16).tobytes()
+            tags[f"{colour}PaletteColorLookupTableDescriptor"] = [256, 0, depth]
+            tags[f"{colour}PaletteColorLookupTableData"] = data
+        indices = self.COLOURS[:, :, 0].copy()
+        image = self.write(folder / "C", indices, "PALETTE COLOR", **tags)
+        np.testing.assert_array_equal(image.pixels, np.moveaxis(table[:, indices], 0, 2))
+        assert image.notices == ("Palette colours converted to RGB.",)
+
+    def test_the_first_of_several(self, folder):
+        array = np.concatenate([self.COLOURS, 255 - self.COLOURS])
+        image = self.write(folder / "C", array, "RGB", NumberOfFrames=2, Rows=5)
+        np.testing.assert_array_equal(image.pixels, self.COLOURS)
+        assert image.notices == ("Only the first of 2 pictures is shown.",)
+
+    @pytest.mark.parametrize("rows", [60000, 0])
+    def test_a_claimed_size_takes_no_memory(self, folder, rows):
+        write(folder / "C", self.COLOURS, 0, PhotometricInterpretation="RGB", SamplesPerPixel=3)
+        dataset = pydicom.dcmread(folder / "C")
+        dataset.Rows = dataset.Columns = rows
+        dataset.save_as(folder / "C")
+        with pytest.raises(ImageReadError, match=r"too large|no pixels"):
+            read_image(folder / "C")
+
+    def test_grey_is_no_picture(self, series):
+        with pytest.raises(ImageReadError, match="a grey DICOM slice, which opens as a volume"):
+            read_image(series() / "IM3")
+
+    def test_every_way_of_cutting_off(self, folder):
+        self.write(folder / "C", self.COLOURS, "RGB")
+        data = (folder / "C").read_bytes()
+        for length in range(132, len(data) - 1, 7):
+            (folder / "C").write_bytes(data[:length])
+            with pytest.raises(ImageReadError):
+                read_volume(folder / "C") if is_volume(folder / "C") else read_image(folder / "C")
+
+
+class TestCompressed:
+    def compress(self, path: Path, encode: Callable[..., bytes], syntax: str, dtype: str) -> None:
+        dataset = pydicom.dcmread(path)
+        samples = dataset.pixel_array.view(dtype)
+        dataset.file_meta.TransferSyntaxUID = syntax
+        dataset.PixelData = pydicom.encaps.encapsulate([encode(samples)])
+        dataset["PixelData"].is_undefined_length = True
+        dataset.save_as(path)
+
+    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16])
+    @pytest.mark.parametrize("syntax", [JPEGLosslessSV1, JPEGLossless, JPEGLSLossless])
+    def test_without_loss(self, series, syntax, dtype):
+        path = series(3, dtype)
+        unsigned = f"u{np.dtype(dtype).itemsize}"
+        encode = imagecodecs.jpegls_encode
+        if syntax != JPEGLSLossless:
+            encode = functools.partial(imagecodecs.jpeg8_encode, lossless=True)
+        for file in path.iterdir():
+            self.compress(file, encode, syntax, unsigned)
+        expected = np.stack([pixels(index, dtype) for index in range(3)])
+        np.testing.assert_array_equal(read_volume(path).voxels, expected)
+
+    def test_12_bits(self, series):
+        path = series(2, np.uint16, BitsStored=12, HighBit=11)
+        encode = functools.partial(imagecodecs.jpeg8_encode, level=100, bitspersample=12)
+        for file in path.iterdir():
+            self.compress(file, encode, JPEGExtended12Bit, "u2")
+        expected = np.stack([pixels(index, int) for index in range(2)])
+        assert np.abs(read_volume(path).voxels - expected).max() <= 6
+
+    @pytest.mark.parametrize(
+        ("syntax", "message", "hint"),
+        [
+            (HTJ2KLossless, "IM0 is compressed as High-Throughput JPEG 2000", "pip install pyli"),
+            (MPEG2MPML, "IM0 is compressed as MPEG2", "gdcmconv --raw"),
+            ("1.2.3.4.5", "IM0 is compressed as 1.2.3.4.5, which is not", "gdcmconv --raw"),
+        ],
+    )
+    def test_what_is_not_read_is_not_called_damaged(self, series, syntax, message, hint):
+        path = series(1)
+        self.compress(path / "IM0", lambda samples: b"\0" * 64, syntax, "u2")
+        with pytest.raises(ImageReadError) as caught:
+            read_volume(path)
+        assert message in caught.value.message
+        assert "damaged" not in caught.value.message
+        assert hint in caught.value.hint
+
+    def test_without_the_library(self, series, monkeypatch):
+        """Pillow is always there, and takes no more than 8 bits."""
+        path = series(1, np.uint16, BitsStored=12, HighBit=11)
+        encode = functools.partial(imagecodecs.jpeg8_encode, bitspersample=12)
+        self.compress(path / "IM0", encode, JPEGExtended12Bit, "u2")
+        dicom._add_codecs()
+        decoder = pydicom.pixels.get_decoder(JPEGExtended12Bit)
+        monkeypatch.delitem(decoder._available, "imagecodecs")
+        with pytest.raises(ImageReadError) as caught:
+            read_volume(path)
+        assert "IM0 is compressed as JPEG Extended" in caught.value.message
+        assert "pip install pylibjpeg" in caught.value.hint
+
+
 class TestSeveralSeries:
     @pytest.fixture
     def mixed(self, series, folder) -> Path:
@@ -292,6 +647,9 @@ class TestRefused:
             ({"ImagePositionPatient": None}, "odd does not tell where it lies"),
             ({"PixelSpacing": None}, "(PixelSpacing is missing)"),
             ({"NumberOfFrames": 2}, "odd holds several frames"),
+            ({"ImagePositionPatient": [1, 2]}, "DICOM file odd's data are damaged"),
+            ({"ImageOrientationPatient": [1, 2, 3]}, "DICOM file odd's data are damaged"),
+            ({"SamplesPerPixel": 0}, "DICOM file odd's data are damaged"),
             ({"PhotometricInterpretation": "RGB"}, "odd is in colour"),
             ({"ModalityLUTSequence": [pydicom.Dataset()]}, "odd has a table of values"),
         ],
@@ -325,6 +683,7 @@ class TestRefused:
         dataset.PixelData = pydicom.encaps.encapsulate([b"\xff\xd8\xff\xd9"])
         dataset["PixelData"].is_undefined_length = True
         dataset.save_as(path / "IM0")
+        dicom._add_codecs()
         decoder = pydicom.pixels.get_decoder(JPEGLSLossless)
         monkeypatch.setattr(decoder, "_available", {})
         self.refuse(path, "IM0 is compressed as JPEG-LS Lossless", "pip install pylibjpeg")

@@ -17,7 +17,7 @@ from app.files.reading import READABLE, read_image
 from app.files.volumes import dicom
 from app.files.volumes.scan import UNKNOWN_SPACING, Scan, choose
 
-_SUFFIXES = {suffix for format in READABLE for suffix in format.suffixes}
+_SUFFIXES = {suffix for format in READABLE if format != dicom.FORMAT for suffix in format.suffixes}
 
 
 def decode(path: Path, number: int | None) -> Scan:

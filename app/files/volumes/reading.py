@@ -27,11 +27,14 @@ class _Reader:
     decode: Callable[[Path, int | None], Scan]
 
 
+_NIFTI = Format("NIfTI", (".nii.gz", ".nii"))
+
 _READERS = (
-    _Reader(Format("NIfTI", (".nii.gz", ".nii")), nifti.matches, nifti.decode),
+    # First, because a DICOM file may begin like anything else.
+    _Reader(dicom.FORMAT, dicom.matches, dicom.decode),
+    _Reader(_NIFTI, nifti.matches, nifti.decode),
     _Reader(Format("TIFF stack", (".tif", ".tiff")), tiff_stack.matches, tiff_stack.decode),
     _Reader(Format("NumPy array", (".npy",)), numpy_file.matches, numpy_file.decode),
-    _Reader(Format("DICOM", (".dcm", ".ima")), dicom.matches, dicom.decode),
 )
 
 READABLE_VOLUMES = tuple(reader.format for reader in _READERS)
@@ -100,18 +103,18 @@ def read_volume(path: str | Path, volume_number: int | None = None) -> Volume:
 def is_volume(path: str | Path) -> bool:
     """Whether `read_volume` is what should open a path, rather than `read_image`.
 
-    True for folders, for NIfTI, NumPy and DICOM files, and for TIFF files of several grey
+    True for folders, for NIfTI, NumPy and grey DICOM files, and for TIFF files of several grey
     pages of one size; False for what cannot be read at all.
     """
     path = Path(path)
     try:
         reader = _recognise(path)
-        if reader.decode is not tiff_stack.decode:
-            return True
         with damage_explained(reader.format.name):
-            return tiff_stack.is_stack(path)
+            if reader.decode is tiff_stack.decode:
+                return tiff_stack.is_stack(path)
+            return reader.decode is not dicom.decode or not dicom.is_colour(path)
     except Unreadable:
-        return path.name.lower().endswith(READABLE_VOLUMES[0].suffixes)
+        return path.name.lower().endswith(_NIFTI.suffixes)
 
 
 def _recognise(path: Path) -> _Reader:

@@ -23,6 +23,8 @@ class Scan:
     ----------
     numbers : ndarray, shape (depth, height, width)
         As stored, of any type and byte order.
+    others : tuple of str
+        Names of what else the file holds and no volume keeps: "DICOM tags".
     """
 
     numbers: NDArray[Any]
@@ -32,6 +34,7 @@ class Scan:
     header: object = None
     slope: float = 1.0
     intercept: float = 0.0
+    others: tuple[str, ...] = ()
 
 
 class Several(Unreadable):
