@@ -230,7 +230,7 @@ void median_bubble(const struct image *image, int side)
 
 /* Sobel ---------------------------------------------------------------------------------- */
 
-enum { SUM, MAGNITUDE, DIRECTIONS };
+enum { SUM, MAGNITUDE, DIRECTIONS, SINGLE, WINNER, ANGLE };
 
 static inline number magnitude(number value)
 {
@@ -261,6 +261,58 @@ static inline double steepness(const SAMPLE *cells, ptrdiff_t pitch, int form)
 void sobel(const struct image *image, int form)
 {
     EACH_PIXEL(image, 3, settle(steepness(cells, pitch, form), KEEP));
+}
+
+/* Returns the angle of a gradient, 0 to `turn`, which is 0 again. */
+static inline double angle_of(double gx, double gy, double turn)
+{
+    double across = fabs(gx), down = fabs(gy), large = across > down ? across : down;
+    if (large == 0)
+        return 0;
+    double place = atan((across > down ? down : across) / large) * (turn / (2 * M_PI));
+#if WHITE
+    place = rint(place);
+#endif
+    if (down > across)
+        place = turn / 4 - place;
+    if (gx < 0)
+        place = turn / 2 - place;
+    if (gy < 0)
+        place = turn - place;
+    return place < turn ? place : 0;
+}
+
+/* `direction` counts the masks N, NE, E, ... of form SINGLE; `turn` is the least value above white,
+   or 1 for float. */
+static inline double direction_of(
+    const SAMPLE *cells, ptrdiff_t pitch, int form, int direction, double turn)
+{
+    const SAMPLE *level = cells + pitch, *below = cells + 2 * pitch;
+    number a = cells[0], b = cells[1], c = cells[2], d = level[0], f = level[2];
+    number g = below[0], h = below[1], i = below[2];
+    number n = a + 2 * b + c - (g + 2 * h + i), ne = b + 2 * c + f - (d + 2 * g + h);
+    number e = c + 2 * f + i - (a + 2 * d + g), se = f + 2 * i + h - (b + 2 * a + d);
+    if (form == ANGLE)
+        return angle_of(e, -n, turn);
+    if (form == SINGLE) {
+        int mask = direction % 4;
+        number found = mask == 0 ? n : mask == 1 ? ne : mask == 2 ? e : se;
+        return direction < 4 ? found : -found;
+    }
+    number found[8] = {n, ne, e, se, -n, -ne, -e, -se}, most = 0;
+    int winner = 0;
+    for (int mask = 0; mask < 8; mask++)
+        if (found[mask] > most) {
+            most = found[mask];
+            winner = mask + 1;
+        }
+    return winner * turn / 8 - (WHITE && winner);
+}
+
+void sobel_direction(const struct image *image, int form, int direction, double turn)
+{
+    EACH_PIXEL(
+        image, 3, settle(direction_of(cells, pitch, form, direction, turn), CLIP));
 }
 
 /* Rotating mask -------------------------------------------------------------------------- */

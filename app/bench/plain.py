@@ -24,6 +24,7 @@ import platformdirs
 from numpy.typing import NDArray
 
 from app.errors import AppError
+from app.filters.directions import COMPASS
 from app.filters.nlm import whole
 from app.filters.non_local import patch_profile
 from app.filters.spec import Border, Pixels, white_level
@@ -47,7 +48,7 @@ BORDERS = (Border.REFLECT, Border.MIRROR, Border.NEAREST, Border.CONSTANT, Borde
 """In the order of the constants in `plain.c`."""
 
 _NEGATIVE = ("keep", "clip", "absolute", "offset")
-_FORMS = ("sum", "magnitude", "directions")
+_FORMS = ("sum", "magnitude", "directions", "single", "winner", "angle")
 
 _TYPES = {"uint8": "uint8_t", "uint16": "uint16_t", "float32": "float"}
 
@@ -217,7 +218,11 @@ def _median(dtype: np.dtype[Any], parameters: Parameters) -> _Made:
 def _sobel(dtype: np.dtype[Any], parameters: Parameters) -> _Made | None:
     if parameters["form"] not in _FORMS:
         return None
-    return "sobel", (_FORMS.index(parameters["form"]),)
+    form = _FORMS.index(parameters["form"])
+    if form < _FORMS.index("single"):
+        return "sobel", (form,)
+    turn = ctypes.c_double(white_level(dtype) + (dtype.kind != "f"))
+    return "sobel_direction", (form, COMPASS.index(parameters["direction"]), turn)
 
 
 def _rotating_mask(dtype: np.dtype[Any], parameters: Parameters) -> _Made:

@@ -24,7 +24,7 @@ import numpy as np
 
 from app.filters.borders import VALID, fetch_row
 from app.filters.jit import inlined, kernel
-from app.filters.plain import cell, gather, interior, no_simd
+from app.filters.plain import gather, interior, no_simd, wide_cell
 from app.filters.spec import SERIAL, CpuPass, FilterTask, colour_count, white_level
 
 COMPASS = ("N", "NE", "E", "SE", "S", "SW", "W", "NW")
@@ -40,7 +40,7 @@ def compass(a: Any, b: Any, c: Any, d: Any, f: Any, g: Any, h: Any, i: Any) -> A
 
     Parameters
     ----------
-    a, b, ... i : float64
+    a, b, ... i : int64 or float64
         The cells around the pixel, row by row.
     """
     return (
@@ -85,14 +85,14 @@ def responses_at(samples: Any, place: Any, pitch: Any, step: Any) -> Any:
     """
     below = place + 2 * pitch
     return compass(
-        np.float64(cell(samples, place)),
-        np.float64(cell(samples, place + step)),
-        np.float64(cell(samples, place + 2 * step)),
-        np.float64(cell(samples, place + pitch)),
-        np.float64(cell(samples, place + pitch + 2 * step)),
-        np.float64(cell(samples, below)),
-        np.float64(cell(samples, below + step)),
-        np.float64(cell(samples, below + 2 * step)),
+        wide_cell(samples, place),
+        wide_cell(samples, place + step),
+        wide_cell(samples, place + 2 * step),
+        wide_cell(samples, place + pitch),
+        wide_cell(samples, place + pitch + 2 * step),
+        wide_cell(samples, below),
+        wide_cell(samples, below + step),
+        wide_cell(samples, below + 2 * step),
     )
 
 
@@ -128,8 +128,10 @@ def turn_of(gx: Any, gy: Any, turn: Any, whole: Any) -> Any:
 @inlined
 def single_of(found: Any, direction: Any, high: Any) -> Any:
     """Return what one mask finds; less than nothing is black."""
-    sign = 1.0 if direction < 4 else -1.0
-    return min(max(sign * found[direction % 4], 0.0), high)
+    n, ne, e, se = found
+    mask = direction % 4
+    most = n if mask == 0 else ne if mask == 1 else e if mask == 2 else se
+    return min(max(np.float64(most if direction < 4 else -most), 0.0), high)
 
 
 @inlined
@@ -139,7 +141,7 @@ def winner_of(found: Any, eighth: Any, whole: Any) -> Any:
     Of several the first; 0 where none finds anything.
     """
     n, ne, e, se = found
-    most, winner = 0.0, 0
+    most, winner = 0, 0
     for number, each in enumerate((n, ne, e, se, -n, -ne, -e, -se)):
         if each > most:
             most, winner = each, number + 1
@@ -149,7 +151,7 @@ def winner_of(found: Any, eighth: Any, whole: Any) -> Any:
 @inlined
 def angle_of(found: Any, turn: Any, whole: Any) -> Any:
     """Return the angle of the gradient as a sample."""
-    angle = np.float32(turn_of(found[2], -found[0], turn, whole))
+    angle = np.float32(turn_of(np.float64(found[2]), np.float64(-found[0]), turn, whole))
     return angle if angle < turn else np.float32(0)
 
 
@@ -201,9 +203,9 @@ def steepest(samples: Any, place: Any, pitch: Any, step: Any, plane: Any, colour
     gx, gy, longest = 0.0, 0.0, 0.0
     for c in range(colours):
         n, _, e, _ = responses_at(samples, place + c * plane, pitch, step)
-        square = e * e + n * n
+        square = np.float64(e * e + n * n)
         if square > longest:
-            gx, gy, longest = e, -n, square
+            gx, gy, longest = np.float64(e), np.float64(-n), square
     return gx, gy
 
 

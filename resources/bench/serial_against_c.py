@@ -47,6 +47,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     *(("threshold_mean", {"size": side}) for side in (3, 5, 9)),
     *(("median", {"size": side}) for side in (3, 5, 9)),
     *(("sobel", {"form": form}) for form in ("sum", "magnitude", "directions")),
+    *(("sobel", {"form": form}) for form in ("single", "winner", "angle")),
     *(("laplace", {"form": form, "negative": "absolute"}) for form in ("4", "8", "5x5")),
     ("rotating_mask", {}),
     ("greyscale", {}),
