@@ -24,6 +24,13 @@ Job = tuple[str, str, str, tuple[tuple[str, str], ...]]
 BATCH_SECONDS = 1e-3
 """Launches are timed in batches of about so long: single short ones cannot be."""
 
+HOLD_SECONDS, QUEUE_SECONDS = 40e-6, 15e-6
+"""How long the card is kept busy before a batch, and for each launch of it: the host takes longer
+to queue a short launch than the card to run it, and would be timed instead."""
+
+TRIES = 4
+"""Of a batch until the host has queued it in time, each with twice the time."""
+
 MOST_LAUNCHES = 32
 MOST_COPIES = 64
 
@@ -63,11 +70,15 @@ class Card:
         self.cache_bytes = device.get_attribute(cuda.device_attribute.L2_CACHE_SIZE)
         self._cubins = CubinCache(Nvrtc())
         self._modules: dict[Job, Any] = {}
+        self._hold = self.module("hold", read_source("hold"), {}).get_function("hold")
+        self._hold.prepare("q")
+        self._clock = 1e3 * device.get_attribute(cuda.device_attribute.CLOCK_RATE)
 
     def __enter__(self) -> Card:
         return self
 
     def __exit__(self, *_: object) -> None:
+        del self._hold
         self._modules.clear()
         self._context.pop()
         self._context.detach()
@@ -78,6 +89,21 @@ class Card:
             cubin = self._cubins.get(name, source, self.architecture, macros)
             self._modules[job] = self.cuda.module_from_buffer(cubin.code)
         return self._modules[job]
+
+    def seconds(self, start: Callable[[], None], launches: int) -> float:
+        """Return how long the card takes for the `launches` that `start` queues."""
+        for attempt in range(TRIES):
+            begin, end = self.cuda.Event(), self.cuda.Event()
+            hold = (HOLD_SECONDS + launches * QUEUE_SECONDS) * 2**attempt
+            self._hold.prepared_call((1, 1), (1, 1, 1), int(hold * self._clock))
+            begin.record()
+            start()
+            end.record()
+            in_time = not begin.query()
+            end.synchronize()
+            if in_time:
+                break
+        return float(begin.time_till(end)) * 1e-3
 
     def upload(self, array: NDArray[Any]) -> Any:
         return self.cuda.to_device(np.ascontiguousarray(array))
@@ -178,14 +204,22 @@ def level_of_program(
     block: tuple[int, int] | None = None,
 ) -> Contender:
     """Return the program's own kernel, launched as the program launches it."""
-    card, source = pictures.card, pictures.source
-    height, width, channels = source.shape
+    source = pictures.source
     task = task_of(filter_id, source.shape, source.dtype, parameters, border, level, block)
-    launch, result = plan_of(task, filter_id), task.output_shape
+    return contender_of(pictures, level, filter_id, task, plan_of(task, filter_id))
+
+
+def contender_of(
+    pictures: Pictures, name: str, filter_id: str, task: CudaTask, launch: Launch
+) -> Contender:
+    """Return a launch of a filter."""
+    card, source, border = pictures.card, pictures.source, task.border
+    height, width, channels = source.shape
+    result = task.output_shape
     module = card.module(filter_id, read_source(filter_id), launch.defines)
     function = module.get_function(launch.kernel)
-    for name, values in launch.constants.items():
-        card.set_constant(module, name, values)
+    for constant, values in launch.constants.items():
+        card.set_constant(module, constant, values)
     hardware = launch.texture and channels == 1 and border in HARDWARE_BORDERS
     if launch.texture:
         made = pictures.textures(border if hardware else None)
@@ -212,18 +246,13 @@ def level_of_program(
             shared_size=launch.shared_bytes,
         )
 
-    return Contender(level, start)
+    return Contender(name, start)
 
 
 def glance(card: Card, contender: Contender) -> float:
     """Return the seconds of the second of two launches."""
-    begin, end = card.cuda.Event(), card.cuda.Event()
     contender.launch(0)
-    begin.record()
-    contender.launch(1)
-    end.record()
-    end.synchronize()
-    return float(begin.time_till(end)) * 1e-3
+    return card.seconds(lambda: contender.launch(1), 1)
 
 
 def measure(
@@ -236,15 +265,13 @@ def measure(
     turn = 0
 
     def batch(contender: Contender, launches: int) -> float:
-        nonlocal turn
-        begin, end = card.cuda.Event(), card.cuda.Event()
-        begin.record()
-        for _ in range(launches):
-            contender.launch(turn % copies)
-            turn += 1
-        end.record()
-        end.synchronize()
-        return float(begin.time_till(end)) * 1e-3 / launches
+        def start() -> None:
+            nonlocal turn
+            for _ in range(launches):
+                contender.launch(turn % copies)
+                turn += 1
+
+        return card.seconds(start, launches) / launches
 
     launches = {}
     for contender in contenders:
