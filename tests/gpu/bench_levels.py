@@ -54,7 +54,7 @@ def compare(card: Card, case: Case, side: int, repeats: int) -> list[dict[str, A
     rows = []
     try:
         pairs = case.pairs(pictures)
-        contenders = [contender for pair in pairs.values() for contender in pair]
+        contenders = list({each.name: each for pair in pairs.values() for each in pair}.values())
         times = measure(card, contenders, pictures.count, repeats)
         for level, (own, plain) in pairs.items():
             ours, textbook = (statistics.median(times[name]) for name in (own.name, plain.name))
@@ -71,7 +71,7 @@ def compare(card: Card, case: Case, side: int, repeats: int) -> list[dict[str, A
             rows.append(row)
             mark = " <-- other results" if wrong[level] else " <--" if row["ratio"] > BAR else ""
             print(
-                f"{case.name:16} {level:13} {ours * 1e3:9.4f} ms"
+                f"{case.name:16} {level:20} {ours * 1e3:9.4f} ms"
                 f"  textbook {textbook * 1e3:9.4f}  ratio {row['ratio']:5.2f}{mark}",
                 flush=True,
             )

@@ -13,6 +13,7 @@ typedef unsigned char Byte;
 #define R (SIZE / 2)
 #define COLUMNS 32  // of a block
 #define ROWS 8
+#define SQUARE 16  // results of a block in x and y, of the kernels that have square ones
 
 __constant__ int mask[SIZE * SIZE];
 
@@ -83,6 +84,75 @@ extern "C" __global__ void mean_shared(
     for (int s = 0; s < SIZE; ++s)
         for (int t = 0; t < SIZE; ++t) sum += tile[threadIdx.y + s][threadIdx.x + t];
     out[y * width + x] = rounded(sum);
+}
+
+// Report no. 5, 3.3: each thread of a block of 16 x 16 reads its own pixel; those at the edges of the block
+// also read the R pixels beyond, and those at its corners the ones beyond both: 18 x 18 for 3 x 3 cells.
+extern "C" __global__ void mean_edge_threads(
+    const Byte* __restrict__ in, Byte* __restrict__ out, int width, int height)
+{
+    __shared__ Byte tile[SQUARE + 2 * R][SQUARE + 2 * R];
+    int i = threadIdx.y, j = threadIdx.x, y = blockIdx.y * SQUARE + i, x = blockIdx.x * SQUARE + j;
+    for (int s = i == 0 ? -R : 0; s <= (i == SQUARE - 1 ? R : 0); ++s)
+        for (int t = j == 0 ? -R : 0; t <= (j == SQUARE - 1 ? R : 0); ++t) {
+            int v = min(max(y + s, 0), height - 1), u = min(max(x + t, 0), width - 1);
+            tile[i + R + s][j + R + t] = in[v * width + u];
+        }
+    __syncthreads();
+    if (is_rim(x, y, width, height)) return;
+    int sum = 0;
+    for (int s = 0; s < SIZE; ++s)
+        for (int t = 0; t < SIZE; ++t) sum += tile[i + s][j + t];
+    out[y * width + x] = rounded(sum);
+}
+
+// Korcuska 5.2: a block has a thread for each cell of its tile, (16 + 2R)^2 of them. Each reads one cell,
+// and then the 16 x 16 inner ones have a result to compute; the others are idle.
+typedef Byte Cells[SQUARE + 2 * R][SQUARE + 2 * R];
+
+__device__ bool is_idle(int x, int y, int width, int height)
+{
+    int i = (int)threadIdx.y - R, j = (int)threadIdx.x - R;
+    return i < 0 || j < 0 || i >= SQUARE || j >= SQUARE || x >= width || y >= height;
+}
+
+__device__ void load_cell(Cells& tile, const Byte* in, int x, int y, int width, int height)
+{
+    int v = min(max(y, 0), height - 1), u = min(max(x, 0), width - 1);
+    tile[threadIdx.y][threadIdx.x] = in[v * width + u];
+    __syncthreads();
+}
+
+extern "C" __global__ void mask_cell_threads(
+    const Byte* __restrict__ in, Byte* __restrict__ out, int width, int height)
+{
+    __shared__ Cells tile;
+    int x = blockIdx.x * SQUARE + threadIdx.x - R, y = blockIdx.y * SQUARE + threadIdx.y - R;
+    load_cell(tile, in, x, y, width, height);
+    if (is_idle(x, y, width, height)) return;
+    int sum = 0;
+    for (int s = 0; s < SIZE; ++s)
+        for (int t = 0; t < SIZE; ++t)
+            sum += mask[s * SIZE + t] * tile[threadIdx.y - R + s][threadIdx.x - R + t];
+    out[y * width + x] = rounded(sum);
+}
+
+extern "C" __global__ void median_cell_threads(
+    const Byte* __restrict__ in, Byte* __restrict__ out, int width, int height)
+{
+    __shared__ Cells tile;
+    int x = blockIdx.x * SQUARE + threadIdx.x - R, y = blockIdx.y * SQUARE + threadIdx.y - R;
+    load_cell(tile, in, x, y, width, height);
+    if (is_idle(x, y, width, height)) return;
+    int median = 0;
+    for (int bit = 128; bit > 0; bit /= 2) {
+        int below = 0;
+        for (int s = 0; s < SIZE; ++s)
+            for (int t = 0; t < SIZE; ++t)
+                below += tile[threadIdx.y - R + s][threadIdx.x - R + t] < median + bit;
+        if (below <= SIZE * SIZE / 2) median += bit;
+    }
+    out[y * width + x] = median;
 }
 
 extern "C" __global__ void mean_texture(

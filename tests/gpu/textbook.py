@@ -29,6 +29,14 @@ from tests.gpu.contenders import (
 )
 
 BLOCK = (32, 8)
+SQUARE = 16
+"""Results of a block in x and y, of the kernels with square blocks."""
+
+EDGES = "shared, edge threads"
+CELLS = "shared, cell threads"
+"""Other ways to read a tile than in turns: threads at a block's edges read what is beyond (report
+no. 5, 3.3), or there is a thread for each cell (Korčuška 2013, 5.2)."""
+
 BORDER = Border.REFLECT
 
 
@@ -44,7 +52,7 @@ class Case:
     Attributes
     ----------
     kernels : mapping
-        Name of the textbook's kernel by level of the program.
+        Name of the textbook's kernel by level of the program, or by level and way (`EDGES`).
     macros : mapping
         For the textbook's kernels.
     weights : ndarray, optional
@@ -68,23 +76,21 @@ class Case:
         dtype = np.dtype(np.uint8)
         own = [
             plan_of(
-                task_of(self.filter_id, shape, dtype, self.parameters, BORDER, level),
+                task_of(self.filter_id, shape, dtype, self.parameters, BORDER, level_of(name)),
                 self.filter_id,
             )
-            for level in self.kernels
+            for name in self.kernels
         ]
         plain = ("textbook", source_text(), architecture, tuple(sorted(self.macros.items())))
         return [plain, *(job_of(self.filter_id, launch, architecture) for launch in own)]
 
     def pairs(self, pictures: Pictures) -> dict[str, tuple[Contender, Contender]]:
-        """Return the program's kernel and the textbook's for each level."""
-        return {
-            level: (
-                level_of_program(pictures, self.filter_id, self.parameters, BORDER, level),
-                self._plain(pictures, level),
-            )
-            for level in self.kernels
+        """Return the program's kernel and the textbook's for each of `kernels`."""
+        own = {
+            level: level_of_program(pictures, self.filter_id, self.parameters, BORDER, level)
+            for level in map(level_of, self.kernels)
         }
+        return {name: (own[level_of(name)], self._plain(pictures, name)) for name in self.kernels}
 
     def _plain(self, pictures: Pictures, level: str) -> Contender:
         card = pictures.card
@@ -95,6 +101,10 @@ class Case:
         grid, block = (-(-width // BLOCK[0]), -(-height // BLOCK[1])), BLOCK
         if level == "single-block":
             grid, block = (1, 1), (32, 32)
+        if level in (EDGES, CELLS):
+            grid = -(-width // SQUARE), -(-height // SQUARE)
+            side = SQUARE if level == EDGES else SQUARE + 2 * self.rim
+            block = side, side
         tables = []
         if self.weights is not None:
             weights = self.weights.astype(np.int32)
@@ -122,6 +132,12 @@ class Case:
 
 
 _MASK_LEVELS = {level: f"mask_{level}" for level in ("global", "constant", "shared", "texture")}
+_MASK_LEVELS[CELLS] = "mask_cell_threads"
+
+
+def level_of(name: str) -> str:
+    """Return the program's level that one of `Case.kernels` is held against."""
+    return name.split(",")[0]
 
 
 def _named(family: str, *levels: str) -> dict[str, str]:
@@ -132,7 +148,11 @@ def stencils() -> Sequence[Case]:
     """Return the cases of the filters that look at a square around each pixel."""
     cases = []
     for size in (3, 9):
-        kernels = {"single-block": "mean_global", **_named("mean", "global", "shared", "texture")}
+        kernels = {
+            "single-block": "mean_global",
+            **_named("mean", "global", "shared", "texture"),
+            EDGES: "mean_edge_threads",
+        }
         cases.append(Case(f"mean {size}", "mean", {"size": size}, kernels, {"SIZE": str(size)}))
     for size in (3, 9):
         weights = np.random.default_rng(size).integers(-2, 10, (size, size))
@@ -146,6 +166,7 @@ def stencils() -> Sequence[Case]:
     )
     for size in (3, 9):
         kernels = _named("median", "global", "shared", "texture", "selection")
+        kernels[CELLS] = "median_cell_threads"
         cases.append(Case(f"median {size}", "median", {"size": size}, kernels, {"SIZE": str(size)}))
     kernels = _named("sobel", "global", "shared", "texture")
     cases.append(Case("Sobel", "sobel", {"form": "sum"}, kernels, {"SIZE": "3"}))
