@@ -153,6 +153,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // Minima and maxima for a value: 17, 60, 140 and 240 for SIZE 3, 5, 7 and 9. Inside the image a thread
 // reads what it needs four samples at a time, without shared memory: neighbours find it in level 1.
 // At best a sample is read from and written to device memory once.
+#include "edges.cuh"
 #include "networks.cuh"
 
 #define STEPS (SIZE == 3 ? 2 : 1)  // patches that a thread computes, one below the other
@@ -324,6 +325,13 @@ __device__ inline void read_cells_slowly(Value (&cells)[2 * STEPS + SIZE - 1][SI
             cells[i][j] = tile[2 * STEPS * threadIdx.y + i][4 * threadIdx.x + j];
 }
 
+// Whether the border leaves cells out of the window around (y, x).
+__device__ inline bool is_cut(const Geometry& g, int y, int x)
+{
+    return BORDER == BORDER_REDUCE
+        && (y < RADIUS || y >= g.height - RADIUS || x < RADIUS || x >= g.width - RADIUS);
+}
+
 __device__ inline void write_medians(
     const Value (&medians)[2 * STEPS][4], Sample* output, const Geometry& g, int y, int x, int c)
 {
@@ -334,12 +342,15 @@ __device__ inline void write_medians(
         const unsigned step = i % (2 * STEPS), number = i / (2 * STEPS), row = step + number * ROWS;
         if (y + (int)row >= g.last) continue;
         Sample* target = first + (size_t)row * pitch;
-        if (g.channels == 1 && g.out_width % 4 == 0) {
+        // The network is for whole windows: other medians are searched for.
+        const bool cut = is_cut(g, y + row, x) || is_cut(g, y + row, x + 3);
+        if (g.channels == 1 && g.out_width % 4 == 0 && !cut) {
             if (x < g.out_width) *(Quad*)target = lanes(medians[step], number);
         } else {
 #pragma unroll
             for (int k = 0; k < 4; ++k)
-                if (x + k < g.out_width) target[k * g.channels] = lane(medians[step][k], number);
+                if (x + k < g.out_width && !(cut && is_cut(g, y + row, x + k)))
+                    target[k * g.channels] = lane(medians[step][k], number);
         }
     }
 }
@@ -365,12 +376,6 @@ __device__ inline void find_medians(const Value (*cells)[SIZE + 3], Value (*medi
 #endif
 }
 
-// Whether the window around (y, x) reaches beyond the image.
-__device__ inline bool is_cut(const Geometry& g, int y, int x)
-{
-    return y < RADIUS || y >= g.height - RADIUS || x < RADIUS || x >= g.width - RADIUS;
-}
-
 // Compute channel c of the block's pixels from (top, left) on; every thread has to call this.
 __device__ inline void compute_part(
     const Sample* source, Sample* output, const Geometry& g, int top, int left, int c)
@@ -389,16 +394,6 @@ __device__ inline void compute_part(
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) find_medians(cells + 2 * step, medians + 2 * step);
     write_medians(medians, output, g, y, x, c);
-#if BORDER == BORDER_REDUCE
-    // The network is for whole windows: search in the others.
-#pragma unroll 1
-    for (int i = 0; i < 8 * STEPS * LANES; ++i) {
-        const int v = y + i / 4 % (2 * STEPS) + i / (8 * STEPS) * ROWS, u = x + i % 4;
-        if (v < g.last && u < g.out_width && is_cut(g, v, u))
-            output[output_offset(g, v, u) + c] =
-                Median()(Rim<RADIUS, const Sample*>(source, g, v, u, c, g.channels));
-    }
-#endif
 }
 
 // Blocks that a multiprocessor should hold: as many as the registers allow, but for a few bytes.
@@ -411,6 +406,13 @@ extern "C" __launch_bounds__(128, RESIDENT) __global__ void median_tuned(
 #pragma unroll 1
     for (int i = 0; i < PARTS * g.channels; ++i)
         compute_part(source, output, g, top + i % PARTS * ROWS, left, i / PARTS);
+#if BORDER == BORDER_REDUCE
+    const int first = min(max(RADIUS, g.first), g.last), width = g.out_width;
+    const int left_end = min(RADIUS, width) * g.channels;
+    const Part whole{first, min(max(g.height - RADIUS, first), g.last), left_end,
+        max(left_end, (width - RADIUS) * g.channels)};
+    compute_around<RADIUS>(source, output, g, whole, Median());
+#endif
 }
 #else
 // tuned, large masks: one bit of a whole row of the window in each instruction.

@@ -11,8 +11,8 @@
 // Launch: blocks of TUNED_THREADS x 1; the grid's height decides how many rows a block goes down.
 #ifndef KERNELSCOPE_TUNED_ROWS
 #define KERNELSCOPE_TUNED_ROWS
-#include "cells.cuh"
 #include "common.cuh"
+#include "edges.cuh"
 
 #define QUAD 4
 #define TUNED_THREADS 128
@@ -25,13 +25,6 @@ typedef uint2 Quad;
 #else
 typedef float4 Quad;
 #endif
-
-// Output rows [top, bottom) and samples [left, right) of each.
-struct Part {
-    int top, bottom, left, right;
-};
-
-__device__ inline int clamp(int i, int low, int high) { return max(low, min(i, high)); }
 
 // What this block computes.
 __device__ inline Part tile_of_block(const Geometry& g)
@@ -55,33 +48,13 @@ __device__ inline Part inner_part(const Part& tile, const Geometry& g, int radiu
     return part;
 }
 
-// The samples of the launch outside the inner parts of its tiles: output = filter(cells). All blocks share
-// them: one block would take long for those of its own tile, while the others have nothing left to do.
+// The samples of the launch outside the inner parts of its tiles: output = filter(cells).
 template <int REACH, typename Filter>
 __device__ inline void compute_edges(
     const Sample* source, Sample* output, const Geometry& g, Filter filter)
 {
-    const Part all{g.first, g.last, 0, g.out_width * g.channels}, part = inner_part(all, g, REACH);
-    const int shift = valid_shift(REACH);
-    const size_t threads = (size_t)gridDim.x * gridDim.y * blockDim.x;
-    size_t i = (size_t)(blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x;
-#pragma unroll 1
-    for (int side = 0; side < 4; ++side) {
-        const int top = side == 0 ? all.top : side == 1 ? part.bottom : part.top;
-        const int bottom = side == 0 ? part.top : side == 1 ? all.bottom : part.bottom;
-        const int left = side == 3 ? part.right : all.left;
-        const int right = side == 2 ? part.left : all.right;
-        const int columns = right - left;
-        const size_t count = (size_t)columns * (bottom - top);
-#pragma unroll 1
-        for (; i < count; i += threads) {
-            const int y = top + (int)(i / columns), k = left + (int)(i % columns);
-            const int x = k / g.channels, c = k % g.channels;
-            const Rim<REACH, const Sample*> cells(source, g, y + shift, x + shift, c, g.channels);
-            output[output_offset(g, y, x) + c] = filter(cells);
-        }
-        i -= count;
-    }
+    const Part all{g.first, g.last, 0, g.out_width * g.channels};
+    compute_around<REACH>(source, output, g, inner_part(all, g, REACH), filter);
 }
 
 // Whether rows of `samples` samples consist of whole quads, which can then be read and written.
