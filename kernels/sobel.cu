@@ -127,10 +127,26 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 template <bool GREY>
 using Around = Cells<RADIUS, GREY>;
 
-// Three source rows around QUAD results.
+template <bool FIRST, typename A, typename B>
+struct Choose {
+    typedef A Type;
+};
+template <typename A, typename B>
+struct Choose<false, A, B> {
+    typedef B Type;
+};
+
+__device__ inline Result sample_of(float value) { return nearest(value); }
+#if SAMPLE_BITS < 32
+__device__ inline Result sample_of(int value) { return saturate(value); }
+#endif
+
+// Three source rows around QUAD results. Where results have cells of their own, turning each into a float
+// takes longer than counting with whole numbers.
 template <bool GREY>
 struct Window {
-    float rows[3][Around<GREY>::COUNT] = {};
+    typedef typename Choose<GREY, float, Sum>::Type Number;
+    Number rows[3][Around<GREY>::COUNT] = {};
 
     __device__ inline void move_down()
     {
@@ -141,11 +157,11 @@ struct Window {
         }
     }
 
-    __device__ inline float cell(int s, int t, int v) const { return rows[s][Around<GREY>::at(t, v)]; }
+    __device__ inline Number cell(int s, int t, int v) const { return rows[s][Around<GREY>::at(t, v)]; }
 
     __device__ inline Result result(int v) const
     {
-        return nearest(strength<float>(
+        return sample_of(strength<Number>(
             cell(0, 0, v), cell(0, 1, v), cell(0, 2, v), cell(1, 0, v), cell(1, 2, v),
             cell(2, 0, v), cell(2, 1, v), cell(2, 2, v)));
     }
