@@ -331,6 +331,8 @@ def _verify(options: argparse.Namespace) -> int:
             )
             status.clear()
             show(f"{parity.describe()} ({parity.source})")
+            for remark in parity.remarks:
+                show(f"  {remark}")
             for level, reason in parity.reasons.items():
                 show(f"  {level} did not run: {reason}")
     return 0

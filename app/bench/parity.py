@@ -45,6 +45,8 @@ class Parity:
     map : ndarray, shape (height, width) or (depth, height, width)
         The largest difference between any two results at each pixel or voxel, of any channel,
         in the type of the samples.
+    remarks : tuple of str
+        What the run of a level had to say that not all others had: which kernel it was.
     """
 
     label: str
@@ -56,6 +58,7 @@ class Parity:
     place: tuple[int, ...]
     share: float
     map: Pixels
+    remarks: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """Return the result in a sentence."""
@@ -98,6 +101,7 @@ def verify(
     plan = list(_levels(source, filter_id, parameters, border, backends, devices))
     envelope: _Envelope | None = None
     levels: list[str] = []
+    notices: list[tuple[str, ...]] = []
     reasons: dict[str, str] = {}
     for number, (name, request) in enumerate(plan):
 
@@ -106,15 +110,16 @@ def verify(
 
         progress("compile", 0.0)
         try:
-            output = execute(request, backends, token, progress).output.planes
+            result = execute(request, backends, token, progress)
         except AppError as error:
             reasons[name] = error.message
             continue
         if envelope is None:
-            envelope = _Envelope(output)
+            envelope = _Envelope(result.output.planes)
         else:
-            envelope.add(output, len(levels))
+            envelope.add(result.output.planes, len(levels))
         levels.append(name)
+        notices.append(result.notices)
     if envelope is None:
         raise AppError(f"No level could run: {'; '.join(dict.fromkeys(reasons.values()))}")
     spec = plan[0][1].filter
@@ -130,6 +135,12 @@ def verify(
         place=place,
         share=np.count_nonzero(spread) / spread.size,
         map=spread.max(axis=-1),
+        remarks=tuple(
+            f"{level}: {notice}"
+            for level, own in zip(levels, notices, strict=True)
+            for notice in own
+            if not all(notice in others for others in notices)
+        ),
     )
 
 

@@ -25,9 +25,13 @@ _STEP = 16
 _SAMPLES_A_ROW = 340_000
 """Output samples for each row of a tile: smaller images need low tiles to busy all of a card."""
 
+SMALL = 0.25
+"""Part of `launch.SMALL_WORK` from which on these kernels are quicker: most of a level's operations
+are additions, which the kernels do few of."""
+
 
 def _tile_rows(size: int, samples: int) -> int:
-    """Return the height of a tile for so many output samples; the most was measured on an H100.
+    """Return the height of a tile for an output of `samples`; the most was measured on an H100.
 
     Low tiles keep the rows that tiles share in the cache and all multiprocessors busy to
     the end; but for each tile, size - 1 rows have to be added up once more.

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.filters import cuda_correlation
 from app.filters.correlation import NEGATIVE, Divisor, mask_array, one_part, plan_correlation
-from app.filters.launch import CudaTask, Launch
+from app.filters.launch import CudaPlan, CudaTask, Launch, by_size, quick_level
 from app.filters.spec import (
     CONSTANT,
     GLOBAL,
@@ -47,13 +47,14 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return plan_correlation(task, weights, Divisor.one(len(weights)), task.parameters["negative"])
 
 
-def plan_cuda(task: CudaTask) -> Launch:
+def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     form, negative = task.parameters["form"], task.parameters["negative"]
     weights = MASKS[form]
     defines = {"FORM": int(form[0])} if task.level == TUNED.id else {}
-    return cuda_correlation.plan_correlation(
+    launch = cuda_correlation.plan_correlation(
         "laplace", task, weights, one_part(len(weights)), negative, dot_products=False, **defines
     )
+    return by_size(task, launch, plan_cuda, quick_level(len(weights) // 2, CONSTANT))
 
 
 SPEC = FilterSpec(

@@ -7,14 +7,14 @@ its blocks are. Compiling, memory, strips, splitting and timing are the backend'
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.filters.spec import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Border
+from app.filters.spec import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Border, Level
 
 HARDWARE_BORDERS = frozenset(
     {Border.REFLECT, Border.NEAREST, Border.CONSTANT, Border.WRAP, Border.KEEP}
@@ -310,3 +310,52 @@ def level_launch(
         shared_bytes=shared,
         texture=level == TEXTURE.id,
     )
+
+
+SMALL_WORK = 2.0**26
+"""Operations of a picture, at a level up to *texture*, that such a level has done before a tuned
+kernel has: measured on an H100 with tests/gpu/bench_tuned.py at 128 to 4096 pixels squared."""
+
+_SHARED_RADIUS = 3
+"""Smallest radius of a mask at which a tile in shared memory pays: up to 5x5, cells are in the
+level-1 cache when they are read again (measured by the same bench)."""
+
+
+def quick_level(radius: int, other: Level) -> Level:
+    """Return the level up to *texture* that is quickest: *shared*, or `other` for small masks."""
+    return SHARED if radius >= _SHARED_RADIUS else other
+
+
+def by_size(
+    task: CudaTask,
+    launch: Launch,
+    plan: Callable[[CudaTask], Launch | CudaPlan],
+    level: Level,
+    share: float = 1.0,
+) -> Launch | CudaPlan:
+    """Return `launch`, or for a picture too small for a tuned kernel what another level launches.
+
+    A thread of a tuned kernel computes many results one after another. That saves work, but takes
+    its time however few threads there are, and a small picture has too few to keep a card busy.
+    A level with a thread for each pixel then does all of its work, more as it is, in less time.
+
+    Parameters
+    ----------
+    launch : Launch
+        What the filter planned for `task`. At levels other than *tuned* it is returned.
+    plan : callable
+        The filter's own plan, asked for the other level.
+    level : Level
+        The quickest one up to *texture*, see `quick_level`.
+    share : float
+        Part of `SMALL_WORK` from which on the tuned kernel is quicker.
+    """
+    if task.level != TUNED.id:
+        return launch
+    quicker = CudaPlan.of(plan(replace(task, level=level.id, block=None)))
+    samples = task.output_shape[0] * task.out_row_samples
+    work = samples * sum(each.operations_per_sample for each in quicker.launches)
+    if work >= share * SMALL_WORK:
+        return launch
+    notice = f"{TUNED.name} runs the kernel of level {level.name}, quicker at this size."
+    return replace(quicker, notice=notice)

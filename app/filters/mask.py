@@ -18,7 +18,7 @@ from app.filters.correlation import (
     one_part,
     plan_correlation,
 )
-from app.filters.launch import CudaTask, Launch
+from app.filters.launch import CudaPlan, CudaTask, Launch, by_size, quick_level
 from app.filters.spec import (
     CONSTANT,
     GLOBAL,
@@ -144,11 +144,12 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return plan_correlation(task, mask_array(mask), divisor(mask, choice), negative)
 
 
-def plan_cuda(task: CudaTask) -> Launch:
+def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     mask, choice, negative = (task.parameters[name] for name in ("mask", "divisor", "negative"))
-    return cuda_correlation.plan_correlation(
+    launch = cuda_correlation.plan_correlation(
         "mask", task, mask, divisor_parts(mask, choice), negative
     )
+    return by_size(task, launch, plan_cuda, quick_level(len(mask) // 2, CONSTANT))
 
 
 SPEC = FilterSpec(

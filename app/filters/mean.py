@@ -16,9 +16,17 @@ from app.filters.correlation import (
     finish_row,
     update_divisors,
 )
-from app.filters.cuda_box import plan_box
+from app.filters.cuda_box import SMALL, plan_box
 from app.filters.jit import inlined, kernel
-from app.filters.launch import NO_MASK, CudaTask, Launch, level_launch
+from app.filters.launch import (
+    NO_MASK,
+    CudaPlan,
+    CudaTask,
+    Launch,
+    by_size,
+    level_launch,
+    quick_level,
+)
 from app.filters.plain import (
     count_cells,
     gather,
@@ -254,10 +262,11 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return [CpuPass(mean_parallel, arguments, output.shape[0])]
 
 
-def plan_cuda(task: CudaTask) -> Launch:
+def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     size = int(task.parameters["size"])
     if task.level == TUNED.id:
-        return plan_box("mean", task, size)
+        launch = plan_box("mean", task, size)
+        return by_size(task, launch, plan_cuda, quick_level(size // 2, GLOBAL), SMALL)
     return level_launch("mean", task, size // 2, size * size + 1, SIZE=size)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from app.errors import InvalidImage
 from app.filters.borders import REDUCE, VALID, border_index, fetch_row
 from app.filters.jit import inlined, intrinsic, kernel
-from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.launch import CudaPlan, CudaTask, Launch, by_size, level_launch
 from app.filters.networks import Lane, median_program
 from app.filters.plain import cell, interior, no_simd
 from app.filters.spec import (
@@ -468,7 +468,7 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return passes
 
 
-def plan_cuda(task: CudaTask) -> Launch:
+def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     size = int(task.parameters["size"])
     bits = 8 * task.dtype.itemsize
     if task.level == TUNED.id:
@@ -478,7 +478,7 @@ def plan_cuda(task: CudaTask) -> Launch:
             # Samples of 8 or 16 bits are compared two at a time, one far below the other.
             rows = (16 if size == 3 else 8) * (1 if bits == 32 else 2)
             block, tile = (32, 4), (128, rows)
-        return Launch(
+        tuned = Launch(
             kernel="median_tuned",
             defines=task.defines(SIZE=size, TUNED=1),
             block=block,
@@ -486,6 +486,7 @@ def plan_cuda(task: CudaTask) -> Launch:
             bytes_per_sample=2.0 * task.dtype.itemsize,
             operations_per_sample=network or 6 * size * bits,
         )
+        return by_size(task, tuned, plan_cuda, SHARED)  # a cell is read for every bit
     reach = radius(task.parameters)
     if task.level == SELECTION.id:
         window = size * size * task.dtype.itemsize

@@ -23,7 +23,7 @@ from app.filters.borders import REDUCE, VALID, border_index, divide_round, fetch
 from app.filters.correlation import Finish
 from app.filters.cuda_rows import rows_launch
 from app.filters.jit import inlined, kernel
-from app.filters.launch import NO_MASK, CudaTask, Launch, level_launch
+from app.filters.launch import NO_MASK, CudaPlan, CudaTask, Launch, by_size, level_launch
 from app.filters.plain import interior, no_simd, put, wide_cell
 from app.filters.spec import (
     CONSTANT,
@@ -316,9 +316,10 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return passes
 
 
-def plan_cuda(task: CudaTask) -> Launch:
+def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     if task.level == TUNED.id:
-        return rows_launch("rotating_mask", task, operations=50)
+        launch = rows_launch("rotating_mask", task, operations=50)
+        return by_size(task, launch, plan_cuda, SHARED)  # each cell belongs to nine windows
     return level_launch("rotating_mask", task, 2, operations=250)
 
 

@@ -12,7 +12,7 @@ from app.filters.borders import VALID, fetch_row
 from app.filters.correlation import Finish, settle, taps, weighted_sum
 from app.filters.cuda_rows import rows_launch
 from app.filters.jit import inlined, kernel
-from app.filters.launch import CudaTask, Launch, level_launch
+from app.filters.launch import CudaPlan, CudaTask, Launch, by_size, level_launch, quick_level
 from app.filters.plain import gather, interior, no_simd, put, wide_cell
 from app.filters.spec import (
     CONSTANT,
@@ -206,7 +206,7 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return [CpuPass(sobel_parallel, parallel, output.shape[0])]
 
 
-def plan_cuda(task: CudaTask) -> Launch:
+def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     form = FORMS.index(task.parameters["form"])
     operations = (15, 18, 30, 30, 30, 100, 100)[form]
     alone = task.parameters["form"] == "single"
@@ -215,7 +215,8 @@ def plan_cuda(task: CudaTask) -> Launch:
         return level_launch("sobel", task, 1, operations, FORM=form, DIRECTION=direction)
     if task.parameters["form"].startswith("angle"):  # a thread a pixel, as at the other levels
         return level_launch("sobel", task, 1, operations, FORM=form, CHANNELS=task.shape[2])
-    return rows_launch("sobel", task, operations, FORM=form, DIRECTION=direction)
+    launch = rows_launch("sobel", task, operations, FORM=form, DIRECTION=direction)
+    return by_size(task, launch, plan_cuda, quick_level(1, GLOBAL))
 
 
 SPEC = FilterSpec(

@@ -16,9 +16,17 @@ import numpy as np
 
 from app.filters.borders import REDUCE, VALID, border_index, pad_columns
 from app.filters.correlation import Divisor, Finish, finish_row, update_divisors
-from app.filters.cuda_box import plan_box
+from app.filters.cuda_box import SMALL, plan_box
 from app.filters.jit import kernel
-from app.filters.launch import NO_MASK, CudaTask, Launch, level_launch
+from app.filters.launch import (
+    NO_MASK,
+    CudaPlan,
+    CudaTask,
+    Launch,
+    by_size,
+    level_launch,
+    quick_level,
+)
 from app.filters.mean import add_row, add_up, choose, copy, mean_rim, sum_types, window_sums
 from app.filters.plain import (
     interior,
@@ -164,7 +172,7 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return [CpuPass(parallel, arguments, rows)]
 
 
-def plan_cuda(task: CudaTask) -> Launch:
+def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     size = task.parameters["size"]
     limits = threshold_of(task.parameters, task.dtype) * np.arange(size * size + 1.0)
     if task.dtype.kind != "f":
@@ -174,7 +182,8 @@ def plan_cuda(task: CudaTask) -> Launch:
     else:
         operations = size * size + 4
         launch = level_launch("threshold_mean", task, size // 2, operations, SIZE=size)
-    return replace(launch, constants={"limits": limits})
+    launch = replace(launch, constants={"limits": limits})
+    return by_size(task, launch, plan_cuda, quick_level(size // 2, GLOBAL), SMALL)
 
 
 SPEC = FilterSpec(

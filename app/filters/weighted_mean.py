@@ -21,7 +21,7 @@ from app.filters.correlation import (
     working_type,
 )
 from app.filters.jit import kernel
-from app.filters.launch import CudaTask, Launch
+from app.filters.launch import CudaPlan, CudaTask, Launch, by_size, quick_level
 from app.filters.spec import (
     CONSTANT,
     GLOBAL,
@@ -101,12 +101,13 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     return [CpuPass(weighted_mean_parallel, arguments, output.shape[0])]
 
 
-def plan_cuda(task: CudaTask) -> Launch:
+def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     row = binomial(task.parameters["size"])
     weights = np.outer(row, row)
-    return cuda_correlation.plan_correlation(
+    launch = cuda_correlation.plan_correlation(
         "weighted_mean", task, weights, weights, dot_products=False
     )
+    return by_size(task, launch, plan_cuda, quick_level(len(row) // 2, CONSTANT))
 
 
 SPEC = FilterSpec(

@@ -191,11 +191,11 @@ class KernelViewer(QDialog):
         request = self._request
         assert request is not None
         level = request.filter.gpu_levels[self._level.currentIndex()]
-        self._help.setText(level.help)
         self._background.forget(_COMPILE)
         self._compile.setEnabled(True)
         self._facts.clear_groups()
         self._plan = plan(request, level)
+        self._help.setText(" ".join(filter(None, (level.help, self._plan.notice))))
         launch = self._plan.launch
         found = None
         self._show_difference(raised=False)

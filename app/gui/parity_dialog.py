@@ -30,6 +30,7 @@ class ParityDialog(QDialog):
             f"{parity.describe()}",
             f"On {parity.source}.",
             f"Compared: {', '.join(parity.levels)}.",
+            *parity.remarks,
             *(f"{level} did not run: {reason}" for level, reason in parity.reasons.items()),
         ]
         text = QLabel("\n".join(lines))

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from app import filters
+from app.filters import launch as launching
 from app.filters.launch import CudaPlan, CudaTask, Launch
 from app.filters.spec import FilterSpec, Level
 from tests.test_contract import parameters_of, test_module
 
 DTYPES = tuple(map(np.dtype, (np.uint8, np.uint16, np.float32)))
+
+
+def tuned_at_any_size() -> AbstractContextManager[Any]:
+    """Have level *tuned* keep to its own kernels, however small a picture is."""
+    return mock.patch.object(launching, "SMALL_WORK", 0.0)
 
 
 def launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:
@@ -28,7 +37,9 @@ def launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:
         task = CudaTask(
             shape, spec.output_shape(shape, parameters, border), dtype, parameters, border, level.id
         )
-        for launch in CudaPlan.of(spec.plan_cuda(task)).launches:
+        with tuned_at_any_size():  # others are launches of another level
+            plan = CudaPlan.of(spec.plan_cuda(task))
+        for launch in plan.launches:
             yield level, launch
 
 

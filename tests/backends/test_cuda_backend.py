@@ -25,6 +25,7 @@ from app.engine.volume import Volume
 from app.errors import DeviceUnavailable
 from app.filters.spec import Border
 from tests.backends.fake_card import Driver, Error, FakeCubins, Function, install
+from tests.backends.specialisations import tuned_at_any_size
 
 SHAPE = (40, 6, 5)
 
@@ -54,6 +55,13 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
 
     driver.modules |= {b"mri_nlm": {"mri_nlm_tuned": double}, b"mean": {"mean_tuned": same}}
     return driver
+
+
+@pytest.fixture(autouse=True)
+def tuned_kernels() -> Iterator[None]:
+    """Have small pictures filtered by the kernels that the driver has."""
+    with tuned_at_any_size():
+        yield
 
 
 @pytest.fixture

@@ -59,12 +59,38 @@ def test_levels_that_agree(image: Image, backends: dict[str, Backend]) -> None:
     assert (parity.largest, parity.share) == (0, 0)
     assert parity.map.shape == (12, 10)
     assert not parity.map.any()
+    assert not parity.remarks
     assert parity.describe() == "Mean, mask size 3: 7 levels give the same result."
     fractions = [fraction for _, fraction in announced]
     assert fractions == sorted(fractions)
     assert announced[0] == ("CPU serial", 0.0)
     assert announced[-1][0] == "GPU tuned"
     assert fractions[-1] <= 1
+
+
+class Talker(StandIn):
+    """Says something in every run, and more at one level."""
+
+    def run(
+        self,
+        request: Request,
+        level: Level,
+        stopwatch: Stopwatch,
+        token: CancelToken,
+        progress: Progress,
+    ) -> Image | Scan:
+        stopwatch.notices.append("In strips.")
+        if level.id == "tuned":
+            stopwatch.notices.append("Another kernel.")
+        return super().run(request, level, stopwatch, token, progress)
+
+
+def test_a_level_that_ran_another_kernel_is_named(
+    image: Image, backends: dict[str, Backend]
+) -> None:
+    backends["gpu"] = Talker()
+    assert check(image, backends, devices=("gpu",)).remarks == ("GPU tuned: Another kernel.",)
+    backends["gpu"].close()
 
 
 def test_levels_that_do_not(image: Image, backends: dict[str, Backend]) -> None:

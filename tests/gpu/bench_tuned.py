@@ -40,7 +40,7 @@ MARGIN = 1.05
 """What counts as slower: less is within what two runs of one kernel differ by."""
 
 HOPELESS = 1.5
-"""A level that once takes so many times as long as *tuned* is not timed any further."""
+"""A level whose second launch takes this many times as long as that of *tuned* is not timed."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from app.engine.run import execute
 from app.engine.scan import Scan
 from app.engine.volume import Volume
 from app.filters.spec import TUNED, Border, FilterSpec, Kind
+from tests.backends.specialisations import tuned_at_any_size
 from tests.test_contract import make, parameters_of, test_module
 from tests.test_volume_contract import make as make_volumes
 
@@ -94,9 +95,10 @@ def main(arguments: list[str]) -> None:
     backend = CudaBackend(compiler=Nvrtc())
     backends: dict[str, Backend] = {"gpu": backend, "cpu": CpuBackend()}
     runs = 0
-    for request in itertools.islice(requests(options.filters), part, None, parts):
-        execute(request, backends)
-        runs += 1
+    with tuned_at_any_size():
+        for request in itertools.islice(requests(options.filters), part, None, parts):
+            execute(request, backends)
+            runs += 1
     backend.close()
     print(f"{runs} runs")
 

@@ -146,6 +146,15 @@ def test_the_level_can_be_changed_in_place(qtbot: QtBot, viewer: KernelViewer) -
     assert current(viewer).textCursor().blockNumber() == start
 
 
+def test_a_small_picture_has_the_kernel_of_another_level(viewer: KernelViewer) -> None:
+    shown = viewer.findChild(QLabel, "levelHelp")
+    for side, kernel in ((64, "mean_global"), (4096, "mean_tuned")):
+        image = Image.from_array(np.zeros((side, side), np.uint8))
+        viewer.show_request(Request.create(image, "mean", level="tuned"))
+        assert ("the kernel of level Global memory" in shown.text()) == (side == 64)
+        assert kernel in viewer.findChild(FactTable).text()
+
+
 @pytest.mark.parametrize("level", [None, "parallel"])
 def test_a_choice_that_is_no_gpu_level_shows_the_fastest(
     viewer: KernelViewer, level: str | None

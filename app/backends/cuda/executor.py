@@ -761,7 +761,7 @@ class _Pacer:
             step = after
 
     def learn(self, units: int, seconds: float) -> None:
-        """Note how long a launch of so many units took, unless it was but a remainder."""
+        """Note how long a launch of `units` took, unless it was but a remainder."""
         if 2 * units >= self._units:
             self._units = units * LAUNCH_SECONDS / 2 / max(seconds, 1e-6)
 

@@ -26,10 +26,13 @@ class Plan:
     launch : Launch
     grid : tuple of int
         Blocks in x and y (and z) over the whole output.
+    notice : str
+        How this differs from what was asked for, where it does.
     """
 
     launch: Launch
     grid: tuple[int, ...]
+    notice: str = ""
 
 
 def plans(request: Request, level: Level) -> tuple[Plan, ...]:
@@ -52,8 +55,8 @@ def plans(request: Request, level: Level) -> tuple[Plan, ...]:
         request.block,
     )
     assert request.filter.plan_cuda is not None
-    launches = CudaPlan.of(request.filter.plan_cuda(task)).launches
-    return tuple(Plan(launch, launch.grid(output)) for launch in launches)
+    made = CudaPlan.of(request.filter.plan_cuda(task))
+    return tuple(Plan(each, each.grid(output), made.notice) for each in made.launches)
 
 
 def plan(request: Request, level: Level) -> Plan:
