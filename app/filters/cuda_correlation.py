@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.filters.correlation import NEGATIVE, Divisor, mask_array
-from app.filters.cuda_rows import QUAD, rows_launch
+from app.filters.cuda_rows import QUAD, SMALL, rows_launch
 from app.filters.launch import BLOCK, CudaTask, Launch, level_launch
 from app.filters.spec import TUNED, Border, Mask
 
@@ -142,7 +142,7 @@ def plan_correlation(
     arguments = {"finishing": finishing}
     if tuned:
         constants = {**words, **in_constant, **arguments}
-        return rows_launch(filter_id, task, operations, constants, **defines)
+        return rows_launch(filter_id, task, size, operations, constants, **defines)
     return level_launch(
         filter_id,
         task,
@@ -154,3 +154,12 @@ def plan_correlation(
         arguments=arguments,
         **defines,
     )
+
+
+def small(launch: Launch) -> float:
+    """Return the least samples for which a tuned `launch` pays: more for sums of whole numbers.
+
+    They take twice as many instructions as floats, one for four products in `DOT` aside.
+    """
+    whole = launch.defines["WEIGHT_TYPE"] == "0" and "DOT" not in launch.defines
+    return 4 * SMALL if whole else SMALL

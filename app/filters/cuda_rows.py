@@ -12,27 +12,43 @@ from app.filters.launch import BLOCK, CudaTask, Launch, level_launch
 
 THREADS = 128
 QUAD = 4
-_MOST_ROWS = 64
+_LEAST_ROWS, _MOST_ROWS = 2, 64
 _SAMPLES_A_ROW = 2**21
-"""Output samples for each row that a block goes down: large images keep the card busy anyway,
-and the more rows a block takes, the fewer it reads twice."""
+"""Output samples for each row that a block goes down, divided by the size of the mask: the larger
+that is, the more rows a thread reads twice, and the fewer threads the registers leave room for.
+The numbers of rows were measured on an H100, 1 to 64 for masks of 3x3 to 15x15, at 128 to 4096
+pixels squared."""
 
-_LEAST_ROWS, _FEW_ROWS = 2, 8
-_SAMPLES_A_FEW_ROW = 2**17
-"""The same for images that are too small to keep a card busy, up to a few rows."""
+_ENOUGH_ROWS, _ENOUGH_SIZES = 24, 4
+"""More rows, also more than this many for each row of the mask, are too few threads ..."""
+
+_SAMPLES_A_LATE_ROW = 2**22
+"""... but in very large images, of which there are still enough."""
+
+SMALL = 900_000
+"""Output samples from which on these kernels are quicker than other levels: of two rows each, that
+is 850 threads for each multiprocessor of an H100."""
+
+
+def _rows(samples: int, size: int) -> int:
+    """Return how many rows of `samples` results a thread should go down, for a mask of `size`."""
+    rows = min(samples * size // _SAMPLES_A_ROW, max(_ENOUGH_ROWS, _ENOUGH_SIZES * size))
+    return min(max(rows, samples // _SAMPLES_A_LATE_ROW, _LEAST_ROWS), _MOST_ROWS)
 
 
 def rows_launch(
     filter_id: str,
     task: CudaTask,
+    size: int,
     operations: float,
     constants: Mapping[str, NDArray[Any]] | None = None,
     **defines: int | str,
 ) -> Launch:
-    """Return the launch of level *tuned* over quads of samples; see `level_launch`."""
-    samples = task.output_shape[0] * task.out_row_samples
-    few = min(max(samples // _SAMPLES_A_FEW_ROW, _LEAST_ROWS), _FEW_ROWS)
-    rows = min(max(samples // _SAMPLES_A_ROW, few), _MOST_ROWS)
+    """Return the launch of level *tuned* over quads of samples, for a mask of `size` x `size`.
+
+    See `level_launch` for the other parameters.
+    """
+    rows = _rows(task.output_shape[0] * task.out_row_samples, size)
     launch = level_launch(
         filter_id,
         task,

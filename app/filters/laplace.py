@@ -54,7 +54,8 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     launch = cuda_correlation.plan_correlation(
         "laplace", task, weights, one_part(len(weights)), negative, dot_products=False, **defines
     )
-    return by_size(task, launch, plan_cuda, quick_level(len(weights) // 2, CONSTANT))
+    level = quick_level(len(weights) // 2, CONSTANT)
+    return by_size(task, launch, plan_cuda, level, cuda_correlation.small(launch))
 
 
 SPEC = FilterSpec(

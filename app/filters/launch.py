@@ -312,13 +312,12 @@ def level_launch(
     )
 
 
-SMALL_WORK = 2.0**26
-"""Operations of a picture, at a level up to *texture*, that such a level has done before a tuned
-kernel has: measured on an H100 with tests/gpu/bench_tuned.py at 128 to 4096 pixels squared."""
+BY_SIZE = True
+"""Whether level *tuned* takes another level's kernel for small pictures; False for tests."""
 
-_SHARED_RADIUS = 3
-"""Smallest radius of a mask at which a tile in shared memory pays: up to 5x5, cells are in the
-level-1 cache when they are read again (measured by the same bench)."""
+_SHARED_RADIUS = 2
+"""Smallest radius of a mask at which a tile in shared memory pays in small pictures: the level-1
+cache serves the cells of smaller ones as well (measured on an H100 as the bounds of `by_size`)."""
 
 
 def quick_level(radius: int, other: Level) -> Level:
@@ -331,7 +330,7 @@ def by_size(
     launch: Launch,
     plan: Callable[[CudaTask], Launch | CudaPlan],
     level: Level,
-    share: float = 1.0,
+    least: float,
 ) -> Launch | CudaPlan:
     """Return `launch`, or for a picture too small for a tuned kernel what another level launches.
 
@@ -347,15 +346,13 @@ def by_size(
         The filter's own plan, asked for the other level.
     level : Level
         The quickest one up to *texture*, see `quick_level`.
-    share : float
-        Part of `SMALL_WORK` from which on the tuned kernel is quicker.
+    least : float
+        Samples of the result from which on the tuned kernel is quicker; where tests/gpu/
+        bench_tuned.py showed no level to be faster, from 128 to 4096 pixels squared on an H100.
     """
-    if task.level != TUNED.id:
+    samples = task.output_shape[0] * task.out_row_samples
+    if task.level != TUNED.id or not BY_SIZE or samples >= least:
         return launch
     quicker = CudaPlan.of(plan(replace(task, level=level.id, block=None)))
-    samples = task.output_shape[0] * task.out_row_samples
-    work = samples * sum(each.operations_per_sample for each in quicker.launches)
-    if work >= share * SMALL_WORK:
-        return launch
     notice = f"{TUNED.name} runs the kernel of level {level.name}, quicker at this size."
     return replace(quicker, notice=notice)

@@ -149,7 +149,8 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     launch = cuda_correlation.plan_correlation(
         "mask", task, mask, divisor_parts(mask, choice), negative
     )
-    return by_size(task, launch, plan_cuda, quick_level(len(mask) // 2, CONSTANT))
+    level = quick_level(len(mask) // 2, CONSTANT)
+    return by_size(task, launch, plan_cuda, level, cuda_correlation.small(launch))
 
 
 SPEC = FilterSpec(

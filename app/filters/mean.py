@@ -16,7 +16,7 @@ from app.filters.correlation import (
     finish_row,
     update_divisors,
 )
-from app.filters.cuda_box import SMALL, plan_box
+from app.filters.cuda_box import plan_box, small
 from app.filters.jit import inlined, kernel
 from app.filters.launch import (
     NO_MASK,
@@ -266,7 +266,8 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     size = int(task.parameters["size"])
     if task.level == TUNED.id:
         launch = plan_box("mean", task, size)
-        return by_size(task, launch, plan_cuda, quick_level(size // 2, GLOBAL), SMALL)
+        level = quick_level(size // 2, GLOBAL)
+        return by_size(task, launch, plan_cuda, level, small(task, size))
     return level_launch("mean", task, size // 2, size * size + 1, SIZE=size)
 
 

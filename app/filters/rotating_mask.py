@@ -39,6 +39,13 @@ from app.filters.spec import (
     FilterTask,
 )
 
+_WINDOWS = 9
+"""Around a pixel. A tuned thread goes down as many rows as for a mask of that size."""
+
+_SMALL = 200_000
+"""Output samples from which on the tuned kernel is quicker than level *shared*, on an H100."""
+
+
 RADIUS = 2
 
 
@@ -318,8 +325,8 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
 
 def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     if task.level == TUNED.id:
-        launch = rows_launch("rotating_mask", task, operations=50)
-        return by_size(task, launch, plan_cuda, SHARED)  # each cell belongs to nine windows
+        launch = rows_launch("rotating_mask", task, _WINDOWS, operations=50)
+        return by_size(task, launch, plan_cuda, SHARED, _SMALL)
     return level_launch("rotating_mask", task, 2, operations=250)
 
 

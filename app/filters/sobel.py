@@ -10,9 +10,9 @@ import numpy as np
 from app.filters import directions
 from app.filters.borders import VALID, fetch_row
 from app.filters.correlation import Finish, settle, taps, weighted_sum
-from app.filters.cuda_rows import rows_launch
+from app.filters.cuda_rows import SMALL, rows_launch
 from app.filters.jit import inlined, kernel
-from app.filters.launch import CudaPlan, CudaTask, Launch, by_size, level_launch, quick_level
+from app.filters.launch import CudaPlan, CudaTask, Launch, by_size, level_launch
 from app.filters.plain import gather, interior, no_simd, put, wide_cell
 from app.filters.spec import (
     CONSTANT,
@@ -215,8 +215,8 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
         return level_launch("sobel", task, 1, operations, FORM=form, DIRECTION=direction)
     if task.parameters["form"].startswith("angle"):  # a thread a pixel, as at the other levels
         return level_launch("sobel", task, 1, operations, FORM=form, CHANNELS=task.shape[2])
-    launch = rows_launch("sobel", task, operations, FORM=form, DIRECTION=direction)
-    return by_size(task, launch, plan_cuda, quick_level(1, GLOBAL))
+    launch = rows_launch("sobel", task, 3, operations, FORM=form, DIRECTION=direction)
+    return by_size(task, launch, plan_cuda, GLOBAL, SMALL)
 
 
 SPEC = FilterSpec(

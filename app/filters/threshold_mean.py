@@ -16,7 +16,7 @@ import numpy as np
 
 from app.filters.borders import REDUCE, VALID, border_index, pad_columns
 from app.filters.correlation import Divisor, Finish, finish_row, update_divisors
-from app.filters.cuda_box import SMALL, plan_box
+from app.filters.cuda_box import plan_box, small
 from app.filters.jit import kernel
 from app.filters.launch import (
     NO_MASK,
@@ -183,7 +183,8 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
         operations = size * size + 4
         launch = level_launch("threshold_mean", task, size // 2, operations, SIZE=size)
     launch = replace(launch, constants={"limits": limits})
-    return by_size(task, launch, plan_cuda, quick_level(size // 2, GLOBAL), SMALL)
+    level = quick_level(size // 2, GLOBAL)
+    return by_size(task, launch, plan_cuda, level, small(task, size))
 
 
 SPEC = FilterSpec(

@@ -107,7 +107,8 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     launch = cuda_correlation.plan_correlation(
         "weighted_mean", task, weights, weights, dot_products=False
     )
-    return by_size(task, launch, plan_cuda, quick_level(len(row) // 2, CONSTANT))
+    level = quick_level(len(row) // 2, CONSTANT)
+    return by_size(task, launch, plan_cuda, level, cuda_correlation.small(launch))
 
 
 SPEC = FilterSpec(

@@ -21,7 +21,7 @@ DTYPES = tuple(map(np.dtype, (np.uint8, np.uint16, np.float32)))
 
 def tuned_at_any_size() -> AbstractContextManager[Any]:
     """Have level *tuned* keep to its own kernels, however small a picture is."""
-    return mock.patch.object(launching, "SMALL_WORK", 0.0)
+    return mock.patch.object(launching, "BY_SIZE", False)
 
 
 def launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,8 +9,7 @@ import numpy as np
 import pytest
 
 from app import filters
-from app.filters.cuda_box import SMALL
-from app.filters.launch import SMALL_WORK, CudaPlan, CudaTask, Launch
+from app.filters.launch import CudaPlan, CudaTask, Launch
 from app.filters.spec import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Border, FilterSpec, Level
 from tests.backends.specialisations import tuned_at_any_size
 
@@ -71,14 +69,15 @@ def seen(made: CudaPlan) -> tuple[Any, ...]:
 BY_SIZE: list[tuple[str, dict[str, Any], str]] = [
     ("mask", {}, "constant"),
     ("mask", {"mask": ((1,) * 7,) * 7}, "shared"),
-    ("weighted_mean", {"size": 5}, "constant"),
+    ("weighted_mean", {"size": 3}, "constant"),
+    ("weighted_mean", {"size": 5}, "shared"),
     ("weighted_mean", {"size": 15}, "shared"),
     ("laplace", {}, "constant"),
     ("sobel", {"form": "single"}, "global"),
     ("rotating_mask", {}, "shared"),
     ("mean", {"size": 3}, "global"),
     ("mean", {"size": 9}, "shared"),
-    ("threshold_mean", {"size": 5}, "global"),
+    ("threshold_mean", {"size": 5}, "shared"),
     ("threshold_mean", {"size": 7}, "shared"),
     ("median", {"size": 3}, "shared"),
     ("median", {"size": 11}, "shared"),
@@ -99,18 +98,65 @@ def test_tuned_takes_a_quicker_level_for_a_small_picture(
         assert plan_at(filter_id, "tuned", 64, parameters).launches[0].kernel.endswith("_tuned")
 
 
-@pytest.mark.parametrize(("filter_id", "parameters", "level"), BY_SIZE)
-def test_the_work_of_the_quicker_level_decides(
-    filter_id: str, parameters: dict[str, Any], level: str
+@pytest.mark.parametrize(
+    ("filter_id", "parameters", "least"),
+    [
+        ("mask", {}, 949),  # 949 * 949 is the first square above 900,000
+        ("mask", {"mask": (tuple(range(1, 12)),) * 11}, 949),
+        ("mask", {"mask": (tuple(range(500, 515)),) * 15}, 1898),  # whole numbers
+        ("sobel", {"form": "single"}, 949),
+        ("rotating_mask", {}, 448),
+        ("mean", {"size": 3}, 1055),  # 10,000,000 cells, nine of them for a sample
+        ("mean", {"size": 15}, 211),
+        ("threshold_mean", {"size": 3}, 1055),
+        ("median", {"size": 3}, 966),  # 2^26 comparisons, eight for each cell
+        ("median", {"size": 9}, 322),
+    ],
+)
+def test_from_which_size_on_the_tuned_kernel_runs(
+    filter_id: str, parameters: dict[str, Any], least: int
 ) -> None:
-    """From `SMALL_WORK`, or the part of it that is the filter's, on: not before."""
-    (other,) = plan_at(filter_id, level, 64, parameters).launches
-    share = SMALL if filter_id in ("mean", "threshold_mean") else 1.0
-    least = math.ceil(math.sqrt(share * SMALL_WORK / other.operations_per_sample))
-    for side, is_small in ((least - 1, True), (least, False)):
-        made = plan_at(filter_id, "tuned", side, parameters)
-        assert bool(made.notice) == is_small
-        assert made.launches[0].kernel.endswith("_tuned") != is_small
+    before, after = (plan_at(filter_id, "tuned", side, parameters) for side in (least - 1, least))
+    assert not before.launches[0].kernel.endswith("_tuned")
+    assert before.notice
+    assert after.launches[0].kernel == f"{filter_id}_tuned"
+    assert not after.notice
+
+
+def test_slow_sums_need_larger_pictures() -> None:
+    spec = filters.get("mean")
+    kernels = {}
+    assert spec.plan_cuda is not None
+    for dtype, border in (("u2", Border.REFLECT), ("u2", Border.REDUCE), ("f4", Border.REFLECT)):
+        shape = (1500, 1500, 1)
+        task = CudaTask(shape, shape, np.dtype(dtype), spec.defaults(), border, "tuned")
+        (launch,) = CudaPlan.of(spec.plan_cuda(task)).launches
+        kernels[dtype, border] = launch.kernel
+    assert list(kernels.values()) == ["mean_tuned", "mean_global", "mean_global"]
+
+
+@pytest.mark.parametrize("border", [Border.REDUCE, Border.REFLECT])
+def test_a_median_of_cut_windows_stays_in_global_memory(border: Border) -> None:
+    spec = filters.get("median")
+    assert spec.plan_cuda is not None
+    shape = (64, 64, 1)
+    task = CudaTask(shape, shape, np.dtype(np.uint8), spec.defaults(), border, "tuned")
+    (launch,) = CudaPlan.of(spec.plan_cuda(task)).launches
+    assert launch.kernel == ("median_global" if border is Border.REDUCE else "median_shared")
+
+
+def rows_at(filter_id: str, side: int, parameters: Mapping[str, Any]) -> int:
+    with tuned_at_any_size():
+        (launch,) = plan_at(filter_id, "tuned", side, parameters).launches
+    assert launch.tile is not None
+    return launch.tile[1]
+
+
+def test_threads_go_down_more_rows_of_larger_pictures_and_masks() -> None:
+    three, fifteen = {"mask": ((1,) * 3,) * 3}, {"mask": ((1,) * 15,) * 15}
+    sides = (64, 1024, 2048, 4096, 16384)
+    assert [rows_at("mask", side, three) for side in sides] == [2, 2, 6, 24, 64]
+    assert [rows_at("mask", side, fifteen) for side in sides] == [2, 7, 30, 60, 64]
 
 
 @pytest.mark.parametrize("level", [GLOBAL, SHARED, TEXTURE], ids=lambda level: level.id)
