@@ -155,6 +155,7 @@ class MainWindow(QMainWindow):
         self._connect()
         self._restore()
         self._set_kind(Kind.PICTURE)
+        self._refresh_actions()
 
     # --- what the menus and other parts ask for ---
 
@@ -615,6 +616,8 @@ class MainWindow(QMainWindow):
         self.recipes.stop()
         self._ended = ""
         self._set_kind(Kind.VOLUME)
+        self._judge()
+        self._refresh_actions()
         self.setWindowTitle(f"{scan.title} – Kernelscope")
         self.panel.show_estimates(self.volumes.result)
         if self.volumes.result is None:
@@ -640,17 +643,16 @@ class MainWindow(QMainWindow):
     def _set_kind(self, kind: Kind) -> None:
         """Show pictures or volumes, and what can be done with them."""
         volumes = kind is Kind.VOLUME
-        if volumes is not self._has_volumes:
+        changed = volumes is not self._has_volumes
+        if changed:
             self._pixel.clear()
         self._pages.setCurrentWidget(self.volumes if volumes else self.images)
         self.volumes.components.setVisible(volumes)
         self.panel.set_kind(kind)
         self.actions_.show_kind(kind)
-        if volumes:
+        if volumes and changed:
             self._zoom.clear()
             self.volumes.set_view(self._view, self._view_bar.gain)
-        self._judge()
-        self._refresh_actions()
 
     def _open(self, image: Image) -> None:
         """Go on to a picture that has nothing to do with the last one."""
@@ -725,7 +727,9 @@ class MainWindow(QMainWindow):
         def show(rendered: tuple[list[QImage], Drawing | None]) -> None:
             before, drawing = rendered
             self._shown = self._history.state
-            self._set_kind(Kind.PICTURE)
+            if self._has_volumes:
+                self._set_kind(Kind.PICTURE)
+                self._refresh_actions()
             self.setWindowTitle(f"{image.title} – Kernelscope")
             if new:
                 size = f"{image.width}×{image.height}, {image.mode}"
@@ -735,13 +739,15 @@ class MainWindow(QMainWindow):
                 self._tell("  ".join((f"{image.describe()}.", *image.notices)))
             self._show_drawing(drawing)
             self._show_reference()
-            self._refresh_actions()
             self._warm_up()
 
         def failed(error: Exception) -> None:
             self._history.state = self._shown
+            self._refresh_actions()
+            self._mark()
             self._report(error)
 
+        self._refresh_actions()
         self._background.forget("draw")
         self._background.start("show", work, show, failed)
 
@@ -912,6 +918,8 @@ class MainWindow(QMainWindow):
         self._tell_result(result)
         if result.request.source is not self._source:
             self._tell("The run on the previous picture is done; it is in the list of runs.")
+            self._refresh_actions()
+            self._mark()
         elif self._has_volumes:
             form = FormState.of(result.request, self._automatic)
             if self.recipes.has_more:
@@ -928,8 +936,6 @@ class MainWindow(QMainWindow):
             else:
                 self._follow_recipe(form)
                 self._show()
-        self._refresh_actions()
-        self._mark()
 
     def _follow_recipe(self, form: FormState) -> None:
         """End a recipe; after one from a file the panel shows the settings of its last step."""

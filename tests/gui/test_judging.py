@@ -63,6 +63,19 @@ def show_quality(window: MainWindow) -> None:
     window.findChild(QDockWidget, "qualityDock").raise_()
 
 
+def counted(monkeypatch: pytest.MonkeyPatch, where: object, name: str) -> list[object]:
+    """Return a list that grows by the answer of each call of a function."""
+    answers: list[object] = []
+    real = getattr(where, name)
+
+    def call(*args: object, **kwargs: object) -> object:
+        answers.append(real(*args, **kwargs))
+        return answers[-1]
+
+    monkeypatch.setattr(where, name, call)
+    return answers
+
+
 def figures(window: MainWindow) -> dict[str, list[str]]:
     """Return the cells of each figure."""
     rows = [line.split("\t") for line in window.quality.text().splitlines()[1:]]
@@ -501,3 +514,31 @@ def test_history_is_bounded_in_number_and_memory(monkeypatch: pytest.MonkeyPatch
     for _ in range(5):  # the same pixels count once
         history.push(shared)
     assert len(history.state[0]) == 5
+
+
+# --- how often ---
+
+
+def test_a_run_is_judged_drawn_and_followed_by_the_actions_once(
+    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(qtbot, window, picture)
+    add_noise(qtbot, window)
+    show_quality(window)
+    qtbot.waitUntil(lambda: figures(window).get("PSNR", ["–"])[0] != "–")
+    judged = counted(monkeypatch, main_window, "judge_both")
+    spread = counted(monkeypatch, main_window.Histogram, "of")
+    drawn = counted(monkeypatch, main_window, "draw")
+    followed = counted(monkeypatch, main_window.Actions, "name_steps")
+    window.panel.set_filter("median")
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: figures(window)["PSNR"][1] != "–")
+    qtbot.wait(50)
+    assert (len(judged), len(spread), len(drawn)) == (1, 2, 1)  # histograms of both pictures
+    assert len(followed) == 2  # one where it begins, which offers Cancel, and one at its end
+    for key in ("Ctrl+Z", "Ctrl+Shift+Z"):
+        del spread[:], drawn[:], followed[:]
+        press(qtbot, window, key)
+        qtbot.waitUntil(lambda: len(spread) > 1)
+        qtbot.wait(50)
+        assert (len(spread), len(drawn), len(followed)) == (2, 1, 1)

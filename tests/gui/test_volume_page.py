@@ -32,7 +32,7 @@ from app.files import read_recipe, write_recipe
 from app.files.volumes import read_volume, write_volume
 from app.filters.mri_sigma import estimate_local
 from app.filters.mri_sigma_map import estimate_smooth
-from app.gui import comparison
+from app.gui import comparison, main_window, volume_page
 from app.gui.comparison import View
 from app.gui.dialogs import ErrorDialog
 from app.gui.kernel_viewer import KernelViewer
@@ -42,6 +42,7 @@ from app.gui.pictures import stem_of
 from app.judging.volumes import judge_volume
 from app.phantom import Contrast, Noise, head
 from tests.gui.helpers import FakeCpu, Opener, answer, child, dialog, load, press, save_as, state
+from tests.gui.test_judging import counted
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -818,3 +819,20 @@ def test_a_volume_on_the_command_line(qtbot: QtBot, open_window: Opener, scan: P
     window.open_first(scan)
     qtbot.waitUntil(lambda: titles(window) == ["T1.nii.gz"])
     assert isinstance(window.volumes.scan.volumes[0], Volume)
+
+
+def test_a_run_on_volumes_is_judged_and_followed_by_the_actions_once(
+    qtbot: QtBot, window: MainWindow, scan: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_scan(qtbot, window, scan)
+    window.use_input_as_reference()
+    window.docks[2].raise_()
+    panel = window.findChild(QTreeWidget, "qualityFigures")
+    qtbot.waitUntil(lambda: panel.topLevelItemCount() > 0)
+    judged = counted(monkeypatch, volume_page, "judge_volumes")
+    followed = counted(monkeypatch, main_window.Actions, "name_steps")
+    drawn = counted(monkeypatch, volume_page.VolumeViewer, "show_output")
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: panel.topLevelItem(0).text(2) not in ("", "–"))
+    qtbot.wait(50)
+    assert (len(judged), len(followed), len(drawn)) == (1, 2, 1)
