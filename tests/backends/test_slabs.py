@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.backends.cuda import slabs
+from app.backends.cuda import rim, slabs
 from app.errors import Cancelled, OutOfMemory
 from app.filters.launch import CudaPlan, CudaTask
 from app.filters.spec import Border
@@ -146,6 +146,15 @@ def test_every_card_gets_as_many_slabs_of_whole_tiles() -> None:
     assert slabs._slab_rows(steps, 100, 2) == 86  # in 3 each
     assert slabs._slab_rows(steps, 100, 4) == 64  # in 2 each
     assert slabs._slab_rows(steps, 3, 2) == 3  # no more, however the tiles are
+
+
+def test_tiles_of_the_kept_rim_need_not_be_whole() -> None:
+    """Their 32 rows and 30 of a filter's tile would otherwise make slabs of 480."""
+    step = WeightedRows((509, 3, 2, 1)).step
+    own, *_ = step.plan.launches
+    launches = replace(own, tile=(8, 4, 30)), replace(own, tile=(8, 32), kernel=rim.KERNEL)
+    step = replace(step, plan=replace(step.plan, launches=launches))
+    assert slabs._slab_rows([step], 500, 4) == 150
 
 
 def test_slabs_of_large_rows_are_thicker_than_their_halo() -> None:

@@ -9,6 +9,8 @@ from app.filters.launch import CudaTask, Launch
 SOURCE = "rim"
 """The ``.cu`` that has the kernel."""
 
+KERNEL = "rim_keep"
+
 _BLOCK, _TILE = (256, 4), (2048, 32)
 """Few blocks: most pixels are not touched."""
 
@@ -19,7 +21,7 @@ def keep_rim(task: CudaTask, radius: int) -> Launch:
     inside = max(0, height - 2 * radius) * max(0, width - 2 * radius)
     share = 1 - inside / (height * width)
     return Launch(
-        kernel="rim_keep",
+        kernel=KERNEL,
         defines={"SAMPLE_BITS": str(8 * task.dtype.itemsize)},
         block=_BLOCK,
         tile=_TILE,

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.backends.cuda import rim
 from app.backends.cuda.device import Device, Lane
 from app.backends.cuda.executor import Run, Step, filter_rows
 from app.backends.cuda.memory import Staging
@@ -210,7 +211,9 @@ def _slab_rows(steps: Sequence[Step], fitting: int, devices: int) -> int:
     wanted = min(max(SLAB_BYTES // result, 4 * final.radius, 1), fitting)
     turns = math.ceil(height / (devices * wanted))
     rows = math.ceil(height / (devices * turns))
-    tile = math.lcm(*(launch.tile[-1] for launch in final.plan.launches if launch.tile))
+    # Threads of the rim's kernel stride over few pixels: whole tiles would save it nothing.
+    own = (launch for launch in final.plan.launches if launch.kernel != rim.KERNEL)
+    tile = math.lcm(*(launch.tile[-1] for launch in own if launch.tile))
     whole_tiles = math.ceil(rows / tile) * tile
     return whole_tiles if whole_tiles <= fitting else min(math.ceil(rows / unit) * unit, fitting)
 
