@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import app
-from app import screen
+from app import memory, screen
 from app.cli_apply import apply
 from app.cli_bench import bench
 from app.cli_common import (
@@ -84,7 +84,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has gone; give the interpreter's last flush somewhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except Exception:
+    except Exception as error:
+        if memory.is_shortage(error):
+            print("error: There is not enough memory. Close other programs.", file=sys.stderr)
+            return 1
         traceback.print_exc()
         print(
             "This is a bug in Kernelscope; please report it with the text above.", file=sys.stderr

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from app import memory
 from app.engine.backend import Backend
 from app.engine.control import CancelToken, Progress, no_progress
 from app.engine.costs import Costs
@@ -19,6 +20,7 @@ from app.engine.timing import Stopwatch
 from app.engine.volume import Volume
 from app.errors import (
     AppError,
+    Cancelled,
     DeviceUnavailable,
     Incomparable,
     InvalidParameter,
@@ -105,14 +107,18 @@ def _run(
     stopwatch = Stopwatch()
     if not level.exact:
         stopwatch.notices.append(f"Level {level.name} shows a fault: its result is wrong.")
+    check_memory(request)
     try:
         output = _compute(request, backend, level, stopwatch, token, progress)
         quality = _judge(request, output, backend, stopwatch, token, progress)
-    except MemoryError:
+    except (AppError, Cancelled):
+        raise
+    except Exception as error:
+        if not memory.is_shortage(error):
+            raise
         raise OutOfMemory(
-            f"There is not enough memory to filter {request.source.describe()}.",
-            "Close other programs or use a smaller image.",
-        ) from None
+            f"There is not enough memory to filter {request.source.describe()}.", _SMALLER
+        ) from error
     result = Result(
         request,
         output,
@@ -128,6 +134,24 @@ def _run(
     )
     _logger.info("Done in %.3f ms, %.1f %s", result.seconds * 1e3, result.speed, result.speed_unit)
     return result
+
+
+_SMALLER = "Close other programs or use a smaller image."
+
+
+def check_memory(request: Request) -> None:
+    """Refuse a request whose result alone is more than there is memory.
+
+    Raises
+    ------
+    OutOfMemory
+        If so. What a filter takes beside that depends on its level, and shows when it runs.
+    """
+    if isinstance(request, SliceRequest):
+        needed = request.source.planes.nbytes  # slices make a volume of the same size
+    else:
+        needed = math.prod(request.output_shape) * request.source.planes.dtype.itemsize
+    memory.require(needed, f"to filter {request.source.describe()}", _SMALLER)
 
 
 def _takes_block(request: Request, backend: Backend, level: Level) -> bool:

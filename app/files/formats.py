@@ -10,6 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from app import memory
 from app.engine.image import MAX_SAMPLES, NOTHING, Metadata
 from app.errors import AppError
 
@@ -110,6 +111,8 @@ def damage_explained(name: str) -> Iterator[None]:
         raise
     except Exception as error:  # The libraries raise anything when they meet damaged data.
         _logger.debug("%s", name, exc_info=True)
+        if memory.is_shortage(error):
+            raise MemoryError from error
         if isinstance(error, OSError) and error.errno is not None:
             raise unreadable(error) from error
         raise Unreadable(

@@ -19,6 +19,8 @@ from typing import Any
 
 import platformdirs
 
+from app import memory
+
 _lock = threading.Lock()
 
 
@@ -141,6 +143,7 @@ def inlined(function: Callable[..., Any]) -> Kernel:
 def _numba() -> Any:
     """Import Numba with its disk cache pointed at our own folder."""
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
+    memory.require_compiler()
     import numba
 
     return numba

@@ -1,0 +1,190 @@
+"""Under a limit of memory each run ends in a result or in one clear line, never in a traceback."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app import memory
+from app.engine.image import Image
+from app.engine.request import Device, Request
+from app.engine.run import execute
+from app.errors import OutOfMemory
+from app.files import write_image
+from tests.test_cli import ROOT
+
+resource = pytest.importorskip("resource")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS and /proc")
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A grey picture of 9 MB, and one of 27 MB in 16-bit RGB."""
+    folder = tmp_path_factory.mktemp("large")
+    rng = np.random.default_rng(19)
+    grey = rng.integers(0, 256, (3000, 3000), np.uint8)
+    write_image(Image.from_array(grey), folder / "grey.png")
+    colour = rng.integers(0, 65536, (2000, 2250, 3), np.uint16)
+    write_image(Image.from_array(colour), folder / "colour.tif")
+    return folder
+
+
+def limited(megabytes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    limit = megabytes << 20
+    return subprocess.run(
+        [sys.executable, "main.py", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        timeout=300,
+    )
+
+
+@linux
+@pytest.mark.parametrize("megabytes", [155, 300, 500, 800])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "median {}/grey.png out.png",
+        "negative {}/colour.tif out.png",
+        "mean {}/grey.png out.tif --reference input --residual residual.png",
+    ],
+    ids=lambda words: words.split()[0],
+)
+def test_a_result_or_one_line(words: str, megabytes: int, pictures: Path, tmp_path: Path) -> None:
+    arguments = words.format(pictures).replace(" out.", f" {tmp_path}/out.")
+    arguments = arguments.replace("residual.png", f"{tmp_path}/residual.png")
+    # What runs through the picture and no more: how long it takes is no matter here.
+    run = limited(megabytes, "apply", *arguments.split(), "--device", "cpu")
+    lines = [line for line in run.stderr.splitlines() if not line.startswith("note: ")]
+    assert run.returncode in (0, 1), run.stderr
+    assert len(lines) == run.returncode, run.stderr
+    if run.returncode:
+        assert lines[0].startswith("error: ")
+        assert "memory" in lines[0]
+    made = {each.name for each in tmp_path.iterdir()}
+    assert not any(name.startswith(".") for name in made)
+
+
+def large(side: int) -> Request:
+    """A request that takes no memory to make, and a lot to run."""
+    source = Image(np.broadcast_to(np.uint8(0), (side, side, 1)), "large")
+    return Request.create(source, "mean", device=Device.CPU)
+
+
+class NoBackend:
+    """Fails the test where anything is run."""
+
+    id = "cpu"
+    name = "CPU"
+
+    def levels(self, spec: Any) -> Any:
+        return spec.cpu_levels
+
+    def availability(self) -> Any:
+        from app.engine.backend import Availability
+
+        return Availability(True, "none")
+
+    def run(self, *_: Any) -> Any:
+        pytest.fail("it began")
+
+
+def test_what_will_not_fit_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available", lambda: 99e6)
+    with pytest.raises(OutOfMemory) as caught:
+        execute(large(10_000), {"cpu": NoBackend()})
+    assert str(caught.value) == (
+        "There is not enough memory to filter large, 10000×10000, grey, 8 bit: it takes 100 MB at "
+        "least, and 99 MB are left. Close other programs or use a smaller image."
+    )
+    monkeypatch.setattr(memory, "available", lambda: 100e6)
+    with pytest.raises(pytest.fail.Exception, match="it began"):
+        execute(large(10_000), {"cpu": NoBackend()})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("can't start new thread"),
+        ImportError("libscipy.so: failed to map segment from shared object"),
+        OSError(12, "Cannot allocate memory"),
+        RuntimeError("std::bad_alloc"),
+    ],
+    ids=repr,
+)
+def test_a_shortage_is_told_from_a_bug(error: Exception) -> None:
+    class Failing(NoBackend):
+        def run(self, *_: Any) -> Any:
+            try:
+                raise error
+            except Exception:
+                raise OSError("Could not find the library")  # noqa: B904 - as llvmlite does
+
+    with pytest.raises(OutOfMemory, match="not enough memory to filter large"):
+        execute(large(10), {"cpu": Failing()})
+    error = ZeroDivisionError("a bug")
+    with pytest.raises(OSError, match="Could not find"):
+        execute(large(10), {"cpu": Failing()})
+
+
+def test_what_is_left_is_the_least_of_all_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def put(name: str, text: str) -> Path:
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_STATM", tmp_path / "statm")
+    limit = [resource.RLIM_INFINITY]
+    monkeypatch.setattr(memory.resource, "getrlimit", lambda _: (limit[0], limit[0]))
+    assert memory.available() == math.inf
+    put("meminfo", "MemTotal: 9 kB\nMemAvailable:  1000 kB\nSwapFree: 24 kB\n")
+    assert memory.available() == 1024 * 1024
+    put("memory.max", "max\n")
+    put("memory.current", "900000\n")
+    put("memory.stat", "anon 5\nactive_file 1000\ninactive_file 2000\n")
+    assert memory.available() == 1024 * 1024
+    put("memory.max", "1000000\n")
+    assert memory.available() == 103_000
+    limit[0] = 200 * resource.getpagesize() + 50_000
+    put("statm", "200 3 4\n")
+    assert memory.available() == 50_000
+
+
+@linux
+def test_the_compiler_gets_what_it_takes() -> None:
+    """Less, and the process would hang or be ended; this is how much it takes on this machine."""
+    code = (
+        "import sys; from app import memory\n"
+        "def size(): return int(open('/proc/self/statm').read().split()[0]) * 4096\n"
+        "import numpy, app.cli\n"
+        "before = size()\n"
+        "import numba, threading\n"
+        "f = numba.njit(nogil=True)(lambda a: a.sum())\n"
+        "thread = threading.Thread(target=f, args=(numpy.zeros(3),))\n"
+        "thread.start(); thread.join()\n"
+        "import os\n"
+        "bound = memory.COMPILER_BYTES + memory.COMPILER_BYTES_A_CORE * (os.cpu_count() or 1)\n"
+        "print(size() - before, bound)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"MALLOC_ARENA_MAX": "1"},
+    )
+    taken, bound = map(int, run.stdout.split())
+    assert taken < bound
