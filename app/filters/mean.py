@@ -163,9 +163,13 @@ def mean_rim(
 
 @kernel
 def mean_serial(
-    source: Any, output: Any, size: Any, finish: Any, border: Any, start: Any, stop: Any
+    source: Any, output: Any, size: Any, reach: Any, finish: Any, border: Any, start: Any, stop: Any
 ) -> None:
-    """Plain loops: for every sample, every cell of the mask."""
+    """Plain loops: for every sample, every cell of the mask.
+
+    `reach`, of the rim, is infinite. As a constant here it would let LLVM make the rim part of
+    this kernel, whose loops then lack registers.
+    """
     no_simd()
     height, width, channels = source.shape
     radius = size // 2
@@ -175,7 +179,7 @@ def mean_serial(
     for y in range(start, stop):
         results = output[y].reshape(output.shape[1] * channels)
         first, last = interior(y, radius, height, width, border)
-        mean_rim(source, results, size, np.inf, finish, border, y, first, last)
+        mean_rim(source, results, size, reach, finish, border, y, first, last)
         corner = (y - inset) * pitch - inset * channels
         for x in range(first * channels, last * channels):
             total = add_up(samples, corner + x, pitch, channels, size)
@@ -247,7 +251,7 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     size = task.parameters["size"]
     if task.level == SERIAL.id:
         finish = Finish.of(source.dtype, np.float64)
-        serial = (source, output, size, finish, border.code)
+        serial = (source, output, size, np.inf, finish, border.code)
         return [CpuPass(mean_serial, serial, output.shape[0])]
     divisor = Divisor.of(np.ones((size, size), np.int64))
     zero, work = sum_types(source.dtype, size)
