@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +230,8 @@ def test_estimates_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert apply(f"mri-nlm T1.nii.gz out.nii --component T2.nii {QUICK}") == 0
     output = capsys.readouterr()
     texts = [f"{estimate_global(read(name).T):.4g}" for name in ("T1.nii.gz", "T2.nii")]
-    assert f"sigma from volume, estimated sigma {', '.join(texts)}, beta 1" in output.out
+    beta = re.search(r"note: MRI NLM: beta was estimated: (\S+) \(of T1", output.err)[1]
+    assert f"sigma from volume, estimated sigma {', '.join(texts)}, beta {beta}" in output.out
     note = f"MRI NLM: sigma was estimated: {', '.join(texts)} (of T1.nii.gz, T2.nii)."
     assert f"note: {note}\n" in output.err
     assert apply("nlm T1.nii.gz out.nii --filter-sigma estimate") == 0

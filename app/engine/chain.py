@@ -21,7 +21,7 @@ from app.engine.scan import Scan
 from app.engine.slices import SliceRequest, picture_of
 from app.engine.volume import Volume
 from app.errors import AppError
-from app.filters.spec import PARALLEL, Border, FilterTask, FloatParameter
+from app.filters.spec import PARALLEL, Border, FilterTask, FloatParameter, Kind, Pixels
 from app.judging import colours
 
 
@@ -148,27 +148,31 @@ def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
     Parameters
     ----------
     request : Request
-        The picture or the slices, and the other parameters.
+        The picture, the slices or the volumes, and the other parameters.
     names : iterable of str
         Parameters that have an estimate.
     """
-    image = _looked_at(request)
+    pixels = _looked_at(request)
     numbers = {}
     for name in names:
         parameter = request.filter.parameter(name)
         assert isinstance(parameter, FloatParameter)
         assert parameter.estimate is not None
-        number = float(f"{parameter.estimate(colours(image.planes), request.parameters):.4g}")
+        number = float(f"{parameter.estimate(pixels, request.parameters):.4g}")
         numbers[name] = min(max(number, parameter.minimum), parameter.maximum)
     return numbers
 
 
-def _looked_at(request: Request) -> Image:
-    """Return the picture to estimate from."""
+def _looked_at(request: Request) -> Pixels:
+    """Return the picture, without alpha, or the volumes to estimate from."""
+    if request.filter.kind is Kind.VOLUME:
+        return request.scan.planes
     if isinstance(request, SliceRequest):
         volume = request.scan.volumes[0]
-        return picture_of(volume, request.axis, volume.voxels.shape[request.axis] // 2)
-    return to_grey(request.image) if request.grey else request.image
+        image = picture_of(volume, request.axis, volume.voxels.shape[request.axis] // 2)
+    else:
+        image = to_grey(request.image) if request.grey else request.image
+    return colours(image.planes)
 
 
 @contextmanager

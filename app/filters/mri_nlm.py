@@ -18,8 +18,9 @@ is not looked at.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,8 +30,9 @@ from app.errors import InvalidImage, InvalidParameter
 from app.filters.borders import REFLECT, border_index
 from app.filters.cuda_mri_nlm import GAPS, plan_mri_nlm, search_and_patch
 from app.filters.jit import inlined, kernel
-from app.filters.mri_sigma import estimate_global, plan_local
-from app.filters.mri_sigma_map import map_sigma, plan_map
+from app.filters.mri_sigma import estimate_around, estimate_global, plan_local
+from app.filters.mri_sigma_map import map_sigma, plan_map, sigmas_at
+from app.filters.mri_strength import estimate_beta
 from app.filters.non_local import add_weighted, fused, power_of_two
 from app.filters.parts import in_parts
 from app.filters.plain import cell, no_simd, rolled
@@ -70,6 +72,11 @@ _FLOOR = 1e-6
 
 _LEAST, _MOST = 1e-18, 1e15
 """Limits of sigma and of voxels: float32 holds their squares, and sums of those."""
+
+
+_FLATTEST = 0.25
+"""Share of the blocks of a head from which the noise is measured by which beta is estimated. What
+is taken for noise is smoothed away, so that it matters more there than in the weights."""
 
 
 class Reach(NamedTuple):
@@ -465,6 +472,32 @@ def resolve(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**parameters, "sigma_from": "given", "sigma": raised}
 
 
+def suggest_beta(source: Pixels, parameters: Mapping[str, Any]) -> float:
+    """Return the ``beta`` of least estimated error; see `app.filters.mri_strength`."""
+    components = source.shape[3]
+    reach = reach_of(parameters)
+    deep, rician = parameters["dimensions"] == "3d", parameters["noise"] == "rician"
+    resolved = resolve(source, parameters)
+    least = np.array(least_sigmas(source))
+
+    def same(sigmas: Any) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
+        """Return what maps any places to these sigmas."""
+        return lambda places: np.broadcast_to(np.asarray(sigmas, float), (len(places), components))
+
+    if resolved["sigma_from"] == "given":
+        noise_at = divisors_at = same(resolved["sigma"])
+        if parameters["sigma_from"] == "volume":
+            flat = [estimate_global(source[..., c], rician, _FLATTEST) for c in range(components)]
+            noise_at = same(np.maximum(flat, least))
+    else:
+        sigma_map = resolved.get("sigma_map") or map_sigma(source, least, rician, deep)
+        noise_at = divisors_at = partial(sigmas_at, sigma_map)
+        if parameters["sigma_from"] == "local":
+            window = parameters["window_radius"]
+            divisors_at = partial(estimate_around, source, least, window, rician, deep)
+    return estimate_beta(source, noise_at, divisors_at, reach.search, reach.patch, rician)
+
+
 def estimates(given: Mapping[str, Any], resolved: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"sigma": resolved["sigma"]} if given["sigma_from"] == "volume" else {}
 
@@ -600,12 +633,15 @@ SPEC = FilterSpec(
         FloatParameter(
             name="beta",
             label="Beta",
-            help="Strength: more smooths more; 1 suits the noise.",
+            help="Strength: more smooths more. Source V has 1.",
             default=1.0,
             minimum=0.1,
             maximum=4.0,
             step=0.1,
-            decimals=2,
+            decimals=4,
+            estimate=suggest_beta,
+            estimated=True,
+            formerly={1: 1.0},
         ),
     ),
     radius=radius,

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.filters.borders import REFLECT, border_index
 from app.filters.jit import kernel
 from app.filters.non_local import NORMAL_MEDIAN
 from app.filters.spec import CpuPass
@@ -64,7 +65,8 @@ def rician_variances(
     return np.asarray(variance * (1 + dark * (1.3208 + light * (-2.4464 + light * 1.3452))))
 
 
-def rician_factor(power: NDArray[np.float64]) -> NDArray[np.float64]:
+@kernel
+def rician_share(power: Any) -> Any:
     """Return xi, the variance of Rician noise over sigma², for a mean square over sigma².
 
     To 0.8 %: a fit to the formula of Koay and Basser, which has Bessel functions.
@@ -73,7 +75,12 @@ def rician_factor(power: NDArray[np.float64]) -> NDArray[np.float64]:
     return 1 - (math.pi / 2 - 1) / (1 + signal * (0.3922 + 0.05036 * signal))
 
 
-def estimate_global(volume: NDArray[Any], rician: bool = True) -> float:
+def rician_factor(power: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what `rician_share` does, for arrays."""
+    return np.asarray(rician_share.function(power))
+
+
+def estimate_global(volume: NDArray[Any], rician: bool = True, flattest: float = 0.5) -> float:
     """Return sigma of the noise in a volume, in its units.
 
     The object-based estimate of Coupé et al., "Robust Rician noise estimation for MR images",
@@ -89,13 +96,16 @@ def estimate_global(volume: NDArray[Any], rician: bool = True) -> float:
         Axes of length 1 are left out: a single slice has the details of a picture.
     rician : bool
         False for Gaussian noise, which needs no correction.
+    flattest : float
+        Which share of the object's blocks counts, those with the least edges. Fewer let less
+        structure in and are noisier themselves.
     """
     means, edges, details = _haar(volume)
     if not details.size:
         return 0.0
     # The mean of equal values may round to a little more than each of them.
     inside = means >= min(means.mean(), means.max())
-    inside &= edges <= np.median(edges[inside])
+    inside &= edges <= np.quantile(edges[inside], flattest)
     sigma = float(np.median(np.abs(details[inside]))) / NORMAL_MEDIAN
     if rician:
         mean = float(np.median(means[inside]))
@@ -242,6 +252,57 @@ def plan_local(
     """Return the pass that writes `sigmas`; see `local_sigmas`."""
     arguments = (extended, least, sigmas, window, rician)
     return CpuPass(local_sigmas, arguments, sigmas.shape[0] * sigmas.shape[1])
+
+
+@kernel
+def cut_out(source: Any, place: Any, block: Any) -> None:
+    """Write the surroundings of a voxel, which is in the middle of `block`, mirrored at borders."""
+    depth, height, width, components = source.shape
+    _, slices, rows, columns = block.shape
+    for s in range(slices):
+        z = border_index(place[0] + s - slices // 2, depth, REFLECT)
+        for r in range(rows):
+            y = border_index(place[1] + r - rows // 2, height, REFLECT)
+            for t in range(columns):
+                x = border_index(place[2] + t - columns // 2, width, REFLECT)
+                for c in range(components):
+                    block[c, s, r, t] = source[z, y, x, c]
+
+
+def estimate_around(
+    source: NDArray[Any],
+    least: NDArray[np.float64],
+    window: int,
+    rician: bool,
+    deep: bool,
+    places: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Return what `estimate_local` does, of some voxels only.
+
+    Parameters
+    ----------
+    source : ndarray, shape (depth, height, width, components)
+    least : ndarray of float64, shape (components,)
+        Smaller sigmas are raised to this.
+    window, rician, deep
+        As for `estimate_local`.
+    places : ndarray of int, shape (voxels, 3)
+
+    Returns
+    -------
+    ndarray, shape (voxels, components)
+    """
+    margin, components = window + 1, source.shape[3]
+    side = 2 * margin + 1
+    block = np.empty((components, side if deep else 1, side, side), np.float32)
+    sigmas = np.empty((components, 1, 1, 1), np.float32)
+    found = np.empty((len(places), components))
+    for number, place in enumerate(places):
+        cut_out(source, place, block)
+        sweep = plan_local(block, sigmas, least, window, rician)
+        sweep.kernel(*sweep.arguments, 0, sweep.rows)
+        found[number] = sigmas[:, 0, 0, 0]
+    return found
 
 
 def estimate_local(

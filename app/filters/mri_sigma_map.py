@@ -314,6 +314,30 @@ def interpolate_sigmas(nodes: Any, cell: Any, sigmas: Any, start: Any, stop: Any
                 sigmas[c, z, y, x] = line[x_low] + x_part * (line[x_high] - line[x_low])
 
 
+@kernel
+def interpolate_at(nodes: Any, cell: Any, places: Any, sigmas: Any) -> None:
+    """Write sigma at some voxels; see `sigmas_at`."""
+    _, deep, tall, wide = nodes.shape
+    for number in range(places.shape[0]):
+        z_low, z_high, z_part = place_between(places[number, 0], cell[0], deep)
+        y_low, y_high, y_part = place_between(places[number, 1], cell[1], tall)
+        x_low, x_high, x_part = place_between(places[number, 2], cell[2], wide)
+        for c in range(nodes.shape[0]):
+            sigma = np.float32(0)
+            for z, z_share in ((z_low, np.float32(1) - z_part), (z_high, z_part)):
+                for y, y_share in ((y_low, np.float32(1) - y_part), (y_high, y_part)):
+                    before, after = nodes[c, z, y, x_low], nodes[c, z, y, x_high]
+                    sigma += z_share * y_share * (before + x_part * (after - before))
+            sigmas[number, c] = sigma
+
+
+def sigmas_at(sigma_map: SigmaMap, places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return sigma at voxels of index `places`, shape (voxels, 3); shape (voxels, components)."""
+    sigmas = np.empty((len(places), len(sigma_map.nodes)))
+    interpolate_at(sigma_map.nodes, sigma_map.cell, places, sigmas)
+    return sigmas
+
+
 def plan_map(sigma_map: SigmaMap, sigmas: NDArray[np.float32]) -> CpuPass:
     """Return the pass that writes sigma at each voxel; shape (components, depth, height, width)."""
     arguments = (sigma_map.nodes, sigma_map.cell, sigmas)

@@ -279,8 +279,9 @@ class FloatParameter(Parameter):
     Attributes
     ----------
     estimate : callable, optional
-        Maps a picture, shape (height, width, channels) without alpha, and the values of the
-        filter's other parameters to a valid value that suits them.
+        Maps a picture, shape (height, width, channels) without alpha, or volumes, shape (depth,
+        height, width, components), and the values of the filter's other parameters to a value
+        that suits them.
     estimated : bool
         Whether it is estimated where the user sets nothing. The default is for requests, which
         have a number for everything.

@@ -316,14 +316,14 @@ class MainWindow(QMainWindow):
 
     def estimate(self, name: str) -> None:
         """Set the parameter of this name to what the input suggests."""
-        request = self._request(of_slice=True)
+        request = self._request(of_slice=self.panel.filter_kind is Kind.PICTURE)
         if request is None:
             return
 
         def show(values: dict[str, float]) -> None:
             self.panel.set_estimates(request.filter.id, values)
             label = request.filter.parameter(name).label
-            self._tell(f"{label} {values[name]:.4g}, estimated from {request.image.title}.")
+            self._tell(f"{label} {values[name]:.4g}, estimated from {request.source.title}.")
 
         self._tell("Estimating…")
         self._background.start("estimate", lambda: estimate(request, [name]), show, self._report)

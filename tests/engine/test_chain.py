@@ -20,10 +20,12 @@ from app.engine.scan import Scan
 from app.engine.slices import SliceRequest, picture_of
 from app.engine.volume import Volume
 from app.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
-from app.filters.spec import GPU_LEVELS, Border, FilterSpec, Level
+from app.filters.spec import GPU_LEVELS, Border, FilterSpec, FloatParameter, Level
 from app.judging import colours
 from app.judging.metrics import judge
 from app.judging.volumes import judge_volume
+from app.phantom import Noise, add_noise
+from app.phantom import head as phantom_head
 from tests.engine.fakes import FakeBackend
 
 Backends = dict[str, CpuBackend]
@@ -229,6 +231,25 @@ def test_an_estimate_is_made_of_the_picture_that_is_there(grey: bool, cpu: Backe
     assert f"Non-local means: filter sigma was estimated: {number:.4g}." in result.notices
     by_hand = Request.create(noisy.image, "nlm", {**options, "filter_sigma": number}, grey=grey)
     np.testing.assert_array_equal(execute(by_hand, cpu).image.pixels, result.image.pixels)
+
+
+@pytest.mark.parametrize("components", [2, 4])
+def test_volumes_are_estimated_together(components: int) -> None:
+    """The last of two or four components is no alpha."""
+    clean = phantom_head((16, 24, 20)).truth
+    truths = [*clean.values(), *clean.values()][-components:]
+    volumes = [
+        Volume.from_array(add_noise(truth, Noise.RICIAN, 20 + 20 * seed, seed).voxels, "noisy")
+        for seed, truth in enumerate(truths)
+    ]
+    request = Request.create(Scan(tuple(volumes)), "mri-nlm", {"search_radius": 1})
+    parameter = request.filter.parameter("beta")
+    assert isinstance(parameter, FloatParameter)
+    assert parameter.estimate is not None
+    expected = parameter.estimate(request.scan.planes, request.parameters)
+    fewer = parameter.estimate(request.scan.planes[..., :-1], request.parameters)
+    assert estimate(request, ["beta"])["beta"] == pytest.approx(expected, rel=1e-3)
+    assert fewer != pytest.approx(expected, rel=1e-3)
 
 
 def test_an_estimate_lies_within_the_range() -> None:

@@ -115,6 +115,7 @@ def test_an_estimate_is_kept_as_the_word() -> None:
 
 def test_only_what_has_an_estimate_is_estimated() -> None:
     assert [p.name for p in filters.get("nlm").parameters if has_estimate(p)] == ["filter_sigma"]
+    assert [p.name for p in filters.get("mri-nlm").parameters if has_estimate(p)] == ["beta"]
     with pytest.raises(InvalidParameter, match="'estimate' is not a number"):
         Step.create("nlm", {"patch_sigma": ESTIMATE})
 
@@ -243,3 +244,8 @@ def test_what_is_estimated_where_nothing_is_set() -> None:
     ]
     old, new = (Recipe.from_json(text).steps[0].parameters["filter_sigma"] for text in texts)
     assert (old, new) == (0.02, ESTIMATE)
+    volumes = {"filter": "mri-nlm"}
+    texts = [text(volumes, version=version) for version in (1, 2)]
+    old, new = (Recipe.from_json(text).steps[0].parameters["beta"] for text in texts)
+    assert (old, new) == (1.0, ESTIMATE)
+    assert filters.get("mri_nlm").defaults()["beta"] == 1.0

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app import filters
 from app.engine.backend import Availability
-from app.filters.spec import FloatParameter
+from app.filters.spec import FloatParameter, Kind
 from app.gui.main_window import MainWindow
 from app.gui.settings import Settings
 from app.judging.metrics import judge
@@ -56,9 +56,12 @@ def compiled_judging() -> None:
         judge(each, each[::-1].copy())
         histogram(each)
     for spec in filters.discover().values():
+        seen = pixels
+        if spec.kind is Kind.VOLUME:
+            seen = np.random.default_rng(0).random((8, 9, 10, 1), np.float32)
         for parameter in spec.parameters:
             if isinstance(parameter, FloatParameter) and parameter.estimate is not None:
-                parameter.estimate(pixels, spec.defaults())
+                parameter.estimate(seen, spec.defaults())
 
 
 @pytest.fixture

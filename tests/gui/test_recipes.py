@@ -26,7 +26,7 @@ from app.engine.image import Image
 from app.engine.request import Device, Request
 from app.errors import AppError
 from app.files import read_recipe
-from app.filters.spec import FilterSpec, FloatParameter
+from app.filters.spec import FilterSpec, FloatParameter, Kind
 from app.gui import recipes as recipes_module
 from app.gui import run_bar
 from app.gui.dialogs import ErrorDialog
@@ -44,8 +44,9 @@ ESTIMATED = [
     for spec in filters.discover().values()
     for parameter in spec.parameters
     if isinstance(parameter, FloatParameter) and parameter.estimate is not None
+    if spec.kind is Kind.PICTURE
 ]
-"""Filters and parameters that can be estimated."""
+"""Filters of pictures and their parameters that can be estimated."""
 
 
 def write_recipe(path: Path, *steps: dict[str, object]) -> Path:

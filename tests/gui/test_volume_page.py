@@ -411,6 +411,7 @@ def test_what_was_estimated_is_told(
 ) -> None:
     open_scan(qtbot, window, scan)
     cpu.estimates = {"sigma": (30.9412,)}
+    window.panel.set_values("mri_nlm", {"beta": 1.0})
     run(qtbot, window)
     told = "CPU parallel.  MRI NLM, dimensions 3d, "
     assert window.statusBar().currentMessage().startswith(told)
@@ -511,7 +512,7 @@ def test_a_recipe_goes_over_a_volume_and_is_saved_again(
     clean = window.volumes.scan.volumes[0]
     steps = (
         Step.create("rician-noise", {"sigma": 0.1}, axis=2),
-        Step.create("mri-nlm", {"search_radius": radius}),
+        Step.create("mri-nlm", {"search_radius": radius, "beta": 0.8765}),
     )
     write_recipe(Recipe(steps), tmp_path / "steps.json")
     press(qtbot, window, "Ctrl+Shift+R")
