@@ -159,6 +159,10 @@ largest {ours.max():.2f}). Mean loss of beta 1: {ones.mean():.2f} dB (largest {o
 |---|--:|--:|--:|--:|
 {chr(10).join(by_setting)}
 
+The cost, on two cores with nothing beside them, defaults, medians: 0.29 s for one volume of
+181×217×181 voxels; 0.23 s for one of 64×64×64, where level *parallel* takes 0.34 s for the filter
+itself. The estimate runs on the CPU whatever device the filter has.
+
 With the defaults:
 
 | volume | noise | level | best | PSNR | estimate | PSNR | loss | loss of 1 |
