@@ -26,6 +26,7 @@ from app.cli_common import (
     filter_name,
     log_nothing,
     log_to_stderr,
+    nan_option,
     open_backends,
     option_of,
     positive,
@@ -47,6 +48,7 @@ from app.filters.spec import (
     NumbersParameter,
     Parameter,
     RadiiParameter,
+    read_number,
 )
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ _DEFAULTS: dict[str, Any] = {
     "float": False,
     "component": [],
     "output_component": [],
+    "nan": None,
     "lossy": False,
     "quiet": False,
     "verbose": False,
@@ -118,8 +121,9 @@ def _apply_to_picture(recipe: Recipe, options: argparse.Namespace) -> int:
             raise InvalidParameter(
                 f"--{option} is for volumes; {options.input} is none.", "Leave it out."
             )
-    image = read_image(options.input)
-    reference = _read_reference(options.reference, image)
+    with nan_option():
+        image = read_image(options.input, nan=options.nan)
+        reference = _read_reference(options.reference, image, options.nan)
     _check_outputs(options, recipe, image, reference)
     status = StatusLine(not (options.quiet or options.verbose))
     say = Speaker(options.quiet)
@@ -139,12 +143,12 @@ def _apply_to_picture(recipe: Recipe, options: argparse.Namespace) -> int:
 # What is computed besides the result --------------------------------------------------
 
 
-def _read_reference(name: str | None, image: Image) -> Image | None:
+def _read_reference(name: str | None, image: Image, nan: float | None) -> Image | None:
     from app.files import read_image
 
     if name is None:
         return None
-    return image if name == INPUT else read_image(name)
+    return image if name == INPUT else read_image(name, nan=nan)
 
 
 @dataclass(frozen=True)
@@ -482,6 +486,13 @@ def _add_run_options(
         metavar="FILE",
         type=file_path,
         help="write what the last step changed, its output - its input, in the same way",
+    )
+    group.add_argument(
+        "--nan",
+        metavar="X",
+        type=read_number,
+        help="number that takes the place of NaN in INPUT and what is read with it; OUTPUT has NaN "
+        "there again (default: such files are refused)",
     )
     group.add_argument(
         "--lossy",

@@ -17,7 +17,7 @@ from app import filters
 from app.engine.control import CancelToken
 from app.engine.recipe import ESTIMATE, has_estimate
 from app.engine.timing import TimeLeft
-from app.errors import AppError
+from app.errors import AppError, NotANumber
 from app.filters.spec import (
     Choice,
     ChoiceParameter,
@@ -160,6 +160,15 @@ def byte_size(text: str) -> int:
     if number >= MOST_BYTES:
         raise argparse.ArgumentTypeError(f"{text} is more than any memory has")
     return int(number)
+
+
+@contextmanager
+def nan_option() -> Iterator[None]:
+    """Name the option for files with NaN where one is refused."""
+    try:
+        yield
+    except NotANumber as error:
+        raise NotANumber(error.message, f"{error.hint} That is --nan 0.") from None
 
 
 def thread_block(text: str) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from app.cli_common import (
     Speaker,
     StatusLine,
     file_path,
+    nan_option,
     run_steps,
     whole_number,
 )
@@ -54,13 +55,14 @@ def apply_to_volumes(recipe: Recipe, options: argparse.Namespace) -> int:
     """
     from app.engine.chain import shapes
     from app.files import write_recipe
-    from app.files.volumes import write_volume
+    from app.files.volumes import unkept_of_volume, write_volume
 
     if options.axis:
         recipe = _across(recipe, options.axis)
     outputs = _outputs(options)
     scan = _read_scan(options)
-    reference = _read_reference(options.reference, scan.volumes[0])
+    with nan_option():
+        reference = _read_reference(options.reference, scan.volumes[0], options.nan)
     shapes(recipe, scan)
     _check_outputs(scan, outputs, options)
     status = StatusLine(not (options.quiet or options.verbose))
@@ -73,6 +75,8 @@ def apply_to_volumes(recipe: Recipe, options: argparse.Namespace) -> int:
         status.show(f"save {path.name}")
         write_volume(volume, path, lossy=options.lossy)
     status.clear()
+    for volume, path in made:
+        say.notices(unkept_of_volume(volume, path))
     say.result(str(outputs[0]), result)
     for volume, path in zip(scan.volumes[1:], outputs[1:], strict=True):
         say.line(f"{path}: from {volume.title}")
@@ -125,7 +129,11 @@ def _read_scan(options: argparse.Namespace) -> Scan:
             "Give one for all files, or one for each.",
         )
     try:
-        volumes = [read_volume(path, number) for path, number in zip(paths, numbers, strict=True)]
+        with nan_option():
+            volumes = [
+                read_volume(path, number, nan=options.nan)
+                for path, number in zip(paths, numbers, strict=True)
+            ]
     except SeveralVolumes as error:
         raise ImageReadError(error.message, f"{error.hint} That is --volume N.") from None
     if options.float:
@@ -133,12 +141,12 @@ def _read_scan(options: argparse.Namespace) -> Scan:
     return Scan(tuple(volumes))
 
 
-def _read_reference(name: str | None, volume: Volume) -> Volume | None:
+def _read_reference(name: str | None, volume: Volume, nan: float | None) -> Volume | None:
     from app.files.volumes import read_volume
 
     if name is None:
         return None
-    reference = volume if name == INPUT else read_volume(name)
+    reference = volume if name == INPUT else read_volume(name, nan=nan)
     check_reference(volume, reference)
     return reference
 

@@ -38,6 +38,10 @@ class InvalidImage(AppError):
     """Pixels that no filter can work on: wrong type, wrong shape, not finite."""
 
 
+class NotANumber(InvalidImage):
+    """Samples that are NaN, for which nobody gave a number yet."""
+
+
 class Incomparable(AppError):
     """Two pictures of different size, type or channels, of which one should judge the other."""
 

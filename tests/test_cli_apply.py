@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tifffile
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
 from PIL import ImageCms
@@ -433,3 +434,26 @@ def test_quiet_is_quiet_where_libraries_warn(tmp_path: Path) -> None:
     assert quiet.stderr == quiet.stdout == ""
     assert "note: The file is damaged, parts of the picture may be wrong (tRNS: CRC" in loud.stderr
     assert "PNG warning" not in loud.stderr
+
+
+def test_nan_in_a_picture(capsys: pytest.CaptureFixture[str], here: Path) -> None:
+    pixels = np.random.default_rng(0).random((9, 8)).astype(np.float32)
+    pixels[2, 3] = np.nan
+    tifffile.imwrite("holes.tif", pixels, photometric="minisblack", metadata=None)
+    assert apply("mean holes.tif out.tif") == 1
+    error = capsys.readouterr().err
+    assert "1 of 72 samples is NaN" in error
+    assert "That is --nan 0." in error
+    assert not (here / "out.tif").exists()
+    tifffile.imwrite(
+        "filled.tif", np.nan_to_num(pixels, nan=0.5), photometric="minisblack", metadata=None
+    )
+    for line in ("mean holes.tif out.tif --nan 0.5", "mean filled.tif expected.tif"):
+        assert apply(f"{line} --border valid") == 0
+    expected = tifffile.imread("expected.tif")
+    expected[1, 2] = np.nan
+    np.testing.assert_array_equal(tifffile.imread("out.tif"), expected)
+    assert apply("mean in.png out.png --nan 1e39") == 0  # There is none to replace.
+    assert apply("mean holes.tif out.tif --nan 1e39") == 1
+    assert "cannot take the place of NaN" in capsys.readouterr().err
+    assert "invalid" in wrong("mean in.png out.png --nan black", capsys)

@@ -502,3 +502,38 @@ def test_the_rician_bias_of_a_phantom_is_taken_back(capsys: pytest.CaptureFixtur
     (psnr, *_), (better, *_) = (figures(said.rsplit(", bias ")[0]) for said in (before, after))
     assert better > psnr + 3
     assert abs(float(after.rsplit(" ", 1)[1])) < 0.5 * float(before.rsplit(" ", 1)[1])
+
+
+# NaN ----------------------------------------------------------------------------------
+
+
+def test_nan_takes_a_number_and_comes_back(
+    refuses: Any, capsys: pytest.CaptureFixture[str], here: Path
+) -> None:
+    voxels = scan(4, dtype="float32")
+    voxels[0] = np.nan
+    save("holes.nii", voxels)
+    refuses("median holes.nii out.nii", "56 of 504 voxels are NaN")
+    refuses("median holes.nii out.nii", "That is --nan 0.")
+    refuses("median T1.nii.gz out.nii --reference holes.nii", "That is --nan 0.")
+
+
+@pytest.mark.parametrize("number", [0, -7])
+def test_nan_is_filtered_as_the_number(capsys: pytest.CaptureFixture[str], number: int) -> None:
+    voxels = scan(4, dtype="float32")
+    voxels[0] = np.nan
+    save("holes.nii", voxels)
+    save("filled.nii", np.where(np.isnan(voxels), np.float32(number), voxels))
+    assert apply(f"median holes.nii out.nii --nan {number} --reference holes.nii") == 0
+    said = f"note: 56 of 504 voxels are NaN: filtered as {number}, saved as NaN again.\n"
+    assert said in capsys.readouterr().err
+    assert apply("median filled.nii expected.nii") == 0
+    expected = read("expected.nii").copy()
+    expected[0] = np.nan
+    np.testing.assert_array_equal(read("out.nii"), expected)
+
+
+def test_what_a_volume_loses_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert apply("median T1.nii.gz out.npy --lossy") == 0
+    said = "note: out.npy is saved without the NIfTI header of the input.\n"
+    assert said in capsys.readouterr().err

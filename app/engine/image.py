@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import InvalidImage
+from app.errors import InvalidImage, InvalidParameter, NotANumber
 
 DTYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))
 """The sample types that filters work on."""
@@ -83,17 +83,25 @@ class Image:
         path: Path | None = None,
         notices: tuple[str, ...] = (),
         metadata: Metadata = NOTHING,
+        nan: float | None = None,
     ) -> Image:
         """Return an image of `array`, converted to the form that filters expect.
 
         Non-contiguous and big-endian arrays are copied. The caller must not write to
         `array` afterwards.
 
+        Parameters
+        ----------
+        nan : float, optional
+            What to put in the place of NaN; `missing` remembers where that was.
+
         Raises
         ------
+        NotANumber
+            If a float is NaN, and there is no `nan`.
         InvalidImage
             If the type or the shape is not one of those above, if there are no pixels, or
-            if a float is NaN or infinite.
+            if a float is infinite.
         """
         if array.ndim == 3 and array.shape[2] == 1:
             array = array[:, :, 0]
@@ -115,17 +123,15 @@ class Image:
                 "Crop or scale it to fewer than two billion samples.",
             )
         array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
-        if array.dtype == np.float32:
-            bad = array.size - int(np.count_nonzero(np.isfinite(array)))
-            if bad:
-                verb = "is" if bad == 1 else "are"
-                raise InvalidImage(
-                    f"{title}: {bad} of {array.size} samples {verb} NaN or infinite.",
-                    "Replace them in the program that wrote the file.",
-                )
+        missing = None
+        if array.dtype == np.float32 and not np.isfinite(array).all():
+            array, holes, notice = fill_nan(array, title, "samples", nan)
+            notices = (*notices, notice)
+            missing = np.asarray(holes if holes.ndim == 2 else holes.any(axis=2))
+            missing.flags.writeable = False
         view = array.view()
         view.flags.writeable = False
-        return cls(view, title, path, notices, metadata)
+        return cls(view, title, path, notices, metadata, missing)
 
     def arrays(self) -> Iterator[NDArray[Any]]:
         """Yield what it holds in memory."""
@@ -186,3 +192,53 @@ class Image:
     def renamed(self, title: str, path: Path | None = None) -> Image:
         """Return the same pixels under another name."""
         return replace(self, title=title, path=path)
+
+
+def fill_nan(
+    values: NDArray[np.float32], title: str, what: str, number: float | None
+) -> tuple[NDArray[np.float32], NDArray[np.bool_], str]:
+    """Put a number in the place of NaN.
+
+    Parameters
+    ----------
+    values : ndarray of float32
+        Some of them are not finite.
+    what : str
+        What they are: "samples", "voxels".
+    number : float, optional
+        None refuses them.
+
+    Returns
+    -------
+    ndarray, ndarray of bool, str
+        The new values, where they are new, and what to tell of that.
+
+    Raises
+    ------
+    NotANumber
+        If some are NaN, and there is no number for them.
+    InvalidImage
+        If others are infinite.
+    """
+    holes = np.isnan(values)
+    count = int(np.count_nonzero(holes))
+    infinite = values.size - count - int(np.count_nonzero(np.isfinite(values)))
+    if infinite:
+        verb = "is" if infinite == 1 else "are"
+        raise InvalidImage(
+            f"{title}: {infinite} of {values.size} {what} {verb} infinite or too large for "
+            "32-bit floats.",
+            "Replace them in the program that wrote the file.",
+        )
+    if number is None:
+        verb = "is" if count == 1 else "are"
+        raise NotANumber(
+            f"{title}: {count} of {values.size} {what} {verb} NaN, which is no number.",
+            "Choose a number to take their place: 0 where they are the background.",
+        )
+    if not np.isfinite(number) or abs(number) > float(np.finfo(np.float32).max):
+        raise InvalidParameter(
+            f"{number:g} cannot take the place of NaN.", "Choose a number that 32-bit floats have."
+        )
+    notice = f"{count} of {values.size} {what} are NaN: filtered as {number:g}, saved as NaN again."
+    return np.where(holes, np.float32(number), values), holes, notice

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine.image import Image
+from app.engine.image import Image, fill_nan
 from app.errors import Incomparable, InvalidImage, InvalidParameter
 from app.filters.parts import in_parts
 
@@ -94,6 +94,11 @@ class Volume:
         What the file's format has to keep beside the voxels; only app.files looks into it.
     stored : Stored, optional
         How the file stored the voxels and how they are saved; None: as they are here.
+    missing : ndarray of bool, optional
+        Voxels that the file marks as unknown (NaN) and that got a number to be filtered; they
+        are saved as unknown again.
+    others : tuple of str
+        Names of what else the file holds and no format keeps: "DICOM tags".
     """
 
     voxels: NDArray[Any]
@@ -104,6 +109,8 @@ class Volume:
     notices: tuple[str, ...] = ()
     header: object = None
     stored: Stored | None = None
+    missing: NDArray[np.bool_] | None = None
+    others: tuple[str, ...] = ()
 
     @classmethod
     def from_array(
@@ -118,6 +125,8 @@ class Volume:
         header: object = None,
         slope: float = 1.0,
         intercept: float = 0.0,
+        others: tuple[str, ...] = (),
+        nan: float | None = None,
     ) -> Volume:
         """Return a volume of `array`, converted to the form that filters expect.
 
@@ -127,8 +136,15 @@ class Volume:
         that saving brings them back, unless that would not give the same numbers again.
         The caller must not write to `array` afterwards.
 
+        Parameters
+        ----------
+        nan : float, optional
+            What to put in the place of NaN; `missing` remembers where that was.
+
         Raises
         ------
+        NotANumber
+            If a voxel is NaN, and there is no `nan`.
         InvalidImage
             If the values are no real numbers or not finite, if the shape is not (depth,
             height, width), or if there are no or too many voxels.
@@ -141,8 +157,11 @@ class Volume:
             )
         stored = Stored(array.dtype.newbyteorder("="), slope, intercept)
         voxels, remark, exact = _converted(array, stored)
-        if voxels.dtype == np.float32:
-            _check_finite(voxels, title)
+        missing = None
+        if voxels.dtype == np.float32 and not _is_finite(voxels):
+            voxels, missing, notice = fill_nan(voxels, title, "voxels", nan)
+            remark.append(notice)
+            missing.flags.writeable = False
         voxels.flags.writeable = False
         as_stored = not stored.scaled and stored.dtype == voxels.dtype
         return cls(
@@ -154,6 +173,8 @@ class Volume:
             (*notices, *remark),
             header,
             None if as_stored or not exact else stored,
+            missing,
+            others,
         )
 
     @property
@@ -170,10 +191,21 @@ class Volume:
 
     @property
     def unscaled(self) -> NDArray[Any]:
-        """The voxels in the type of their file, for formats that know no scaling."""
-        if self.stored is None or self.stored.scaled:
+        """The voxels in the type of their file, for formats that know no scaling or booleans."""
+        if self.stored is None or self.stored.scaled or self.is_boolean:
             return self.voxels
         return self.stored.numbers(self.voxels)
+
+    @property
+    def is_boolean(self) -> bool:
+        """Whether the voxels were booleans in their file, and are 1 and 0."""
+        return self.stored is not None and self.stored.dtype.kind == "b"
+
+    def restored(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return what is saved for the voxels, with NaN where the file had it, if there can be."""
+        if self.missing is None or numbers.dtype.kind != "f":
+            return numbers
+        return np.where(self.missing, numbers.dtype.type(np.nan), numbers)
 
     @cached_property
     def value_range(self) -> tuple[float, float]:
@@ -283,6 +315,8 @@ class Volume:
             new = voxels.copy() if copy else voxels
         else:
             new = np.stack([_saturated(plane, dtype) for plane in voxels])
+        if stored and self.is_boolean:
+            new = np.minimum(new, 1)
         new = np.ascontiguousarray(new).view()
         new.flags.writeable = False
         return replace(self, voxels=new, stored=stored)
@@ -401,7 +435,8 @@ def _converted(array: NDArray[Any], stored: Stored) -> tuple[NDArray[Any], list[
     if dtype in DTYPES:
         return np.ascontiguousarray(array, dtype).view(), [], True
     if kind == "b":
-        return np.ascontiguousarray(array, np.uint8), [], False
+        notice = "Booleans are filtered as 1 and 0; .npy files get booleans again."
+        return np.ascontiguousarray(array, np.uint8), [notice], True
     if kind == "f":
         with np.errstate(over="ignore"):
             voxels = np.ascontiguousarray(array, np.float32)
@@ -414,12 +449,19 @@ def _converted(array: NDArray[Any], stored: Stored) -> tuple[NDArray[Any], list[
     return voxels, [f"{name} converted to {new}{rounded}."], exact
 
 
-def _check_finite(values: NDArray[Any], title: str) -> None:
+def _is_finite(values: NDArray[Any]) -> bool:
     def looks_finite(part: slice) -> bool:
         with np.errstate(all="ignore"):  # a third of the time of looking at each
             return bool(np.isfinite(np.vdot(values[part], values[part])))
 
-    if all(in_parts(looks_finite, values)):
+    # A sum of squares may be too large where no value is.
+    return all(in_parts(looks_finite, values)) or all(
+        bool(np.isfinite(plane).all()) for plane in values
+    )
+
+
+def _check_finite(values: NDArray[Any], title: str) -> None:
+    if _is_finite(values):
         return
     finite = sum(int(np.count_nonzero(np.isfinite(plane))) for plane in values)
     if finite != values.size:

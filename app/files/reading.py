@@ -50,19 +50,26 @@ READABLE = tuple(reader.format for reader in _READERS)
 """The formats that `read_image` opens."""
 
 
-def read_image(path: str | Path) -> Image:
+def read_image(path: str | Path, *, nan: float | None = None) -> Image:
     """Read an image file of one of the formats in `READABLE`.
 
     The content decides about the format, not the suffix. Depth is kept; colour models other
     than grey and RGB are converted, and `Image.notices` tells so. Pictures are turned
     upright as their EXIF or XMP orientation says. Colour profiles are kept, not applied.
 
+    Parameters
+    ----------
+    nan : float, optional
+        What to put in the place of NaN; what is saved as floats has NaN there again.
+
     Raises
     ------
     ImageReadError
         If the file is missing, damaged, too large, or of no format in `READABLE`.
+    NotANumber
+        If some samples are NaN, and there is no `nan`.
     InvalidImage
-        If it holds NaN or infinite samples.
+        If some are infinite.
     OutOfMemory
         If there is not enough memory for it.
     """
@@ -76,7 +83,9 @@ def read_image(path: str | Path) -> Image:
         notices = [*_suffix_notice(path, reader.format), *decoded.notices]
         if decoded.orientation != 1:
             notices.append("Turned upright, as the camera was held.")
-        image = Image.from_array(upright(decoded), title, path, tuple(notices), _turned(decoded))
+        image = Image.from_array(
+            upright(decoded), title, path, tuple(notices), _turned(decoded), nan
+        )
     except Unreadable as error:
         raise ImageReadError(f"{title}: {error.cause}", error.hint) from error
     except MemoryError as error:
@@ -86,7 +95,7 @@ def read_image(path: str | Path) -> Image:
         ) from error
     elapsed = (time.perf_counter() - start) * 1e3
     _logger.info("Read %s from %s: %.1f ms", image.describe(), reader.format.name, elapsed)
-    for notice in notices:
+    for notice in image.notices:
         _logger.info("%s: %s", title, notice)
     return image
 

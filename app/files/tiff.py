@@ -98,7 +98,11 @@ def _metadata(page: Any) -> Metadata:
         return page.tags[tag].value if tag in page.tags else None
 
     names = {"a description": 270, "XMP data": 700, "EXIF data": 34665}
-    others = tuple(name for name, tag in names.items() if value(tag))
+    others = tuple(
+        name
+        for name, tag in names.items()
+        if value(tag) and not str(value(tag)).startswith('{"shape"')  # tifffile's own
+    )
     unit = value(296)
     try:
         x, y = (top / bottom for top, bottom in (value(282), value(283)))

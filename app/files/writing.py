@@ -67,6 +67,8 @@ class _Writer:
             pixels = convert_depth(pixels, self.dtypes[-1])
         if image.is_grey and not self.grey:
             pixels = np.concatenate([pixels[:, :, :1]] * 3 + [pixels[:, :, 1:]], axis=2)
+        if image.missing is not None and pixels.dtype.kind == "f":
+            pixels = np.where(image.missing[:, :, np.newaxis], np.float32(np.nan), pixels)
         return pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
 
     def metadata(self, image: Image) -> Metadata:
@@ -180,7 +182,9 @@ def unkept(image: Image, path: str | Path) -> list[str]:
     That is what belongs to the picture beside its pixels, such as its colour profile.
     """
     path = Path(path)
-    before, after = image.metadata, _writer(path).metadata(image)
+    writer = _writer(path)
+    before, after = image.metadata, writer.metadata(image)
+    nan = image.missing is not None and _FLOAT32 not in writer.dtypes
     lost = [
         name
         for name, there, kept in (
@@ -190,8 +194,8 @@ def unkept(image: Image, path: str | Path) -> list[str]:
         )
         if there and not kept
     ]
-    lost += before.others
-    return [f"{path.name} is saved without {_all_of(lost)} of the input."] if lost else []
+    lost += [*before.others, *["NaN"] * nan]
+    return [f"{path.name} is saved without {all_of(lost)} of the input."] if lost else []
 
 
 def check_write(
@@ -246,7 +250,7 @@ def _writer(path: Path) -> _Writer:
     )
 
 
-def _all_of(names: Sequence[str]) -> str:
+def all_of(names: Sequence[str]) -> str:
     """Return “A”, “A and B”, “A, B and C”."""
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QMimeData, QObject, Qt, Signal
@@ -14,7 +16,14 @@ from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QWidget
 from app.engine.image import Image
 from app.engine.scan import MAX_COMPONENTS
 from app.engine.volume import Volume
-from app.errors import AppError, ImageReadError, ImageWriteError, LossyFormat, SeveralVolumes
+from app.errors import (
+    AppError,
+    ImageReadError,
+    ImageWriteError,
+    LossyFormat,
+    NotANumber,
+    SeveralVolumes,
+)
 from app.files import READABLE, SAMPLES, WRITABLE, Format, read_image, unkept, write_image
 from app.files.volumes import (
     READABLE_VOLUMES,
@@ -22,9 +31,10 @@ from app.files.volumes import (
     beside,
     is_volume,
     read_volume,
+    unkept_of_volume,
     write_volume,
 )
-from app.filters.spec import Kind
+from app.filters.spec import Kind, read_number
 from app.gui.background import Background
 from app.gui.dialogs import open_dialog, show_error, show_notice
 from app.gui.rendering import from_clipboard, to_clipboard
@@ -36,6 +46,22 @@ _MOST_NAMES = 5
 
 _SAMPLE_PATHS = {sample.path for sample in SAMPLES}
 """Not listed as recent files: they have a menu of their own."""
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What the user decided about a file that cannot be read without.
+
+    Attributes
+    ----------
+    number : int, optional
+        Which of several volumes, from 1.
+    nan : float, optional
+        What takes the place of NaN.
+    """
+
+    number: int | None = None
+    nan: float | None = None
 
 
 class Pictures(QObject):
@@ -124,50 +150,48 @@ class Pictures(QObject):
         open_dialog(dialog)
 
     def _open_reference(self, path: Path) -> None:
-        self.told.emit(f"Opening {path.name}…")
-        self._background.start(
-            "reference", lambda: read_image(path), self.reference_loaded.emit, self._on_unread
-        )
+        def read(choice: _Choice) -> Image:
+            return read_image(path, nan=choice.nan)
 
-    def _open_reference_volume(self, path: Path, number: int | None = None) -> None:
-        self.told.emit(f"Opening {path.name}…")
-        self._background.start(
-            "reference",
-            lambda: read_volume(path, number),
-            self.reference_loaded.emit,
-            lambda error: self._on_no_volume(
-                error, lambda number: self._open_reference_volume(path, number)
-            ),
-        )
+        self._read("reference", path, read, self.reference_loaded.emit)
+
+    def _open_reference_volume(self, path: Path) -> None:
+        def read(choice: _Choice) -> Volume:
+            return read_volume(path, choice.number, nan=choice.nan)
+
+        self._read("reference", path, read, self.reference_loaded.emit)
 
     def open(self, path: Path, number: int | None = None) -> None:
         """Read `path`; what is open stays until then, and if it fails.
 
         `number` is that of one of several volumes.
         """
-        self.told.emit(f"Opening {path.name}…")
-        self._background.start(
-            "open",
-            lambda: read_volume(path, number) if is_volume(path) else read_image(path),
-            self._on_read,
-            lambda error: self._on_no_volume(error, lambda number: self.open(path, number)),
-        )
 
-    def open_all(self, paths: Sequence[Path]) -> None:
+        def read(choice: _Choice) -> Image | Volume:
+            if is_volume(path):
+                return read_volume(path, choice.number, nan=choice.nan)
+            return read_image(path, nan=choice.nan)
+
+        self._read("open", path, read, self._on_read, _Choice(number))
+
+    def open_all(self, paths: Sequence[Path], nan: float | None = None) -> None:
         """Open volumes as the components of one scan, or else the first of several files.
 
-        There is room for one picture only: that the others were not opened is said.
+        There is room for one picture only: that the others were not opened is said. `nan` takes
+        the place of NaN.
         """
         first, *others = paths
         self.told.emit(f"Opening {first.name}…")
 
         def read() -> list[Volume] | Image | Volume:
             if len(paths) > MAX_COMPONENTS or not all(map(is_volume, paths)):
-                return read_volume(first) if is_volume(first) else read_image(first)
+                if is_volume(first):
+                    return read_volume(first, nan=nan)
+                return read_image(first, nan=nan)
             volumes: list[Volume] = []
             for path in paths:
                 try:
-                    volume = read_volume(path)
+                    volume = read_volume(path, nan=nan)
                 except SeveralVolumes as error:
                     raise ImageReadError(
                         error.message, "Open it alone, then add the others."
@@ -202,7 +226,15 @@ class Pictures(QObject):
             self.open(first, number)
             self._say_what_is_not_open(first, others, is_open_a_volume=True)
 
-        self._background.start("open", read, show, lambda error: self._on_no_volume(error, again))
+        def failed(error: Exception) -> None:
+            if isinstance(error, SeveralVolumes):
+                self._ask_number(error, again)
+            elif isinstance(error, NotANumber):
+                self._ask_nan(error, lambda number: self.open_all(paths, number))
+            else:
+                self._on_unread(error)
+
+        self._background.start("open", read, show, failed)
 
     def _say_what_is_not_open(
         self, first: Path, others: Sequence[Path], *, is_open_a_volume: bool
@@ -224,23 +256,65 @@ class Pictures(QObject):
             room + way_out,
         )
 
-    def open_component(self, path: Path, number: int | None = None) -> None:
+    def open_component(self, path: Path) -> None:
         """Read a volume that is to be filtered together with those that are open."""
-        self.told.emit(f"Opening {path.name}…")
-        self._background.start(
-            f"component {path}",
-            lambda: read_volume(path, number),
-            self.component_loaded.emit,
-            lambda error: self._on_no_volume(
-                error, lambda number: self.open_component(path, number)
-            ),
-        )
 
-    def _on_no_volume(self, error: Exception, again: Callable[[int], None]) -> None:
-        """Ask for one of several volumes, and read `again`."""
-        if not isinstance(error, SeveralVolumes):
-            self._on_unread(error)
-            return
+        def read(choice: _Choice) -> Volume:
+            return read_volume(path, choice.number, nan=choice.nan)
+
+        self._read(f"component {path}", path, read, self.component_loaded.emit)
+
+    def _read(
+        self,
+        topic: str,
+        path: Path,
+        read: Callable[[_Choice], Image | Volume],
+        then: Callable[[Any], None],
+        choice: _Choice | None = None,
+    ) -> None:
+        """Read a file in the background, and ask for what only the user can decide about it."""
+        decided = choice or _Choice()
+
+        def failed(error: Exception) -> None:
+            if isinstance(error, SeveralVolumes):
+                self._ask_number(error, lambda number: again(replace(decided, number=number)))
+            elif isinstance(error, NotANumber):
+                self._ask_nan(error, lambda nan: again(replace(decided, nan=nan)))
+            else:
+                self._on_unread(error)
+
+        def again(choice: _Choice) -> None:
+            self._read(topic, path, read, then, choice)
+
+        self.told.emit(f"Opening {path.name}…")
+        self._background.start(topic, lambda: read(decided), then, failed)
+
+    def _ask_nan(self, error: NotANumber, then: Callable[[float], None]) -> None:
+        """Ask which number takes the place of NaN."""
+
+        def chosen(text: str) -> None:
+            try:
+                number = read_number(text)
+            except ValueError:
+                show_error(
+                    self._window, AppError(f"“{text}” is no number.", "Open the file again.")
+                )
+            else:
+                then(number)
+
+        self.told.emit("")
+        dialog = QInputDialog(self._window)
+        dialog.setObjectName("nan")
+        dialog.setWindowTitle("Kernelscope")
+        dialog.setLabelText(
+            f"{error.message}\nNumber to filter in their place (what is saved has NaN there again):"
+        )
+        dialog.setTextValue("0")
+        dialog.textValueSelected.connect(chosen)
+        open_dialog(dialog)
+
+    def _ask_number(self, error: SeveralVolumes, again: Callable[[int], None]) -> None:
+        """Ask for one of several volumes."""
         self.told.emit("")
         names = [f"{number}: {name}" for number, name in enumerate(error.names, 1)]
         dialog = QInputDialog(self._window)
@@ -352,8 +426,11 @@ class Pictures(QObject):
             notices = (
                 notice
                 for image, target in zip(images, targets, strict=True)
-                if isinstance(image, Image)
-                for notice in unkept(image, target)
+                for notice in (
+                    unkept(image, target)
+                    if isinstance(image, Image)
+                    else unkept_of_volume(image, target)
+                )
             )
             self.told.emit("  ".join((f"Saved {path if len(targets) == 1 else names}.", *notices)))
             for image, target in zip(images, targets, strict=True):

@@ -91,9 +91,9 @@ class TestFromArray:
             (np.zeros((2, 0, 3)), "a: the volume has no voxels (3×0×2)."),
             (np.zeros((1, 1, 1), complex), "a: voxels of type complex128 cannot be filtered."),
             (np.zeros((1, 1, 1), object), "voxels of type object"),
-            (np.array([[[0, np.nan, np.inf]]], np.float32), "a: 2 of 3 voxels are NaN, infinite"),
+            (np.array([[[0, np.nan, np.inf]]], np.float32), "a: 1 of 3 voxels is infinite"),
             (np.array([[[0, np.nan]]], np.float64), "1 of 2 voxels"),
-            (np.array([[[0, 1e300]]]), "1 of 2 voxels are NaN, infinite or too large"),
+            (np.array([[[0, 1e300]]]), "1 of 2 voxels is infinite or too large"),
             (
                 np.broadcast_to(np.uint8(0), (2**10, 2**10, MAX_VOXELS // 2**20)),
                 "a: 2048×1024×1024 voxels are too many.",

@@ -277,7 +277,7 @@ class TestBadNifti:
     def test_not_finite(self, tmp_path, bad):
         array = voxels(np.float32)
         array[0, 0, 0] = bad
-        with pytest.raises(InvalidImage, match="1 of 120 voxels are NaN"):
+        with pytest.raises(InvalidImage, match=r"1 of 120 voxels is (NaN|infinite)"):
             read_volume(saved(tmp_path, nifti(array)))
 
     @pytest.mark.parametrize("shape", [(2048, 1024, 1024), (32767, 32767, 32767)])

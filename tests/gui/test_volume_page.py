@@ -837,3 +837,77 @@ def test_a_run_on_volumes_is_judged_and_followed_by_the_actions_once(
     qtbot.waitUntil(lambda: panel.topLevelItem(0).text(2) not in ("", "–"))
     qtbot.wait(50)
     assert (len(judged), len(followed), len(drawn)) == (1, 2, 1)
+
+
+# --- NaN ---
+
+
+def with_holes() -> np.ndarray:
+    array = voxels().astype(np.float32)
+    array[0] = np.nan
+    return array
+
+
+def test_a_number_for_nan_is_asked_for(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    path = write(tmp_path / "holes.nii", with_holes())
+    window.pictures.open(path)
+    chooser = dialog(qtbot, window, QInputDialog)
+    assert "72 of 432 voxels are NaN" in chooser.labelText()
+    assert chooser.textValue() == "0"
+    chooser.setTextValue("0,5")
+    chooser.accept()
+    qtbot.waitUntil(lambda: titles(window) == ["holes.nii"])
+    assert "filtered as 0.5, saved as NaN again." in window.statusBar().currentMessage()
+    assert (window.volumes.scan.volumes[0].voxels[0] == 0.5).all()
+
+
+def test_nan_in_one_of_several_volumes(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    """First the number of the volume is asked for, then that for NaN."""
+    path = write(tmp_path / "several.nii", np.stack([with_holes(), 2 * with_holes()]))
+    window.pictures.open(path)
+    chooser = dialog(qtbot, window, QInputDialog)
+    chooser.setTextValue("2: volume 2")
+    chooser.accept()
+    qtbot.waitUntil(lambda: "NaN" in dialog(qtbot, window, QInputDialog).labelText())
+    dialog(qtbot, window, QInputDialog).accept()
+    qtbot.waitUntil(lambda: titles(window) == ["several.nii"])
+    np.testing.assert_array_equal(
+        window.volumes.scan.volumes[0].voxels, np.nan_to_num(2 * with_holes())
+    )
+
+
+@pytest.mark.parametrize("text", ["", "black", "1e39"])
+def test_what_is_no_number_for_nan_is_explained(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, text: str
+) -> None:
+    window.pictures.open(write(tmp_path / "holes.nii", with_holes()))
+    chooser = dialog(qtbot, window, QInputDialog)
+    chooser.setTextValue(text)
+    chooser.accept()
+    box = dialog(qtbot, window, ErrorDialog)
+    assert "no number" in box.text() or "cannot take the place of NaN" in box.text()
+    assert titles(window) == []
+
+
+def test_components_and_references_are_asked_too(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, scan: Path
+) -> None:
+    path = write(tmp_path / "holes.nii", with_holes())
+    open_scan(qtbot, window, scan)
+    window.pictures.open_component(path)
+    dialog(qtbot, window, QInputDialog).accept()
+    qtbot.waitUntil(lambda: titles(window) == [scan.name, "holes.nii"])
+    window.pictures._open_reference_volume(path)
+    dialog(qtbot, window, QInputDialog).accept()
+    qtbot.waitUntil(lambda: window.volumes.reference is not None)
+    assert window.volumes.reference.image.title == "holes.nii"
+
+
+def test_volumes_dropped_together_share_the_number(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    names = ("a.nii", "b.nii")
+    paths = [write(tmp_path / name, n * with_holes()) for n, name in enumerate(names, 1)]
+    window.pictures.open_all(paths)
+    dialog(qtbot, window, QInputDialog).accept()
+    qtbot.waitUntil(lambda: len(titles(window)) == 2)

@@ -1,7 +1,13 @@
 """Volume files: NIfTI, DICOM series, TIFF stacks, NumPy arrays, folders of pictures."""
 
 from app.files.volumes.reading import READABLE_VOLUMES, is_volume, read_volume
-from app.files.volumes.writing import WRITABLE_VOLUMES, beside, check_write_volume, write_volume
+from app.files.volumes.writing import (
+    WRITABLE_VOLUMES,
+    beside,
+    check_write_volume,
+    unkept_of_volume,
+    write_volume,
+)
 
 __all__ = [
     "READABLE_VOLUMES",
@@ -10,5 +16,6 @@ __all__ = [
     "check_write_volume",
     "is_volume",
     "read_volume",
+    "unkept_of_volume",
     "write_volume",
 ]

@@ -69,14 +69,16 @@ def _natural(path: Path) -> tuple[list[str | int], str]:
 
 def _stacked(files: Sequence[Path]) -> Scan:
     """Read one picture a slice."""
-    first = read_image(files[0])
+    first = read_image(files[0], nan=0.0)
     check_shape((len(files), first.height, first.width), files[0].parent.name)
     voxels = np.empty((len(files), first.height, first.width), first.pixels.dtype)
     notices = dict.fromkeys([UNKNOWN_SPACING, *_grey(first)[1]])
     for plane, file in zip(voxels, files, strict=True):
-        image = first if file == files[0] else read_image(file)
+        image = first if file == files[0] else read_image(file, nan=0.0)
         _check(image, first)
         plane[...], new = _grey(image)
+        if image.missing is not None:
+            plane[image.missing] = np.nan  # The volume is asked about all of them at once.
         notices.update(dict.fromkeys(new))
     return Scan(voxels, notices=list(notices))
 
@@ -100,6 +102,8 @@ def _size(image: Image) -> str:
 def _grey(image: Image) -> tuple[NDArray[Any], list[str]]:
     """Return (height, width) values of a picture that is grey, in whatever colour model."""
     planes, notices = image.planes, list(image.notices)
+    if image.missing is not None:
+        notices.pop()  # that of NaN
     if image.has_alpha:
         white = 1 if planes.dtype.kind == "f" else np.iinfo(planes.dtype).max
         if not (planes[:, :, -1] == white).all():

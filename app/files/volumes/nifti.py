@@ -85,7 +85,7 @@ def encode(volume: Volume) -> bytes:
     shape = volume.voxels.shape[::-1]
     if _dimensions(header) != (*shape, 1):
         header.set_data_shape(shape)
-    stored = volume.stored
+    stored = None if volume.is_boolean else volume.stored
     dtype = (stored.dtype if stored else volume.voxels.dtype).newbyteorder(kept.endianness)
     if header.get_data_dtype() != dtype:
         header.set_data_dtype(dtype)
@@ -93,7 +93,7 @@ def encode(volume: Volume) -> bytes:
     if _scaling(header) != scaling:
         header.set_slope_inter(*scaling)
     numbers = stored.numbers(volume.voxels) if stored else volume.voxels
-    voxels = np.ascontiguousarray(numbers, dtype)
+    voxels = np.ascontiguousarray(volume.restored(numbers), dtype)
     return b"".join([header.binaryblock, kept.extensions, voxels.view(np.uint8).data])
 
 

@@ -33,6 +33,7 @@ def decode(path: Path, number: int | None) -> Scan:
 
 def encode(volume: Volume) -> bytes:
     """Return the whole file."""
+    voxels = volume.voxels.astype(bool) if volume.is_boolean else volume.unscaled
     buffer = io.BytesIO()
-    np.save(buffer, volume.unscaled, allow_pickle=False)
+    np.save(buffer, volume.restored(voxels), allow_pickle=False)
     return buffer.getvalue()

@@ -41,7 +41,9 @@ READABLE_VOLUMES = tuple(reader.format for reader in _READERS)
 """The formats that `read_volume` opens, beside folders."""
 
 
-def read_volume(path: str | Path, volume_number: int | None = None) -> Volume:
+def read_volume(
+    path: str | Path, volume_number: int | None = None, *, nan: float | None = None
+) -> Volume:
     """Read a file of one of the formats in `READABLE_VOLUMES`, or a folder.
 
     A folder holds a DICOM series, or pictures of equal size, one a slice, in the order of
@@ -54,6 +56,8 @@ def read_volume(path: str | Path, volume_number: int | None = None) -> Volume:
     ----------
     volume_number : int, optional
         Which volume of a file of several, or which DICOM series of a folder; from 1.
+    nan : float, optional
+        What to put in the place of NaN; what is saved has NaN there again.
 
     Raises
     ------
@@ -61,8 +65,10 @@ def read_volume(path: str | Path, volume_number: int | None = None) -> Volume:
         If the file or folder is missing, damaged, of no known format, or not one grey volume.
     SeveralVolumes
         If there are several to choose from and `volume_number` is None.
+    NotANumber
+        If some voxels are NaN, and there is no `nan`.
     InvalidImage
-        If there are too many voxels, or some are NaN or infinite.
+        If there are too many voxels, or some are infinite.
     OutOfMemory
         If there is not enough memory for it.
     """
@@ -83,6 +89,8 @@ def read_volume(path: str | Path, volume_number: int | None = None) -> Volume:
             header=scan.header,
             slope=scan.slope,
             intercept=scan.intercept,
+            others=scan.others,
+            nan=nan,
         )
     except Several as error:
         raise SeveralVolumes(f"{title}: {error.cause}", error.hint, error.names) from error

@@ -53,6 +53,7 @@ def files(volume: Volume, suffix: str) -> Iterator[tuple[str, bytes]]:
     voxels = volume.unscaled
     if voxels.dtype not in kept:
         voxels = _rounded(volume, voxels, suffix)
+    voxels = volume.restored(voxels)
     digits = max(3, len(str(len(voxels))))
     for number, plane in enumerate(voxels, 1):
         yield f"slice-{number:0{digits}}{suffix}", encode(np.ascontiguousarray(plane))

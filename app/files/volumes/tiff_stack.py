@@ -84,7 +84,7 @@ def encode(volume: Volume) -> bytes:
     """Return the whole file, one page a slice, compressed without loss."""
     import tifffile
 
-    voxels = volume.unscaled
+    voxels = volume.restored(volume.unscaled)
     buffer = io.BytesIO()
     tifffile.imwrite(
         buffer,

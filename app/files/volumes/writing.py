@@ -8,11 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.engine.volume import Volume
+import numpy as np
+
+from app.engine.volume import DTYPES, Volume
 from app.errors import ImageWriteError, LossyFormat, OutOfMemory
 from app.files.atomic import check_folder, check_target, replace_file, replace_folder
 from app.files.formats import Format
 from app.files.volumes import nifti, numpy_file, slices, tiff_stack
+from app.files.writing import all_of
 
 _logger = logging.getLogger(__name__)
 
@@ -136,6 +139,21 @@ def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False)
         check_folder(path, slices.is_slice)
     else:
         check_target(path)
+
+
+def unkept_of_volume(volume: Volume, path: str | Path) -> list[str]:
+    """Return one notice if `write_volume` leaves out something that nobody had to agree to."""
+    path = Path(path)
+    writer = _writer(path)
+    lost = [*volume.others]
+    if isinstance(volume.header, nifti.NiftiHeader) and not writer.place:
+        lost.append("the NIfTI header")
+    kinds = slices.ENCODERS[writer.slices][1] if writer.slices else DTYPES
+    if volume.missing is not None and not (
+        volume.unscaled.dtype.kind == "f" and np.dtype(np.float32) in kinds
+    ):
+        lost.append("NaN")
+    return [f"{path.name} is saved without {all_of(lost)} of the input."] if lost else []
 
 
 def beside(output: Path, title: str) -> Path:
