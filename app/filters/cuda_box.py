@@ -25,16 +25,18 @@ _STEP = 16
 _SAMPLES_A_ROW = 340_000
 """Output samples for each row of a tile: smaller images need low tiles to busy all of a card."""
 
-_SMALL_WORK, _SMALL_WORK_SLOW = 1e7, 5e7
+_SMALL_WORK, _SMALL_WORK_FLOATS, _SMALL_WORK_COUNTED = 1e7, 5e7, 2e8
 """Cells that another level adds up, for a whole picture, from which on these kernels are quicker:
-their own work hardly grows with the mask. They are slower where they add up doubles, and where
-they divide by how many cells the border leaves. Measured on an H100 for 3x3 to 31x31."""
+their own work hardly grows with the mask. They are slower where they add up doubles, and slowest
+where they divide by how many cells the border leaves. Measured on an H100 for 3x3 to 31x31."""
 
 
 def small(task: CudaTask, size: int) -> float:
     """Return the least samples for which these kernels pay for `size` x `size` cells."""
-    slow = task.dtype.kind == "f" or task.border is Border.REDUCE
-    return (_SMALL_WORK_SLOW if slow else _SMALL_WORK) / (size * size)
+    work = _SMALL_WORK_FLOATS if task.dtype.kind == "f" else _SMALL_WORK
+    if task.border is Border.REDUCE:
+        work = _SMALL_WORK_COUNTED
+    return work / (size * size)
 
 
 def _tile_rows(size: int, samples: int) -> int:

@@ -156,10 +156,13 @@ def plan_correlation(
     )
 
 
-def small(launch: Launch) -> float:
-    """Return the least samples for which a tuned `launch` pays: more for sums of whole numbers.
+def small(launch: Launch, size: int, *, separable: bool = False) -> float:
+    """Return the least samples for which a tuned `launch` pays, for a mask of `size` x `size`.
 
-    They take twice as many instructions as floats, one for four products in `DOT` aside.
+    Sums of whole numbers take several times as many instructions as floats (`DOT` aside, one for
+    four products), so that saving loads pays late. Those of separable masks save more than loads.
     """
-    whole = launch.defines["WEIGHT_TYPE"] == "0" and "DOT" not in launch.defines
-    return 4 * SMALL if whole else SMALL
+    if separable:
+        return min(1.0, 8 / size) * SMALL
+    whole = launch.defines["WEIGHT_TYPE"] in ("0", "1") and "DOT" not in launch.defines
+    return 16 * SMALL if whole else SMALL

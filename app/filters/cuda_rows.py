@@ -25,13 +25,18 @@ _ENOUGH_ROWS, _ENOUGH_SIZES = 24, 4
 _SAMPLES_A_LATE_ROW = 2**22
 """... but in very large images, of which there are still enough."""
 
+_COLOUR_SIZE = 5
+"""Least size that counts for the rows of colour pictures."""
+
 SMALL = 900_000
 """Output samples from which on these kernels are quicker than other levels: of two rows each, that
 is 850 threads for each multiprocessor of an H100."""
 
 
-def _rows(samples: int, size: int) -> int:
+def _rows(samples: int, size: int, channels: int) -> int:
     """Return how many rows of `samples` results a thread should go down, for a mask of `size`."""
+    if channels > 1:  # neighbours share no cells of a row: going down is all that saves loads
+        size = max(size, _COLOUR_SIZE)
     rows = min(samples * size // _SAMPLES_A_ROW, max(_ENOUGH_ROWS, _ENOUGH_SIZES * size))
     return min(max(rows, samples // _SAMPLES_A_LATE_ROW, _LEAST_ROWS), _MOST_ROWS)
 
@@ -48,7 +53,7 @@ def rows_launch(
 
     See `level_launch` for the other parameters.
     """
-    rows = _rows(task.output_shape[0] * task.out_row_samples, size)
+    rows = _rows(task.output_shape[0] * task.out_row_samples, size, task.shape[2])
     launch = level_launch(
         filter_id,
         task,

@@ -55,7 +55,7 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
         "laplace", task, weights, one_part(len(weights)), negative, dot_products=False, **defines
     )
     level = quick_level(len(weights) // 2, CONSTANT)
-    return by_size(task, launch, plan_cuda, level, cuda_correlation.small(launch))
+    return by_size(task, launch, plan_cuda, level, cuda_correlation.small(launch, len(weights)))
 
 
 SPEC = FilterSpec(

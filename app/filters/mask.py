@@ -150,7 +150,7 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
         "mask", task, mask, divisor_parts(mask, choice), negative
     )
     level = quick_level(len(mask) // 2, CONSTANT)
-    return by_size(task, launch, plan_cuda, level, cuda_correlation.small(launch))
+    return by_size(task, launch, plan_cuda, level, cuda_correlation.small(launch, len(mask)))
 
 
 SPEC = FilterSpec(

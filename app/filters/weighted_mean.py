@@ -108,7 +108,8 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
         "weighted_mean", task, weights, weights, dot_products=False
     )
     level = quick_level(len(row) // 2, CONSTANT)
-    return by_size(task, launch, plan_cuda, level, cuda_correlation.small(launch))
+    least = cuda_correlation.small(launch, len(row), separable=True)
+    return by_size(task, launch, plan_cuda, level, least)
 
 
 SPEC = FilterSpec(

@@ -103,7 +103,10 @@ def test_tuned_takes_a_quicker_level_for_a_small_picture(
     [
         ("mask", {}, 949),  # 949 * 949 is the first square above 900,000
         ("mask", {"mask": (tuple(range(1, 12)),) * 11}, 949),
-        ("mask", {"mask": (tuple(range(500, 515)),) * 15}, 1898),  # whole numbers
+        ("mask", {"mask": (tuple(range(500, 515)),) * 15}, 3795),  # whole numbers
+        ("mask", {"mask": (tuple(range(9000, 9015)),) * 15}, 3795),  # of 64 bits
+        ("weighted_mean", {"size": 3}, 949),
+        ("weighted_mean", {"size": 15}, 693),  # 480,000: separable
         ("sobel", {"form": "single"}, 949),
         ("rotating_mask", {}, 448),
         ("mean", {"size": 3}, 1055),  # 10,000,000 cells, nine of them for a sample
@@ -126,13 +129,14 @@ def test_from_which_size_on_the_tuned_kernel_runs(
 def test_slow_sums_need_larger_pictures() -> None:
     spec = filters.get("mean")
     kernels = {}
+    floats = ("f4", Border.REFLECT), ("f4", Border.REDUCE)
     assert spec.plan_cuda is not None
-    for dtype, border in (("u2", Border.REFLECT), ("u2", Border.REDUCE), ("f4", Border.REFLECT)):
+    for dtype, border in (("u2", Border.REFLECT), ("u2", Border.REDUCE), *floats):
         shape = (1500, 1500, 1)
         task = CudaTask(shape, shape, np.dtype(dtype), spec.defaults(), border, "tuned")
         (launch,) = CudaPlan.of(spec.plan_cuda(task)).launches
         kernels[dtype, border] = launch.kernel
-    assert list(kernels.values()) == ["mean_tuned", "mean_global", "mean_global"]
+    assert list(kernels.values()) == ["mean_tuned", "mean_global", "mean_global", "mean_global"]
 
 
 @pytest.mark.parametrize("border", [Border.REDUCE, Border.REFLECT])
