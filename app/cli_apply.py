@@ -26,6 +26,7 @@ from app.cli_common import (
     filter_name,
     log_nothing,
     log_to_stderr,
+    namesakes,
     nan_option,
     open_backends,
     option_of,
@@ -105,11 +106,25 @@ def apply(arguments: list[str]) -> int:
     elif options.quiet:
         log_nothing()
     recipe = options.steps or read_recipe(options.recipe)
-    if is_volume(options.input) or any(step.filter.kind is Kind.VOLUME for step in recipe.steps):
+    of_volumes = [step.filter for step in recipe.steps if step.filter.kind is Kind.VOLUME]
+    if is_volume(options.input) or of_volumes:
         from app.cli_volumes import apply_to_volumes
 
+        if of_volumes and not is_volume(options.input):
+            _refuse_picture(of_volumes[0], options.input)
         return apply_to_volumes(recipe, options)
     return _apply_to_picture(recipe, options)
+
+
+def _refuse_picture(spec: FilterSpec, path: Path) -> None:
+    """Point from a filter of volumes to that of pictures; what may be a volume passes."""
+    from app.files import READABLE
+
+    pictures = {suffix for kind in READABLE for suffix in kind.suffixes}
+    if path.is_file() and path.suffix.lower() in pictures - {".tif", ".tiff"}:
+        others = [filter_name(each) for each in namesakes(spec, Kind.PICTURE)]
+        hint = f"For pictures there is {' and '.join(others)}." if others else "Take a volume."
+        raise InvalidParameter(f"“{path}” is a picture; {filter_name(spec)} is for volumes.", hint)
 
 
 def _apply_to_picture(recipe: Recipe, options: argparse.Namespace) -> int:

@@ -194,6 +194,16 @@ def filter_name(spec: FilterSpec) -> str:
     return spec.id.replace("_", "-")
 
 
+def namesakes(spec: FilterSpec, kind: Kind) -> list[FilterSpec]:
+    """Return the filters of `kind` that share a word of their id with `spec`: nlm, mri_nlm."""
+    words = set(spec.id.split("_"))
+    return [
+        each
+        for each in every_filter().values()
+        if each.kind is kind and each.id != spec.id and words & set(each.id.split("_"))
+    ]
+
+
 @contextmanager
 def open_backends(gpus: Sequence[int] | None = None) -> Iterator[dict[str, Backend]]:
     """Give the backends by id, and close them."""

@@ -20,6 +20,8 @@ from app.cli_common import (
     Speaker,
     StatusLine,
     file_path,
+    filter_name,
+    namesakes,
     nan_option,
     run_steps,
     whole_number,
@@ -68,6 +70,7 @@ def apply_to_volumes(recipe: Recipe, options: argparse.Namespace) -> int:
     status = StatusLine(not (options.quiet or options.verbose))
     say = Speaker(options.quiet)
     say.notices(scan.notices)
+    say.notices(_better_for_volumes(recipe))
     result = run_steps(recipe, scan, reference, options, status, say)
     made = list(zip(result.scan.volumes, outputs, strict=True))
     changes = _changes(result, options)
@@ -85,6 +88,19 @@ def apply_to_volumes(recipe: Recipe, options: argparse.Namespace) -> int:
     if options.save_recipe:
         write_recipe(recipe, options.save_recipe)
     return 0
+
+
+def _better_for_volumes(recipe: Recipe) -> list[str]:
+    """Point from filters that go slice by slice to those that see the whole volume."""
+    found = []
+    for step in recipe.steps:
+        for other in namesakes(step.filter, Kind.VOLUME):
+            if step.filter.kind is Kind.PICTURE:
+                found.append(
+                    f"{filter_name(step.filter)} filters each slice alone; {filter_name(other)} "
+                    "compares voxels of the whole volume."
+                )
+    return found
 
 
 def _across(recipe: Recipe, axis: str) -> Recipe:

@@ -266,7 +266,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
             f"--{p.name.replace('_', '-')}" for p in spec.parameters
         ]
         assert entry["borders"] == list(spec.borders)
-        own = ["serial-bubble", "serial", "serial-huang"]
+        own = ["serial", "serial-bubble", "serial-huang"]
         serial = own if entry["id"] == "median" else ["serial"]
         assert entry["levels"]["cpu"] == [*serial, "parallel"]
         for parameter, described in zip(spec.parameters, entry["parameters"], strict=True):
@@ -408,3 +408,19 @@ def test_terminal_without_unicode() -> None:
     )
     assert done.returncode == 0
     assert "Filters" in done.stdout
+
+
+def test_a_filter_of_volumes_points_to_that_of_pictures(
+    grey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["apply", "mri-nlm", str(grey), str(tmp_path / "out.png")]) == 1
+    assert "mri-nlm is for volumes. For pictures there is nlm." in capsys.readouterr().err
+
+
+def test_a_filter_of_pictures_points_to_that_of_volumes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    volume = tmp_path / "in.npy"
+    np.save(volume, np.arange(512, dtype=np.uint8).reshape(8, 8, 8))
+    assert main(["apply", "nlm", str(volume), str(tmp_path / "out.npy")]) == 0
+    assert "mri-nlm compares voxels of the whole volume" in capsys.readouterr().err

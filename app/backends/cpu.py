@@ -92,10 +92,17 @@ class CpuBackend:
         pixels = request.source.planes
         if request.grey and not request.image.is_grey:
             grey = filters.get("greyscale")
+            coloured = pixels
             pixels = self._filter(grey, pixels, grey.defaults(), Border.REFLECT, run)
-        pixels = self._filter(request.filter, pixels, request.parameters, request.border, run)
+            with stopwatch.stage("convert"):
+                grey.carry_alpha(coloured, pixels, grey.defaults(), Border.REFLECT)
+            pixels.flags.writeable = False  # as any source, or Numba would compile for both
+        spec, parameters, border = request.filter, request.parameters, request.border
+        filtered = self._filter(spec, pixels, parameters, border, run)
         with stopwatch.stage("convert"):
-            return request.source.like(pixels)
+            spec.carry_alpha(pixels, filtered, parameters, border)
+            filtered.flags.writeable = False
+            return request.source.like(filtered)
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
         return None
@@ -108,7 +115,10 @@ class CpuBackend:
         border: Border,
         run: _Run,
     ) -> NDArray[Any]:
-        """Return ``spec`` applied to `source`, the planes of an image or a scan, read-only."""
+        """Return ``spec`` applied to `source`, the planes of an image or a scan.
+
+        The alpha channel of the result is not set yet.
+        """
         with run.stopwatch.stage("prepare"):
             output = np.empty(spec.output_shape(source.shape, parameters, border), source.dtype)
             given, parameters = parameters, spec.resolve(source, parameters)
@@ -124,9 +134,6 @@ class CpuBackend:
                 self._sweep(sweep, done, part, run)
                 done += part
             spec.keep_rim(source, output, parameters, border)
-        with run.stopwatch.stage("convert"):
-            spec.carry_alpha(source, output, parameters, border)
-        output.flags.writeable = False  # as any source, or Numba would compile for both
         return output
 
     def _compile(self, passes: Sequence[CpuPass], run: _Run) -> None:

@@ -257,6 +257,11 @@ class Result:
         return sum(stage.seconds for stage in self.stages if stage.counted)
 
     @property
+    def compile_seconds(self) -> float:
+        """What compiling took, which is in no total."""
+        return sum(stage.seconds for stage in self.stages if stage.name == "compile")
+
+    @property
     def speed(self) -> float:
         """Input pixels or voxels (not samples) per second of `seconds`, in millions."""
         pixels = math.prod(self.request.source.planes.shape[:-1])

@@ -132,7 +132,13 @@ def _run(
         stopwatch.estimates,
         stopwatch.first,
     )
-    _logger.info("Done in %.3f ms, %.1f %s", result.seconds * 1e3, result.speed, result.speed_unit)
+    _logger.info(
+        "Done in %.3f ms, %.1f %s, without %.3f ms of compiling",
+        result.seconds * 1e3,
+        result.speed,
+        result.speed_unit,
+        result.compile_seconds * 1e3,
+    )
     return result
 
 

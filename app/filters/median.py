@@ -523,7 +523,7 @@ SPEC = FilterSpec(
     radius=radius,
     plan_cpu=plan_cpu,
     plan_cuda=plan_cuda,
-    cpu_levels=(BUBBLE, PLAIN, HUANG, PARALLEL),
+    cpu_levels=(PLAIN, BUBBLE, HUANG, PARALLEL),
     gpu_levels=(SINGLE_BLOCK, GLOBAL, SELECTION, SHARED, TEXTURE, TUNED),
     gpu_gaps={
         CONSTANT.id: "There are no weights, and a table of comparisons for sorting the largest "

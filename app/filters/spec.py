@@ -661,7 +661,8 @@ class FilterSpec:
     borders : tuple of Border
         The borders that make sense for the filter.
     cpu_levels : tuple of Level
-        The levels that `plan_cpu` knows, slowest first; `CPU_LEVELS` and the filter's own.
+        The levels that `plan_cpu` knows; `CPU_LEVELS` and the filter's own between them. The
+        last is the fastest.
     check : callable
         Raises `InvalidParameter` for combinations of parameters that cannot work.
     output_channels : callable

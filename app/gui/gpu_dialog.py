@@ -59,7 +59,9 @@ class GpuDialog(QDialog):
         self._settings = settings
         self._table: FactTable | None = None
         self._headline = (
-            "GPU filters can be used" if availability.available else "No supported device found"
+            "GPU filters can be used"
+            if availability.available
+            else "GPU filters cannot be used now"
         )
 
         reason = QLabel(availability.summary)

@@ -78,6 +78,9 @@ _STATE_VERSION = 3
 _PATIENCE = 2.0
 """Seconds that closing waits for a run to stop; only a kernel being compiled takes longer."""
 
+_WORTH_SAYING = 0.1
+"""Seconds of compiling that are told: code that was kept is loaded in less."""
+
 _FIRST_SIZE = QSize(1280, 800)
 
 _FRAME = QSize(16, 48)
@@ -144,7 +147,8 @@ class MainWindow(QMainWindow):
         )
         self.actions_ = Actions(self)
         self.quality.set_menu(self.actions_.reference_menu)
-        self.addToolBar(ToolBar(*self.actions_.tools, parent=self))
+        self._tool_bar = ToolBar(*self.actions_.tools, parent=self)
+        self.addToolBar(self._tool_bar)
         self._run_bar = RunBar(self.actions_.run, self.actions_.cancel)
         self._view_bar = ViewBar(
             (self.actions_.undo, self.actions_.redo, self.actions_.reuse),
@@ -509,6 +513,9 @@ class MainWindow(QMainWindow):
         self.panel.changed.connect(self._on_settings)
         self.volumes.viewer.arranged.connect(self._mark)
         self._view_bar.gain_changed.connect(self._draw)
+        self.docks[0].visibilityChanged.connect(
+            lambda seen: self._tool_bar.offer(self.actions_.run, not seen)
+        )
         self.docks[2].visibilityChanged.connect(self._on_quality_seen)
         self.docks[3].visibilityChanged.connect(self._on_console_seen)
         self.recipes.loaded.connect(self._start_recipe)
@@ -700,7 +707,10 @@ class MainWindow(QMainWindow):
         if self._ended or result is None:
             self._run_bar.show_idle(self._ended or "Ready.")
         else:
-            done = f"done in {duration(result.seconds)}, {result.speed:.4g} {result.speed_unit}."
+            done = f"done in {duration(result.seconds)}, {result.speed:.4g} {result.speed_unit}"
+            if result.compile_seconds >= _WORTH_SAYING:
+                done = f"{done}; compiling once took {duration(result.compile_seconds)} before"
+            done = f"{done}."
             text = f"{EARLIER}{done}" if stale else f"D{done[1:]}"
             self._run_bar.show_idle(text, stale=stale)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QMimeData, QObject, Qt, Signal
+from PySide6.QtCore import QMimeData, QObject, QStandardPaths, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QWidget
 
@@ -106,7 +106,7 @@ class Pictures(QObject):
 
     def choose_folder(self) -> None:
         """Let the user choose a folder of slices to open."""
-        dialog = QFileDialog(self._window, "Open Folder of Slices", self._settings.folder("open"))
+        dialog = QFileDialog(self._window, "Open Folder of Slices", self._folder("open"))
         dialog.setObjectName("folderDialog")
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         self._show_dialog(dialog, self.open)
@@ -132,14 +132,26 @@ class Pictures(QObject):
         formats: tuple[Format, ...],
     ) -> None:
         """Let the user choose a file; `together` is what all `formats` are called."""
-        dialog = QFileDialog(self._window, title, self._settings.folder("open"))
+        dialog = QFileDialog(self._window, title, self._folder("open"))
         dialog.setObjectName(name)
+        dialog.setOption(QFileDialog.Option.HideNameFilterDetails)  # dozens of suffixes
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         suffixes = dict.fromkeys(suffix for kind in formats for suffix in kind.suffixes)
         everything = Format(together, tuple(suffixes))
         names = [_name_filter(kind) for kind in (everything, *formats)]
         dialog.setNameFilters([*names, "All files (*)"])
         self._show_dialog(dialog, use)
+
+    def _folder(self, purpose: str) -> str:
+        """Return where a dialog opens: in the folder used last, else where pictures are kept."""
+        places = QStandardPaths.StandardLocation
+        candidates = (
+            self._settings.folder(purpose),
+            self._settings.folder("open"),
+            QStandardPaths.writableLocation(places.PicturesLocation),
+            QStandardPaths.writableLocation(places.HomeLocation),
+        )
+        return next((each for each in candidates if each and Path(each).is_dir()), "")
 
     def _show_dialog(self, dialog: QFileDialog, use: Callable[[Path], None]) -> None:
         def chosen(text: str) -> None:
@@ -372,7 +384,7 @@ class Pictures(QObject):
             if isinstance(images[0], Image)
             else ("Volume" + "s" * (len(images) > 1), "saveVolumeFormat", WRITABLE_VOLUMES)
         )
-        dialog = QFileDialog(self._window, f"Save {what}", self._settings.folder("save"))
+        dialog = QFileDialog(self._window, f"Save {what}", self._folder("save"))
         dialog.setObjectName("saveDialog")
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         kinds = {_name_filter(kind): kind for kind in writable}

@@ -64,9 +64,10 @@ class RunOptions(QWidget):
 
         self._device = add("device", "&Device", "Where the filter runs.")
         self._level = add("level", "&Level", "How much of the hardware the filter may use.", 1)
+        self._level.setMinimumContentsLength(6)  # the button beside it takes the room
         kernel = QToolButton(self)
         kernel.setObjectName("viewKernelButton")
-        kernel.setText("View…")
+        kernel.setText("View kernel…")
         kernel.setAccessibleName("View kernel")
         kernel.setToolTip("The CUDA source of the filter at this level (Ctrl+K)")
         kernel.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -164,7 +165,10 @@ class RunOptions(QWidget):
         """Enable the devices that can run the filter; Auto stands in for one that cannot."""
         for row in range(self._device.count()):
             device = Device(self._device.itemData(row))
-            self._enable(self._device, row, self._obstacle(device.value), _DEVICES[device][1])
+            obstacle = self._obstacle(device.value)
+            mark = self._mark(device.value)
+            self._device.setItemText(row, f"{_DEVICES[device][0]}{mark}")
+            self._enable(self._device, row, obstacle, _DEVICES[device][1])
         device = Device.AUTO if self._obstacle(self._wanted_device) else self._wanted_device
         with QSignalBlocker(self._device):
             self._device.setCurrentIndex(self._device.findData(device))
@@ -184,6 +188,7 @@ class RunOptions(QWidget):
                 gaps = self._spec.gpu_gaps if backend.id == Device.GPU else {}
                 for level in _with_gaps(backend.levels(self._spec), gaps):
                     name = f"{backend.name}: {level.name}" if device is Device.AUTO else level.name
+                    name = f"{name}{self._mark(backend.id)}"
                     self._add_item(self._level, name, level.id, level.help)
                     row = self._level.count() - 1
                     obstacle = gaps.get(level.id) or self._obstacle(backend.id)
@@ -210,6 +215,11 @@ class RunOptions(QWidget):
         if state is None:
             return "Looking for a GPU…"
         return "" if state.available else state.summary
+
+    def _mark(self, device: str) -> str:
+        """Return what stands after the name of a device that this computer has not got ready."""
+        state = self._availability.get(device)
+        return "" if state is None or state.available else " (not available)"
 
     def _on_device(self) -> None:
         self._wanted_device = self.device

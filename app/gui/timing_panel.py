@@ -72,15 +72,16 @@ _COLUMNS = {
     "Speed-up of kernel": "Kernel time of the baseline / kernel time of this; medians of all "
     "repeats.\n",
     "Speed-up of total": "Total of the baseline / total of this; medians of all repeats.\n",
+    "Compared with": "The baseline of both speed-ups. It is CPU serial, else what was measured "
+    "first, until you\nchoose another.",
     "Repeats": "How many runs of the same work at the same level were measured, and half the "
     "range of their totals.\nThe first run is none of them: caches, memory and compiled code "
     "were not ready.",
-    "Speed": "Pixels or voxels of the input by the total",
     "Image": "Width × height",
+    "Speed": "Pixels or voxels of the input by the total",
     "Filter": "The filter and all that decides its result",
 }
-"""The headings and their tooltips. What is compared comes first: a narrow window cuts off the
-end."""
+"""The headings and their tooltips."""
 
 _BASELINE_HELP = (
     "Only runs that did the same work are compared: same filter and settings, same picture. The "
@@ -93,7 +94,12 @@ _KERNEL, _TRANSFERS, _TOTAL, _PARTS = (
     _NAMES.index(name) for name in ("Kernel ms", "Transfers ms", "Total ms", "Parts")
 )
 _SPEED_UPS = {_NAMES.index("Speed-up of kernel"): KERNEL, _NAMES.index("Speed-up of total"): TOTAL}
-_REPEATS, _FILTER = _NAMES.index("Repeats"), _NAMES.index("Filter")
+_OVER, _REPEATS, _FILTER = (_NAMES.index(name) for name in ("Compared with", "Repeats", "Filter"))
+_SPARE = (_PARTS, _NAMES.index("Speed"))
+"""Hidden where the panel is narrow: both follow from the other columns."""
+
+_NARROW = 180
+"""Characters of width under which they are."""
 _NUMBERS = (0, _KERNEL, _TRANSFERS, _TOTAL, _NAMES.index("Speed"))
 
 _QUIET = (
@@ -177,7 +183,8 @@ class TimingPanel(QWidget):
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(_PARTS, QHeaderView.ResizeMode.Fixed)
         header.resizeSection(_PARTS, 6 * self.fontMetrics().averageCharWidth())
-        header.setStretchLastSection(True)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        header.setSectionResizeMode(_FILTER, QHeaderView.ResizeMode.Stretch)
         header.setMinimumSectionSize(4 * self.fontMetrics().averageCharWidth())
         header.setSectionsClickable(True)
         header.setSortIndicator(0, Qt.SortOrder.DescendingOrder)
@@ -216,7 +223,7 @@ class TimingPanel(QWidget):
         self._splitter.addWidget(last)
         self._splitter.setStretchFactor(0, 0)
         self._splitter.setStretchFactor(1, 1)
-        self._splitter.setSizes([270, 730])
+        self._splitter.setSizes([225, 775])
         layout = QVBoxLayout(self)
         layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # see `minimumSizeHint`
         layout.addWidget(self._splitter)
@@ -254,7 +261,8 @@ class TimingPanel(QWidget):
     def text(self) -> str:
         """Return the list as it is sorted, with its header, cells separated by tabs."""
         rows = [_NAMES, *map(self._texts, self._shown)]
-        kept = (row[:_PARTS] + row[_PARTS + 1 :] for row in rows)
+        unsaid = (_PARTS, _OVER)  # a bar, and what both speed-ups say in full
+        kept = ([c for n, c in enumerate(row) if n not in unsaid] for row in rows)
         return "\n".join("\t".join(row) for row in kept)
 
     def copy(self) -> None:
@@ -286,7 +294,10 @@ class TimingPanel(QWidget):
         self._list.clear()
         for number, name in enumerate(_NAMES):  # Qt's own mark takes room in every heading
             mark = (" ▾" if down else " ▴") if number == column else ""
-            self._list.headerItem().setText(number, name + mark)
+            heading = (
+                name.replace(" of ", "\nof ").replace(" ms", "\nms").replace(" with", "\nwith")
+            )
+            self._list.headerItem().setText(number, heading + mark)
         for run in self._shown:
             item = self._item(run)
             self._list.addTopLevelItem(item)
@@ -323,9 +334,10 @@ class TimingPanel(QWidget):
             "",
             self._speed_up(run, KERNEL),
             self._speed_up(run, TOTAL),
+            self._over(run),
             self._repeats(run),
-            f"{run.speed:,.1f} {run.unit}",
             run.size,
+            f"{run.speed:,.1f} {run.unit}",
             run.settings,
         )
 
@@ -335,6 +347,10 @@ class TimingPanel(QWidget):
             return str(gain)
         is_base = run.is_measured(quantity) and self._runs.is_baseline(run)
         return "baseline" if is_base else "–"
+
+    def _over(self, run: Run) -> str:
+        gains = (self._runs.speed_up(run, quantity) for quantity in (KERNEL, TOTAL))
+        return next((gain.over for gain in gains if gain is not None), "")
 
     def _repeats(self, run: Run) -> str:
         """Return how often the same was measured, and how far apart the totals lie."""
@@ -346,7 +362,10 @@ class TimingPanel(QWidget):
         return f"{series.count} runs ± {100 * series.total.half:.0f} %"
 
     def _item(self, run: Run) -> QTreeWidgetItem:
-        item = QTreeWidgetItem(list(self._texts(run)))
+        texts = list(self._texts(run))
+        for column in _SPEED_UPS:  # over what stands once, in a column of its own
+            texts[column] = texts[column].partition(" over ")[0]
+        item = QTreeWidgetItem(texts)
         for column in range(len(_NAMES)):
             item.setToolTip(column, self._tip(run, column))
             if column in _NUMBERS:
@@ -471,6 +490,9 @@ class TimingPanel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """Stages stand beside the list where there is room, above it elsewhere."""
         super().resizeEvent(event)
+        narrow = self.width() < _NARROW * self.fontMetrics().averageCharWidth()
+        for column in _SPARE:
+            self._list.setColumnHidden(column, narrow)
         enough = 75 * self.fontMetrics().averageCharWidth()
         wide = self.width() > max(enough, self.height())
         self._splitter.setOrientation(

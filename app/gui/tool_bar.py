@@ -33,6 +33,7 @@ class ToolBar(QToolBar):
         self.setObjectName("toolBar")
         self.setMovable(False)
         self.setIconSize(QSize(16, 16))
+        self._places: dict[QAction, QAction] = {}
         self._add(left)
         gap = QWidget(self)
         gap.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
@@ -53,4 +54,8 @@ class ToolBar(QToolBar):
                 button.setAutoRaise(True)
                 hint = button.sizeHint()
                 button.setMinimumSize(hint.width() + _ROOM, max(hint.height(), _HEIGHT))
-                self.addWidget(button)
+                self._places[action] = self.addWidget(button)
+
+    def offer(self, action: QAction, offered: bool) -> None:
+        """Show the button of `action` or not, where it stands elsewhere in sight."""
+        self._places[action].setVisible(offered)

@@ -46,6 +46,7 @@ class FakeCpu:
         self.error: Exception | None = None
         self.requests: list[Request] = []
         self.estimates: dict[str, object] = {}
+        self.compiling = 0.0
 
     def availability(self) -> Availability:
         return Availability(True, "test processor")
@@ -70,6 +71,8 @@ class FakeCpu:
         if self.error is not None:
             raise self.error
         stopwatch.estimates |= self.estimates
+        if self.compiling:
+            stopwatch.add("compile", self.compiling, counted=False)
         if isinstance(request.source, Scan):
             with stopwatch.stage("compute"):
                 return request.scan.like(request.scan.planes / 2)

@@ -42,7 +42,7 @@ def text_of(dialog: GpuDialog, name: str) -> str:
 
 
 def test_it_says_what_is_missing(dialog: GpuDialog) -> None:
-    assert text_of(dialog, "headline") == "No supported device found"
+    assert text_of(dialog, "headline") == "GPU filters cannot be used now"
     assert text_of(dialog, "reason") == MISSING.summary
     assert dialog.findChild(QLabel, "reason").textFormat() == Qt.TextFormat.PlainText
 
@@ -60,7 +60,7 @@ def test_copy_gives_everything_as_plain_text(qtbot: QtBot, dialog: GpuDialog) ->
     button = dialog.findChild(QAbstractButton, "copyButton")
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text().splitlines() == [
-        "No supported device found",
+        "GPU filters cannot be used now",
         "There is no driver & no <GPU>.",
         "1. Buy one.",
         "2. Run `sudo apt install 'x<y>'` and wait.",

@@ -743,12 +743,71 @@ def tool(window: MainWindow, text: str) -> QToolButton:
     return found
 
 
+def test_run_is_in_sight_once(qtbot: QtBot, window: MainWindow) -> None:
+    window.resize(1280, 720)
+    assert child(window, QToolButton, "runButton").isVisible()
+    assert not tool(window, "Run").isVisible()
+    window.docks[0].close()
+    qtbot.waitUntil(tool(window, "Run").isVisible)
+
+
+def test_compiling_is_said_beside_the_time(
+    qtbot: QtBot, window: MainWindow, cpu: FakeCpu, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    cpu.compiling = 7.25
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: state(window).startswith("Done in"))
+    assert state(window).endswith("; compiling once took 7.250 s before.")
+    assert not state(window).startswith("Done in 7")
+    cpu.compiling = 0.004
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: state(window).startswith("Done in") and "7.25" not in state(window))
+    assert "compil" not in state(window)
+
+
+def test_dialogs_have_short_filters_and_open_where_pictures_are(
+    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    usual = tmp_path / "Pictures"
+    usual.mkdir()
+    monkeypatch.setattr(
+        "app.gui.pictures.QStandardPaths.writableLocation", lambda place: str(usual)
+    )
+    press(qtbot, window, "Ctrl+O")
+    chooser = dialog(qtbot, window, QFileDialog)
+    assert chooser.testOption(QFileDialog.Option.HideNameFilterDetails)
+    assert Path(chooser.directory().absolutePath()) == usual
+    chooser.fileSelected.emit(str(picture))
+    chooser.reject()
+    qtbot.waitUntil(lambda: shown(window) == picture.name)
+    press(qtbot, window, "Ctrl+O")
+    again = dialog(qtbot, window, QFileDialog)
+    assert Path(again.directory().absolutePath()) == picture.parent
+    again.reject()
+
+
+def test_without_a_gpu_its_levels_are_marked(qtbot: QtBot, open_window: Opener) -> None:
+    window = open_window()
+    window.find_gpu()
+    device, level = (child(window, QComboBox, name) for name in ("device", "level"))
+    qtbot.waitUntil(lambda: device.itemText(2) == "GPU (not available)")
+    texts = [level.itemText(row) for row in range(level.count())]
+    of_gpu = [text for text in texts if text.startswith("GPU: ")]
+    assert of_gpu
+    assert all(text.endswith(" (not available)") for text in of_gpu)
+    assert not any("available" in text for text in texts if not text.startswith("GPU: "))
+    assert child(window, QToolButton, "viewKernelButton").text() == "View kernel…"
+
+
 def test_the_first_screen_has_load_save_run_debug_and_gpu_info(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
 ) -> None:
     window.resize(1280, 720)
-    for text in ("Load", "Save", "Run", "Debug", "GPU info"):
-        button = tool(window, text)
+    buttons = {text: tool(window, text) for text in ("Load", "Save", "Debug", "GPU info")}
+    run_button = child(window, QToolButton, "runButton")
+    assert not run_button.visibleRegion().isEmpty()
+    for text, button in buttons.items():
         assert not button.visibleRegion().isEmpty(), text
         assert not button.icon().isNull(), text
         assert button.toolTip(), text
@@ -758,7 +817,7 @@ def test_the_first_screen_has_load_save_run_debug_and_gpu_info(
     chooser.fileSelected.emit(str(picture))
     chooser.reject()
     qtbot.waitUntil(lambda: shown(window) == picture.name)
-    qtbot.mouseClick(tool(window, "Run"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(run_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(tool(window, "Save").isEnabled)
     qtbot.mouseClick(tool(window, "Save"), Qt.MouseButton.LeftButton)
     save_as(qtbot, window, tmp_path / "out.png")

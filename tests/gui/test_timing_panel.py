@@ -145,8 +145,11 @@ def test_the_list_is_newest_first_and_compares_with_serial_code(panel: TimingPan
     for quantity in ("kernel", "total"):
         gains = column(panel, f"Speed-up of {quantity}")
         assert gains == ["baseline", "–", "4× over CPU serial", "–"]
-    shown = [row[:PARTS] + row[PARTS + 1 :] for row in rows(panel, "timingRuns")]
-    assert shown == [line.split("\t") for line in panel.text().splitlines()[1:]]
+    over = HEADINGS.index("Compared with")
+    for shown, line in zip(rows(panel, "timingRuns"), panel.text().splitlines()[1:], strict=True):
+        said = [cell for n, cell in enumerate(shown) if n not in (PARTS, over)]
+        assert said == [cell.partition(" over ")[0] for cell in line.split("\t")]
+    assert [row[over] for row in rows(panel, "timingRuns")] == ["", "", "CPU serial", ""]
 
 
 def test_a_first_run_is_marked_and_compared_with_nothing(panel: TimingPanel) -> None:
@@ -333,7 +336,7 @@ def test_a_click_on_a_heading_sorts(qtbot: QtBot, panel: TimingPanel, heading: s
     orders = []
     for _ in range(2):
         qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
-        titles = [heading_item.text(place) for place in range(len(HEADINGS))]
+        titles = [heading_item.text(place).replace("\n", " ") for place in range(len(HEADINGS))]
         (mark,) = (title for title in titles if title[-1] in "▾▴")
         assert mark[:-2] == heading
         cells = column(panel, heading)
@@ -489,7 +492,22 @@ def test_copy_gives_the_whole_list(qtbot: QtBot, panel: TimingPanel) -> None:
         qtbot.keyClick(tree, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     lines = QGuiApplication.clipboard().text().splitlines()
     assert len(lines) == 3
-    assert all(line.count("\t") == len(HEADINGS) - 2 for line in lines)
+    assert all(line.count("\t") == len(HEADINGS) - 3 for line in lines)
+
+
+def test_no_column_is_cut_off_in_a_small_window(qtbot: QtBot, panel: TimingPanel) -> None:
+    panel.resize(970, 200)  # what 1280×720 leaves beside the settings
+    add(panel, result(30.0), result(3.0, level="parallel"), gpu_result("tuned", 0.05, 6.0))
+    tree = panel.findChild(QTreeWidget, "timingRuns")
+    header = tree.header()
+    seen = [n for n in range(len(HEADINGS)) if not tree.isColumnHidden(n)]
+    qtbot.waitUntil(lambda: header.length() <= tree.viewport().width())
+    assert {"Image", "Filter", "Compared with"} <= {HEADINGS[n] for n in seen}
+    assert [tree.topLevelItem(0).text(HEADINGS.index(name)) for name in ("Compared with",)] == [
+        "CPU serial"
+    ]
+    panel.resize(1900, 200)
+    qtbot.waitUntil(lambda: not tree.isColumnHidden(HEADINGS.index("Speed")))
 
 
 def test_no_time_at_all_is_no_crash(panel: TimingPanel) -> None:
