@@ -827,6 +827,7 @@ def test_a_run_on_volumes_is_judged_and_followed_by_the_actions_once(
 ) -> None:
     open_scan(qtbot, window, scan)
     window.use_input_as_reference()
+    window.panel.set_values("mri_nlm", {"beta": 1.0})  # estimating it is a step before the run
     window.docks[2].raise_()
     panel = window.findChild(QTreeWidget, "qualityFigures")
     qtbot.waitUntil(lambda: panel.topLevelItemCount() > 0)
