@@ -347,8 +347,9 @@ def by_size(
     level : Level
         The quickest one up to *texture*, see `quick_level`.
     least : float
-        Samples of the result from which on the tuned kernel is quicker; where tests/gpu/
-        bench_tuned.py showed no level to be faster, from 128 to 4096 pixels squared on an H100.
+        Samples of the result from which on the tuned kernel is quicker. The filters' bounds are
+        from times on an H100, 128 to 4096 pixels squared, taken as tests/gpu/bench_tuned.py does,
+        which lists what is left.
     """
     samples = task.output_shape[0] * task.out_row_samples
     if task.level != TUNED.id or not BY_SIZE or samples >= least:
