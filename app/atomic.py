@@ -68,6 +68,52 @@ def replace(target: Path, data: bytes, *, private: bool = False, durable: bool =
         sync_folder(target.parent)
 
 
+def own_folder(path: Path) -> None:
+    """Make a folder that nobody but the user can enter, or make one that is there so.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made, or belongs to somebody else.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.name == "posix":
+        info = path.stat()
+        if info.st_uid != os.geteuid():
+            raise PermissionError(f"{path} belongs to somebody else")
+        if stat.S_IMODE(info.st_mode) & 0o077:
+            path.chmod(0o700)
+
+
+def read_own(path: Path, most_bytes: int) -> bytes:
+    """Return the content of a file that nobody but the user can have written.
+
+    On Windows the folder's permissions alone say who can.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    OSError
+        If it is a link or no file, belongs to somebody else, can be written by others, or is
+        larger than `most_bytes`.
+    """
+    # Neither follows a link nor waits for the other end of a pipe.
+    flags = [getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")]
+    with os.fdopen(os.open(path, os.O_RDONLY | sum(flags)), "rb") as handle:
+        info = os.fstat(handle.fileno())
+        if not stat.S_ISREG(info.st_mode):
+            raise OSError(f"{path} is no file")
+        if os.name == "posix" and info.st_uid != os.geteuid():
+            raise PermissionError(f"{path} belongs to somebody else")
+        if os.name == "posix" and info.st_mode & 0o022:
+            raise PermissionError(f"others can write to {path}")
+        content = handle.read(most_bytes + 1)
+        if len(content) > most_bytes:
+            raise OSError(f"{path} is larger than such a file ever is")
+        return content
+
+
 def _create(target: Path, mode: int) -> tuple[int, Path]:
     """Open a new file beside `target`, locked where there are locks."""
     while True:

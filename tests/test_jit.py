@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,9 @@ import pytest
 
 import app
 from app.filters import jit
+from tests.foreign import posix
+
+ROOT = Path(app.__file__).parents[1]
 
 RUN_FILTER = """
 import numpy as np
@@ -118,3 +123,122 @@ def test_compiling_ahead_computes_nothing() -> None:
     fill(output, 2.0)
     assert (output == 2).all()
     assert len(fill.dispatcher.signatures) == 1
+
+
+# --- what is kept of compiled code ---
+
+COUNT = """
+import sys, logging
+logging.basicConfig(level=logging.WARNING, stream=sys.stdout)
+import numpy as np
+from app.filters import jit
+
+@jit.kernel
+def inner(value):
+    return 3 * value
+
+@jit.kernel
+def outer(values, start, stop):
+    for n in range(start, stop):
+        values[n] = inner(values[n])
+
+values = np.arange(5)
+outer(values, 0, 5)
+assert values.tolist() == [0, 3, 6, 9, 12], values
+print(sum(outer.dispatcher.stats.cache_hits.values()))
+"""
+
+
+def count_hits(folder: Path) -> tuple[int, str]:
+    """Compile or load a kernel in a new process; return how often that was kept, and the log."""
+    script = folder / "script.py"
+    if not script.exists():
+        script.write_text(COUNT)
+    environment = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env=environment | {"XDG_CACHE_HOME": str(folder), "PYTHONPATH": str(ROOT)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    *log, last = done.stdout.splitlines()
+    return int(last), "\n".join(log)
+
+
+def kept_code(folder: Path) -> list[Path]:
+    (cache,) = (folder / "kernelscope").iterdir()
+    return [path for path in cache.rglob("*") if path.is_file()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the cache folder is set the Linux way")
+def test_compiled_code_is_kept_privately_and_checked_before_it_is_used(tmp_path: Path) -> None:
+    assert count_hits(tmp_path) == (0, "")
+    files = kept_code(tmp_path)
+    assert {path.suffix for path in files} == {".nbc"}
+    assert len(files) == 2
+    assert stat.S_IMODE(files[0].parents[1].stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    assert count_hits(tmp_path) == (1, "")
+    whole = {path: path.read_bytes() for path in files}
+    others = dict(zip(files, reversed(whole.values()), strict=True))
+    for damage in (
+        lambda path: b"",
+        lambda path: whole[path][: len(whole[path]) // 2],
+        lambda path: whole[path][:-1] + bytes([whole[path][-1] ^ 1]),
+        lambda path: bytes([whole[path][0] ^ 1]) + whole[path][1:],
+        lambda path: others[path],
+    ):
+        for path in files:
+            path.write_bytes(damage(path))
+        hits, log = count_hits(tmp_path)
+        assert hits == 0
+        assert "is damaged and will be made again" in log
+        assert count_hits(tmp_path) == (1, "")  # it was
+
+
+class _Touch:
+    """Unpickling it makes a folder."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, (self.path,)
+
+
+@posix
+def test_compiled_code_of_somebody_else_is_not_run(tmp_path: Path) -> None:
+    count_hits(tmp_path)
+    (path,) = (path for path in kept_code(tmp_path) if "outer" in path.name)
+    mark = tmp_path / "ran"
+    evil = pickle.dumps(_Touch(str(mark)))
+    content = jit._digest(path, evil) + evil
+    for how in ("written by all", "a link", "not whole"):
+        path.unlink()
+        if how == "a link":
+            (tmp_path / "elsewhere").write_bytes(content)
+            path.symlink_to(tmp_path / "elsewhere")
+        else:
+            path.write_bytes(evil if how == "not whole" else content)
+            path.chmod(0o622 if how == "written by all" else 0o600)
+        hits, log = count_hits(tmp_path)
+        assert "will be made again" in log
+        assert hits == 0
+        assert not mark.exists()
+    path.write_bytes(content)
+    path.chmod(0o600)
+    count_hits(tmp_path)
+    assert mark.exists()  # so it would have been seen
+
+
+@posix
+def test_an_open_folder_is_closed_before_code_is_kept_in_it(tmp_path: Path) -> None:
+    count_hits(tmp_path)
+    folder = kept_code(tmp_path)[0].parents[1]
+    folder.chmod(0o777)
+    assert count_hits(tmp_path) == (1, "")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700

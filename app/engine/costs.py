@@ -28,6 +28,9 @@ ones say little of the cost of a sample, large ones little of the overhead."""
 OVERHEAD_SECONDS = 1e-4
 """What a run is taken to cost however small the picture, until two sizes were measured."""
 
+_MOST_BYTES = 1 << 22
+"""More than all that is ever learnt."""
+
 _MOST_SAMPLES = 1 << 50
 _LEAST_SECONDS, _MOST_SECONDS = 1e-12, 1e9
 """What is outside was not measured: the file was changed."""
@@ -92,7 +95,7 @@ class Costs:
     def _save(self) -> None:
         if self._path is not None:
             try:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
+                atomic.own_folder(self._path.parent)
                 atomic.replace(
                     self._path, json.dumps(self._points).encode(), private=True, durable=False
                 )
@@ -160,12 +163,17 @@ def _key(request: Request, device: str, level: str) -> str:
 
 def _read(path: Path) -> dict[str, list[Point]]:
     """Return what `Costs` stored, or nothing if it is missing or damaged."""
-    if not path.exists():
+    try:
+        text = atomic.read_own(path, _MOST_BYTES).decode(errors="replace")
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        _logger.warning("costs will be learnt again: %s", error)
         return {}
     try:
         return {
             key: [_point(point) for point in points.elements()]
-            for key, points in json_fields.read(path).fields()
+            for key, points in json_fields.parse(text, path.name).fields()
         }
     except AppError as error:
         _logger.warning("damaged costs will be made again: %s", error)

@@ -10,7 +10,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import logging
 import os
+import pickle
+import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -19,7 +22,9 @@ from typing import Any
 
 import platformdirs
 
-from app import memory
+from app import atomic, memory
+
+_logger = logging.getLogger(__name__)
 
 _lock = threading.Lock()
 
@@ -58,12 +63,17 @@ class Kernel:
         """The Numba dispatcher; the first access imports Numba."""
         with _lock:
             if self._dispatcher is None:
-                self._dispatcher = _numba().njit(
+                numba = _numba()
+                cache = _can_cache()
+                self._dispatcher = numba.njit(
                     nogil=True,
-                    cache=_can_cache(),
+                    cache=cache,
                     fastmath=set(self._fastmath) or False,
                     forceinline=self._inline,
                 )(self.function)
+                if cache:
+                    files = self._dispatcher._cache
+                    files._cache_file = _Store(self.function, files._cache_file)
         return self._dispatcher
 
     @property
@@ -139,6 +149,69 @@ def inlined(function: Callable[..., Any]) -> Kernel:
     return Kernel(function, inline=True)
 
 
+class _Store:
+    """Takes the place of Numba's cache files of one function.
+
+    Numba reads pickles back, which can run anything, and machine code, and looks at neither
+    before it uses them; one that is cut off ends the run. Here an entry is the user's own and
+    whole, or it is made again.
+
+    Parameters
+    ----------
+    function : callable
+        Whose code it is; the files are named after it.
+    files : IndexDataCacheFile
+        What Numba would use.
+    """
+
+    def __init__(self, function: Callable[..., Any], files: Any) -> None:
+        self._name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+        self._folder = Path(files._cache_path)
+        self._state = (files._version, sys.version, files._source_stamp)
+
+    def _path(self, key: Any) -> Path:
+        digest = hashlib.sha256(repr((self._state, key)).encode()).hexdigest()
+        return self._folder / f"{self._name}-{digest[:32]}.nbc"
+
+    def load(self, key: Any) -> Any:
+        """Return what was saved under `key`; None if there is nothing that can be trusted."""
+        path = self._path(key)
+        try:
+            content = atomic.read_own(path, _MOST_BYTES)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            _logger.warning("compiled code will be made again: %s", error)
+            return None
+        digest, entry = content[:_DIGEST], content[_DIGEST:]
+        if digest != _digest(path, entry):
+            _logger.warning("%s is damaged and will be made again", path)
+            return None
+        return pickle.loads(entry)
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep `data`; where that cannot be, the next start compiles again."""
+        from numba.core.serialize import dumps
+
+        path, entry = self._path(key), dumps(data)
+        try:
+            atomic.own_folder(path.parent)
+            atomic.replace(path, _digest(path, entry) + entry, private=True, durable=False)
+        except OSError as error:
+            _logger.warning("compiled code cannot be kept in %s: %s", path.parent, error)
+
+
+_MOST_BYTES = 64 << 20
+"""More than any function compiles to."""
+
+_DIGEST = hashlib.sha256().digest_size
+
+
+def _digest(path: Path, entry: bytes) -> bytes:
+    """Return what stands before `entry`: it belongs to this name, and is whole."""
+    return hashlib.sha256(path.name.encode() + entry).digest()
+
+
 @functools.cache
 def _numba() -> Any:
     """Import Numba with its disk cache pointed at our own folder."""
@@ -154,6 +227,8 @@ def _can_cache() -> bool:
     """Tell whether the cache can be written; Numba would fail, or use other folders."""
     folder = Path(os.environ["NUMBA_CACHE_DIR"])
     try:
+        if folder == cache_folder():  # not one that the user shares with other programs
+            atomic.own_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return True

@@ -49,7 +49,7 @@ class Settings:
     def flush(self) -> None:
         """Write everything to the disk now."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            atomic.own_folder(self._path.parent)
             text = json.dumps(self._texts, indent=1)  # it names the user's files
             atomic.replace(self._path, text.encode(), private=True, durable=False)
         except OSError as error:
@@ -113,10 +113,15 @@ class Settings:
 
 def _read(path: Path) -> dict[str, str] | None:
     """Return the texts of a file; None if there is none, empty if it is damaged."""
-    if not path.exists():
-        return None
     try:
-        content = json_fields.read(path, _MOST_BYTES).value
+        text = atomic.read_own(path, _MOST_BYTES).decode(errors="replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _logger.warning("settings will be made again: %s", error)
+        return {}
+    try:
+        content = json_fields.parse(text, path.name).value
         if not isinstance(content, dict):
             raise AppError(f"{path} holds no settings.")
     except AppError as error:

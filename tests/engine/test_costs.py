@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from app.engine.run import execute
 from app.engine.timing import Stage, Stopwatch
 from app.errors import AppError, DeviceUnavailable, OutOfMemory
 from app.filters.spec import CPU_LEVELS, GPU_LEVELS, FilterSpec, Level
+from tests.foreign import FOREIGN, make_foreign, posix
 
 
 class Machine:
@@ -212,6 +214,26 @@ def test_a_damaged_file_is_started_anew(
     assert "damaged" in caplog.text
     costs.record(result(request(8), 0.5), "card")
     assert Costs(path).predict(request(8), "card", "tuned") == pytest.approx(0.5)
+
+
+@posix
+@pytest.mark.parametrize("how", FOREIGN)
+def test_costs_that_others_may_have_written_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    path = tmp_path / "costs.json"
+    Costs(path).record(result(request(8), 0.5), "card")
+    make_foreign(path, how, monkeypatch)
+    assert Costs(path).predict(request(8), "card", "tuned") is None
+
+
+@posix
+def test_the_folder_of_the_costs_is_private(tmp_path: Path) -> None:
+    folder = tmp_path / "kernelscope"
+    folder.mkdir()
+    folder.chmod(0o777)
+    Costs(folder / "costs.json").record(result(request(8), 0.5), "card")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def test_a_place_that_cannot_be_written_costs_no_run(

@@ -16,6 +16,7 @@ from PySide6.QtCore import QByteArray, QSettings
 
 from app.gui import settings as module
 from app.gui.settings import Settings
+from tests.foreign import FOREIGN, make_foreign, posix
 
 
 def test_what_is_set_is_there_at_the_next_start(tmp_path: Path) -> None:
@@ -47,6 +48,26 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, content: bytes) -> None:
     assert settings.text("filter") == ""
     settings.set_text("filter", "mean")
     assert Settings(path).text("filter") == "mean"
+
+
+@posix
+@pytest.mark.parametrize("how", FOREIGN)
+def test_settings_that_others_may_have_written_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    path = tmp_path / "settings.json"
+    Settings(path).set_text("filter", "mean")
+    make_foreign(path, how, monkeypatch)
+    assert Settings(path).text("filter") == ""
+
+
+@posix
+def test_the_folder_of_the_settings_is_private(tmp_path: Path) -> None:
+    folder = tmp_path / "kernelscope"
+    folder.mkdir()
+    folder.chmod(0o777)
+    Settings(folder / "settings.json").set_text("filter", "mean")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def test_only_texts_are_read(tmp_path: Path) -> None:

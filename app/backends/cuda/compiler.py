@@ -31,6 +31,9 @@ _logger = logging.getLogger(__name__)
 
 STANDARD = "c++17"
 
+_MOST_BYTES = 64 << 20
+"""More than any kernel has."""
+
 
 class CompileError(AppError):
     """A kernel did not compile; `log` is what the compiler said."""
@@ -303,24 +306,36 @@ class CubinCache:
 
 
 def _load(path: Path) -> Cubin | None:
-    """Return a stored cubin, or None if there is none or it is damaged."""
+    """Return a stored cubin; None if there is none, or it is damaged or not the user's own."""
     try:
-        content = path.read_bytes()
-    except OSError:
+        content = atomic.read_own(path, _MOST_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _logger.warning("a compiled kernel will be made again: %s", error)
         return None
     digest, _, rest = content.partition(b"\n")
-    if hashlib.sha256(rest).hexdigest().encode() != digest:
+    header, _, code = rest.partition(b"\n")
+    try:
+        log = json.loads(header) if digest == _digest(path, rest) else None
+    except (ValueError, RecursionError):
+        log = None
+    if not isinstance(log, str):
         _logger.warning("%s is damaged and will be made again", path)
         return None
-    header, _, code = rest.partition(b"\n")
-    return Cubin(code, json.loads(header))
+    return Cubin(code, log)
+
+
+def _digest(path: Path, content: bytes) -> bytes:
+    """Return what stands before `content`: it belongs to this name, and is whole."""
+    return hashlib.sha256(path.name.encode() + content).hexdigest().encode()
 
 
 def _store(path: Path, cubin: Cubin) -> None:
     rest = json.dumps(cubin.log).encode() + b"\n" + cubin.code
-    content = hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
+    content = _digest(path, rest) + b"\n" + rest
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.own_folder(path.parent)
         atomic.replace(path, content, private=True, durable=False)
     except OSError as error:
         _logger.warning("compiled kernels cannot be kept in %s: %s", path.parent, error)
