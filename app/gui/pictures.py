@@ -522,8 +522,11 @@ def _targets(images: Sequence[Image | Volume], path: Path) -> list[Path]:
     targets = [path]
     for number, image in enumerate(images[1:], 2):
         title = stem_of(image)
-        target = beside(path, title)
-        targets.append(target if target not in targets else beside(path, f"{number}-{title}"))
+        # Some systems take names for the same that differ in case alone.
+        taken = {target.name.casefold() for target in targets}
+        while beside(path, title).name.casefold() in taken:
+            title = f"{number}-{title}"
+        targets.append(beside(path, title))
     return targets
 
 

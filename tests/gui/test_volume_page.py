@@ -658,6 +658,34 @@ def test_all_components_are_saved_each_with_its_header(
         np.testing.assert_allclose(saved.affine, affine, atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("T1", "T1"),
+        ("T1", "T1", "T1", "T1"),
+        ("a", "T1", "t1", "T1"),
+        ("a", "T2", "4-T2", "T2"),
+        ("out", "out", "a", "2-out"),
+    ],
+)
+def test_components_of_one_name_do_not_replace_each_other(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    volumes = [
+        replace(Volume.from_array(voxels(seed), f"{name}.nii"), path=Path(f"{seed}/{name}.nii"))
+        for seed, name in enumerate(names)
+    ]
+    (tmp_path / "saved").mkdir()
+    saved: list[Path] = []
+    window.pictures.saved.connect(lambda volume, path: saved.append(path))
+    window.pictures.save(volumes, "out")
+    save_as(qtbot, window, tmp_path / "saved" / "out.nii")
+    qtbot.waitUntil(lambda: len(saved) == len(names))
+    assert len({path.name.casefold() for path in saved}) == len(names)
+    for seed, path in enumerate(saved):
+        np.testing.assert_array_equal(read_volume(path).voxels, voxels(seed))
+
+
 def test_what_is_no_file_yet_is_saved_under_a_plain_name() -> None:
     made = Volume.from_array(voxels(), "Phantom T1w, 9 % Rician noise")
     assert stem_of(made) == "Phantom-T1w-9-Rician-noise"
