@@ -22,6 +22,9 @@ _ALONE = (0x01, *range(0xD0, 0xD9))
 _COMMENT, _APP0, _APP1, _APP2 = 0xFE, 0xE0, 0xE1, 0xE2
 _LOSSLESS, _LS = 0xC3, 0xF7
 _BY_PILLOW = {0xC0, 0xC1, 0xC2, 0xC9, 0xCA}
+MAX_SIDE = 65500
+"""What Pillow's libjpeg reads and writes; imagecodecs' reads all that a JPEG can have."""
+
 _FRAMES = {
     **dict.fromkeys((0xC5, 0xC6, 0xC7, 0xCD, 0xCE, 0xCF), "hierarchical"),
     0xCB: "lossless and arithmetically coded",
@@ -62,7 +65,8 @@ def decode(handle: BinaryIO) -> Decoded:
             f"it is a JPEG of a rare kind ({_FRAMES[found.kind]}), which is not supported.",
             "Convert it to PNG or TIFF in the program that wrote it.",
         )
-    if found.kind in _BY_PILLOW and found.precision == 8:
+    longest = max(found.width, found.height)
+    if found.kind in _BY_PILLOW and found.precision == 8 and longest <= MAX_SIDE:
         handle.seek(0)
         result = pillow.decode_pixels(handle, "JPEG")
     else:
@@ -74,7 +78,7 @@ def decode(handle: BinaryIO) -> Decoded:
 
 
 def _deep(data: bytes, found: _Segments) -> Decoded:
-    """Decode 12 bits, or any number without loss."""
+    """Decode 12 bits, any number without loss, and sides that are too long for Pillow."""
     import imagecodecs
 
     if data.find(b"\xff\xd9", found.scan) < 0:  # libjpeg fills up with grey what is missing.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from app.engine.image import DTYPES, Image, Metadata
 from app.errors import ImageWriteError, LossyFormat, OutOfMemory
-from app.files import netpbm, pillow, png, tiff
+from app.files import jpeg, netpbm, pillow, png, tiff
 from app.files.atomic import check_target, replace_file
 from app.files.depth import compose_on_white, convert_depth, to_grey
 from app.files.exif import stamped
@@ -112,7 +112,7 @@ _WRITERS = (
         Format("JPEG", (".jpg", ".jpeg")),
         pillow.encode_jpeg,
         beside=_EVERYTHING,
-        max_side=65500,
+        max_side=jpeg.MAX_SIDE,
         resolutions=(1.0, 65535.0),
     ),
     _Writer(

@@ -62,6 +62,16 @@ class TestDeep:
         data = imagecodecs.jpeg8_encode(samples, lossless=True, colorspace="RGB")
         np.testing.assert_array_equal(read_image(put("a.jpg", data)).pixels, samples)
 
+    @pytest.mark.parametrize("channels", [1, 3])
+    def test_the_longest_side(self, put, channels):
+        """65535 pixels are what a JPEG can have, and more than Pillow reads."""
+        row = np.add.outer(np.arange(65535), 20 * np.arange(channels)) // 300
+        samples = np.repeat(row[np.newaxis], 8, axis=0).squeeze().astype(np.uint8)
+        data = imagecodecs.jpeg8_encode(samples, level=100)
+        image = read_image(put("a.jpg", data))
+        assert image.pixels.shape == samples.shape
+        assert np.abs(image.pixels.astype(int) - samples).max() <= 3
+
     def test_cut_off(self, put, deep):
         data = imagecodecs.jpeg8_encode(deep(12), bitspersample=12, lossless=True)
         for share in (0.02, 0.1, 0.5):

@@ -17,7 +17,7 @@ import pytest
 
 from app.errors import AppError, ImageReadError, OutOfMemory
 from app.files import READABLE, read_image
-from app.files.formats import MAX_PIXELS
+from app.files.formats import MAX_PIXELS, Unreadable, check_size
 from tests.files.makers import bmp, claims, healthy, png_chunk, png_header
 
 SHAPE = (11, 13)
@@ -469,6 +469,28 @@ class TestBombs:
     def test_no_pixels(self, put, kind):
         with pytest.raises(ImageReadError, match=r"no pixels|damaged"):
             read_image(put("a." + kind, claims(kind, 0, 4)))
+
+    @pytest.mark.parametrize(
+        ("size", "cause", "hint"),
+        [
+            (
+                (16385, 16384),
+                "16385×16384 pixels, which is too large: 268.5 megapixels",
+                "268.4 meg",
+            ),
+            ((65535, 900, 40), "65535×900 pixels of 40 samples each", "2147 million samples"),
+            ((65535, 900, 40), "which is too large: 2359 million samples", "Fewer than 2147 mil"),
+        ],
+    )
+    def test_the_limit_is_named_that_is_passed(self, size, cause, hint):
+        with pytest.raises(Unreadable) as caught:
+            check_size(*size)
+        assert cause in caught.value.cause
+        assert hint in caught.value.hint
+
+    @pytest.mark.parametrize("size", [(16384, 16384), (65535, 900, 36), (2**28, 1)])
+    def test_what_is_within_all_limits(self, size):
+        check_size(*size)
 
     def test_no_memory_is_taken(self, put):
         """In a process that has no memory to spare for the claimed size."""
