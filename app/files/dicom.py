@@ -18,6 +18,7 @@ from app.engine.image import Metadata
 from app.files import formats
 from app.files.depth import rescale
 from app.files.formats import Decoded, Format, Unreadable, check_size, damage_explained
+from app.files.watched import WatchedFile
 
 FORMAT = Format("DICOM", (".dcm", ".ima"))
 
@@ -85,13 +86,14 @@ def decode(handle: BinaryIO) -> Decoded:
 
 def read_header(path: Path) -> Any:
     """Read a file; of the pixels it is only known whether there are any."""
-    with damage_explained(f"DICOM file {path.name}'s"):
-        return _dcmread(path, defer_size=1024)
+    with damage_explained(f"DICOM file {path.name}'s"), WatchedFile(path) as handle:
+        return _dcmread(handle, defer_size=1024)
 
 
 def read_whole(path: Path) -> Any:
     """Read a file with its pixels."""
-    return _read(path, path.name)
+    with WatchedFile(path) as handle:
+        return _read(handle, path.name)
 
 
 def frame_count(dataset: Any) -> int:
@@ -120,12 +122,12 @@ def stored_pixels(dataset: Any, name: str) -> NDArray[Any]:
             raise
 
 
-def _read(source: Path | BinaryIO, name: str) -> Any:
+def _read(source: BinaryIO, name: str) -> Any:
     with damage_explained(f"DICOM file {name}'s"):
         return _dcmread(source)
 
 
-def _dcmread(source: Path | BinaryIO, **options: Any) -> Any:
+def _dcmread(source: BinaryIO, **options: Any) -> Any:
     import pydicom
 
     # A filter and not catch_warnings, which would undo what other threads do meanwhile.

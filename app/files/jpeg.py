@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import BinaryIO
 
 import numpy as np
 
 from app.files import exif, pillow
 from app.files.depth import rescale
 from app.files.formats import Decoded, Unreadable, check_size
+from app.files.watched import WatchedFile
 
 _SCAN, _END = 0xDA, 0xD9
 _ALONE = (0x01, *range(0xD0, 0xD9))
 """Markers without a length."""
+
+_MAX_SEGMENTS = 2**16
+"""Some hundred are usual; each takes its time."""
 
 _COMMENT, _APP0, _APP1, _APP2 = 0xFE, 0xE0, 0xE1, 0xE2
 _LOSSLESS, _LS = 0xC3, 0xF7
@@ -53,7 +56,7 @@ class _Segments:
     others: list[str] = field(default_factory=list)
 
 
-def decode(handle: BinaryIO) -> Decoded:
+def decode(handle: WatchedFile) -> Decoded:
     """Decode a JPEG of any kind that is in use, or say which kind it is."""
     data = handle.read()
     found = _segments(data)
@@ -102,7 +105,9 @@ def _segments(data: bytes) -> _Segments:
     """Walk the markers up to the first scan; damaged ones end the walk."""
     found = _Segments()
     at = 2
-    while at + 4 <= len(data) and data[at] == 0xFF:
+    for _ in range(_MAX_SEGMENTS):
+        if at + 4 > len(data) or data[at] != 0xFF:
+            break
         marker = data[at + 1]
         if marker == 0xFF:  # filling
             at += 1
@@ -115,6 +120,8 @@ def _segments(data: bytes) -> _Segments:
         length = int.from_bytes(data[at + 2 : at + 4], "big")
         _take(found, marker, data[at + 4 : at + 2 + length])
         at += 2 + max(2, length)
+    else:
+        raise Unreadable("the JPEG data are damaged: there is no end of segments.")
     found.scan = at
     return found
 

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import io
 import warnings
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.engine.image import NOTHING, Metadata
 from app.files import exif, formats
-from app.files.formats import Decoded, check_size
+from app.files.formats import Decoded, Unreadable, check_size
+from app.files.watched import WatchedFile
+
+_MAX_CANVAS = 2**25
+"""Of an animated WebP, in pixels: libwebp fills several canvases for the smallest frame."""
 
 
-def decode(handle: BinaryIO, kind: str) -> Decoded:
+def decode(handle: WatchedFile, kind: str) -> Decoded:
     """Decode the first picture of a file; `kind` is Pillow's name of the only format tried."""
     return _decode(handle, kind, describe=True)
 
 
-def decode_pixels(handle: BinaryIO, kind: str) -> Decoded:
+def decode_pixels(handle: WatchedFile, kind: str) -> Decoded:
     """As `decode`, where someone else knows what the file holds beside the pixels."""
     return _decode(handle, kind, describe=False)
 
 
-def _decode(handle: BinaryIO, kind: str, *, describe: bool) -> Decoded:
+def _decode(handle: WatchedFile, kind: str, *, describe: bool) -> Decoded:
     import PIL.Image
 
     # `check_size` below is the limit; Pillow's own is lower than what we promise to open.
@@ -33,6 +37,9 @@ def _decode(handle: BinaryIO, kind: str, *, describe: bool) -> Decoded:
     warnings.filterwarnings("ignore", module=r"PIL\.")
     with PIL.Image.open(handle, formats=(kind,)) as image:
         check_size(*image.size)
+        if kind == "WEBP":
+            _check_canvas(image)
+        handle.trust()
         result = _convert(image)
         if describe:
             held, xmp, profile = (
@@ -43,6 +50,15 @@ def _decode(handle: BinaryIO, kind: str, *, describe: bool) -> Decoded:
         if getattr(image, "is_animated", False):
             result.notices.append(formats.ANIMATION)
     return result
+
+
+def _check_canvas(image: Any) -> None:
+    """Refuse an animation that takes more than its file and its first picture are worth."""
+    if image.is_animated and image.width * image.height > _MAX_CANVAS:
+        raise Unreadable(
+            f"its animation has {image.width}×{image.height} pixels, which is too large.",
+            f"At most {_MAX_CANVAS / 1e6:.4g} megapixels are opened of an animation.",
+        )
 
 
 def _convert(image: Any) -> Decoded:

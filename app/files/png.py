@@ -20,6 +20,8 @@ MAX_SIDE = 1_000_000
 _PALETTE = 3
 _HEADER_END = 33
 _METRE = 1
+_MAX_CHUNKS = 2**19
+"""Chunks of 8 KiB are usual: 4 GiB of them."""
 _PER_METRE = 1 / 0.0254
 _SRGB_GAMMA = (45455).to_bytes(4, "big")
 _XMP = b"XML:com.adobe.xmp\0"
@@ -139,8 +141,11 @@ def _most_bytes(pixels: NDArray[Any]) -> int:
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the kind of each chunk, and all of it: length, kind, content, checksum."""
     start = len(MAGIC)
-    while start + 8 <= len(data):
+    for _ in range(_MAX_CHUNKS):
+        if start + 8 > len(data):
+            return
         length, kind = struct.unpack_from(">I4s", data, start)
         end = start + length + 12
         yield kind, data[start:end]
         start = end
+    raise Unreadable("it has too many chunks; most likely it is damaged.")

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 from app.engine.image import Image, Metadata
 from app.errors import ImageReadError, OutOfMemory
 from app.files import bmp, dicom, jpeg, netpbm, pillow, png, tiff
 from app.files.exif import upright
 from app.files.formats import Decoded, Format, Unreadable, damage_explained, unreadable
+from app.files.watched import WatchedFile
 
 _logger = logging.getLogger(__name__)
 
@@ -25,11 +25,11 @@ _logger = logging.getLogger(__name__)
 class _Reader:
     format: Format
     magic: re.Pattern[bytes]
-    decode: Callable[[BinaryIO], Decoded]
+    decode: Callable[[WatchedFile], Decoded]
 
 
 def _reader(
-    name: str, suffixes: str, magic: bytes, decode: Callable[[BinaryIO], Decoded]
+    name: str, suffixes: str, magic: bytes, decode: Callable[[WatchedFile], Decoded]
 ) -> _Reader:
     return _Reader(Format(name, tuple(suffixes.split())), re.compile(magic, re.DOTALL), decode)
 
@@ -108,8 +108,8 @@ def _turned(decoded: Decoded) -> Metadata:
     return metadata
 
 
-def open_file(path: Path) -> BinaryIO:
-    """Open an ordinary file with something in it.
+def open_file(path: Path) -> WatchedFile:
+    """Open an ordinary file with something in it, under watch.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def open_file(path: Path) -> BinaryIO:
             raise Unreadable("this is no ordinary file.")
         if info.st_size == 0:
             raise Unreadable("the file is empty.")
-        return path.open("rb")
+        return WatchedFile(path)
     except FileNotFoundError:
         raise Unreadable("the file does not exist.", "Was it moved or renamed?") from None
     except PermissionError:
@@ -134,7 +134,7 @@ def open_file(path: Path) -> BinaryIO:
         raise unreadable(error) from error
 
 
-def _recognise(handle: BinaryIO) -> _Reader:
+def _recognise(handle: WatchedFile) -> _Reader:
     """Return the reader for a file by its first bytes, and rewind it."""
     start = handle.read(dicom.START)
     handle.seek(0)
@@ -145,7 +145,7 @@ def _recognise(handle: BinaryIO) -> _Reader:
     raise Unreadable("this is no image, or one of an unknown format.", f"Readable are {names}.")
 
 
-def _decode(reader: _Reader, handle: BinaryIO) -> Decoded:
+def _decode(reader: _Reader, handle: WatchedFile) -> Decoded:
     with damage_explained(reader.format.name):
         return reader.decode(handle)
 

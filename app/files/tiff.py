@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
-import math
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from app.files.exif import resolution_of, valid_orientation, xmp_orientation
 from app.files.formats import Decoded, Unreadable, check_size
 from app.files.tiff_pages import check_pages
 from app.files.tiff_segments import FAX_COMPRESSIONS, are_cut_off, check_segments, prepare
+from app.files.watched import WatchedFile
 
 # Photometric interpretations and extra samples, as TIFF 6.0 numbers them.
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _CMYK, _YCBCR, _LAB = 0, 1, 2, 3, 5, 6, 8
@@ -37,7 +37,7 @@ _PHOTOMETRIC, _ORIENTATION, _XMP = 262, 274, 700
 logging.getLogger("tifffile").addHandler(logging.NullHandler())
 
 
-def decode(handle: BinaryIO) -> Decoded:
+def decode(handle: WatchedFile) -> Decoded:
     """Decode the first page of a TIFF of any layout, byte order and depth."""
     import tifffile
 
@@ -48,6 +48,7 @@ def decode(handle: BinaryIO) -> Decoded:
         _check(page)
         check_segments(page, size)
         prepare(page)
+        handle.trust()
         try:
             # (planes, depth, height, width, samples): planes or samples is 1.
             stored = page.asarray().reshape(page.shaped)[:, 0]
@@ -117,12 +118,11 @@ def unwritten(page: Any) -> list[str]:
     """Return a notice if strips or tiles of a page have no data, as sparse files leave them out."""
     if page.is_contiguous:
         return []
-    count = math.prod(page.chunked)
-    segments = list(zip(page.dataoffsets, page.databytecounts, strict=False))[:count]
-    empty = count - sum(bool(offset and length) for offset, length in segments)
+    segments = list(zip(page.dataoffsets, page.databytecounts, strict=False))
+    empty = sum(not offset or not length for offset, length in segments)
     if not empty:
         return []
-    return [f"{empty} of {count} strips or tiles were never written: they count as 0."]
+    return [f"{empty} of {len(segments)} strips or tiles were never written: they count as 0."]
 
 
 def _orientation(page: Any) -> int:

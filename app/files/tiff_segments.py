@@ -44,6 +44,10 @@ def check_segments(page: Any, size: int) -> None:
         check_size(page.tilewidth, page.tilelength, page.samplesperpixel)
     if not page.dataoffsets or not page.databytecounts:
         raise Unreadable("it has no image data.")
+    count = 1 if page.is_contiguous else math.prod(page.chunked)
+    found = min(len(page.dataoffsets), len(page.databytecounts))
+    if found < count:
+        raise Unreadable(f"it is damaged: it lists {found} of {count} strips or tiles.")
     check_extents([page], size)
 
 

@@ -22,6 +22,7 @@ from app.engine.volume import Volume, check_shape
 from app.files.formats import Unreadable
 from app.files.reading import open_file
 from app.files.volumes.scan import UNKNOWN_SPACING, Scan, choose, fill, spacing_of
+from app.files.watched import WatchedFile
 
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_START = 540
@@ -29,6 +30,9 @@ MAX_START = 540
 
 _LENGTHS = {b"n+1": 348, b"n+2": 540}
 _MAX_EXTENSIONS = 2**28
+_MAX_VOLUMES = 2**16
+_MAX_REST = 2**26
+"""Bytes behind the last volume."""
 _GZIP_MAX_RATIO = 1032
 """Deflate packs no more bytes than this into one."""
 
@@ -70,11 +74,15 @@ def decode(path: Path, number: int | None) -> Scan:
         file.seek(0)
         size = os.fstat(file.fileno()).st_size
         if not compressed:
-            return _decode(file, path.name, number, size)
+            return _decode(file, file, path.name, number, size)[0]
         with gzip.GzipFile(fileobj=file) as handle:
-            scan = _decode(handle, path.name, number, size * _GZIP_MAX_RATIO)  # type: ignore[arg-type]
-            while handle.read(2**22):  # The checksum stands at the end.
-                pass
+            unpacked = size * _GZIP_MAX_RATIO
+            scan, rest = _decode(handle, file, path.name, number, unpacked)  # type: ignore[arg-type]
+            rest += _MAX_REST
+            while part := handle.read(2**22):  # The checksum stands at the end.
+                rest -= len(part)
+                if rest < 0:
+                    raise Unreadable("it is damaged: far more data follow than its header tells.")
             return scan
 
 
@@ -113,8 +121,13 @@ def _classes() -> dict[int, Any]:
     return {348: nibabel.Nifti1Header, 540: nibabel.Nifti2Header}
 
 
-def _decode(handle: BinaryIO, title: str, number: int | None, size: int) -> Scan:
-    """Read one volume; the file cannot hold more than `size` bytes."""
+def _decode(
+    handle: BinaryIO, file: WatchedFile, title: str, number: int | None, size: int
+) -> tuple[Scan, int]:
+    """Read one volume of a file that, when unpacked, holds at most `size` bytes.
+
+    Returns also how many bytes the volumes behind it have.
+    """
     kept = _read_header(handle)
     header = kept.parsed(check=True)
     dtype = header.get_data_dtype()
@@ -122,20 +135,22 @@ def _decode(handle: BinaryIO, title: str, number: int | None, size: int) -> Scan
     dimensions = _dimensions(header)
     shape, count = dimensions[2::-1], dimensions[3]
     check_shape(shape, title)
-    if count < 1:
+    if not 1 <= count <= _MAX_VOLUMES:
         raise Unreadable(f"it holds {count} volumes.")
     volume = math.prod(shape) * dtype.itemsize
     if len(kept.block) + len(kept.extensions) + count * volume > size:
         raise Unreadable("the file is cut off: it is too short for the voxels of its header.")
     index = choose(number, [f"volume {i + 1}" for i in range(count)], "volume")
     notices = [f"Volume {index + 1} of {count}."] if count > 1 else []
+    file.allow(count * volume)
     handle.seek(index * volume, os.SEEK_CUR)
     numbers = np.empty(shape, dtype)
     fill(handle, numbers)
     affine = _affine(header, notices)
     spacing = _spacing(header, notices) if affine is None else spacing_of(affine)
     slope, intercept = _scaling(header)
-    return Scan(numbers, spacing, affine, notices, kept, slope, intercept)
+    scan = Scan(numbers, spacing, affine, notices, kept, slope, intercept)
+    return scan, (count - index - 1) * volume
 
 
 def _read_header(handle: BinaryIO) -> NiftiHeader:
@@ -185,8 +200,11 @@ def _affine(header: Any, notices: list[str]) -> NDArray[np.float64] | None:
     else:
         return None
     affine = np.asarray(affine, np.float64)
-    affine[:3] *= _unit(header)
-    if not np.isfinite(affine).all() or abs(np.linalg.det(affine)) < 1e-12:
+    with np.errstate(all="ignore"):  # A damaged header holds any numbers.
+        affine[:3] *= _unit(header)
+        size = abs(np.linalg.det(affine))
+        steps = spacing_of(affine)
+    if not (np.isfinite(affine).all() and 1e-12 <= size < math.inf and max(steps) < math.inf):
         notices.append("The orientation in its header makes no sense and is left aside.")
         return None
     return affine

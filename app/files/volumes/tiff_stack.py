@@ -69,6 +69,7 @@ def decode(path: Path, number: int | None) -> Scan:
         notices = [f"Volume {chosen + 1} of {len(stacks)}."] if len(stacks) > 1 else []
         meaning = photometric(series.keyframe, notices)
         _check(series, meaning)
+        handle.trust()
         numbers = _numbers(series, index, os.fstat(handle.fileno()).st_size)
         if meaning == _WHITE_IS_ZERO:
             numbers = _inverted(numbers, series.keyframe.bitspersample)
