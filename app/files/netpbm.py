@@ -6,7 +6,6 @@ The format: https://netpbm.sourceforge.net/doc/ppm.html and its siblings.
 from __future__ import annotations
 
 import re
-from itertools import islice
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -18,6 +17,10 @@ from app.files.depth import rescale
 from app.files.formats import Decoded, Unreadable, check_size
 
 _CUT_OFF = "the file is cut off."
+_BLANKS = (b" ", b"\n", b"\r", b"\t", b"\v", b"\f")
+_PIECE = 2**20
+_MOST_DIGITS = 9
+"""Of a sample in a plain file; with zeros in front it may be longer than its white."""
 
 
 def decode(handle: BinaryIO) -> Decoded:
@@ -67,20 +70,51 @@ def _number(handle: BinaryIO) -> int:
             raise Unreadable("its header is damaged." if byte else _CUT_OFF)
 
 
-def _tokens(handle: BinaryIO) -> list[bytes]:
-    return re.sub(rb"#[^\r\n]*", b"", handle.read()).split()
+def _text(handle: BinaryIO) -> bytes:
+    """Return the rest of a file without its comments."""
+    data = handle.read()
+    return re.sub(rb"#[^\r\n]*", b"", data) if b"#" in data else data
 
 
 def _plain(handle: BinaryIO, count: int, maximum: int) -> NDArray[Any]:
-    tokens = _tokens(handle)
-    if len(tokens) < count:
+    text = _text(handle)
+    if 2 * count - 1 > len(text):
         raise Unreadable(_CUT_OFF)
-    if not all(map(bytes.isdigit, tokens[:count])):
+    samples = np.empty(count, np.uint32)
+    done, start = 0, 0
+    while done < count:
+        if start >= len(text):
+            raise Unreadable(_CUT_OFF)
+        piece = text[start : start + _PIECE]
+        # The last number may go on in the next piece.
+        cut = max(map(piece.rfind, _BLANKS)) + 1
+        if start + _PIECE < len(text) and cut:
+            piece = piece[:cut]
+        numbers = _decimals(piece, maximum)[: count - done]
+        samples[done : done + len(numbers)] = numbers
+        done += len(numbers)
+        start += len(piece)
+    return samples
+
+
+def _decimals(text: bytes, maximum: int) -> NDArray[np.uint32]:
+    """Return the numbers of a text of digits and blanks."""
+    digits = np.frombuffer(text, np.uint8) - np.uint8(ord("0"))
+    inside = np.zeros(len(text) + 2, np.bool_)
+    inside[1:-1] = digits < 10
+    if not np.isin(np.frombuffer(text, np.uint8)[~inside[1:-1]], list(b"".join(_BLANKS))).all():
         raise Unreadable("it holds samples that are no numbers.")
-    try:
-        return np.fromiter(map(int, islice(tokens, count)), np.uint32, count)
-    except (OverflowError, ValueError):  # Python reads no number of thousands of digits.
-        raise Unreadable(f"it holds samples above {maximum}, its own white.") from None
+    first = np.flatnonzero(inside[1:-1] & ~inside[:-2])
+    last = np.flatnonzero(inside[1:-1] & ~inside[2:])
+    length = last - first + 1
+    longest = int(length.max(initial=0))
+    if longest > _MOST_DIGITS:
+        raise Unreadable(f"it holds samples above {maximum}, its own white.")
+    numbers = np.zeros(len(last), np.uint32)
+    for power in range(longest):
+        there = length > power
+        numbers[there] += digits[last[there] - power] * np.uint32(10**power)
+    return numbers
 
 
 def _binary(handle: BinaryIO, count: int, maximum: int) -> NDArray[Any]:
@@ -90,7 +124,7 @@ def _binary(handle: BinaryIO, count: int, maximum: int) -> NDArray[Any]:
 
 def _plain_bits(handle: BinaryIO, count: int) -> NDArray[np.uint8]:
     """Read digits that need no blanks between them."""
-    digits = b"".join(_tokens(handle))[:count]
+    digits = _text(handle).translate(None, b"".join(_BLANKS))[:count]
     if len(digits) < count:
         raise Unreadable(_CUT_OFF)
     bits = np.frombuffer(digits, np.uint8) - np.uint8(ord("0"))

@@ -432,9 +432,9 @@ class TestNumpy:
         [
             (np.zeros((2, 2, 2, 2)), r"shape \(2, 2, 2, 2\) is not a volume"),
             (np.zeros(3), r"shape \(3,\)"),
-            (np.zeros(SHAPE, complex), "values are of type complex128"),
+            (np.zeros(SHAPE, complex), "values are of type <c16"),
             (np.zeros(SHAPE, "S3"), "values are of type"),
-            (np.array([[[None]]]), "NumPy array data are damaged"),
+            (np.array([[[None]]]), r"values are of type \|O"),
             (np.full(SHAPE, np.nan), "120 of 120 voxels are NaN"),
         ],
     )
@@ -445,7 +445,7 @@ class TestNumpy:
     def test_cut_off(self, tmp_path, put):
         data = self.write(tmp_path, voxels()).read_bytes()
         for length in (7, 60, 130, len(data) - 1):
-            with pytest.raises(ImageReadError, match="damaged or cut off"):
+            with pytest.raises(ImageReadError, match="cut off"):
                 read_volume(put("b.npy", data[:length]))
 
     def test_absurd_size(self, tmp_path):
