@@ -1,0 +1,98 @@
+"""Opens damaged files of one kind, within bounds of time and memory; run as a process of its own.
+
+Arguments: the kind, how many files, and a file for the results. What makes it fall over, or takes
+too long inside a library, ends the process; the results say which file it was.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from app.errors import AppError, OutOfMemory, SeveralVolumes
+from app.files import read_image
+from app.files.volumes import is_volume, read_volume
+from tests.files import mutations
+
+SECONDS = 2.0
+"""Of the processor, for files that are far below 100 MB."""
+
+MEMORY = 2**30
+"""Bytes."""
+
+
+def open_any(path: Path) -> None:
+    """Open a file as the program would."""
+    if is_volume(path):
+        try:
+            read_volume(path)
+        except SeveralVolumes:
+            read_volume(path, 1)
+    else:
+        read_image(path)
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def fault_of(path: Path) -> str:
+    """Return what is wrong with how a file was opened or refused, or nothing."""
+    start, before = time.process_time(), peak()
+    try:
+        open_any(path)
+    except OutOfMemory as error:
+        return f"a small file that is said to need too much memory: {error}"
+    except AppError:
+        pass
+    except BaseException as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return f"{error!r:.200} at {place.filename}:{place.lineno}"
+    elapsed = time.process_time() - start
+    if elapsed > SECONDS:
+        return f"{elapsed:.1f} s"
+    if peak() - before > MEMORY:
+        return f"{(peak() - before) / 2**20:.0f} MiB"
+    return ""
+
+
+def main(kind: str, count: int, results: Path) -> None:
+    warnings.simplefilter("always")
+    files = mutations.seeds(kind)
+    faults: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mutant"
+        for number, seed in enumerate(files):  # Also loads and compiles what is needed.
+            path.write_bytes(seed.finish(seed.data))
+            results.write_text(f"healthy file {number} of {kind}")
+            try:
+                open_any(path)
+            except AppError as error:
+                faults.append(f"healthy file {number}: {error}")
+        for number in range(count):
+            path.write_bytes(mutated(kind, files, number))
+            used = resource.getrusage(resource.RUSAGE_SELF)
+            limit = int(used.ru_utime + used.ru_stime) + 10
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+            results.write_text(f"file {number} of {kind} ended the process")
+            if fault := fault_of(path):
+                faults.append(f"file {number}: {fault}")
+    results.write_text(json.dumps(faults))
+
+
+def mutated(kind: str, files: list[mutations.Seed], number: int) -> bytes:
+    """Return a damaged file; the same number gives the same file."""
+    return mutations.mutated(files, np.random.default_rng([zlib.crc32(kind.encode()), number]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))

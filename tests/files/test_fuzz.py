@@ -1,0 +1,28 @@
+"""Damaged files of every kind end in a picture or in one sentence, soon and in little memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.files import READABLE
+from app.files.volumes import READABLE_VOLUMES
+
+MUTANTS = 2000
+KINDS = dict.fromkeys(format.name for format in (*READABLE, *READABLE_VOLUMES))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of processes")
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_files(tmp_path, kind):
+    results = tmp_path / "results"
+    command = [sys.executable, "-m", "tests.files.fuzz", kind, str(MUTANTS), str(results)]
+    ended = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
+    )
+    assert ended.stderr == "", results.read_text()
+    assert ended.stdout == ""
+    assert results.read_text() == "[]"
