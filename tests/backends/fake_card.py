@@ -1,4 +1,9 @@
-"""A card made up for tests: its memory lies in arrays, its kernels are functions of Python."""
+"""A card made up for tests: its memory lies in arrays, its kernels are functions of Python.
+
+It does nothing before somebody waits for it: copies and launches are queued on their stream, and
+done by the thread that waits for the stream, or for an event behind them. Who forgets to wait finds
+what was there before; what a download will write is poisoned until then.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,8 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar, cast
@@ -15,9 +21,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from app.backends.cuda import memory
 from app.backends.cuda.compiler import Cubin
 from app.backends.cuda.device import Device, Lane
-from app.backends.cuda.memory import Resident
+from app.backends.cuda.memory import Resident, Staging
 from app.backends.cuda.thread import OwnerThread
 
 Kernel = Callable[..., float]
@@ -51,6 +58,39 @@ class CardFull(Error):
     """Stands in for pycuda.driver.MemoryError."""
 
 
+class Stream:
+    """Stands in for a stream: what is queued, in order, until somebody waits."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._queue: deque[tuple[Callable[[], None], tuple[Allocation, ...]]] = deque()
+        self._begun = self._queued = 0
+        self._lock = threading.RLock()
+
+    def add(self, work: Callable[[], None], *addresses: int) -> int:
+        """Queue something that uses these addresses; return its number."""
+        uses = tuple(self._driver.at(address) for address in addresses)
+        with self._lock:
+            self._queue.append((work, uses))
+            self._queued += 1
+            return self._queued
+
+    def synchronize(self) -> None:
+        self.reach(self._queued)
+
+    def reach(self, number: int) -> None:
+        """Do everything up to what has this number."""
+        with self._lock:
+            while self._begun < number:
+                self._begun += 1
+                self._queue.popleft()[0]()
+
+    def waits_with(self, allocation: Allocation) -> bool:
+        """Tell whether anything that is still queued uses an allocation."""
+        with self._lock:
+            return any(allocation in uses for _, uses in self._queue)
+
+
 class Allocation:
     """Stands in for a DeviceAllocation; notices when it is freed twice or while it is used."""
 
@@ -71,18 +111,27 @@ class Event:
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._at = float("nan")
+        self._at: float | None = None
+        self._stream: Stream | None = None
+        self._number = 0
 
-    def record(self, stream: Any) -> None:
+    def record(self, stream: Stream) -> None:
+        self._at = None
+        self._stream, self._number = stream, stream.add(self._arrive)
+
+    def _arrive(self) -> None:
         self._at = self._driver.clock
 
     def synchronize(self) -> None:
-        pass
+        if self._stream is not None:
+            self._stream.reach(self._number)
 
     def query(self) -> bool:
         return self._driver.late
 
     def time_since(self, other: Event) -> float:
+        assert self._at is not None, "nobody waited for the end"
+        assert other._at is not None, "nobody waited for the beginning"
         return (self._at - other._at) * 1e3
 
 
@@ -144,22 +193,24 @@ class Function:
         self,
         grid: tuple[int, ...],
         block: tuple[int, ...],
-        stream: Any,
+        stream: Stream,
         *arguments: int,
         shared_size: int = 0,
     ) -> None:
         assert len(arguments) == len(self._signature)
-        driver = self._driver
-        driver.calls.append(self._name)
+        self._driver.calls.append(self._name)
         pointers = [
             argument
             for kind, argument in zip(self._signature, arguments, strict=True)
             if kind == "P"
         ]
+        stream.add(lambda: self._launch(pointers, arguments), *pointers)
+
+    def _launch(self, pointers: Sequence[int], arguments: Sequence[int]) -> None:
         with contextlib.ExitStack() as uses:
             for number, address in enumerate(pointers):
-                uses.enter_context(driver.using(address, writing=number > 0))
-            driver.clock += self._kernel(*arguments)
+                uses.enter_context(self._driver.using(address, writing=number > 0))
+            self._driver.clock += self._kernel(*arguments)
 
 
 class Driver:
@@ -211,6 +262,7 @@ class Driver:
         self._stacks = Stacks()
         self._uses: list[tuple[Allocation, bool]] = []
         self._lock = threading.Lock()
+        self._streams: list[Stream] = []
 
     @property
     def used(self) -> int:
@@ -229,27 +281,38 @@ class Driver:
             self.peak = max(self.peak, self.used)
             return allocation
 
-    def memcpy_htod_async(self, target: int, source: NDArray[Any], stream: Any) -> None:
+    def memcpy_htod_async(self, target: int, source: NDArray[Any], stream: Stream) -> None:
         self.calls.append("upload")
-        with self.using(target, writing=True):
-            time.sleep(self.copy_seconds)
-            self.bytes_at(target, source.nbytes)[:] = source.reshape(-1).view(np.uint8)
+        # The driver reads ordinary memory before it returns, page-locked memory when it is time.
+        data = source if _is_page_locked(source) else source.copy()
 
-    def memcpy_dtoh_async(self, target: NDArray[Any], source: int, stream: Any) -> None:
+        def copy() -> None:
+            with self.using(target, writing=True):
+                time.sleep(self.copy_seconds)
+                self.bytes_at(target, data.nbytes)[:] = data.reshape(-1).view(np.uint8)
+
+        stream.add(copy, target)
+
+    def memcpy_dtoh_async(self, target: NDArray[Any], source: int, stream: Stream) -> None:
         self.calls.append("download")
-        with self.using(source, writing=False):
-            time.sleep(self.copy_seconds)
-            target.reshape(-1).view(np.uint8)[:] = self.bytes_at(source, target.nbytes)
+        target.reshape(-1).view(np.uint8)[:] = UNTOUCHED
 
-    def memset_d8_async(self, target: int, value: int, size: int, stream: Any) -> None:
+        def copy() -> None:
+            with self.using(source, writing=False):
+                time.sleep(self.copy_seconds)
+                target.reshape(-1).view(np.uint8)[:] = self.bytes_at(source, target.nbytes)
+
+        stream.add(copy, source)
+
+    def memset_d8_async(self, target: int, value: int, size: int, stream: Stream) -> None:
         self.calls.append("memset")
-        self.bytes_at(target, size)[:] = value
+        stream.add(lambda: self.bytes_at(target, size).fill(value), target)
 
     @contextmanager
     def using(self, address: int, *, writing: bool) -> Iterator[None]:
         """Hold the allocation at an address: nobody may write what another one uses."""
         with self._lock:
-            use = self._at(address), writing
+            use = self.at(address), writing
             for other, other_writes in self._uses:
                 assert other is not use[0] or not (writing or other_writes), "used by two at once"
             self._uses.append(use)
@@ -261,7 +324,8 @@ class Driver:
 
     def users_of(self, allocation: Allocation) -> int:
         with self._lock:
-            return sum(other is allocation for other, _ in self._uses)
+            users = sum(other is allocation for other, _ in self._uses)
+        return users + sum(stream.waits_with(allocation) for stream in self._streams)
 
     def Event(self, flags: int = 0) -> Event:  # noqa: N802 (PyCUDA's name)
         return Event(self)
@@ -280,7 +344,11 @@ class Driver:
 
     def Stream(self, flags: int) -> Any:  # noqa: N802
         assert self._stacks.pushed, "no context"
-        return SimpleNamespace(synchronize=lambda: None)
+        return self.new_stream()
+
+    def new_stream(self) -> Stream:
+        self._streams.append(Stream(self))
+        return self._streams[-1]
 
     def pagelocked_empty(self, shape: Any, dtype: Any, mem_flags: int = 0) -> Any:
         if mem_flags == self.host_alloc_flags.DEVICEMAP:
@@ -298,10 +366,14 @@ class Driver:
             self._next += size + (1 << 12)
         return SimpleNamespace(base=SimpleNamespace(get_device_pointer=lambda: address))
 
-    def memcpy_dtod_async(self, target: int, source: int, size: int, stream: Any) -> None:
+    def memcpy_dtod_async(self, target: int, source: int, size: int, stream: Stream) -> None:
         self.calls.append("copy")
-        with self.using(target, writing=True), self.using(source, writing=False):
-            self.bytes_at(target, size)[:] = self.bytes_at(source, size)
+
+        def copy() -> None:
+            with self.using(target, writing=True), self.using(source, writing=False):
+                self.bytes_at(target, size)[:] = self.bytes_at(source, size)
+
+        stream.add(copy, target, source)
 
     def module_from_buffer(self, code: bytes) -> Any:
         kernels = self.modules[code]
@@ -321,12 +393,12 @@ class Driver:
 
     def bytes_at(self, address: int, size: int | None = None) -> NDArray[np.uint8]:
         """Return `size` bytes from `address` on, or all of the allocation that lies there."""
-        allocation = self._at(address)
+        allocation = self.at(address)
         data = allocation.data[address - int(allocation) :]
         assert size is None or size <= data.size, "runs over the end"
         return data[:size]
 
-    def _at(self, address: int) -> Allocation:
+    def at(self, address: int) -> Allocation:
         for start, allocation in (self.live | self.constants | self.mapped).items():
             if start <= address < start + allocation.data.size:
                 return allocation
@@ -347,17 +419,20 @@ def install(driver: Driver, patch: pytest.MonkeyPatch) -> None:
     patch.setitem(sys.modules, "pycuda.driver", cast(Any, driver))
 
 
-class FakeStaging:
-    """Copies at once; what staging buffers are for is tested on a GPU."""
+def _is_page_locked(array: NDArray[Any]) -> bool:
+    base: Any = array
+    while base is not None and not isinstance(base, PageLocked):
+        base = base.base
+    return base is not None
 
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
 
-    def upload(self, source: NDArray[Any], target: int) -> None:
-        self._driver.memcpy_htod_async(target, source, None)
+class FakeStaging(Staging):
+    """The real buffers and waits, over a made-up driver; nobody touches pages beforehand."""
 
-    def download(self, source: int, target: NDArray[Any]) -> None:
-        self._driver.memcpy_dtoh_async(target, source, None)
+    def __init__(self, driver: Driver, stream: Stream, copiers: Sequence[OwnerThread]) -> None:
+        self._cuda, self._stream, self._copiers = driver, stream, copiers
+        self._memory = np.empty((memory.CHUNKS, memory.CHUNK_BYTES), np.uint8).view(PageLocked)
+        self._events = [driver.Event() for _ in range(memory.CHUNKS)]
 
     def giving_pages_to(self, target: NDArray[Any]) -> contextlib.nullcontext[None]:
         return contextlib.nullcontext()
@@ -388,20 +463,20 @@ class FakeCard(Device):
         self.ordinal, self.lost, self.architecture = ordinal, False, "sm_90"
         self.cuda: Driver = Driver(memory, refused, copy_seconds)
         self.handle: Any = SimpleNamespace(get_attribute=ATTRIBUTES.__getitem__)
-        self.stream: Any = SimpleNamespace(synchronize=lambda: None)
-        self.staging = FakeStaging(self.cuda)
+        self.stream: Any = self.cuda.new_stream()
+        self._copiers = [OwnerThread(f"made-up-copy-{ordinal}")]
+        self.staging = FakeStaging(self.cuda, self.stream, self._copiers)
         self.resident = Resident()
         self._modules: dict[bytes, Any] = {}
         self.batches = {}
         self._copy_rate = 1e12
-        self._copiers: list[OwnerThread] = []
         self._lanes: list[Lane] = []
         self._context: Any = SimpleNamespace(pop=lambda: None, detach=lambda: None)
         self._thread = OwnerThread(f"made-up-{ordinal}")
         self.opened.append(self)
 
     def _lane(self, name: str) -> Lane:
-        staging: Any = FakeStaging(self.cuda)
+        staging: Any = FakeStaging(self.cuda, self.cuda.new_stream(), self._copiers)
         return Lane(name, lambda: staging, lambda: None)
 
 

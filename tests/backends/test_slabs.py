@@ -19,7 +19,7 @@ from app.backends.cuda import rim, slabs
 from app.errors import Cancelled, OutOfMemory
 from app.filters.launch import CudaPlan, CudaTask
 from app.filters.spec import Border
-from tests.backends.fake_card import Driver, Error, FakeStaging
+from tests.backends.fake_card import UNTOUCHED, Driver, Error, FakeStaging
 from tests.backends.weighted_rows import Session, WeightedRows, expected, picture
 
 VOLUME = (30, 3, 2, 2)
@@ -174,6 +174,27 @@ def test_slabs_begin_where_tiles_of_the_whole_do() -> None:
     assert slabs._slab_rows([step], 1, 2) == 1
 
 
+def test_the_made_up_card_does_nothing_before_somebody_waits() -> None:
+    driver = Driver(1000)
+    stream, other = driver.new_stream(), driver.new_stream()
+    allocation = driver.mem_alloc(4)
+    down = np.zeros(4, np.uint8)
+    driver.memcpy_htod_async(int(allocation), np.arange(4, dtype=np.uint8), stream)
+    other.synchronize()
+    assert driver.bytes_at(int(allocation)).tolist() == [UNTOUCHED] * 4
+    with pytest.raises(AssertionError, match="in use"):
+        allocation.free()
+    event = driver.Event()
+    event.record(stream)
+    driver.memcpy_dtoh_async(down, int(allocation), stream)
+    event.synchronize()
+    assert driver.bytes_at(int(allocation)).tolist() == [0, 1, 2, 3]
+    assert down.tolist() == [UNTOUCHED] * 4
+    stream.synchronize()
+    assert down.tolist() == [0, 1, 2, 3]
+    allocation.free()
+
+
 # Copies beside kernels ----------------------------------------------------------------
 
 
@@ -183,8 +204,10 @@ def test_the_made_up_card_sees_two_at_once() -> None:
     with driver.using(int(allocation), writing=False):
         with driver.using(int(allocation) + 5, writing=False):
             pass
+        stream = driver.new_stream()
+        driver.memcpy_htod_async(int(allocation), np.zeros(3, np.uint8), stream)
         with pytest.raises(AssertionError, match="at once"):
-            driver.memcpy_htod_async(int(allocation), np.zeros(3, np.uint8), None)
+            stream.synchronize()
         with pytest.raises(AssertionError, match="in use"):
             allocation.free()
     allocation.free()
@@ -204,7 +227,7 @@ def test_the_next_slab_goes_up_while_one_is_computed(
 
     def counted(self: FakeStaging, *arguments: Any) -> None:
         upload(self, *arguments)
-        (ordinal,) = (card.ordinal for card in session.cards if card.cuda is self._driver)
+        (ordinal,) = (card.ordinal for card in session.cards if card.cuda is self._cuda)
         arrived[ordinal] += 1
 
     def meanwhile(ordinal: int, slab: int) -> None:
@@ -251,9 +274,9 @@ def test_no_buffer_is_filled_again_too_early(
     copy = getattr(FakeStaging, slow)
 
     def slowly(self: FakeStaging, *arguments: Any) -> None:
-        self._driver.copy_seconds = 5 * COPY_SECONDS
+        self._cuda.copy_seconds = 5 * COPY_SECONDS
         copy(self, *arguments)
-        self._driver.copy_seconds = 0
+        self._cuda.copy_seconds = 0
 
     monkeypatch.setattr(FakeStaging, slow, slowly)
     np.testing.assert_array_equal(session.filter(source), expected(rows, source))
@@ -381,7 +404,7 @@ def test_what_a_copy_finds_lost_is_not_freed(
         raise Error("the card is gone")
 
     def fail_on_one(self: FakeStaging, *arguments: Any) -> None:
-        (fail if self._driver is broken.cuda else download)(self, *arguments)
+        (fail if self._cuda is broken.cuda else download)(self, *arguments)
 
     monkeypatch.setattr(FakeStaging, "download", fail_on_one)
     monkeypatch.setattr(broken.cuda, "Context", SimpleNamespace(synchronize=fail), raising=False)
