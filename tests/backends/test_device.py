@@ -15,7 +15,7 @@ from app.backends.cuda import memory
 from app.backends.cuda.device import Device
 from app.backends.cuda.memory import Staging
 from app.errors import DeviceUnavailable
-from tests.backends.fake_card import Driver, Error, install
+from tests.backends.fake_card import Driver, Error, Stream, install
 
 CHUNK = memory.CHUNK_BYTES
 SIZES = [1, CHUNK, CHUNK + 1, 3 * CHUNK - 5, (memory.CHUNKS + 3) * CHUNK]
@@ -60,6 +60,36 @@ def test_copies_arrive(device: Device, size: int) -> None:
     source = noise(size)
     target = device.call(there_and_back, device, device.staging, source)
     np.testing.assert_array_equal(target, source)
+
+
+def test_a_download_returns_when_the_last_piece_is_there(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Helpers empty the buffers: where one is slow, the card has long been done."""
+    copy = np.copyto
+
+    def slowly(target: NDArray[Any], source: NDArray[Any]) -> None:
+        time.sleep(0.05)
+        copy(target, source)
+
+    monkeypatch.setattr(np, "copyto", slowly)
+    source = noise(SIZES[-1])
+    target = device.call(there_and_back, device, device.staging, source)
+    np.testing.assert_array_equal(target, source)
+
+
+def test_the_copy_rate_is_that_of_copies_that_ended(
+    device: Device, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.backends.cuda.device.COPY_PROBE_BYTES", 1000)
+    copy = driver.memcpy_dtod_async
+
+    def timed(target: int, source: int, size: int, stream: Stream) -> None:
+        copy(target, source, size, stream)
+        stream.add(lambda: setattr(driver, "clock", driver.clock + 1e-3))
+
+    monkeypatch.setattr(driver, "memcpy_dtod_async", timed)
+    assert device.call(device.copy_rate) == pytest.approx(2 * 1000 / 1e-3)
 
 
 @pytest.mark.parametrize("size", SIZES[1:])

@@ -364,6 +364,14 @@ def test_the_host_hands_parts_over_and_that_is_timed(repeat: int, room: float) -
     session.assert_nothing_leaked()
 
 
+def test_handing_over_takes_until_the_part_is_there() -> None:
+    rows = HandedRows((40, 9, 2))
+    session = Session(rows, room=ROOMY, copy_seconds=0.02)
+    session.filter(picture((40, 9, 2)))
+    (stage,) = (stage for stage in session.stages if stage.name == "hand over")
+    assert stage.seconds >= 0.02
+
+
 def test_a_batch_is_not_for_the_same_kernel_with_more_to_do() -> None:
     """As a search radius does, which is in no macro: 2.4 ms where it was 4.8 microseconds."""
     short, long = (WeightedRows(BANDS, pace=1e-7, steps=steps) for steps in (0, 500))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from app.backends.cuda.compiler import Nvrtc, resources
 from app.backends.cuda.memory import Resident
-from app.backends.cuda.reduction import THREADS
+from app.backends.cuda.reduction import THREADS, mean_squared_error
 from app.backends.cuda.sources import read_source
+from tests.backends.fake_card import ATTRIBUTES, FakeCard, FakeCubins
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
@@ -67,3 +69,35 @@ def test_a_copy_without_a_new_name_is_freed(resident: Resident) -> None:
     assert allocation.freed
     resident.rename(pixels, None)
     assert resident.size == 0
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_the_sums_of_all_blocks_are_waited_for(dtype: type) -> None:
+    card = FakeCard(1 << 20)
+    known = ATTRIBUTES | {"MULTIPROCESSOR_COUNT": 2}
+    card.cuda.device_attribute = SimpleNamespace(**{name: name for name in known})
+    card.handle = SimpleNamespace(get_attribute=known.__getitem__)
+    rng = np.random.default_rng(3)
+    first, second = (rng.integers(0, 200, (30, 40, 1)).astype(dtype) for _ in range(2))
+
+    def kernel(one: int, other: int, target: int, samples: int) -> float:
+        memory = card.cuda
+        pair = (memory.bytes_at(at, first.nbytes).view(dtype) for at in (one, other))
+        difference = np.subtract(*(each.astype(np.float64) for each in pair))
+        sums = memory.bytes_at(target).view(np.float64 if dtype is np.float32 else np.uint64)
+        parts = np.array_split(difference**2, len(sums))
+        sums[:] = [part.sum() for part in parts]
+        return 1e-3
+
+    def compute() -> float | None:
+        for pixels in (first, second):
+            allocation = card.cuda.mem_alloc(pixels.nbytes)
+            card.staging.upload(pixels, int(allocation))
+            card.resident.put(pixels, allocation)
+        return mean_squared_error(card, FakeCubins(), first, second)
+
+    card.cuda.modules[b"squared_error"] = {"squared_error": kernel}
+    expected = np.mean((first.astype(float) - second.astype(float)) ** 2)
+    assert card.call(compute) == pytest.approx(expected, rel=1e-12)
+    card.call(card.resident.clear)
+    assert not card.cuda.live
