@@ -13,8 +13,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.filters.correlation import Divisor, one_part, working_type
-from app.filters.cuda_correlation import _exact_in_floats, weight_type
+from app import filters
+from app.filters import cuda_nlm_tuned
+from app.filters.correlation import _GROUP, Divisor, one_part, working_type
+from app.filters.cuda_correlation import (
+    _FLOAT_GAIN,
+    _exact_in_floats,
+    _fits_dot_products,
+    reciprocal,
+    weight_type,
+)
+from app.filters.cuda_nlm_tuned import _exponent, patch_profile
 from app.filters.launch import CudaTask
 from app.filters.mask import SPEC
 from app.filters.spec import Border, Mask
@@ -174,3 +183,152 @@ def test_32_bits_are_planned_only_where_nothing_overflows(dtype: np.dtype[Any]) 
     assert narrow > 10
     weights = np.array([[0, 0, 0], [0, 2**30 // white + 1, 0], [0, 0, 0]])
     assert weight_type(weights, 1.0, dtype, Border.REFLECT) == 1
+
+
+# Every other filter that adds up integers ----------------------------------------------
+
+
+def settings() -> Iterator[tuple[str, dict[str, Any], Border]]:
+    """Yield settings on both sides of each switch of types in the filters' CPU plans."""
+    for size in (3, 15, 17, 65, 99):  # up to 15 sums of bytes fit 16 bits
+        yield "mean", {"size": size}, Border.REFLECT
+        yield "mean", {"size": size}, Border.REDUCE
+    for size in (3, 15, 17, 31):
+        for threshold in (0.0, 0.6, 254.9):
+            yield "threshold_mean", {"size": size, "threshold": threshold}, Border.REFLECT
+        yield "threshold_mean", {"size": size, "threshold": 20.0}, Border.REDUCE
+    for size in range(3, 16, 2):  # sums of bytes leave float32 behind at 9, those of 16 bits at 5
+        yield "weighted_mean", {"size": size}, Border.REFLECT
+        yield "weighted_mean", {"size": size}, Border.REDUCE
+    yield "rotating_mask", {}, Border.REFLECT
+    yield "rotating_mask", {}, Border.REDUCE
+    for form in ("sum", "magnitude", "directions"):
+        yield "sobel", {"form": form}, Border.REFLECT
+    for form in ("4", "8", "5x5"):
+        for negative in ("clip", "absolute", "offset"):
+            yield "laplace", {"form": form, "negative": negative}, Border.REFLECT
+    for size in (3, 15):
+        yield "median", {"size": size}, Border.REFLECT
+
+
+def steep(dtype: np.dtype[Any]) -> Iterator[NDArray[Any]]:
+    """Yield pictures, shape (24, 40, 1), with the largest sums, squares and differences."""
+    white = white_of(dtype)
+    yield np.full((24, 40, 1), white, dtype)
+    board = np.indices((24, 40)).sum(axis=0)[..., None]
+    yield np.where(board % 2, white, 0).astype(dtype)
+    yield np.where(board % 2, white, white - 1).astype(dtype)
+    ramp = np.linspace(0, white, 24 * 40).round().reshape(24, 40, 1)
+    yield ramp.astype(dtype)
+    # Windows of equal sums whose variances are all but the same, and large.
+    random = np.random.default_rng(5)
+    bright, dark = random.integers(0, 2, (24, 40, 1)), random.integers(0, 3, (24, 40, 1))
+    yield np.where(bright, white, dark).astype(dtype)
+    yield from pictures(dtype)
+
+
+@INTEGERS
+@pytest.mark.parametrize(
+    ("name", "parameters", "border"),
+    list(settings()),
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_fast_sums_equal_plain_ones(
+    dtype: np.dtype[Any], name: str, parameters: dict[str, Any], border: Border
+) -> None:
+    """Level *serial* adds up in int64; the contract compares it with the oracle."""
+    spec = filters.get(name)
+    for pixels in steep(dtype):
+        plain, fast = (
+            apply(spec, pixels, parameters, border, level) for level in ("serial", "parallel")
+        )
+        np.testing.assert_array_equal(fast, plain)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.uint8), np.dtype(np.uint16)], ids=str)
+def test_greyscale_rounds_every_sum_of_thousandths_rightly(dtype: np.dtype[Any]) -> None:
+    """Of 16 bits the sums that end in 499, 500 or 501, where the quotient is next to a tie."""
+    random = np.random.default_rng(7)
+    colours = random.integers(0, white_of(dtype) + 1, (400_000, 3))
+    sums = colours @ [299, 587, 114]
+    chosen = np.isin(sums % 1000, (0, 499, 500, 501, 999)) | (np.arange(len(sums)) < 1000)
+    pixels = colours[chosen].astype(dtype)[None]
+    for rounding, wanted in (
+        ("nearest", rounded(sums[chosen], 1000, white_of(dtype))),
+        ("floor", sums[chosen] // 1000),
+    ):
+        for level in ("serial", "parallel"):
+            actual = apply(filters.get("greyscale"), pixels, {"rounding": rounding}, level=level)
+            np.testing.assert_array_equal(actual[0, :, 0], wanted)
+
+
+@INTEGERS
+def test_float_masks_use_float32_while_it_errs_by_less_than_a_level(
+    dtype: np.dtype[Any],
+) -> None:
+    """The bound of the error, magnitude / divisor * rounds / 2**24, is met on both sides."""
+    rounds = 9 / _GROUP + 5
+    edge = 2**24 / rounds / white_of(dtype)  # magnitude of weights for a divisor of one
+    for gain, wanted in ((0.999 * edge, np.float32), (1.001 * edge, np.float64)):
+        weights = np.array([[0, 0, 0], [gain / 2 + 0.5, 0, 0.5 - gain / 2], [0, 0, 0]])
+        weights[1, 1] = 1 - weights.sum()
+        magnitude = np.abs(weights).sum()
+        weights *= gain / magnitude
+        divisor = Divisor.of(one_part(3) * 1.0)
+        assert working_type(dtype, weights, divisor, Border.REFLECT) == wanted
+        assert working_type(dtype, weights, divisor, Border.REDUCE) == np.float64
+
+
+def test_weights_of_the_gpu_switch_at_their_bounds() -> None:
+    """Float masks by their gain, bytes four at a time by their largest sum."""
+
+    def kind(gain: float) -> int:
+        weights = np.array([[0, 0, 0], [0, (gain + 1) / 2, (1 - gain) / 2], [0, 0, 0]])
+        return weight_type(weights, 1.0, np.dtype(np.float32), Border.REFLECT)
+
+    assert (kind(_FLOAT_GAIN), kind(_FLOAT_GAIN * 1.01)) == (2, 3)
+    assert _FLOAT_GAIN * 2.0**-24 * 8 < 1e-4, "what single precision may lose of white"
+    for total, fits in ((2**22 // 255, True), (2**22 // 255 + 1, False)):
+        weights = np.full((15, 15), total // 225)
+        weights[0, : total - int(weights.sum())] += 1 if total > weights.sum() else 0
+        weights[1, 1] += total - int(weights.sum())
+        assert int(weights.sum()) == total
+        assert weights.max() < 128
+        assert _fits_dot_products(weights, task(np.dtype(np.uint8))) == fits
+    for largest, fits in ((127, True), (128, False)):
+        weights = np.zeros((3, 3), np.int64)
+        weights[1, 1] = -largest
+        assert _fits_dot_products(weights, task(np.dtype(np.uint8))) == fits
+
+
+def test_32_bit_quotients_by_multiplication_are_right_up_to_their_bound() -> None:
+    """``n // 2d`` for every n next to a multiple, below 2**31."""
+    for divisor in (1, 2, 3, 7, 225, 255, 65_535, 10**6, 2**22 - 1, 2**22, 2**22 + 1):
+        factor, shift = reciprocal(divisor)
+        assert 2**31 <= factor < 2**32
+        count = 2**31 // (2 * divisor)
+        random = np.random.default_rng(divisor).integers(0, count + 1, 2000).tolist()
+        for multiple in {0, 1, 2, count - 1, count, *random}:
+            for number in (2 * divisor * multiple + shift_by for shift_by in (-1, 0, 1)):
+                if 0 <= number < 2**31:
+                    assert number // (2 * divisor) == number * factor >> (32 + shift)
+
+
+def test_nlm_multiplies_matrices_only_where_weights_are_exact_enough() -> None:
+    """Level *tuned* of the GPU: the exponent of a pair's weight decides."""
+    nlm = filters.get("nlm")
+
+    def products(sigma: float) -> bool:
+        values = nlm.validate({"filter_sigma": sigma, "search": "image", "weights": "uniform"})
+        shape = (256, 256, 1)
+        of = CudaTask(shape, shape, np.dtype(np.uint8), values, Border.REFLECT, "tuned")
+        norm = _exponent(of, 1) * float(patch_profile(values).sum()) ** 2 / 4
+        with pytest.MonkeyPatch.context() as patch:
+            chosen: list[str] = []
+            for name in ("_plan_products", "_plan_sums"):
+                patch.setattr(cuda_nlm_tuned, name, lambda _, n=name: chosen.append(n))
+            cuda_nlm_tuned.plan_tuned(of)
+        assert chosen == ["_plan_products" if norm <= 4096 else "_plan_sums"], norm
+        return norm <= 4096
+
+    assert {products(sigma) for sigma in np.geomspace(0.001, 0.2, 60)} == {True, False}
