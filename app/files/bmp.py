@@ -39,6 +39,9 @@ _USUAL_FIELDS = {
 _INTERPRETED = 2**12
 """Bytes of runs below which Python is done before Numba has loaded its compiled code."""
 
+_MOST_HOLES = 2**24
+"""Pixels that runs may leave out; a few bytes would else claim a gigabyte."""
+
 PER_METRE = 1 / 0.0254
 _MAX_PROFILE = 2**24
 
@@ -264,7 +267,10 @@ def _coloured(indices: NDArray[np.uint8], header: _Header, notices: list[str]) -
     table = np.zeros((entries, 3), np.uint8)
     table[: len(palette)] = palette
     notices.append(formats.PALETTE.format("RGB"))
-    return table[indices]
+    pixels = np.empty((*indices.shape, 3), np.uint8)
+    for channel in range(3):  # half the time of looking up all three at once
+        pixels[:, :, channel] = table[:, channel][indices]
+    return pixels
 
 
 def _fields(samples: NDArray[np.uint8], header: _Header, notices: list[str]) -> NDArray[Any]:
@@ -302,6 +308,12 @@ def _fields(samples: NDArray[np.uint8], header: _Header, notices: list[str]) -> 
 def _unpacked_runs(data: bytes, header: _Header, notices: list[str]) -> NDArray[np.uint8]:
     """Return (height, width, 1 or 3) indices or colours of run-length encoded pixels."""
     bits = _RLE_BITS[header.compression]
+    most = len(data) // 2 * 255
+    if header.width * header.height > most + _MOST_HOLES:
+        raise Unreadable(
+            f"it is cut off or damaged: its header claims {header.width}×{header.height} pixels, "
+            f"and its data have {most} at most."
+        )
     pixels = np.zeros((header.height, header.width, 3 if bits == 24 else 1), np.uint8)
     unpack = _unpack if len(data) > _INTERPRETED else _unpack.function
     written = unpack(np.frombuffer(data, np.uint8), bits, pixels)

@@ -272,6 +272,16 @@ class TestRuns:
         image = read_image(put("a.bmp", data))
         np.testing.assert_array_equal(image.pixels, PALETTE[[[2, 2, 2], [1, 1, 1]]])
 
+    @pytest.mark.parametrize("side", [4096, 16384])
+    def test_a_claimed_size_takes_no_memory(self, put, side):
+        data = whole(header(8, 1, size=(side, side)), b"\0\1", entries(PALETTE))
+        if side == 4096:
+            image = read_image(put("a.bmp", data))
+            assert f"The file leaves out {side * side} pixels" in image.notices[0]
+        else:
+            with pytest.raises(ImageReadError, match="16384×16384 pixels, and its data have 255"):
+                read_image(put("a.bmp", data))
+
     def test_the_end_mark_may_be_missing(self, put):
         data = whole(header(8, 1, size=(3, 1)), bytes([3, 2]), entries(PALETTE))
         np.testing.assert_array_equal(read_image(put("a.bmp", data)).pixels, PALETTE[[[2, 2, 2]]])
