@@ -1,6 +1,7 @@
 """Decodes compressed DICOM frames with imagecodecs; a plugin of pydicom.
 
-Pillow, which pydicom has at hand, reads neither 12-bit nor lossless JPEG nor JPEG-LS.
+Pillow, which pydicom has at hand, reads neither 12-bit nor lossless JPEG, JPEG-LS or
+High-Throughput JPEG 2000, nor JPEG 2000 of deep colours.
 """
 
 from __future__ import annotations
@@ -11,8 +12,12 @@ from pydicom import uid
 
 _JPEG = (uid.JPEGExtended12Bit, uid.JPEGLossless, uid.JPEGLosslessSV1)
 _JPEG_LS = (uid.JPEGLSLossless, uid.JPEGLSNearLossless)
+_JPEG_2000 = (uid.JPEG2000, uid.JPEG2000Lossless)
+_HIGH_THROUGHPUT = (uid.HTJ2K, uid.HTJ2KLossless, uid.HTJ2KLosslessRPCL)
 
-DECODER_DEPENDENCIES = dict.fromkeys((*_JPEG, *_JPEG_LS), ("imagecodecs",))
+DECODER_DEPENDENCIES = dict.fromkeys(
+    (*_JPEG, *_JPEG_LS, *_JPEG_2000, *_HIGH_THROUGHPUT), ("imagecodecs",)
+)
 """What pydicom asks plugins for."""
 
 
@@ -33,10 +38,19 @@ def decode_frame(data: bytes, runner: Any) -> bytes:
     """
     import imagecodecs
 
-    if runner.transfer_syntax == uid.JPEGExtended12Bit and runner.samples_per_pixel != 1:
+    syntax, channels = runner.transfer_syntax, runner.samples_per_pixel
+    if syntax == uid.JPEGExtended12Bit and channels != 1:
         raise NotImplementedError("imagecodecs does not support raw colour here")
-    is_ls = runner.transfer_syntax in _JPEG_LS
-    samples = (imagecodecs.jpegls_decode if is_ls else imagecodecs.jpeg8_decode)(data)
+    if syntax in _JPEG_2000 and (channels == 1 or runner.bits_stored <= 8):
+        raise NotImplementedError("imagecodecs does not support what Pillow does")
+    if syntax in _JPEG_LS:
+        samples = imagecodecs.jpegls_decode(data)
+    elif syntax in _JPEG:
+        samples = imagecodecs.jpeg8_decode(data)
+    else:
+        samples = imagecodecs.jpeg2k_decode(data)
+        if str(runner.photometric_interpretation) in ("YBR_ICT", "YBR_RCT"):
+            runner.set_option("photometric_interpretation", "RGB")  # as it is decoded
     runner.set_option("bits_allocated", 8 * samples.dtype.itemsize)
     runner.set_option("planar_configuration", 0)
     return bytes(samples.tobytes())

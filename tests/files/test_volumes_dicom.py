@@ -20,6 +20,7 @@ from pydicom.uid import (
     ExplicitVRBigEndian,
     ExplicitVRLittleEndian,
     HTJ2KLossless,
+    JPEG2000Lossless,
     JPEGExtended12Bit,
     JPEGLossless,
     JPEGLosslessSV1,
@@ -531,15 +532,22 @@ class TestCompressed:
         dataset.save_as(path)
 
     @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16])
-    @pytest.mark.parametrize("syntax", [JPEGLosslessSV1, JPEGLossless, JPEGLSLossless])
+    @pytest.mark.parametrize(
+        "syntax", [JPEGLosslessSV1, JPEGLossless, JPEGLSLossless, HTJ2KLossless, JPEG2000Lossless]
+    )
     def test_without_loss(self, series, syntax, dtype):
         path = series(3, dtype)
         unsigned = f"u{np.dtype(dtype).itemsize}"
-        encode = imagecodecs.jpegls_encode
-        if syntax != JPEGLSLossless:
-            encode = functools.partial(imagecodecs.jpeg8_encode, lossless=True)
+        encode = {
+            JPEGLSLossless: imagecodecs.jpegls_encode,
+            HTJ2KLossless: functools.partial(imagecodecs.htj2k_encode, reversible=True),
+            JPEG2000Lossless: functools.partial(
+                imagecodecs.jpeg2k_encode, reversible=True, level=0
+            ),
+        }.get(syntax, functools.partial(imagecodecs.jpeg8_encode, lossless=True))
+        signed = "2000" in syntax.name  # JPEG 2000 knows signs, JPEG does not.
         for file in path.iterdir():
-            self.compress(file, encode, syntax, unsigned)
+            self.compress(file, encode, syntax, np.dtype(dtype) if signed else unsigned)
         expected = np.stack([pixels(index, dtype) for index in range(3)])
         np.testing.assert_array_equal(read_volume(path).voxels, expected)
 
@@ -554,7 +562,6 @@ class TestCompressed:
     @pytest.mark.parametrize(
         ("syntax", "message", "hint"),
         [
-            (HTJ2KLossless, "IM0 is compressed as High-Throughput JPEG 2000", "pip install pyli"),
             (MPEG2MPML, "IM0 is compressed as MPEG2", "gdcmconv --raw"),
             ("1.2.3.4.5", "IM0 is compressed as 1.2.3.4.5, which is not", "gdcmconv --raw"),
         ],
@@ -580,6 +587,26 @@ class TestCompressed:
             read_volume(path)
         assert "IM0 is compressed as JPEG Extended" in caught.value.message
         assert "pip install pylibjpeg" in caught.value.hint
+
+    @pytest.mark.parametrize("model", ["RGB", "YBR_RCT"])
+    @pytest.mark.parametrize("bits", [8, 16])
+    @pytest.mark.parametrize("syntax", [JPEG2000Lossless, HTJ2KLossless])
+    def test_colour(self, folder, syntax, bits, model):
+        colours = np.linspace(0, 2**bits - 1, 90).astype(f"u{bits // 8}").reshape(5, 6, 3)
+        write(folder / "C", colours, 0, PhotometricInterpretation="RGB", SamplesPerPixel=3)
+        dataset = pydicom.dcmread(folder / "C")
+        dataset.PhotometricInterpretation, dataset.PlanarConfiguration = model, 0
+        dataset.file_meta.TransferSyntaxUID = syntax
+        if syntax == HTJ2KLossless:
+            data = imagecodecs.htj2k_encode(colours, reversible=True)
+        else:
+            data = imagecodecs.jpeg2k_encode(
+                colours, reversible=True, level=0, codecformat="j2k", mct=model != "RGB"
+            )
+        dataset.PixelData = pydicom.encaps.encapsulate([data])
+        dataset["PixelData"].is_undefined_length = True
+        dataset.save_as(folder / "C")
+        np.testing.assert_array_equal(read_image(folder / "C").pixels, colours)
 
 
 class TestSeveralSeries:
