@@ -70,8 +70,10 @@ def _backends(settings: Settings) -> dict[str, Backend]:
 def run(path: Path | None = None) -> int:
     """Show the window and run the event loop until it is closed."""
     application = create_application()
-    # A kernel that is done waits for the interpreter for up to this long while the window
-    # is busy; with the default of 5 ms that would show in the times of small pictures.
+    # What is done waits for the interpreter for up to this long while the window is busy. With
+    # the default of 5 ms, beside a window that computes 20 ms at a time, a kernel of 0.9 ms took
+    # 6 ms and 64 copies 250 to 306 ms; so 0.9 to 1.6 ms and 1 to 38 ms. See
+    # resources/bench/switch_interval.py.
     sys.setswitchinterval(0.0005)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C in the terminal ends the program
     settings = Settings()

@@ -21,6 +21,7 @@ class Window(main_window.MainWindow):
     def open_first(self, path):
         global window
         window = self
+        print(sys.getswitchinterval(), flush=True)
         super().open_first(path)
 
 main_window.warm_up = compile_for_long
@@ -47,4 +48,5 @@ def test_program_ends_quickly_while_a_kernel_is_being_compiled(tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - start < 30
     assert "Traceback" not in done.stderr
+    assert done.stdout.split() == ["0.0005"]
     assert (tmp_path / "kernelscope" / "settings.json").exists()
