@@ -104,7 +104,7 @@ class MainWindow(QMainWindow):
         self._backends = backends
         self._availability: dict[str, Availability] = {}
         self._history: History[Image] = History()
-        self._history.form = lambda: self.panel.state()
+        self._history.form = lambda: None if self._has_volumes else self.panel.state()
         self._shown = self._history.state
         self._view = View.OUTPUT
         self._drawing: Drawing | None = None
@@ -128,7 +128,7 @@ class MainWindow(QMainWindow):
         self.pictures = Pictures(self, settings, self._background)
         self.images = ImagePair()
         self.volumes = VolumePage(self._background, self._report)
-        self.volumes.history.form = self._history.form
+        self.volumes.history.form = lambda: self.panel.state() if self._has_volumes else None
         self._pages = QStackedWidget()
         self.panel = ParameterPanel(backends, settings)
         self.recipes = Recipes(self, self._background, backends)

@@ -315,3 +315,18 @@ def test_cancel_is_not_said_to_be_for_a_later_run(
     qtbot.mouseClick(child(window, QToolButton, "cancelButton"), Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "Cancelled after" in window.console.text())
     assert "for a later run" not in window.console.text()
+
+
+def test_settings_for_volumes_never_belong_to_a_picture(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("mean")
+    window.pictures.open(write(tmp_path / "T1.nii.gz", voxels()))
+    qtbot.waitUntil(lambda: window.volumes.isVisible())
+    assert window.panel.filter_id == "mri_nlm"
+    load(qtbot, window, write_picture(tmp_path / "other.png"))
+    assert window.panel.filter_id == "mean"
+    press(qtbot, window, "Ctrl+Z")
+    qtbot.waitUntil(lambda: shown(window) == picture.name)
+    assert window.panel.filter_id == "mean"
