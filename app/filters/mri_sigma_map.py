@@ -348,7 +348,8 @@ def estimate_smooth(
     volume: NDArray[Any], rician: bool = True, deep: bool = True
 ) -> NDArray[np.float32]:
     """Return sigma at each voxel, in the volume's units; shape (depth, height, width)."""
-    found = map_sigma(volume[..., np.newaxis], np.zeros(1), rician, deep)
+    values = volume.astype(np.float32)[..., np.newaxis]  # squares of whole numbers would wrap
+    found = map_sigma(values, np.zeros(1), rician, deep)
     sigmas = np.empty((1, *volume.shape), np.float32)
     sweep = plan_map(found, sigmas)
     sweep.kernel(*sweep.arguments, 0, sweep.rows)

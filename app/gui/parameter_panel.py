@@ -161,8 +161,10 @@ class ParameterPanel(QScrollArea):
         return filters.get(self.filter_id).kind
 
     def set_filter(self, filter_id: str) -> None:
-        """Choose a filter."""
-        self._filter.setCurrentIndex(self._filter.findData(filter_id))
+        """Choose a filter; one that is not offered for what is open changes nothing."""
+        row = self._filter.findData(filter_id)
+        if row >= 0:
+            self._filter.setCurrentIndex(row)
 
     def set_kind(self, kind: Kind) -> None:
         """Offer what filters pictures or volumes, and choose what was chosen there last."""
@@ -212,6 +214,8 @@ class ParameterPanel(QScrollArea):
     def show_state(self, state: FormState) -> None:
         """Show what `state` returned, or the settings of a run."""
         self.set_filter(state.filter_id)
+        if self.filter_id != state.filter_id:
+            return
         self._form.set_values(state.parameters)
         self._form.set_texts(dict.fromkeys(state.automatic, ESTIMATE))
         self._options.set_texts(state.options)

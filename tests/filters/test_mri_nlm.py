@@ -322,6 +322,16 @@ def test_smooth_sigma_has_the_units_of_the_voxels(phantom: Phantom) -> None:
     np.testing.assert_allclose(estimate_smooth(1000 * noisy), 1000 * estimate_smooth(noisy), 1e-4)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint16])
+def test_smooth_sigma_of_whole_numbers_is_that_of_floats(dtype: type) -> None:
+    rng = np.random.default_rng(4)
+    noisy = rng.normal(128, 20, (10, 16, 18)).clip(0, 255) * (1 if dtype is np.uint8 else 100)
+    noisy = noisy.astype(dtype)  # squares of these do not fit into their type
+    wanted = estimate_smooth(noisy.astype(np.float32))
+    np.testing.assert_array_equal(estimate_smooth(noisy), wanted)
+    assert np.median(wanted) == pytest.approx(20 if dtype is np.uint8 else 2000, rel=0.2)
+
+
 def test_smooth_sigma_of_a_head_that_was_cut_out(large: Phantom) -> None:
     truth = large.truth[Contrast.T1W]
     noisy = add_noise(truth, Noise.RICIAN, 12.75).voxels
