@@ -24,21 +24,20 @@ from app.files.volumes import is_volume, read_volume
 from tests.files import mutations
 
 SECONDS = 2.0
-"""Of the processor, for files that are far below 100 MB."""
+"""Of the processor, for the first 100 MB that a file or its picture has, and for each more."""
 
 MEMORY = 2**30
-"""Bytes."""
+"""Bytes, beside a picture and a copy of it while it is converted."""
 
 
-def open_any(path: Path) -> None:
-    """Open a file as the program would."""
-    if is_volume(path):
-        try:
-            read_volume(path)
-        except SeveralVolumes:
-            read_volume(path, 1)
-    else:
-        read_image(path)
+def open_any(path: Path) -> int:
+    """Open a file as the program would, and return the bytes of what is in it."""
+    if not is_volume(path):
+        return read_image(path).pixels.nbytes
+    try:
+        return read_volume(path).voxels.nbytes
+    except SeveralVolumes:
+        return read_volume(path, 1).voxels.nbytes
 
 
 def peak() -> int:
@@ -48,8 +47,9 @@ def peak() -> int:
 def fault_of(path: Path) -> str:
     """Return what is wrong with how a file was opened or refused, or nothing."""
     start, before = time.process_time(), peak()
+    size = 0
     try:
-        open_any(path)
+        size = open_any(path)
     except OutOfMemory as error:
         return f"a small file that is said to need too much memory: {error}"
     except AppError:
@@ -58,9 +58,9 @@ def fault_of(path: Path) -> str:
         place = traceback.extract_tb(error.__traceback__)[-1]
         return f"{error!r:.200} at {place.filename}:{place.lineno}"
     elapsed = time.process_time() - start
-    if elapsed > SECONDS:
+    if elapsed > SECONDS * max(1, size / 1e8):
         return f"{elapsed:.1f} s"
-    if peak() - before > MEMORY:
+    if peak() - before > MEMORY + 2 * size:
         return f"{(peak() - before) / 2**20:.0f} MiB"
     return ""
 

@@ -205,6 +205,8 @@ class TestDamagedPages:
             ("000000000001 10011" * 2 + "10011", 3, 0, "row 3 of 3: the mark of its beginning"),
             ("000000000001 10011" + "000000000001" * 6, 3, 0, "end before row 2 of 3"),
             ("10011 10011 10011", 3, 1, "row 1 of 3: the mark of its beginning is missing"),
+            ("001 0111 010 1 1 010 1 1", 4, 0, "row 2 of 3: it does not have the width"),
+            ("000000000001 1 0111 0000110111 1110", 3, 1, "are ambiguous in row 1 of 3"),
             ("10011 100", 2, 0, "row 1 of 3: it does not have the width"),
             ("10011 000 10100", 2, 0, "row 2 of 3: it does not have the width"),
         ],
@@ -215,6 +217,12 @@ class TestDamagedPages:
             read_image(put("a.tif", data))
         assert cause in got.value.message
         assert "repairs fax pages" in got.value.hint
+
+    def test_a_code_that_goes_on_behind_the_end(self):
+        """Though zeros would complete it."""
+        with pytest.raises(Unreadable, match="are cut off in row 9 of 9"):
+            fax.decode(packed("1" * 8 + "001 1100 1"), 9, 8, fax.GROUP_4)
+        assert fax.decode(packed("1" * 8 + "001 1100 10"), 9, 8, fax.GROUP_4)[8].sum() == 3
 
     def test_colour(self, put):
         with pytest.raises(ImageReadError, match="other than one bit per pixel"):

@@ -191,6 +191,15 @@ class TestColourModels:
         np.testing.assert_array_equal(image.pixels, table[indices])
         assert image.notices == ("Palette colours converted to RGB.",)
 
+    def test_palette_of_few_colours_with_alpha(self, put, noise):
+        table = noise((16, 3))
+        indices, alpha = noise((5, 6)) % 16, noise((5, 6)) % 16
+        tags = {256: 6, 257: 5, 258: 4, 262: 3, 277: 2, 278: 5, 338: 2}
+        colours = (table.T.astype("<u2") * 257).tobytes()
+        image = read_image(put("a.tif", by_hand(tags, [(indices << 4 | alpha).tobytes()], colours)))
+        np.testing.assert_array_equal(image.pixels[:, :, :3], table[indices])
+        np.testing.assert_array_equal(image.pixels[:, :, 3], alpha * 17)
+
     def test_palette_that_is_too_short(self, put):
         tags = {256: 2, 257: 1, 258: 8, 262: 3, 277: 1, 278: 1}
         colours = np.zeros((3, 4), "<u2").tobytes()
@@ -205,7 +214,7 @@ class TestColourModels:
         pages, table = noise((3, *SHAPE)), noise((3, 256), np.uint16)
         with tifffile.TiffWriter(path) as writer:
             for page in pages:
-                writer.write(page, photometric="palette", colormap=table)
+                writer.write(page, photometric="palette", colormap=table, metadata=None)
         assert not is_volume(path)
         image = read_image(path)
         np.testing.assert_array_equal(image.pixels, table.T[pages[0]])
@@ -391,9 +400,9 @@ class TestStrips:
         alone = {**tags, 278: 2**32 - 1}
         image = read_image(put("b.tif", by_hand(alone, [zlib.compress(stored.tobytes())])))
         np.testing.assert_array_equal(image.pixels, rows[:height])
-        damaged = strips[2][:-1] + bytes([strips[2][-1] ^ 1])
-        with pytest.raises(ImageReadError, match="damaged or cut off"):
-            read_image(put("c.tif", by_hand(tags, [*strips[:2], damaged])))
+        for damaged in (strips[2][:-1] + bytes([strips[2][-1] ^ 1]), strips[2][:-3]):
+            with pytest.raises(ImageReadError, match="damaged or cut off"):
+                read_image(put("c.tif", by_hand(tags, [*strips[:2], damaged])))
 
     @pytest.mark.parametrize("compression", ["none", "lzw", "zlib", "packbits", "group4"])
     def test_byte_counts_past_the_end(self, tmp_path, noise, compression):
