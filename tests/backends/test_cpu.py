@@ -16,6 +16,7 @@ from app.engine.request import Request
 from app.engine.timing import Stopwatch
 from app.errors import Cancelled
 from app.filters.spec import PARALLEL, SERIAL, Border, CpuPass, FilterSpec, FilterTask, Level
+from tests.patience import PATIENCE
 
 
 class Recorder:
@@ -104,7 +105,7 @@ def test_serial_is_one_thread(backend, level: Level) -> None:
 
 
 def test_parallel_uses_its_threads_at_the_same_time(backend) -> None:
-    barrier = threading.Barrier(3, timeout=10)
+    barrier = threading.Barrier(3, timeout=PATIENCE)
     kernel = Recorder(3)
     record = kernel.__call__
 

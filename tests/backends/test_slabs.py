@@ -21,12 +21,11 @@ from app.filters.launch import CudaPlan, CudaTask
 from app.filters.spec import Border
 from tests.backends.fake_card import UNTOUCHED, Driver, Error, FakeStaging
 from tests.backends.weighted_rows import Session, WeightedRows, expected, picture
+from tests.patience import PATIENCE
 
 VOLUME = (30, 3, 2, 2)
 PICTURE = (48, 5, 3)
 COPY_SECONDS = 1e-3
-PATIENCE = 5.0
-"""Seconds that a test waits for what has to happen beside something else."""
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.backends.cuda.thread import OwnerThread
-
-PATIENCE = 5.0
+from tests.patience import PATIENCE
 
 
 @pytest.fixture

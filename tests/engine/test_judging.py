@@ -20,6 +20,7 @@ from app.filters.spec import Border
 from app.judging import colours
 from app.judging.metrics import judge
 from tests.engine.fakes import FakeBackend
+from tests.patience import PATIENCE
 
 
 def noisy(*shape: int, dtype: str = "uint8", seed: int = 0) -> Image:
@@ -119,7 +120,7 @@ def test_a_later_request_stops_judging(monkeypatch: pytest.MonkeyPatch) -> None:
     replaced.set()
     ends = []
     while len(ends) < 2:
-        event = events.get(timeout=10)
+        event = events.get(timeout=PATIENCE)
         if isinstance(event, Stopped | Finished):
             ends.append((type(event), event.request))
     worker.close()

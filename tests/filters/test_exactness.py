@@ -224,6 +224,8 @@ def steep(dtype: np.dtype[Any]) -> Iterator[NDArray[Any]]:
     random = np.random.default_rng(5)
     bright, dark = random.integers(0, 2, (24, 40, 1)), random.integers(0, 3, (24, 40, 1))
     yield np.where(bright, white, dark).astype(dtype)
+    # Roots of sums of squares that do not saturate, some of them next to a half.
+    yield random.integers(0, white // 5, (96, 160, 1)).astype(dtype)
     yield from pictures(dtype)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from app.gui.settings import Settings
 from app.judging.metrics import judge
 from app.judging.pictures import difference, histogram, suggest_gain
 from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu, Opener, write_picture
+from tests.patience import PATIENCE
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -35,6 +38,16 @@ def user_locale(request: pytest.FixtureRequest) -> Iterator[None]:
     QLocale.setDefault(QLocale(LOCALES[zlib.crc32(request.node.name.encode()) % len(LOCALES)]))
     yield
     QLocale.setDefault(old)
+
+
+@pytest.fixture
+def qtbot(qtbot: QtBot) -> QtBot:
+    """Wait as long as `PATIENCE` says where a test does not say; the 5 s of pytest-qt are few."""
+    most = round(1000 * PATIENCE)
+    bot: Any = qtbot
+    bot.waitUntil = functools.partial(qtbot.waitUntil, timeout=most)
+    bot.waitSignal = functools.partial(qtbot.waitSignal, timeout=most)
+    return qtbot
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -21,6 +21,7 @@ from app.gui.fact_table import FactTable
 from app.gui.gpu_dialog import GpuDialog
 from app.gui.settings import Settings
 from app.gui.theme import fixed_font
+from tests.patience import PATIENCE
 
 MISSING = Availability(
     False,
@@ -99,7 +100,7 @@ class Card:
     def facts(self) -> Iterator[FactGroup]:
         self.threads.add(threading.current_thread().name)
         yield FactGroup("Device", (Fact("Name", "Fake card"), Fact("Warp size", "32", "threads")))
-        self.go.wait(5)
+        self.go.wait(PATIENCE)
         yield FactGroup("Measured", (Fact("Copy", "2,873", "GB/s"),))
 
     def load(self) -> tuple[Fact, ...]:

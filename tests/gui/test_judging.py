@@ -42,6 +42,7 @@ from tests.gui.helpers import (
     shown,
     write_picture,
 )
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -442,7 +443,7 @@ def test_output_is_not_taken_after_something_else_is_shown(
     gate = threading.Event()
 
     def late(moment: Moment) -> Moment:
-        assert gate.wait(10)
+        assert gate.wait(PATIENCE)
         return following(moment)
 
     monkeypatch.setattr(main_window, "following", late)

@@ -46,6 +46,7 @@ from app.gui.main_window import MainWindow
 from app.gui.settings import Settings
 from app.gui.theme import added_fill, removed_fill
 from app.paths import KERNELS
+from tests.patience import PATIENCE
 
 RESOURCES = Resources(40, 8, 16, 1024, 372)
 KERNEL_FILTERS = [spec for spec in filters.discover().values() if spec.gpu_levels]
@@ -342,7 +343,7 @@ def test_compile_report(
 
     def compiled(filter_id: str, launch: object) -> dict[str, Resources | None]:
         assert threading.current_thread() is not threading.main_thread()
-        go.wait(5)
+        go.wait(PATIENCE)
         return {"sm_75": RESOURCES, "sm_90": None}
 
     monkeypatch.setattr(module, "compile_report", compiled)

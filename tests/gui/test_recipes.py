@@ -36,6 +36,7 @@ from app.gui.main_window import MainWindow
 from app.gui.recipes import as_recipe
 from app.gui.run_bar import RunBar
 from tests.gui.helpers import FakeCpu, Opener, child, dialog, load, press, run, state
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -135,7 +136,7 @@ def test_cancel_between_two_steps_is_heard(
         # The shapes are looked at first, on the thread of the window.
         if threading.current_thread() is not threading.main_thread():
             entered.set()
-            assert go_on.wait(10)
+            assert go_on.wait(PATIENCE)
         return real(*arguments, **options)
 
     load(qtbot, window, picture)
