@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QImage
+from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import (
     QDockWidget,
     QLabel,
@@ -532,8 +532,14 @@ class MainWindow(QMainWindow):
         self._bridge.stopped.connect(self._on_stopped)
 
     def _restore(self) -> None:
+        screen = self.screen().availableGeometry()
+        first = _FIRST_SIZE.boundedTo(screen.size() - _FRAME)
         if not self.restoreGeometry(self.settings.blob("geometry")):
-            self.resize(_FIRST_SIZE.boundedTo(self.screen().availableSize() - _FRAME))
+            self.resize(first)
+        elif not _is_reachable(self.frameGeometry()):  # saved on a screen that is gone, perhaps
+            self.setWindowState(Qt.WindowState.WindowNoState)
+            self.resize(first)
+            self.move(screen.topLeft())
         self.restoreState(self.settings.blob("state"), _STATE_VERSION)
 
     # --- what happens ---
@@ -1048,6 +1054,17 @@ class MainWindow(QMainWindow):
         self._background.close()
         self.console.close()
         super().closeEvent(event)
+
+
+def _is_reachable(place: QRect) -> bool:
+    """Tell whether the middle of a window is on a screen, and the window not far larger."""
+    screens = [screen.availableGeometry() for screen in QGuiApplication.screens()]
+    return any(
+        screen.contains(place.center())
+        and place.width() <= 2 * screen.width()
+        and place.height() <= 2 * screen.height()
+        for screen in screens
+    )
 
 
 def _copy(event: QDropEvent) -> None:

@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "qapp" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.qt_log_level_fail("WARNING"))
             # What a screenless platform says about every window that is shown or raised.
-            quiet = r"does not support (propagateSizeHints|raise)\(\)"
+            quiet = r"does not support (propagateSizeHints\(\)|raise\(\)|grabbing the keyboard)"
             item.add_marker(pytest.mark.qt_log_ignore(quiet))
 
 

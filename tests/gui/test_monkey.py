@@ -1,0 +1,420 @@
+"""A random hand on the real window, and settings that nobody would have written."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import random
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QByteArray, QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QGuiApplication, QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QDialog,
+    QFileDialog,
+    QLineEdit,
+    QMenu,
+    QTabBar,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app import filters
+from app.engine.backend import Availability
+from app.gui import application
+from app.gui.dialogs import BugDialog
+from app.gui.main_window import MainWindow
+from app.gui.settings import Settings
+from tests.gui.helpers import FakeCpu, Opener, load, shown, write_picture
+from tests.gui.test_volume_page import voxels, write
+
+ACTIONS = 700
+
+_KEYS = (
+    *(getattr(Qt.Key, f"Key_{name}") for name in ("Up", "Down", "Left", "Right", "Home", "End")),
+    *(getattr(Qt.Key, f"Key_{name}") for name in ("Tab", "Return", "Delete", "Escape", "Space")),
+    *(getattr(Qt.Key, f"Key_{name}") for name in ("PageUp", "PageDown", "Backspace")),
+    *(getattr(Qt.Key, f"Key_F{number}") for number in (2, 3, 4, 5, 5, 5, 6, 7, 8, 9, 12)),
+)
+_SHORTCUTS = "ZYUKRVC01"
+_TEXTS = ("0.03", "0,05", "-1", "1e999", "497848.3", "9" * 40, "", "abc", "1/3", "1;2 3")
+_UNTOUCHED = ("quit", "benchmark", "gpuInfo", "about")
+"""What would end the test, or opens windows with tests of their own."""
+
+
+class Hand:
+    """Does one thing after another that a user might do, none of them on purpose."""
+
+    def __init__(self, window: MainWindow, seed: int, files: list[Path], cpu: FakeCpu) -> None:
+        self.window, self.files, self.cpu = window, files, cpu
+        self.chance = random.Random(seed)
+        self.done: list[str] = []
+
+    def act(self) -> None:
+        kinds: tuple[tuple[Callable[[], str], int], ...] = (
+            (self.click, 22),
+            (self.key, 14),
+            (self.shortcut, 10),
+            (self.wheel, 10),
+            (self.type, 14),
+            (self.choose, 8),
+            (self.slide, 6),
+            (self.drop, 3),
+            (self.paste, 3),
+            (self.trigger, 12),
+            (self.resize, 2),
+            (self.hold, 2),
+            (self.run, 6),
+        )
+        act = self.chance.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0]
+        self.done.append(act())
+        QApplication.processEvents()
+        for dialog in self.window.findChildren(QDialog):
+            if dialog.isVisible():
+                assert not isinstance(dialog, BugDialog), self.done[-10:]
+                self.done.append(f"close {dialog.objectName()}")
+                dialog.reject()
+        if not self.window.isActiveWindow() and QApplication.activeModalWidget() is None:
+            self.window.activateWindow()  # a desktop does that when a dialog closes
+        popup = QApplication.activePopupWidget()
+        if popup is not None:
+            popup.close()
+
+    def pick(self, *kinds: type) -> QWidget | None:
+        found = [
+            widget
+            for kind in kinds
+            for widget in self.window.findChildren(kind)
+            if widget.isVisible()
+            and widget.isEnabled()
+            and not widget.objectName().startswith("qt_")
+            and widget.objectName() not in {f"{name}Button" for name in _UNTOUCHED}
+        ]
+        return self.chance.choice(found) if found else None
+
+    def click(self) -> str:
+        widget = self.pick(QAbstractButton, QAbstractItemView, QTabBar, QWidget)
+        if widget is None or isinstance(widget, QMenu):
+            return "nothing"
+        action = getattr(widget, "defaultAction", lambda: None)()
+        if action is not None and action.objectName() in _UNTOUCHED:
+            return "nothing"
+        if isinstance(widget, QAbstractButton) and getattr(widget, "menu", lambda: None)():
+            return "nothing"  # a menu runs a loop of its own
+        place = QPoint(
+            self.chance.randrange(max(1, widget.width())),
+            self.chance.randrange(max(1, widget.height())),
+        )
+        if "close" in widget.metaObject().className().lower():
+            return "nothing"
+        button = Qt.MouseButton.LeftButton
+        if self.chance.random() < 0.15:
+            QTest.mouseDClick(widget, button, pos=place)
+        else:
+            QTest.mouseClick(widget, button, pos=place)
+        return f"click {widget.metaObject().className()} {widget.objectName()}"
+
+    def key(self) -> str:
+        key = self.chance.choice(_KEYS)
+        QTest.keyClick(self.window.focusWidget() or self.window, key)
+        return f"key {key}"
+
+    def shortcut(self) -> str:
+        letter = self.chance.choice(_SHORTCUTS)
+        modifiers = Qt.KeyboardModifier.ControlModifier
+        if self.chance.random() < 0.3:
+            modifiers |= Qt.KeyboardModifier.ShiftModifier
+        QTest.keyClick(self.window.focusWidget() or self.window, letter.lower(), modifiers)
+        return f"Ctrl+{letter}"
+
+    def wheel(self) -> str:
+        place = QPointF(
+            self.chance.randrange(self.window.width()), self.chance.randrange(self.window.height())
+        )
+        delta = QPoint(0, self.chance.choice((-1200, -120, -7, 7, 120, 1200)))
+        modifiers = self.chance.choice(
+            (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ControlModifier)
+        )
+        QTest.wheelEvent(self.window.windowHandle(), place, delta, QPoint(), modifiers)
+        return f"wheel {delta.y()}"
+
+    def type(self) -> str:
+        widget = self.pick(QAbstractSpinBox, QLineEdit)
+        text = self.chance.choice(_TEXTS)
+        if widget is None:
+            return "nothing"
+        widget.setFocus()
+        widget.selectAll()
+        QTest.keyClicks(widget, text)
+        if self.chance.random() < 0.5:
+            QTest.keyClick(widget, Qt.Key.Key_Return)
+        return f"type {text} into {widget.objectName()}"
+
+    def choose(self) -> str:
+        widget = self.pick(QComboBox)
+        if widget is None or not widget.count():
+            return "nothing"
+        row = self.chance.randrange(widget.count())
+        item = widget.model().item(row)
+        if not item.isEnabled() or (
+            widget.itemData(row) is None and widget.objectName() == "filter"
+        ):
+            return "nothing"
+        widget.setCurrentIndex(row)
+        widget.activated.emit(row)
+        return f"choose {widget.currentText()} in {widget.objectName()}"
+
+    def slide(self) -> str:
+        widget = self.pick(QAbstractSlider)
+        if widget is None:
+            return "nothing"
+        widget.setValue(self.chance.randint(widget.minimum(), widget.maximum()))
+        return f"slide {widget.objectName()}"
+
+    def drop(self) -> str:
+        files = self.chance.sample(self.files, self.chance.randint(1, 4))
+        mime = QMimeData()
+        mime.setUrls([QUrl.fromLocalFile(str(path)) for path in files])
+        self.window.dropEvent(
+            QDropEvent(
+                QPointF(50, 50),
+                Qt.DropAction.CopyAction,
+                mime,
+                Qt.MouseButton.LeftButton,
+                Qt.KeyboardModifier.NoModifier,
+            )
+        )
+        return f"drop {[path.name for path in files]}"
+
+    def paste(self) -> str:
+        clipboard = QGuiApplication.clipboard()
+        what = self.chance.randrange(4)
+        if what == 0:
+            clipboard.clear()
+        elif what == 1:
+            clipboard.setText(self.chance.choice((*_TEXTS, "1 2 1\n2 4 2\n1 2 1")))
+        else:
+            image = QImage(self.chance.randint(1, 30), 9, QImage.Format.Format_RGB32)
+            image.fill(0xFF336699)
+            clipboard.setImage(image)
+        self.window.pictures.paste()
+        return f"paste {what}"
+
+    def trigger(self) -> str:
+        menu = self.chance.choice(self.window.findChildren(QMenu))
+        actions = [
+            action
+            for action in menu.actions()
+            if action.isEnabled()
+            and not action.isSeparator()
+            and action.menu() is None
+            and action.objectName() not in _UNTOUCHED
+        ]
+        if not actions:
+            return "nothing"
+        action = self.chance.choice(actions)
+        action.trigger()
+        return f"menu {action.text()}"
+
+    def resize(self) -> str:
+        self.window.resize(self.chance.randint(300, 1500), self.chance.randint(200, 900))
+        return "resize"
+
+    def run(self) -> str:
+        QTest.keyClick(self.window.focusWidget() or self.window, Qt.Key.Key_F5)
+        if self.cpu.go.is_set():
+            QTest.qWait(5)
+        return "run"
+
+    def hold(self) -> str:
+        """Let a run hang, or go on."""
+        if self.cpu.go.is_set():
+            self.cpu.go.clear()
+        else:
+            self.cpu.go.set()
+        return "hold"
+
+
+def own_threads() -> list[threading.Thread]:
+    """Return what runs in the background, beside the worker."""
+    own = (each for each in threading.enumerate() if each.name.startswith("kernelscope-"))
+    return [each for each in own if each.name != "kernelscope-worker"]
+
+
+def tell(hand: Hand, errors: list[BaseException]) -> str:
+    """Return what was done last, and where that failed."""
+    return "\n".join([*hand.done[-25:], *traceback.format_exception(errors[0])])
+
+
+@pytest.fixture
+def no_files_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a dialog for files come up and be closed, whatever was typed into it."""
+    monkeypatch.setattr(QFileDialog, "accept", lambda self: self.reject())
+
+
+@pytest.fixture
+def strays(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+    """Collect exceptions of any thread, as the program does."""
+    found: list[BaseException] = []
+    monkeypatch.setattr("sys.excepthook", None)
+    monkeypatch.setattr("threading.excepthook", None)
+    catcher = application.BugCatcher()
+    catcher.caught.connect(found.append, Qt.ConnectionType.DirectConnection)
+    catcher.install()
+    return found
+
+
+@pytest.mark.usefixtures("compiled_judging", "no_files_are_written")
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
+    qtbot: QtBot,
+    open_window: Opener,
+    cpu: FakeCpu,
+    tmp_path: Path,
+    strays: list[BaseException],
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+) -> None:
+    bugs: list[BaseException] = []
+    monkeypatch.setattr(MainWindow, "report_bug", lambda self, error: bugs.append(error))
+    files = [
+        *(write_picture(tmp_path / f"{number}.png", number) for number in range(3)),
+        *(write(tmp_path / f"{number}.nii", voxels(number)) for number in range(3)),
+        tmp_path / "missing.png",
+        write(tmp_path / "smaller.nii", voxels()[:-1]),
+    ]
+    (tmp_path / "damaged.png").write_bytes(files[0].read_bytes()[:50])
+    files.append(tmp_path / "damaged.png")
+    window = open_window(Availability(True, "a card"))
+    window.find_gpu()
+    load(qtbot, window, files[0])
+    finished: list[object] = []
+    window._bridge.finished.connect(finished.append)
+    hand = Hand(window, seed, files, cpu)
+    for _ in range(ACTIONS):
+        hand.act()
+        assert not bugs, tell(hand, bugs)
+        assert not strays, tell(hand, strays)
+        assert window.isVisible(), hand.done[-10:]
+    assert len({name.split()[0] for name in hand.done}) > 9
+    assert len(finished) > 5
+    cpu.go.set()
+    qtbot.waitUntil(lambda: not window._bridge.busy and not window.recipes.busy)
+    window.pictures.open(files[1])  # it still works
+    qtbot.waitUntil(lambda: shown(window) == files[1].name)
+    qtbot.waitUntil(lambda: not window._background.owes)
+    qtbot.waitUntil(lambda: not own_threads(), timeout=120_000)  # a first estimate is compiled
+    window.close()
+    qtbot.waitUntil(lambda: not window.isVisible())
+    assert not bugs
+    assert not strays
+    assert not [t for t in threading.enumerate() if t.name.startswith("kernelscope")]
+
+
+# --- settings ---
+
+_ODD = (
+    *("", "0", "-1", "3", "1e400", "nan", "9" * 5000, "99999999999", "-99999999999", "2147483648"),
+    *("on", "16x16", "99999999x1", "médian\n", "\0", "../../x", "estimate", "[" * 1000, "\udcff"),
+)
+
+
+def keys() -> list[str]:
+    """Return all that the program keeps, and what it does not."""
+    of_runs = ("device", "level", "border", "grey", "block", "repeat", "memoryLimit")
+    parameters = [
+        f"filters/{spec.id}/{parameter.name}"
+        for spec in filters.discover().values()
+        for parameter in spec.parameters
+    ]
+    return [
+        *(f"run/{name}" for name in of_runs),
+        *parameters,
+        *("filter", "gpu", "saveFormat", "saveVolumeFormat", "folders/open", "recentFiles"),
+        *("geometry", "state", "unknown"),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_window_opens_with_any_settings(
+    qtbot: QtBot, open_window: Opener, store: Path, caplog: pytest.LogCaptureFixture, seed: int
+) -> None:
+    chance = random.Random(seed)
+    content: dict[str, object] = {key: chance.choice(_ODD) for key in keys()}
+    for key in chance.sample(sorted(content), 10):
+        content[key] = chance.choice((2**40, -1e300, None, True, ["a"], {"b": 1}))
+    for name in ("geometry", "state"):
+        if chance.random() < 0.7:
+            content[name] = base64.b64encode(chance.randbytes(chance.randrange(200))).decode()
+    store.write_text(json.dumps(content))
+    store.chmod(0o600)
+    window = open_window()
+    for spec in filters.discover().values():
+        window.panel.set_filter(spec.id)
+        window.panel.arguments()
+    window.actions_.fill_recent()
+    for path in window.settings.recent_files:
+        window.pictures.open(path)
+    qtbot.wait(20)
+    for dialog in window.findChildren(QDialog):
+        dialog.reject()
+    assert not [record for record in caplog.records if record.levelno >= logging.CRITICAL]
+    window.close()
+    assert set(json.loads(store.read_text())) >= {"geometry", "state", "filter"}
+
+
+def changed(data: bytes, chance: random.Random) -> bytes:
+    """Return `data` with a few bytes changed, or cut off."""
+    new = bytearray(data)
+    for _ in range(chance.randint(1, 4)):
+        new[chance.randrange(len(new))] ^= chance.choice((1, 0x7F, 0x80, 0xFF))
+    if chance.random() < 0.2:
+        del new[chance.randrange(len(new)) :]
+    return bytes(new)
+
+
+@pytest.mark.parametrize("name", ["geometry", "state"])
+def test_a_saved_layout_that_is_not_whole_is_not_given_to_qt(
+    open_window: Opener, store: Path, name: str
+) -> None:
+    window = open_window()
+    window.resize(900, 650)
+    window.close()
+    whole = json.loads(store.read_text())
+    digest, _, text = whole[name].partition(" ")
+    chance = random.Random(3)
+    for _ in range(20):
+        text_ = base64.b64encode(changed(base64.b64decode(text), chance)).decode()
+        for content in (f"{digest} {text_}", text_, text):
+            store.write_text(json.dumps(whole | {name: content}))
+            assert Settings(store).blob(name).isEmpty()
+    window = open_window()
+    assert window.isVisible()
+
+
+def test_a_window_is_on_a_screen_wherever_it_was_saved(open_window: Opener, store: Path) -> None:
+    window = open_window()
+    window.resize(700, 650)
+    window.close()
+    data = Settings(store).blob("geometry").data()
+    chance = random.Random(5)
+    for trial in range(25):
+        settings = Settings(store)
+        settings.set_blob("geometry", QByteArray(changed(data, chance)))
+        again = open_window()
+        screen = again.screen().availableGeometry()
+        assert screen.contains(again.frameGeometry().center()), (trial, again.frameGeometry())
+        assert again.width() <= 2 * screen.width()
+        again.close()
