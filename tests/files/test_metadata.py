@@ -181,6 +181,13 @@ class TestLost:
         image = read_image(put("b.png", bare[:33] + texts + bare[33:]))
         assert image.metadata.others == ("texts", "its gamma")
 
+    def test_a_ratio_is_no_resolution(self, put, tmp_path):
+        data = write_image(picture(np.zeros((4, 6), np.uint8)), tmp_path / "a.png").read_bytes()
+        for unit, known in ((0, False), (1, True)):
+            chunk = png_chunk(b"pHYs", struct.pack(">IIB", 5906, 5906, unit))
+            image = read_image(put("b.png", data[:33] + chunk + data[33:]))
+            assert (image.metadata.resolution is not None) == known
+
     def test_of_a_tiff(self, tmp_path):
         tags = [(700, "B", 5, b"<xmp>", True), (270, "s", 0, "seen", True)]
         path = saved_elsewhere(tmp_path / "a.tif", extratags=tags)
