@@ -80,7 +80,7 @@ def decode(handle: BinaryIO) -> Decoded:
         raise Unreadable(f"its colours are of type {pixels.dtype}, which is not supported.")
     if bits not in (8, 16):
         notices.append(f"{bits}-bit samples stretched to {8 if bits < 8 else 16} bits.")
-        pixels = rescale(np.minimum(pixels, 2**bits - 1), 2**bits - 1)
+        pixels = rescale(pixels, 2**bits - 1)
     return Decoded(pixels, notices, metadata=Metadata(others=(TAGS,)))
 
 

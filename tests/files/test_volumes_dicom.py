@@ -473,10 +473,11 @@ class TestColour:
         np.testing.assert_array_equal(image.pixels, expected)
         assert len(image.notices) == (bits == 12)
 
-    def test_samples_above_their_white_are_white(self, folder):
-        deep = np.array([0, 4095, 5000, 65535, 0, 0], np.uint16).reshape(1, 2, 3)
+    def test_bits_above_the_samples_do_not_count(self, folder):
+        """Old files have overlays there."""
+        deep = np.array([0, 4095, 4096 + 819, 65535, 0, 0], np.uint16).reshape(1, 2, 3)
         image = self.write(folder / "C", deep, "RGB", BitsStored=12, HighBit=11)
-        assert image.pixels.ravel().tolist() == [0, 65535, 65535, 65535, 0, 0]
+        assert image.pixels.ravel().tolist() == [0, 65535, 13107, 65535, 0, 0]
 
     def test_ybr(self, folder):
         image = self.write(folder / "C", self.COLOURS, "YBR_FULL")
