@@ -121,7 +121,11 @@ def _refuse_picture(spec: FilterSpec, path: Path) -> None:
     from app.files import READABLE
 
     pictures = {suffix for kind in READABLE for suffix in kind.suffixes}
-    if path.is_file() and path.suffix.lower() in pictures - {".tif", ".tiff"}:
+    try:
+        is_file = path.is_file()
+    except OSError:  # a name that no file can have: the reader says so
+        is_file = False
+    if is_file and path.suffix.lower() in pictures - {".tif", ".tiff"}:
         others = [filter_name(each) for each in namesakes(spec, Kind.PICTURE)]
         hint = f"For pictures there is {' and '.join(others)}." if others else "Take a volume."
         raise InvalidParameter(f"“{path}” is a picture; {filter_name(spec)} is for volumes.", hint)
