@@ -178,7 +178,7 @@ def test_hanging_file_does_not_stand_in_the_way(
     go = threading.Event()
     real = pictures_module.read_image
 
-    def read(path: Path) -> Image:
+    def read(path: Path, **options: object) -> Image:
         if path.name == "hangs.png":
             go.wait(PATIENCE)
         return real(picture)
