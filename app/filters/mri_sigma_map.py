@@ -88,17 +88,17 @@ class SigmaMap:
 
 @dataclass(frozen=True)
 class _Cells:
-    """What is known of each cell; all arrays are float64, shape (slices, rows, columns).
+    """Numbers of each cell; all arrays are float64, shape (slices, rows, columns).
 
     Attributes
     ----------
     mean, power : ndarray
         Mean of the voxels and of their squares.
-    halves : ndarray
-        As `power`, of the halves of cells.
     edges, details : ndarray
         Mean squares of Haar coefficients, in units in which noise keeps its variance: of those
         with one difference, and of those with a difference along each axis.
+    halves : ndarray
+        As `power`, of the halves of cells.
     """
 
     mean: NDArray[np.float64]
@@ -160,7 +160,8 @@ def _cells(
     # `in_parts` shares out layers by the bytes of what it is given.
     per_layer = np.broadcast_to(volume[:1], (layers, *volume.shape[1:]))
     halves = np.concatenate(in_parts(measure, per_layer), axis=1)
-    return _Cells(*(_join(numbers, axes) for numbers in halves), halves[1])
+    mean, power, edges, details = (_join(numbers, axes) for numbers in halves)
+    return _Cells(mean, power, edges, details, halves[1])
 
 
 def _measure(
