@@ -197,7 +197,7 @@ class Actions:
             action.setIcon(icon(name))
             action.setIconText(text)
         self.tools = (
-            ((self.open, self.save), (self.run, kernel, bench)),
+            ((self.open, self.save), (self.run, self.cancel, kernel, bench)),
             ((self.debug, gpu),),
         )
 

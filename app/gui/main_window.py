@@ -513,9 +513,7 @@ class MainWindow(QMainWindow):
         self.panel.changed.connect(self._on_settings)
         self.volumes.viewer.arranged.connect(self._mark)
         self._view_bar.gain_changed.connect(self._draw)
-        self.docks[0].visibilityChanged.connect(
-            lambda seen: self._tool_bar.offer(self.actions_.run, not seen)
-        )
+        self.docks[0].visibilityChanged.connect(self._on_run_bar_seen)
         self.docks[2].visibilityChanged.connect(self._on_quality_seen)
         self.docks[3].visibilityChanged.connect(self._on_console_seen)
         self.recipes.loaded.connect(self._start_recipe)
@@ -923,6 +921,11 @@ class MainWindow(QMainWindow):
         self._replaces = False
         self._tell(f"{request.describe()}{instead}")
         self._refresh_actions()
+
+    def _on_run_bar_seen(self, seen: bool) -> None:
+        """Have Run and Cancel in the tool bar where the settings are closed."""
+        for action in (self.actions_.run, self.actions_.cancel):
+            self._tool_bar.offer(action, not seen)
 
     def _on_finished(self, result: Result) -> None:
         result = self.recipes.told(result)

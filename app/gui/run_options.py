@@ -63,8 +63,7 @@ class RunOptions(QWidget):
             return combo
 
         self._device = add("device", "&Device", "Where the filter runs.")
-        self._level = add("level", "&Level", "How much of the hardware the filter may use.", 1)
-        self._level.setMinimumContentsLength(6)  # the button beside it takes the room
+        self._level = add("level", "&Level", "How much of the hardware the filter may use.")
         kernel = QToolButton(self)
         kernel.setObjectName("viewKernelButton")
         kernel.setText("View kernel…")
@@ -72,7 +71,8 @@ class RunOptions(QWidget):
         kernel.setToolTip("The CUDA source of the filter at this level (Ctrl+K)")
         kernel.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         kernel.clicked.connect(self.kernel_wanted)
-        layout.addWidget(kernel, layout.rowCount() - 1, 2)
+        row = layout.rowCount()  # of its own: names of levels are long
+        layout.addWidget(kernel, row, 1, 1, 2, Qt.AlignmentFlag.AlignRight)
         self._border = add("border", "&Border", "What counts as the image outside of its edges.")
         self._grey = QCheckBox("Convert to &greyscale first", self)
         self._grey.setObjectName("grey")

@@ -185,7 +185,7 @@ class SpeedUp:
     Attributes
     ----------
     sure : bool
-        No repeat of the one took as long as any of the other.
+        Both were repeated, and no repeat of the one took as long as any of the other.
     """
 
     quantity: str
@@ -195,12 +195,18 @@ class SpeedUp:
     own: Spread
 
     @property
+    def once(self) -> bool:
+        """Whether one of the two was measured once only."""
+        return min(len(self.own.times), len(self.baseline.times)) == 1
+
+    @property
     def sure(self) -> bool:
         mine, other = self.own.times, self.baseline.times
-        return max(mine) < min(other) or max(other) < min(mine)
+        return not self.once and (max(mine) < min(other) or max(other) < min(mine))
 
     def __str__(self) -> str:
-        return f"{short(self.factor)}× over {self.over}"
+        about = "" if self.sure else "about "
+        return f"{about}{short(self.factor)}× over {self.over}"
 
     def explain(self, mine: str) -> str:
         """Return in full what was divided by what; `mine` names this kind of run."""
@@ -209,7 +215,9 @@ class SpeedUp:
             f"{self.over}: {self.baseline.describe()}",
             f"{mine}: {self.own.describe()}",
         ]
-        if not self.sure:
+        if self.once:
+            lines.append("One of the two was measured once only: run it again to be sure.")
+        elif not self.sure:
             lines.append("The repeats of the two overlap: the difference may be chance.")
         return "\n".join(lines)
 
@@ -317,12 +325,12 @@ class Runs:
         return SpeedUp(quantity, base.where, other.median / own.median, other, own)
 
     def is_fastest(self, run: Run, quantity: str) -> bool:
-        """Tell whether nothing else that was measured did the same work in less time."""
+        """Tell whether nothing else did the same work in less time, and that was no single case."""
         spreads = [each.spread(quantity) for each in self._series[run.work].values()]
         medians = [spread.median for spread in spreads if spread is not None]
         own = self.series(run).spread(quantity)
         measured = run.is_measured(quantity) and own is not None and len(medians) > 1
-        return measured and own is not None and own.median == min(medians)
+        return measured and own is not None and own.median == min(medians) and len(own.times) > 1
 
     def _gather(self) -> None:
         """Sort the runs into series, in order of appearance."""

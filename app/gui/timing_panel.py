@@ -95,11 +95,12 @@ _KERNEL, _TRANSFERS, _TOTAL, _PARTS = (
 )
 _SPEED_UPS = {_NAMES.index("Speed-up of kernel"): KERNEL, _NAMES.index("Speed-up of total"): TOTAL}
 _OVER, _REPEATS, _FILTER = (_NAMES.index(name) for name in ("Compared with", "Repeats", "Filter"))
-_SPARE = (_PARTS, _NAMES.index("Speed"))
-"""Hidden where the panel is narrow: both follow from the other columns."""
+_SPARE = (_NAMES.index("Speed"), _PARTS, _NAMES.index("Image"))
+"""Hidden one after the other until the rest fits: the first two follow from the other columns, and
+the picture is in sight."""
 
-_NARROW = 180
-"""Characters of width under which they are."""
+_FILTER_CHARACTERS = 8
+"""Least width of the last column, which gets what the others leave: its end is elided."""
 _NUMBERS = (0, _KERNEL, _TRANSFERS, _TOTAL, _NAMES.index("Speed"))
 
 _QUIET = (
@@ -133,7 +134,7 @@ class TimingPanel(QWidget):
         self._runs = Runs()
         self._shown: list[Run] = []
         self._build()
-        self._show_run(None)
+        self._show_list(None)
 
     def _build(self) -> None:
         self._title = ElidedLabel()  # the settings of a run can be longer than the panel is high
@@ -173,6 +174,7 @@ class TimingPanel(QWidget):
 
         self._list = _tree("timingRuns", "The last runs", _NAMES)
         self._list.installEventFilter(self)
+        self._list.viewport().installEventFilter(self)
         self._list.setItemDelegateForColumn(_PARTS, _Bar(self._list))
         heading_item = self._list.headerItem()
         for column_number, (name, tip) in enumerate(_COLUMNS.items()):
@@ -180,11 +182,9 @@ class TimingPanel(QWidget):
             heading_item.setToolTip(column_number, f"{tip}{more}")
             heading_item.setData(column_number, Qt.ItemDataRole.AccessibleTextRole, name)
         header = self._list.header()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setSectionResizeMode(_PARTS, QHeaderView.ResizeMode.Fixed)
-        header.resizeSection(_PARTS, 6 * self.fontMetrics().averageCharWidth())
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)  # see `_fit_columns`
+        header.setStretchLastSection(False)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        header.setSectionResizeMode(_FILTER, QHeaderView.ResizeMode.Stretch)
         header.setMinimumSectionSize(4 * self.fontMetrics().averageCharWidth())
         header.setSectionsClickable(True)
         header.setSortIndicator(0, Qt.SortOrder.DescendingOrder)
@@ -209,7 +209,8 @@ class TimingPanel(QWidget):
         ):
             tools.addWidget(self._tool(name, text, tip, action))
         tools.addStretch(1)
-        tools.addWidget(Legend())
+        self._legend = Legend()
+        tools.addWidget(self._legend)
         last = QWidget()
         column = QVBoxLayout(last)
         column.setContentsMargins(0, 0, 0, 0)
@@ -304,7 +305,38 @@ class TimingPanel(QWidget):
             if run is selected:
                 self._list.setCurrentItem(item)
         self._list.blockSignals(blocked)
+        self._fit_columns()
         self._show_run(selected)
+
+    def _fit_columns(self) -> None:
+        """Give every column what it holds, the last one the rest; hide spare ones for lack of room.
+
+        What is hidden depends on the width of the list alone, as if it always had a vertical scroll
+        bar: that comes and goes with a horizontal one, which comes and goes with the columns. Qt's
+        own way to size columns leaves the last one too wide where a scroll bar appears later.
+        """
+        header, metrics = self._list.header(), self.fontMetrics()
+        for column in _SPARE:
+            self._list.setColumnHidden(column, False)  # what is hidden has no width to ask for
+        widths = [
+            max(self._list.sizeHintForColumn(n), header.sectionSizeHint(n))
+            for n in range(len(_NAMES))
+        ]
+        widths[_PARTS] = max(widths[_PARTS], 6 * metrics.averageCharWidth())
+        least = _FILTER_CHARACTERS * metrics.averageCharWidth()
+        widths[_FILTER] = max(header.sectionSizeHint(_FILTER), least)
+        bar = self._list.verticalScrollBar().sizeHint().width()
+        room = self._list.width() - 2 * self._list.frameWidth() - bar
+        shown = dict(enumerate(widths))
+        for column in _SPARE:
+            if sum(shown.values()) > room:
+                del shown[column]
+        for column in _SPARE:
+            self._list.setColumnHidden(column, column not in shown)
+        shown[_FILTER] += max(0, self._list.viewport().width() - sum(shown.values()))
+        for column, width in shown.items():
+            header.resizeSection(column, width)
+        self._legend.setVisible(_PARTS in shown)
 
     def _sort_key(self, run: Run, column: int) -> Any:
         """Return what a run is sorted by; of equals the newer is the larger."""
@@ -376,7 +408,7 @@ class TimingPanel(QWidget):
             gain = self._runs.speed_up(run, quantity)
             if gain is None or not gain.sure:
                 item.setForeground(column, quiet)
-            if self._runs.is_fastest(run, quantity):
+            if self._runs.is_fastest(run, quantity) and (gain is None or gain.sure):
                 item.setFont(column, bold)
         if run.first:
             item.setForeground(_REPEATS, quiet)
@@ -473,9 +505,15 @@ class TimingPanel(QWidget):
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._show_run(self._selected())
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._fit_columns()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
         """In the list Ctrl+C copies it, although the window has a shortcut for that key."""
+        if watched is self._list.viewport():
+            if event.type() == QEvent.Type.Resize:
+                self._fit_columns()
+            return False
         if (
             isinstance(event, QKeyEvent)
             and event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
@@ -490,9 +528,6 @@ class TimingPanel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """Stages stand beside the list where there is room, above it elsewhere."""
         super().resizeEvent(event)
-        narrow = self.width() < _NARROW * self.fontMetrics().averageCharWidth()
-        for column in _SPARE:
-            self._list.setColumnHidden(column, narrow)
         enough = 75 * self.fontMetrics().averageCharWidth()
         wide = self.width() > max(enough, self.height())
         self._splitter.setOrientation(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+
 from app.backends.cpu import CpuBackend
+from app.engine.control import CancelToken, no_progress
 from app.engine.image import Image
 from app.engine.request import Device, Request
-from app.engine.run import execute
+from app.engine.timing import Stopwatch
+
+_logger = logging.getLogger(__name__)
 
 _SIDE = 16
 
@@ -20,15 +25,14 @@ def warm_up(request: Request) -> None:
     corner = Image.from_array(request.image.pixels[:_SIDE, :_SIDE], "warm-up")
     backend = CpuBackend(threads=1)
     try:
-        execute(
-            Request.create(
-                corner,
-                request.filter.id,
-                request.parameters,
-                device=Device.CPU,
-                grey=request.grey,
-            ),
-            {backend.id: backend},
+        wanted = Request.create(
+            corner, request.filter.id, request.parameters, device=Device.CPU, grey=request.grey
         )
+        # Not through the engine, which would report this as if the user had run it.
+        _logger.info("Getting %s ready for the first run", request.filter.name)
+        backend.run(
+            wanted, backend.levels(wanted.filter)[-1], Stopwatch(), CancelToken(), no_progress
+        )
+        _logger.info("%s is ready: its code is compiled", request.filter.name)
     finally:
         backend.close()

@@ -36,6 +36,8 @@ from PySide6.QtWidgets import (
     QTableWidget,
     QToolBar,
     QToolButton,
+    QTreeWidget,
+    QWidget,
 )
 from pytestqt.qtbot import QtBot
 
@@ -44,7 +46,7 @@ from app.backends.cpu import CpuBackend
 from app.engine.backend import Availability
 from app.engine.image import Image
 from app.engine.recipe import is_estimated
-from app.engine.request import Device
+from app.engine.request import Device, Request
 from app.errors import AppError, ImageWriteError
 from app.files import SAMPLES
 from app.filters.spec import GPU_LEVELS, Border
@@ -56,6 +58,8 @@ from app.gui.icons import icon
 from app.gui.image_views import ImageView
 from app.gui.main_window import MainWindow
 from app.gui.settings import Settings
+from app.gui.timing_panel import TimingPanel
+from app.gui.warm_up import warm_up
 from tests.gui.helpers import (
     NO_GPU,
     WIDTH,
@@ -1005,3 +1009,73 @@ def test_window_works_with_the_real_processor(qtbot: QtBot, store: Path, picture
         window.close()
     assert not [t for t in threading.enumerate() if t.name.startswith("kernelscope")]
     assert not logging.getLogger("app").handlers
+
+
+@pytest.mark.parametrize("width", [1280, 1920])
+def test_no_column_of_runs_is_cut_off(
+    qtbot: QtBot, window: MainWindow, picture: Path, width: int
+) -> None:
+    load(qtbot, window, picture)
+    window.resize(width, 720)
+    panel = window.findChild(TimingPanel)
+    tree = child(window, QTreeWidget, "timingRuns")
+    header = tree.header()
+    names = [header.model().headerData(n, Qt.Orientation.Horizontal) for n in range(header.count())]
+
+    def fits() -> bool:
+        return header.length() == tree.viewport().width()
+
+    def seen(name: str) -> bool:
+        return not tree.isColumnHidden(names.index(name))
+
+    qtbot.waitUntil(fits)
+    window.panel.set_filter("median")
+    for level in ("serial", "serial-bubble"):
+        device, box = (child(window, QComboBox, name) for name in ("device", "level"))
+        device.setCurrentIndex(device.findData("cpu"))
+        box.setCurrentIndex(box.findData(level if box.findData(level) >= 0 else "parallel"))
+        box.activated.emit(box.currentIndex())
+        for _ in range(7):
+            before = panel.text()
+            press(qtbot, window, "F5")
+            qtbot.waitUntil(lambda before=before: panel.text() != before)
+    qtbot.waitUntil(tree.verticalScrollBar().isVisible)
+    qtbot.waitUntil(fits)
+    assert not tree.horizontalScrollBar().isVisible()
+    for number in range(header.count() - 1):  # the last is elided
+        if not tree.isColumnHidden(number):
+            assert header.sectionSize(number) >= tree.sizeHintForColumn(number), names[number]
+            assert header.sectionSize(number) >= header.sectionSizeHint(number), names[number]
+    assert header.sectionSize(header.count() - 1) >= header.sectionSizeHint(header.count() - 1)
+    assert all(map(seen, ("Compared\nwith", "Repeats", "Filter")))
+    legend = panel.findChild(QWidget, "timingLegend")
+    assert legend.isVisible() == seen("Parts") == (width == 1920)
+
+
+def test_run_and_cancel_are_in_sight_without_the_settings(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    tools = [window.findChild(QToolButton, f"{name}Tool") for name in ("run", "cancel")]
+    assert [each.isVisible() for each in tools] == [False, False], "they stand in the settings"
+    window.docks[0].close()
+    qtbot.waitUntil(lambda: all(each.isVisible() for each in tools))
+    cpu.go.clear()
+    qtbot.mouseClick(tools[0], Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: tools[1].isEnabled() and cpu.entered.is_set())
+    qtbot.mouseClick(tools[1], Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not tools[1].isEnabled())
+    assert window.images.output.image is None
+    window.docks[0].show()
+    qtbot.waitUntil(lambda: not any(each.isVisible() for each in tools))
+
+
+def test_getting_ready_is_not_logged_as_a_run(caplog: pytest.LogCaptureFixture) -> None:
+    image = Image.from_array(np.zeros((40, 40), np.uint8))
+    with caplog.at_level(logging.INFO):
+        warm_up(Request.create(image, "negative", {}))
+    told = [record.getMessage() for record in caplog.records]
+    assert told == [
+        "Getting Negative ready for the first run",
+        "Negative is ready: its code is compiled",
+    ]
