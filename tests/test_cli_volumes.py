@@ -310,7 +310,7 @@ def test_judged_by_the_input(capsys: pytest.CaptureFixture[str]) -> None:
         ("mri-nlm T1.nii.gz out.nii --component nowhere.nii", "nowhere.nii"),
         ("mri-nlm nowhere.nii out.nii", "nowhere.nii"),
         ("mri-nlm nowhere out.nii", "nowhere"),
-        ("mri-nlm in.png out.nii", "in.png: this is no volume"),
+        ("mri-nlm in.png out.nii", "“in.png” is a picture; mri-nlm is for volumes"),
         ("mri-nlm T1.nii.gz out.png", "volumes are not written as .png files"),
         ("median T1.nii.gz out.png", "volumes are not written as .png files"),
         ("mri-nlm T1.nii.gz out.npy", "Or add --lossy."),
@@ -339,7 +339,7 @@ def test_judged_by_the_input(capsys: pytest.CaptureFixture[str]) -> None:
         ("median in.png out.png --volume 2", "--volume is for volumes"),
         ("median in.png out.png --float", "--float is for volumes"),
         ("--recipe mean.json in.png out.png --component T2.nii", "--component is for volumes"),
-        ("median in.png out.png : mri-nlm", "in.png: this is no volume"),
+        ("median in.png out.png : mri-nlm", "“in.png” is a picture; mri-nlm is for volumes"),
     ],
 )
 def test_what_the_user_can_mend_is_said_before_computing(

@@ -78,9 +78,9 @@ def test_other_layouts_are_copied(view) -> None:
         (np.zeros((4, 0, 3), np.uint8), "p.bmp: the image has no pixels."),
         (
             np.array([[0, np.nan], [np.inf, -np.inf]], np.float32),
-            "p.bmp: 3 of 4 samples are NaN or infinite.",
+            "p.bmp: 2 of 4 samples are infinite or too large for 32-bit floats.",
         ),
-        (np.array([[0, np.nan]], np.float32), "p.bmp: 1 of 2 samples is NaN or infinite."),
+        (np.array([[0, np.nan]], np.float32), "p.bmp: 1 of 2 samples is NaN, which is no number."),
         (
             np.broadcast_to(np.uint8(0), (2**16, MAX_SAMPLES // 2**16)),
             "p.bmp: 32768×65536 pixels are too many.",
