@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,9 @@ class WatchedFile(io.BufferedReader):
         super().__init__(path.open("rb", 0))
         self._calls = 0
         self._exhausted = False
-        self._end: float | None = time.thread_time() + SECONDS
+        self._modules = len(sys.modules)
+        self._looked = time.thread_time()
+        self._end: float | None = self._looked + SECONDS
         self.allow(os.fstat(self.fileno()).st_size)
 
     def allow(self, count: int) -> None:
@@ -42,14 +45,19 @@ class WatchedFile(io.BufferedReader):
 
     def trust(self) -> None:
         """End the watch: the way through the file is known, what is left to decode is bounded."""
-        self._watch(now=True)
+        self._watch(at_once=True)
         self._end = None
 
-    def _watch(self, now: bool = False) -> None:
+    def _watch(self, at_once: bool = False) -> None:
         self._calls += 1
-        if self._end is None or (self._calls % _CALLS and not now and not self._exhausted):
+        if self._end is None or (self._calls % _CALLS and not at_once and not self._exhausted):
             return
-        if self._exhausted or time.thread_time() > self._end:
+        now = time.thread_time()
+        if len(sys.modules) != self._modules:  # a library was loaded: not the file's doing
+            self._modules = len(sys.modules)
+            self._end += now - self._looked
+        self._looked = now
+        if self._exhausted or now > self._end:
             self._exhausted = True
             raise Unreadable(
                 "it takes too long to find the way through it; most likely it is damaged.",
@@ -75,4 +83,4 @@ class WatchedFile(io.BufferedReader):
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         super().__exit__(kind, error, trace)
         if self._exhausted and error is None:
-            self._watch(now=True)
+            self._watch(at_once=True)

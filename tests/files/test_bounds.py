@@ -5,7 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import struct
+import sys
+import time
 import zlib
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import PIL.Image
@@ -195,3 +199,19 @@ class TestPlainNetpbm:
     def test_damage(self, put, text, cause):
         with pytest.raises(ImageReadError, match=cause):
             read_image(put("a.pgm", f"P2 2 2 9\n{text}".encode()))
+
+
+def test_loading_a_library_is_not_the_files_doing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.bin"
+    path.write_bytes(bytes(10))
+    with WatchedFile(path) as handle:
+        monkeypatch.setitem(sys.modules, "loaded_meanwhile", ModuleType("loaded_meanwhile"))
+        after = time.thread_time() + 10 * watched.SECONDS
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "thread_time", lambda: after)
+            handle.trust()
+    with pytest.raises(Unreadable, match="too long"), WatchedFile(path) as handle:
+        monkeypatch.setattr(time, "thread_time", lambda: after + 10 * watched.SECONDS)
+        handle.trust()
