@@ -212,6 +212,8 @@ def test_loading_a_library_is_not_the_files_doing(
         with monkeypatch.context() as patch:
             patch.setattr(time, "thread_time", lambda: after)
             handle.trust()
-    with pytest.raises(Unreadable, match="too long"), WatchedFile(path) as handle:
-        monkeypatch.setattr(time, "thread_time", lambda: after + 10 * watched.SECONDS)
+    handle = WatchedFile(path)
+    monkeypatch.setattr(time, "thread_time", lambda: after + 10 * watched.SECONDS)
+    with pytest.raises(Unreadable, match="too long"):
         handle.trust()
+    handle.close()
