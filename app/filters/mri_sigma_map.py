@@ -18,7 +18,7 @@ alone, whose estimate is off by 15 % and more. Here it comes from thousands:
 5. Where there is no signal, and next to that, sigma is raised by a quarter. Denoising takes
    2 sigma² back from a mean of squares that is not exact: what remains, though small, is always
    positive, and stays behind as a grey veil with the right sigma. That is most of the error of a
-   small head, whose skull and rim are thinner than a cell: it is judged by halves of cells.
+   small head, whose skull and rim are thinner than a cell: halves of cells are judged as well.
 
 The map has a *node* in the middle of each half of a cell (along each axis, so that a cell of
 three axes has eight); between nodes it is linear.
@@ -61,10 +61,13 @@ _FLAT = 1.6
 are averaged, whose mean exceeds this in 2 of 100 cells of noise."""
 
 _VEIL = 0.25
-_NO_SIGNAL, _SIGNAL = 0.8, 1.1
+_NO_SIGNAL, _SIGNAL = 1.2, 1.45
 """By which share of itself sigma is raised without signal, and between which mean squares over
-2 sigma² that ends. The mean square is the least of those of a half cell and of its neighbours:
-of one half cell without signal, 8 voxels, it is 1 with a standard deviation of 0.35."""
+2 sigma² that ends: of 64 voxels without signal 1 has a standard deviation of 1/8."""
+
+_THIN_NO_SIGNAL, _THIN_SIGNAL = 0.65, 0.9
+"""The same for the least mean square of a half cell and its neighbours. Of 8 voxels without signal
+it is 1 with a standard deviation of 0.35; higher bounds would darken weak signals."""
 
 _PRIOR = 1e-4
 """Weight of the volume's median variance beside that of a cell: where no cell says anything."""
@@ -259,11 +262,15 @@ def _sigma(cells: _Cells, axes: list[int], rician: bool) -> NDArray[np.float64]:
             found = np.where(dark, cells.power / 2, found)
         total = _gaussian(weights, axes) + _PRIOR
         variance = (_gaussian(weights * found, axes) + _PRIOR * prior) / total
-    variance = _halve(variance, axes, cells.halves.shape)
-    sigma = np.sqrt(variance)
+    sides = cells.halves.shape
+    halved = _halve(variance, axes, sides)
+    sigma = np.sqrt(halved)
     if rician:
-        signal = _least(cells.halves / np.maximum(2 * variance, tiny), axes)
-        sigma *= 1 + _VEIL * np.clip((_SIGNAL - signal) / (_SIGNAL - _NO_SIGNAL), 0, 1)
+        signal = cells.power / np.maximum(2 * variance, tiny)
+        dark = np.clip((_SIGNAL - signal) / (_SIGNAL - _NO_SIGNAL), 0, 1)
+        thin = _least(cells.halves / np.maximum(2 * halved, tiny), axes)
+        thin = np.clip((_THIN_SIGNAL - thin) / (_THIN_SIGNAL - _THIN_NO_SIGNAL), 0, 1)
+        sigma *= 1 + _VEIL * np.maximum(_halve(dark, axes, sides), thin)
     return sigma
 
 

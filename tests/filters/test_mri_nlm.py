@@ -340,7 +340,7 @@ def test_smooth_sigma_where_no_signal_is_thinner_than_a_cell() -> None:
     found = np.median(estimate_smooth(noisy), axis=(1, 2)) / 10
     far = np.append(found[:17], found[31:])
     np.testing.assert_allclose(far, 1, atol=0.06)
-    assert found[23:25].min() > 1.15 * far.mean()  # between nodes it falls to what is beside
+    assert found[23:25].min() > 1.1 * far.mean()  # between nodes it falls to what is beside
 
 
 def test_smooth_sigma_leaves_weak_signal_alone() -> None:
