@@ -267,10 +267,10 @@ def _sigma(cells: _Cells, axes: list[int], rician: bool) -> NDArray[np.float64]:
     sigma = np.sqrt(halved)
     if rician:
         signal = cells.power / np.maximum(2 * variance, tiny)
-        dark = np.clip((_SIGNAL - signal) / (_SIGNAL - _NO_SIGNAL), 0, 1)
+        without = np.clip((_SIGNAL - signal) / (_SIGNAL - _NO_SIGNAL), 0, 1)
         thin = _least(cells.halves / np.maximum(2 * halved, tiny), axes)
         thin = np.clip((_THIN_SIGNAL - thin) / (_THIN_SIGNAL - _THIN_NO_SIGNAL), 0, 1)
-        sigma *= 1 + _VEIL * np.maximum(_halve(dark, axes, sides), thin)
+        sigma *= 1 + _VEIL * np.maximum(_halve(without, axes, sides), thin)
     return sigma
 
 
