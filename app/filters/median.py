@@ -50,9 +50,10 @@ _EXCHANGES = 2**24
 _NETWORK_OPERATIONS = {3: 17, 5: 60, 7: 140, 9: 240}
 """Minima and maxima for each sample at level *tuned*; larger masks are searched bit by bit."""
 
-_SMALL_WORK = 2**26
-"""Comparisons of a level that searches bit by bit, for a whole picture, from which on level *tuned*
-is quicker, whose work grows less with the mask; measured on an H100 for 3x3 to 11x11."""
+_SMALL_WORK = 40e6
+"""Comparisons of a level that searches bit by bit, for one channel of a whole picture, from which
+on level *tuned* is quicker, whose work grows less with the mask; measured on an H100 for 3x3 to
+11x11. By channel, as the channels keep a thread of either level busy one after another."""
 
 SELECTION = Level(
     "selection",
@@ -492,7 +493,8 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
         )
         # Where the border cuts windows, a tile has all of its cells looked at one by one.
         level = GLOBAL if task.border is Border.REDUCE else SHARED
-        return by_size(task, tuned, plan_cuda, level, _SMALL_WORK / (bits * size * size))
+        least = task.shape[2] * _SMALL_WORK / (bits * size * size)
+        return by_size(task, tuned, plan_cuda, level, least)
     reach = radius(task.parameters)
     if task.level == SELECTION.id:
         window = size * size * task.dtype.itemsize

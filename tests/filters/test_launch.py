@@ -112,8 +112,8 @@ def test_tuned_takes_a_quicker_level_for_a_small_picture(
         ("mean", {"size": 3}, 1055),  # 10,000,000 cells, nine of them for a sample
         ("mean", {"size": 15}, 211),
         ("threshold_mean", {"size": 3}, 1055),
-        ("median", {"size": 3}, 966),  # 2^26 comparisons, eight for each cell
-        ("median", {"size": 9}, 322),
+        ("median", {"size": 3}, 746),  # 40,000,000 comparisons, eight for each cell
+        ("median", {"size": 9}, 249),
     ],
 )
 def test_from_which_size_on_the_tuned_kernel_runs(
