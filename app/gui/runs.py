@@ -178,6 +178,10 @@ class Spread:
         return f"{milliseconds(self.median)} ms, median of {len(self.times)} ({least} to {most} ms)"
 
 
+FEWEST_REPEATS = 3
+"""Two lie apart by chance once in three times, whatever their scatter; three once in ten."""
+
+
 @dataclass(frozen=True)
 class SpeedUp:
     """How many times as fast a kind of run is as another that did the same work.
@@ -185,7 +189,7 @@ class SpeedUp:
     Attributes
     ----------
     sure : bool
-        Both were repeated, and no repeat of the one took as long as any of the other.
+        Both were repeated often enough, and no repeat of the one took as long as any of the other.
     """
 
     quantity: str
@@ -195,14 +199,14 @@ class SpeedUp:
     own: Spread
 
     @property
-    def once(self) -> bool:
-        """Whether one of the two was measured once only."""
-        return min(len(self.own.times), len(self.baseline.times)) == 1
+    def few(self) -> bool:
+        """Whether one of the two was measured too seldom to say more than about."""
+        return min(len(self.own.times), len(self.baseline.times)) < FEWEST_REPEATS
 
     @property
     def sure(self) -> bool:
         mine, other = self.own.times, self.baseline.times
-        return not self.once and (max(mine) < min(other) or max(other) < min(mine))
+        return not self.few and (max(mine) < min(other) or max(other) < min(mine))
 
     def __str__(self) -> str:
         about = "" if self.sure else "about "
@@ -215,8 +219,11 @@ class SpeedUp:
             f"{self.over}: {self.baseline.describe()}",
             f"{mine}: {self.own.describe()}",
         ]
-        if self.once:
-            lines.append("One of the two was measured once only: run it again to be sure.")
+        if self.few:
+            lines.append(
+                f"One of the two was measured less than {FEWEST_REPEATS} times: "
+                "run it again to be sure."
+            )
         elif not self.sure:
             lines.append("The repeats of the two overlap: the difference may be chance.")
         return "\n".join(lines)
