@@ -549,8 +549,9 @@ class MaskParameter(Parameter):
         lines = [line for line in text.replace(";", "\n").splitlines() if line.strip()]
         if not lines:
             raise self._refuse("it is empty", "Write rows like “1 2 1; 2 4 2; 1 2 1”.")
-        tabs = any("\t" in line.strip() for line in lines)
-        return self.validate([(line if tabs else line.replace(",", " ")).split() for line in lines])
+        return self.validate(
+            [(line if "\t" in line.strip() else line.replace(",", " ")).split() for line in lines]
+        )
 
     def format(self, value: Any) -> str:
         return "; ".join(" ".join(map(_number_text, row)) for row in value)

@@ -14,6 +14,7 @@ from app.engine.backend import Backend
 from app.engine.control import CancelToken
 from app.engine.image import Image
 from app.errors import InvalidParameter
+from app.json_fields import Field
 from tests.bench.stand_in import StandIn
 
 EACH = pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_blocks_are_rows_of_their_own(backends: dict[str, Backend]) -> None:
     rows = [case.row() for group in expand(preset.plan, backends) for case in group.cases]
     shared = [row.series for row in rows if row.filter == "mask" and row.level == "shared"]
     assert shared == [f"GPU shared {block}" for block in ("8×8", "16×16", "32×8", "32×32", "256×1")]
-    assert Plan.from_json(preset.plan.to_json()) == preset.plan
+    assert Plan.from_json(Field(preset.plan.to_json(), "here")) == preset.plan
 
 
 def test_labels_name_what_differs(backends: dict[str, Backend]) -> None:
@@ -74,7 +75,7 @@ def test_source_n_has_a_strength_of_its_own() -> None:
 @EACH
 def test_can_be_repeated_from_json(preset: Preset) -> None:
     content = json.loads(json.dumps(preset.plan.to_json()))
-    assert Plan.from_json(content).to_json() == content
+    assert Plan.from_json(Field(content, "here")).to_json() == content
     assert content["name"] == preset.name
 
 
