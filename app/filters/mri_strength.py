@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from app.filters.jit import kernel
 from app.filters.mri_sigma import cut_out, rician_share
-from app.filters.non_local import fused, power_of_two
+from app.filters.non_local import add_moments, fused, power_of_two
 from app.filters.spec import Pixels
 
 Radii = tuple[int, int, int]
@@ -103,27 +103,6 @@ def compare_patches(
                     slopes[c, line, dx + search[2]] += strength * (own - opposite)
         if dz == 0 and dy == 0:
             distances[search[2]] = _FAR
-
-
-@fused
-def add_moments(distances: Any, slopes: Any, values: Any, scale: Any, moments: Any) -> None:
-    """Add to `moments` the sums of weights, and of weights times values, slopes and both."""
-    weights, means, leaning, products = (
-        np.float32(0),
-        np.float32(0),
-        np.float32(0),
-        np.float32(0),
-    )
-    for j in range(distances.size):
-        weight = power_of_two(scale * distances[j])
-        weights += weight
-        means += weight * values[j]
-        leaning += weight * slopes[j]
-        products += weight * slopes[j] * values[j]
-    moments[0] += weights
-    moments[1] += means
-    moments[2] += leaning
-    moments[3] += products
 
 
 @fused

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.filters.jit import kernel
-from app.filters.non_local import estimate_sigma, fused, patch_profile, power_of_two
+from app.filters.non_local import add_moments, estimate_sigma, patch_profile
 from app.filters.spec import Pixels, white_level
 
 _FACTORS = 2.0 ** np.arange(-4, 2.01, 0.5)
@@ -97,27 +97,6 @@ def compare_lines(
                     slopes[c, line, j] += weight * (wide[c, y, x] - wide[c, y - dy, x - dx])
         if yy == y and 0 <= x - first < length:
             distances[x - first] = _FAR
-
-
-@fused
-def add_moments(distances: Any, slopes: Any, values: Any, scale: Any, moments: Any) -> None:
-    """Add to `moments` the sums of weights, and of weights times values, slopes and both."""
-    weights, means, leaning, products = (
-        np.float32(0),
-        np.float32(0),
-        np.float32(0),
-        np.float32(0),
-    )
-    for j in range(distances.size):
-        weight = power_of_two(scale * distances[j])
-        weights += weight
-        means += weight * values[j]
-        leaning += weight * slopes[j]
-        products += weight * slopes[j] * values[j]
-    moments[0] += weights
-    moments[1] += means
-    moments[2] += leaning
-    moments[3] += products
 
 
 @kernel

@@ -56,6 +56,27 @@ def add_weighted(weights: Any, row: Any, samples: Any) -> None:
         samples[x] += weights[x] * row[x]
 
 
+@fused
+def add_moments(distances: Any, slopes: Any, values: Any, scale: Any, moments: Any) -> None:
+    """Add to `moments` the sums of weights, and of weights times values, slopes and both."""
+    weights, means, leaning, products = (
+        np.float32(0),
+        np.float32(0),
+        np.float32(0),
+        np.float32(0),
+    )
+    for j in range(distances.size):
+        weight = power_of_two(scale * distances[j])
+        weights += weight
+        means += weight * values[j]
+        leaning += weight * slopes[j]
+        products += weight * slopes[j] * values[j]
+    moments[0] += weights
+    moments[1] += means
+    moments[2] += leaning
+    moments[3] += products
+
+
 def patch_profile(parameters: Mapping[str, Any]) -> NDArray[np.float64]:
     """Return G² along an axis of the patch: the weight of cell (s, t) is its outer product.
 
