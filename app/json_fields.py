@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -242,7 +243,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse a name that stands twice, of which `json` would drop one."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"“{twice}” stands twice in the same braces")
+        count = Counter(name for name, _ in pairs)
+        twice = next(name for name in count if count[name] > 1)
+        raise ValueError(f"{_shown(twice)} stands twice in the same braces")
     return fields

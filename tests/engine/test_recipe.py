@@ -156,7 +156,7 @@ def test_a_recipe_has_steps() -> None:
         (text(stops=[]), 'my.json: there is no field "stops". Use format, version, steps.'),
         (
             '{"format": "kernelscope recipe", "version": 1, "steps": [], "steps": []}',
-            "my.json: “steps” stands twice in the same braces.",
+            'my.json: "steps" stands twice in the same braces.',
         ),
     ],
 )

@@ -1,0 +1,40 @@
+"""What a JSON text that does not come from the program can do to the reader."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.json_fields import InvalidJson, _unique, parse
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(InvalidJson) as caught:
+        parse(text, "my.json")
+    return caught.value.message
+
+
+class Counted(str):
+    """A name that counts what it is compared with."""
+
+    __slots__ = ()
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.comparisons += 1
+        return str(self) == other
+
+    __hash__ = str.__hash__
+
+
+def test_a_name_that_stands_twice_is_not_looked_for_among_all_others() -> None:
+    names = [Counted(f"n{number}") for number in range(2000)]
+    with pytest.raises(ValueError, match='"n1999" stands twice'):
+        _unique([(name, 0) for name in (*names, Counted("n1999"))])
+    assert 0 < Counted.comparisons < 10 * len(names)
+
+
+def test_a_name_that_stands_twice_is_shown_on_one_short_line() -> None:
+    long = "a" * 10_000
+    assert len(refusal(f'{{"{long}": 1, "{long}": 2}}')) < 100
+    message = refusal('{"\\ud800\\u001b[2J\\n": 1, "\\ud800\\u001b[2J\\n": 2}')
+    assert message == 'my.json: "\\ud800\\u001b[2J\\n" stands twice in the same braces.'
