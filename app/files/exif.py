@@ -147,12 +147,14 @@ def _entries(exif: bytes) -> Iterator[_Entry]:
     """Yield the single numbers of the first table and of the one for EXIF's own tags."""
     order = _order(exif)
     tables = [struct.unpack_from(f"{order}I", exif, 4)[0]]
-    for number, table in enumerate(tables):
+    for table in tables:
         for place in range(struct.unpack_from(f"{order}H", exif, table)[0]):
             start = table + 2 + 12 * place
             tag, kind, count = struct.unpack_from(f"{order}HHI", exif, start)
-            if tag == _EXIF_TABLE and number == 0:
-                tables.append(struct.unpack_from(f"{order}I", exif, start + 8)[0])
+            if tag == _EXIF_TABLE:
+                # Once: a damaged table may point there from each entry, which takes hours.
+                if len(tables) == 1:
+                    tables.append(struct.unpack_from(f"{order}I", exif, start + 8)[0])
             elif count == 1 and kind in (_SHORT, _LONG):
                 yield _Entry(tag, "H" if kind == _SHORT else "I", start + 8)
             elif count == 1 and kind == _RATIONAL:

@@ -14,7 +14,7 @@ import tifffile
 
 from app.engine.image import Metadata
 from app.files import read_image, unkept, write_image
-from app.files.exif import DAMAGED
+from app.files.exif import DAMAGED, _entries
 from tests.files.makers import picture, png_chunk
 
 RGB = PIL.ImageCms.ImageCmsProfile(PIL.ImageCms.createProfile("sRGB")).tobytes()
@@ -261,3 +261,14 @@ class TestXmp:
     def test_nonsense_is_upright(self, tmp_path, text):
         for path in self.write(tmp_path / "a.jpg", text):
             assert read_image(path).pixels.shape == (4, 6, 3)
+
+
+def test_exif_tables_that_point_to_themselves_are_read_once():
+    """Each of n entries that points back to its table would be n more entries to read."""
+    count = 2000
+    entry = struct.pack("<HHII", 0x8769, 4, 1, 8)
+    data = struct.pack("<4sIH", b"II*\0", 8, count) + count * entry + bytes(4)
+    assert len(list(_entries(data))) == 0
+    number = struct.pack("<HHII", 0xA002, 4, 1, 7)
+    mixed = struct.pack("<4sIH", b"II*\0", 8, count) + (count - 1) * entry + number + bytes(4)
+    assert len(list(_entries(mixed))) == 2
