@@ -8,7 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 NAME = "kernelscope"
@@ -26,7 +26,7 @@ def install_command(extra: str) -> str:
         return _editable(Path(__file__).parents[1], extra)
     url = record.get("url", "")
     if "dir_info" in record:
-        folder = Path(url2pathname(unquote(urlsplit(url).path)))
+        folder = Path(url2pathname(urlsplit(url).path))
         if record["dir_info"].get("editable"):
             return _editable(folder, extra)
         return _pip(f"{folder}[{extra}]")

@@ -31,6 +31,7 @@ class Distribution:
             "pip install -e '/home/a b/ks[cuda]'",
         ),
         ({"url": "file:///home/ks", "dir_info": {}}, "pip install '/home/ks[cuda]'"),
+        ({"url": "file:///home/a%2520b", "dir_info": {}}, "pip install '/home/a%20b[cuda]'"),
         (
             {"url": "file:///tmp/ks-1.whl", "archive_info": {}},
             "pip install 'kernelscope[cuda] @ file:///tmp/ks-1.whl'",
