@@ -37,6 +37,10 @@ _SIGNS = re.compile(
     re.IGNORECASE,
 )
 
+_CPYTHON = re.compile(r"without (setting an )?exception")
+"""What CPython says where something written in C ran out of memory and did not. Pillow uses the
+same class of errors for damaged files."""
+
 
 def require(needed: float, what: str, hint: str = "Close other programs.") -> None:
     """Refuse what takes more memory than there is.
@@ -140,11 +144,13 @@ def is_shortage(error: BaseException) -> bool:
     each: BaseException | None = error
     while each is not None and id(each) not in seen:
         seen.add(id(each))
-        if isinstance(each, MemoryError) or _SIGNS.search(str(each)):
+        # Not all of an error of the system: the name of its file may say anything.
+        text = (each.strerror if isinstance(each, OSError) else None) or str(each)
+        if isinstance(each, MemoryError) or _SIGNS.search(text):
             return True
         if isinstance(each, OSError) and each.errno == errno.ENOMEM:
             return True
-        if isinstance(each, SystemError):  # CPython itself ran out of memory on the way
+        if isinstance(each, SystemError) and _CPYTHON.search(text):
             return True
         each = each.__cause__ or each.__context__
     return False

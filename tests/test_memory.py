@@ -119,6 +119,7 @@ def test_what_will_not_fit_is_refused_before_it_begins(monkeypatch: pytest.Monke
         ImportError("libscipy.so: failed to map segment from shared object"),
         OSError(12, "Cannot allocate memory"),
         RuntimeError("std::bad_alloc"),
+        SystemError("<method 'x' of 'y' objects> returned NULL without setting an exception"),
     ],
     ids=repr,
 )
@@ -135,6 +136,18 @@ def test_a_shortage_is_told_from_a_bug(error: Exception) -> None:
     error = ZeroDivisionError("a bug")
     with pytest.raises(OSError, match="Could not find"):
         execute(large(10), {"cpu": Failing()})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        SystemError("tile cannot extend outside image"),  # Pillow, of a damaged file
+        FileNotFoundError(2, "No such file or directory", "Out of memory.png"),
+    ],
+    ids=repr,
+)
+def test_no_shortage_is_seen_where_there_is_none(error: Exception) -> None:
+    assert not memory.is_shortage(error)
 
 
 def test_what_is_left_is_the_least_of_all_limits(
