@@ -100,17 +100,20 @@ def _described(result: Decoded, data: bytes, chunks: dict[bytes, bytes]) -> Deco
         x, y, unit = struct.unpack(">IIB", content[b"pHYs"])
         if unit == _METRE and x and y:
             resolution = (x / _PER_METRE, y / _PER_METRE)
-    xmp, texts = b"", False
+    xmp, texts = None, False
     for kind, chunk in _chunks(data):
         if kind == b"iTXt" and chunk[8:].startswith(_XMP):
-            packed = chunk[8 + len(_XMP) : 9 + len(_XMP)] == b"\1"
-            text = chunk[10 + len(_XMP) : -4].split(b"\0", 2)[-1]
-            xmp = xmp or (_unpacked(text, 2**24) if packed else text)
+            if xmp is None:  # a file may have one; many that unpack to nothing take long
+                packed = chunk[8 + len(_XMP) : 9 + len(_XMP)] == b"\1"
+                text = chunk[10 + len(_XMP) : -4].split(b"\0", 2)[-1]
+                xmp = _unpacked(text, 2**24) if packed else text
         elif kind in (b"tEXt", b"zTXt", b"iTXt"):
             texts = True
     gamma = b"gAMA" in chunks and content[b"gAMA"] != _SRGB_GAMMA and b"iCCP" not in chunks
     others = ["texts"] * texts + ["its gamma"] * gamma
-    return exif.describe(result, content.get(b"eXIf", b""), xmp, profile, resolution, tuple(others))
+    return exif.describe(
+        result, content.get(b"eXIf", b""), xmp or b"", profile, resolution, tuple(others)
+    )
 
 
 def _unpacked(data: bytes, most: int) -> bytes:

@@ -13,7 +13,7 @@ import pytest
 import tifffile
 
 from app.engine.image import Metadata
-from app.files import read_image, unkept, write_image
+from app.files import png, read_image, unkept, write_image
 from app.files.exif import DAMAGED, _entries
 from tests.files.makers import picture, png_chunk
 
@@ -272,3 +272,16 @@ def test_exif_tables_that_point_to_themselves_are_read_once():
     number = struct.pack("<HHII", 0xA002, 4, 1, 7)
     mixed = struct.pack("<4sIH", b"II*\0", 8, count) + (count - 1) * entry + number + bytes(4)
     assert len(list(_entries(mixed))) == 2
+
+
+def test_one_packet_of_xmp_is_unpacked(tmp_path, monkeypatch):
+    """Of thousands each may unpack to as much as is allowed, and then be thrown away."""
+    path = saved_elsewhere(tmp_path / "a.png", held=b"")
+    data = path.read_bytes()
+    packet = png_chunk(b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + zlib.compress(b"x")[:-1])
+    path.write_bytes(data[:33] + 9 * packet + data[33:])
+    unpacked = []
+    usual = png._unpacked
+    monkeypatch.setattr(png, "_unpacked", lambda *a: unpacked.append(a) or usual(*a))
+    assert read_image(path).metadata.profile
+    assert len(unpacked) == 2  # the profile, and the first packet
