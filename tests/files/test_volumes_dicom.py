@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -266,6 +267,27 @@ class TestAFileAlone:
         assert volume.depth == 4
         assert volume.notices[0] == "Read with all slices of its series in the folder."
         assert volume.notices[1].startswith(f"Left out of the folder: {said}")
+
+    @pytest.mark.parametrize("kind", ["folder", "file"])
+    def test_one_that_may_not_be_read_is_named(self, series, monkeypatch, kind):
+        path = series()
+        (path / "notes.txt").write_text("private")
+        usual = Path.open
+
+        def refusing(file, *how, **more):
+            if file.name == "notes.txt":
+                raise PermissionError(13, "Permission denied", str(file))
+            return usual(file, *how, **more)
+
+        monkeypatch.setattr(Path, "open", refusing)
+        said = "notes.txt cannot be read (Permission denied)"
+        if kind == "folder":
+            with pytest.raises(ImageReadError, match=re.escape(said)):
+                read_volume(path)
+        else:
+            volume = read_volume(path / "IM3")
+            assert volume.depth == 4
+            assert volume.notices[1] == f"Left out of the folder: {said}."
 
     def test_a_damaged_one_is_left_out_and_named(self, series):
         path = series()

@@ -144,11 +144,20 @@ def decode_folder(files: Sequence[Path], number: int | None) -> Scan:
 
 
 def is_dicom(path: Path) -> bool:
-    """Whether a path is a DICOM file, by its first bytes."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as handle:
-        return matches(handle.read(START))
+    """Whether a path is a DICOM file, by its first bytes.
+
+    Raises
+    ------
+    Unreadable
+        If the system does not give them, for instance because the user may not read the file.
+    """
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as handle:
+            return matches(handle.read(START))
+    except OSError as error:
+        raise Unreadable(f"{path.name} cannot be read ({error.strerror}).") from error
 
 
 def _chosen(parts: Iterable[_Slice], number: int | None, what: str) -> Scan:
