@@ -154,12 +154,13 @@ class Recipes(QObject):
         return error
 
     def _load(self, path: Path) -> None:
-        try:
-            recipe = read_recipe(path)
-        except AppError as error:
-            dialogs.show_error(self._window, error)
-        else:
-            self.loaded.emit(recipe)
+        def failed(error: Exception) -> None:
+            if isinstance(error, AppError):
+                dialogs.show_error(self._window, error)
+            else:
+                self.failed.emit(error)
+
+        self._background.start("recipe file", lambda: read_recipe(path), self.loaded.emit, failed)
 
     def _next(self, source: Image | Scan) -> None:
         """Ask for the next step, after estimating what it leaves to its source."""

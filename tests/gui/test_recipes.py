@@ -23,6 +23,7 @@ from app import filters
 from app.engine.backend import Availability
 from app.engine.chain import estimate
 from app.engine.image import Image
+from app.engine.recipe import Recipe
 from app.engine.request import Device, Request
 from app.errors import AppError
 from app.files import read_recipe
@@ -197,6 +198,28 @@ def test_a_step_that_does_not_run_on_the_chosen_device_runs_elsewhere(
     qtbot.waitUntil(lambda: window.images.output.image is not None)
     noise, mean = (*window._moment.steps, window._result.request)
     assert (noise.device, mean.device) == (Device.AUTO, Device.GPU)
+
+
+def test_a_recipe_is_read_off_the_gui_thread(
+    qtbot: QtBot,
+    window: MainWindow,
+    picture: Path,
+    three: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A pipe, or a share that does not answer, would hold the window."""
+    load(qtbot, window, picture)
+    threads: list[threading.Thread] = []
+
+    def read(path: Path) -> Recipe:
+        threads.append(threading.current_thread())
+        return read_recipe(path)
+
+    monkeypatch.setattr("app.gui.recipes.read_recipe", read)
+    run_recipe(qtbot, window, three)
+    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
 
 
 def test_what_was_done_is_saved_and_loaded(
