@@ -117,7 +117,7 @@ def read_own(path: Path, most_bytes: int) -> bytes:
 def _create(target: Path, mode: int) -> tuple[int, Path]:
     """Open a new file beside `target`, locked where there are locks."""
     while True:
-        temporary = name_beside(target, "part")
+        temporary = _name_beside(target, "part")
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         descriptor = os.open(temporary, flags, mode)
         # Between the two steps another process may have taken it for left over.
@@ -127,22 +127,44 @@ def _create(target: Path, mode: int) -> tuple[int, Path]:
         temporary.unlink(missing_ok=True)
 
 
-def name_beside(target: Path, kind: str, token: str | None = None) -> Path:
+def _name_beside(target: Path, kind: str, token: str | None = None) -> Path:
     """Return a name of ours in the folder of `target`; `kind` is ``part`` or ``old``."""
     return target.with_name(f".kernelscope-{token or secrets.token_hex(8)}.{kind}")
 
 
 @contextlib.contextmanager
-def locked_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder of ours against `remove_left_over`, on systems that can open one."""
-    if fcntl is None:
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
+def new_folder(target: Path) -> Iterator[tuple[Path, Path]]:
+    """Give a new folder beside `target`, and a name under which that can be moved aside.
+
+    It is locked against `remove_left_over`, on systems that can open a folder. It is removed if
+    it cannot be used.
+    """
+    descriptor, made, old = _create_folder(target)
     try:
-        _lock(descriptor)
-        yield
+        yield made, old
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
     finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _create_folder(target: Path) -> tuple[int | None, Path, Path]:
+    """Make a folder beside `target`, locked where there are locks."""
+    while True:
+        token = secrets.token_hex(8)
+        made, old = (_name_beside(target, kind, token) for kind in ("part", "old"))
+        made.mkdir()
+        if fcntl is None:
+            return None, made, old
+        # Between any two of the steps another process may have taken it for left over.
+        try:
+            descriptor = os.open(made, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        if _lock(descriptor) is not Lock.TAKEN and os.path.lexists(made):
+            return descriptor, made, old
         os.close(descriptor)
 
 

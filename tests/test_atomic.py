@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from app import atomic
+from app.files.atomic import replace_folder
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs locks")
 
@@ -114,6 +115,30 @@ def test_a_file_that_another_takes_for_left_over_is_made_again(
     assert taken
     assert names(tmp_path) == ["a.png"]
     assert (tmp_path / "a.png").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("before", ["open", "_lock"])
+def test_a_folder_that_another_takes_for_left_over_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    """Between making and locking it."""
+    where = os if before == "open" else atomic
+    usual = getattr(where, before)
+    taken = []
+
+    def late(*arguments: object) -> object:
+        found = [name for name in names(tmp_path) if name.startswith(".kernelscope-")]
+        if found and not taken:
+            taken.extend(found)
+            monkeypatch.setattr(where, before, usual)
+            atomic.remove_left_over(tmp_path)
+        return usual(*arguments)
+
+    monkeypatch.setattr(where, before, late)
+    replace_folder(tmp_path / "a.pngs", [("1.png", b"new")], lambda name: True)
+    assert len(taken) == 1
+    assert names(tmp_path) == ["a.pngs"]
+    assert (tmp_path / "a.pngs" / "1.png").read_bytes() == b"new"
 
 
 def test_permissions(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -66,24 +65,17 @@ def replace_folder(
     with _explained(path):
         target = path.resolve()
         atomic.remove_left_over(target.parent)
-        token = secrets.token_hex(8)
-        made, old = (atomic.name_beside(target, kind, token) for kind in ("part", "old"))
-        try:
-            made.mkdir()
-            with atomic.locked_folder(made):
-                _fill(made, files)
-                if target.exists():
-                    shutil.copymode(target, made)
-                    target.rename(old)
-                try:
-                    made.rename(target)
-                except BaseException:
-                    if old.exists():
-                        old.rename(target)
-                    raise
-        except BaseException:
-            shutil.rmtree(made, ignore_errors=True)
-            raise
+        with atomic.new_folder(target) as (made, old):
+            _fill(made, files)
+            if target.exists():
+                shutil.copymode(target, made)
+                target.rename(old)
+            try:
+                made.rename(target)
+            except BaseException:
+                if old.exists():
+                    old.rename(target)
+                raise
         atomic.sync_folder(target.parent)
         shutil.rmtree(old, ignore_errors=True)
 
