@@ -414,11 +414,11 @@ def _csv_line(report: Report, row: Row) -> dict[str, Any]:
 
 def _write(path: Path, text: str) -> None:
     try:
-        target = path.resolve()
-        if target.exists() and not target.is_file():  # a device such as /dev/stdout
-            target.write_text(text, encoding="utf-8")
+        # A device or a pipe such as /dev/stdout, which is no place that a path resolves to.
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")
         else:
-            atomic.replace(target, text.encode(), durable=False)
+            atomic.replace(path.resolve(), text.encode(), durable=False)
     except (OSError, ValueError, RuntimeError) as error:  # A null character; a circle of links.
         detail = error.strerror if isinstance(error, OSError) else error
         raise AppError(f"{path} cannot be written: {detail}.") from None

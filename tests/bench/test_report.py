@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -227,6 +228,18 @@ def test_remarks() -> None:
             "each time the mean of 16 launches; In strips."
         )
     )
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs files for open pipes")
+def test_csv_goes_into_a_pipe() -> None:
+    """As ``--csv /dev/stdout | less`` asks for: the path resolves to a file that is not there."""
+    end, start = os.pipe()
+    with os.fdopen(end, encoding="utf-8") as reader:
+        try:
+            save_csv(REPORT, Path(f"/dev/fd/{start}"))
+        finally:
+            os.close(start)
+        assert reader.read() == to_csv(REPORT)
 
 
 def test_csv_has_what_was_timed_and_what_all_should_take() -> None:
