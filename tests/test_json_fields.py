@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from app.json_fields import InvalidJson, _unique, parse
+from app import json_fields
+from app.json_fields import InvalidJson, _unique, parse, read
 
 
 def refusal(text: str) -> str:
@@ -38,3 +41,25 @@ def test_a_name_that_stands_twice_is_shown_on_one_short_line() -> None:
     assert len(refusal(f'{{"{long}": 1, "{long}": 2}}')) < 100
     message = refusal('{"\\ud800\\u001b[2J\\n": 1, "\\ud800\\u001b[2J\\n": 2}')
     assert message == 'my.json: "\\ud800\\u001b[2J\\n" stands twice in the same braces.'
+
+
+def test_a_file_may_be_as_long_as_is_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("[1, 2]")
+    assert [each.value for each in read(path, 6).elements()] == [1, 2]
+    with pytest.raises(InvalidJson, match="no file of ours is this large"):
+        read(path, 5)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_number_may_be_as_large_as_every_array_takes(sign: int) -> None:
+    largest = sign * (1 << 63)
+    assert parse(f"[{largest}]", "a").plain() == [largest]
+    with pytest.raises(InvalidJson, match=r"\[0\]: expected a number up to"):
+        parse(f"[{largest + sign}]", "a").plain()
+
+
+def test_a_long_value_is_cut() -> None:
+    longest = json_fields._SHOWN
+    for length, shown in ((longest, "x" * longest), (longest + 1, "x" * longest + "…")):
+        assert json_fields._cut("x" * length, longest) == shown
