@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from app.backends.cuda import rim, slabs
+from app.backends.cuda.executor import Run
 from app.errors import Cancelled, OutOfMemory
 from app.filters.launch import CudaPlan, CudaTask
 from app.filters.spec import Border
@@ -388,6 +389,51 @@ def test_a_copy_that_fails_on_one_card_stops_all(
     monkeypatch.setattr(FakeStaging, direction, fail_once)
     with pytest.raises(Error, match="link"):
         session.filter(picture(VOLUME))
+    session.assert_nothing_leaked()
+
+
+@pytest.mark.parametrize("direction", ["upload", "download"])
+def test_nothing_is_freed_under_a_copy_when_a_kernel_fails(
+    direction: str, rows_of_a_slab: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy goes on until somebody waits for it, or frees what it uses without waiting."""
+    rows_of_a_slab(5)
+    session = Session(WeightedRows(VOLUME), room=20)
+    copying, ended, goes_on = threading.Event(), threading.Event(), threading.Event()
+    freed: list[bool] = []
+    copy, copies = getattr(FakeStaging, direction), itertools.count()
+    free, wait = Run.free, slabs.wait
+
+    def slowly(self: FakeStaging, *arguments: Any) -> None:
+        copying_this = next(copies) == 1
+        if copying_this:
+            copying.set()
+            assert goes_on.wait(PATIENCE)
+        copy(self, *arguments)
+        if copying_this:
+            ended.set()
+
+    def fail_meanwhile(ordinal: int, slab: int) -> None:
+        if slab == (0 if direction == "upload" else 2):  # while the second one is on its way
+            assert copying.wait(PATIENCE)
+            raise Error("this card is on fire")
+
+    def waited(copies: Any) -> Any:
+        goes_on.set()
+        return wait(copies)
+
+    def noted(self: Run) -> None:
+        freed.append(ended.is_set())
+        goes_on.set()
+        free(self)
+
+    monkeypatch.setattr(FakeStaging, direction, slowly)
+    monkeypatch.setattr(slabs, "wait", waited)
+    monkeypatch.setattr(Run, "free", noted)
+    before_kernel(session, fail_meanwhile)
+    with pytest.raises(Error, match="on fire"):
+        session.filter(picture(VOLUME))
+    assert freed == [True]
     session.assert_nothing_leaked()
 
 
