@@ -174,18 +174,24 @@ def add_row_similarities(windows: Any, c1: Any, c2: Any, totals: Any) -> None:
 def add_similarities(first: Any, second: Any, c1: Any, c2: Any, totals: Any) -> None:
     """Add SSIM of all windows inside a band to the totals of its columns.
 
-    The sums go down the columns and start anew with each band: those of integers are exact
-    in float64, and those of floats have no time to drift.
+    Sums of whole numbers go down the columns: float64 holds them, and their products, exactly.
+    Sums of floats start anew with each row, as what one bright sample rounds away would be
+    missing from all windows below it.
     """
     height, width, channels = first.shape
     columns = np.zeros((4, width * channels))
     windows = np.empty((4, totals.size))
-    for y in range(height):
-        update_columns(first[y].reshape(-1), second[y].reshape(-1), 1.0, columns)
-        top = y - WINDOW + 1
-        if top < 0:
-            continue
+    is_float = first.dtype.type(0.5) != 0
+    for top in range(height - WINDOW + 1):
+        entering = top + WINDOW - 1
+        if top == 0 or is_float:
+            columns[:] = 0
+            entering = top
+        else:
+            row, other = first[top - 1], second[top - 1]
+            update_columns(row.reshape(-1), other.reshape(-1), -1.0, columns)
+        for y in range(entering, top + WINDOW):
+            update_columns(first[y].reshape(-1), second[y].reshape(-1), 1.0, columns)
         for quantity in range(4):
             add_windows(columns[quantity], channels, windows[quantity])
         add_row_similarities(windows, c1, c2, totals)
-        update_columns(first[top].reshape(-1), second[top].reshape(-1), -1.0, columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from hypothesis.extra import numpy as stn
 from skimage.metrics import mean_squared_error, peak_signal_noise_ratio, structural_similarity
 
 from app.errors import Cancelled, Incomparable
+from app.files.formats import MAX_PIXELS
 from app.judging import bands, colours
-from app.judging.metrics import Quality, judge
+from app.judging.metrics import Quality, add_errors, judge
 from tests.oracle import WHITES
 
 each_type = pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
@@ -94,10 +96,68 @@ def test_black_against_white(dtype: str) -> None:
 
 
 def test_errors_of_integers_are_exact_where_floats_are_not() -> None:
-    reference = np.zeros((3000, 2000, 1), np.uint16)
-    picture = np.full_like(reference, 65535)
-    picture[0, 0] = 65534
-    assert judge(picture, reference).mse == (65535**2 * 5_999_999 + 65534**2) / 6_000_000
+    """Floats cannot add the 1 of each later band to the 2**53 and more of the first five."""
+    rows = bands.BAND_SAMPLES // 1024
+    reference = np.zeros((16 * rows, 1024, 1), np.uint16)
+    picture = np.zeros_like(reference)
+    picture[: 5 * rows] = 65535
+    picture[5 * rows :: rows, 7] = 1
+    squares = 5 * bands.BAND_SAMPLES * 65535**2 + 11
+    found = judge(picture, reference)
+    assert found.mse * picture.size == float(squares)
+    assert found.mse * picture.size != float(squares - 11)
+
+
+def similarity(picture: np.ndarray, reference: np.ndarray, white: int) -> float:
+    """Return SSIM by its definition, in fractions: nothing is rounded before the end."""
+    c1, c2 = (Fraction(step * white, 100) ** 2 for step in (1, 3))
+    values = []
+    for y, x in np.ndindex(picture.shape[0] - 6, picture.shape[1] - 6):
+        one, two = (
+            [Fraction(value) for value in each[y : y + 7, x : x + 7].ravel().tolist()]
+            for each in (picture, reference)
+        )
+        means = sum(one) / 49, sum(two) / 49
+        variances = [
+            sum((value - mean) ** 2 for value in part) / 48
+            for part, mean in zip((one, two), means, strict=True)
+        ]
+        products = sum(a * b for a, b in zip(one, two, strict=True))
+        covariance = (products - 49 * means[0] * means[1]) / 48
+        above = (2 * means[0] * means[1] + c1) * (2 * covariance + c2)
+        values.append(above / ((means[0] ** 2 + means[1] ** 2 + c1) * (sum(variances) + c2)))
+    return float(sum(values) / len(values))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+@pytest.mark.parametrize("low", ["nearly white", "black"])
+def test_ssim_loses_no_digit_of_whole_numbers(dtype: str, low: str) -> None:
+    """Windows of near-white have the largest sums and, by their last digits, small variances."""
+    white = int(WHITES[dtype])
+    rng = np.random.default_rng(8)
+    picture, reference = (
+        np.where(rng.integers(0, 2, (19, 9, 1)), white, white - 1 if low != "black" else 0)
+        for _ in range(2)
+    )
+    found = judge(picture.astype(dtype), reference.astype(dtype)).ssim
+    assert found == pytest.approx(similarity(picture, reference, white), rel=1e-14, abs=0)
+
+
+@pytest.mark.parametrize("bright", [1e3, 1e8, 1e19])
+def test_one_bright_sample_does_not_spoil_the_windows_below(bright: float) -> None:
+    """Its square has more digits than float64; running sums would keep what they lost."""
+    picture, reference = pair("float32", 24, 9, 1)
+    picture[2, 4] = reference[2, 4] = bright
+    found = judge(picture, reference).ssim
+    assert found == pytest.approx(similarity(picture, reference, 1), rel=1e-9, abs=0)
+
+
+def test_sums_of_squares_fit_64_bits_for_the_largest_pictures() -> None:
+    """Colours of 16 bits, black against white, which add up to the most."""
+    assert 3 * MAX_PIXELS * 65535**2 < 2**63
+    totals = np.array([0, 3 * MAX_PIXELS * 65535**2 - 2 * 65535**2])
+    add_errors(np.array([65535, 0], np.uint16), np.array([0, 65535], np.uint16), totals)
+    assert totals.tolist() == [2 * 65535, 3 * MAX_PIXELS * 65535**2]
 
 
 @each_type
