@@ -1,0 +1,156 @@
+"""The real kernels on the host: compiled by g++, their threads run one after the other.
+
+For tests of arithmetic: what a kernel rounds, packs and saturates does not depend on the machine
+that runs it. Kernels whose threads exchange values within a warp cannot run here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app import filters
+from app.backends.cuda.sources import read_source
+from app.filters.launch import CudaPlan, CudaTask, Launch
+from app.filters.spec import Border
+from tests.backends.specialisations import tuned_at_any_size
+
+COMPILER = shutil.which("g++")
+_SHIM = Path(__file__).with_name("host_cuda.h")
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+@functools.cache
+def build(filter_id: str, defines: tuple[tuple[str, str], ...], glue: str) -> ctypes.CDLL:
+    """Return a library of ``filter_id.cu`` with C++ code behind it that makes use of it."""
+    assert COMPILER
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
+        text = _instructions_called(read_source(filter_id)).replace("extern __shared__", "extern")
+        source.write_text(f'#include "{_SHIM}"\n{text}\n{glue}\n', encoding="utf-8")
+        subprocess.run(
+            [
+                *(COMPILER, "-std=c++20", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-w"),
+                *("-shared", "-fPIC", "-pthread", "-o", library, source),
+                *(f"-D{name}={value}" for name, value in defines),
+            ],
+            check=True,
+            timeout=300,
+        )
+        return ctypes.CDLL(str(library))
+
+
+def set_constant(library: ctypes.CDLL, name: str, value: NDArray[Any]) -> None:
+    place = (ctypes.c_char * value.nbytes).in_dll(library, name)
+    ctypes.memmove(place, np.ascontiguousarray(value).ctypes.data, value.nbytes)
+
+
+def run(
+    filter_id: str,
+    pixels: NDArray[Any],
+    parameters: Mapping[str, Any],
+    level: str,
+    border: Border = Border.REFLECT,
+    root_error: float = 0,
+) -> NDArray[Any]:
+    """Return `pixels`, shape (height, width, channels), filtered by the kernel of a level."""
+    spec = filters.get(filter_id)
+    values = spec.validate(parameters)
+    output = np.zeros(spec.output_shape(pixels.shape, values, border), pixels.dtype)
+    task = CudaTask(pixels.shape, output.shape, pixels.dtype, values, border, level)
+    assert spec.plan_cuda is not None
+    with tuned_at_any_size():
+        (launch,) = CudaPlan.of(spec.plan_cuda(task)).launches
+    table = "(const Weight*)table, " if launch.tables else ""
+    library = build(
+        filter_id,
+        tuple(sorted(launch.defines.items())),
+        _LAUNCH.replace("KERNEL", launch.kernel).replace("TABLE", table),
+    )
+    for name, value in launch.constants.items():
+        set_constant(library, name, value)
+    ctypes.c_float.in_dll(library, "root_error").value = root_error
+    height, width, channels = pixels.shape
+    rows, columns, _ = output.shape
+    geometry = np.array([width, height, channels, columns, 0, rows, 0, 0, 0], np.int32)
+    dims = np.array([*launch.grid(output.shape)[:2], *launch.block[:2]], np.uint32)
+    source = np.ascontiguousarray(pixels)
+    library.run(*map(_pointer, (source, output, *_table(launch), geometry, dims)))
+    return output
+
+
+_LAUNCH = """
+extern "C" void run(
+    const void* source, void* output, const void* table, const int* numbers, const unsigned* dims)
+{
+    Geometry g;
+    std::memcpy(&g, numbers, sizeof g);
+    for_threads(dims, false, [=] { KERNEL((const Sample*)source, (Sample*)output, TABLE g); });
+}
+"""
+
+
+def _table(launch: Launch) -> tuple[NDArray[Any]]:
+    (table,) = launch.tables or (np.empty(0),)
+    return (table,)
+
+
+def _pointer(array: NDArray[Any]) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def _instructions_called(text: str) -> str:
+    """Return `text` with functions of the shim in place of instructions in assembler."""
+    parts, end = [], 0
+    for match in re.finditer(r"\basm(?: volatile)?\(", text):
+        stop = _closing(text, match.end())
+        fields = list(_split(text[match.end() : stop], ":"))
+        names = re.findall(r"\b([a-z]\w*(?:\.\w+)+)\b(?= )", fields[0])
+        operands = [
+            operand.strip().split("(", 1)[1].rsplit(")", 1)[0]
+            for field in fields[1:3]
+            for operand in _split(field, ",")
+            if operand.strip()
+        ]
+        # Moves between registers are part of what the instruction does.
+        name = next((name for name in names if not name.startswith("mov.")), None)
+        call = f"{name.replace('.', '_')}({', '.join(operands)})" if name else "(void)0"
+        parts += [text[end : match.start()], call]
+        end = stop + 1
+    return "".join([*parts, text[end:]])
+
+
+def _closing(text: str, start: int) -> int:
+    """Return where the bracket closes that was opened before `start`."""
+    depth, quoted = 1, False
+    for at in range(start, len(text)):
+        quoted ^= text[at] == '"'
+        if not quoted:
+            depth += (text[at] in _OPENING) - (text[at] in _CLOSING)
+        if depth == 0:
+            return at
+    raise AssertionError("a bracket is not closed")
+
+
+def _split(text: str, mark: str) -> Iterator[str]:
+    """Yield the parts of `text` between marks outside brackets and quotes."""
+    depth, quoted, start = 0, False, 0
+    for at, character in enumerate(text):
+        quoted ^= character == '"'
+        if quoted:
+            continue
+        depth += (character in _OPENING) - (character in _CLOSING)
+        if character == mark and depth == 0:
+            yield text[start:at]
+            start = at + 1
+    yield text[start:]

@@ -1,0 +1,285 @@
+"""The arithmetic of the kernels, run on the host, at the bounds that their comments name.
+
+Sums that floats, bytes, halves of words and 16-bit floats still hold, and the largest that plans
+let them have; the same kernels run on a GPU in tests/gpu with ordinary pictures.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app import filters
+from app.filters.mean import SPEC as MEAN
+from app.filters.spec import Border, Mask
+from tests.backends import host_kernels
+from tests.filters import apply
+from tests.filters.test_exactness import (
+    BOUNDS,
+    INTEGERS,
+    masks,
+    pictures,
+    rounded,
+    steep,
+    white_of,
+)
+from tests.oracle import windows
+
+pytestmark = pytest.mark.skipif(not host_kernels.COMPILER, reason="there is no C++ compiler")
+
+LEVELS = pytest.mark.parametrize("level", ["global", "tuned"])
+BYTE = np.dtype(np.uint8)
+
+
+def every_extreme_window() -> NDArray[Any]:
+    """Return all 3 x 3 windows of black and white, four columns apart; shape (8, 2048, 1)."""
+    cells = np.arange(512)[:, None] >> np.arange(9) & 1
+    board = np.zeros((8, 2048, 1), np.uint8)
+    for n, window in enumerate(255 * cells.reshape(-1, 3, 3)):
+        board[2:5, 4 * n : 4 * n + 3, 0] = window
+    return board
+
+
+# Masks --------------------------------------------------------------------------------
+
+
+def check_mask(mask: Mask, pixels: NDArray[Any], level: str) -> None:
+    """Compare a mask's results for each divisor with those of whole numbers without end."""
+    weights, white = np.array(mask), white_of(pixels.dtype)
+    cells, _ = windows(pixels, len(weights) // 2, Border.REFLECT)
+    sums = np.einsum("...st,st", cells, weights)
+    for kind, divisor in (("one", 1), ("count", weights.size), ("sum", int(weights.sum()))):
+        for negative in ("clip", "absolute", "offset"):
+            if not divisor:
+                continue
+            wanted = rounded(sums, divisor, white)
+            if negative == "absolute":
+                wanted = rounded(abs(sums), abs(divisor), white)
+            elif negative == "offset":
+                wanted = rounded(sums + (white // 2 + 1) * divisor, divisor, white)
+            parameters = {"mask": mask, "divisor": kind, "negative": negative}
+            actual = host_kernels.run("mask", pixels, parameters, level)
+            np.testing.assert_array_equal(actual, wanted, f"{mask}, {parameters}")
+
+
+@INTEGERS
+@LEVELS
+@pytest.mark.parametrize("side", [-1, 0, 1], ids=["below", "at", "above"])
+def test_masks_on_both_sides_of_each_bound(dtype: np.dtype[Any], level: str, side: int) -> None:
+    """Bytes four at a time, floats, 32 and 64 bits: whatever the plan chooses is exact."""
+    white, checked = white_of(dtype), 0
+    first, *_, last = pictures(dtype)
+    for bound in BOUNDS:
+        for mask in masks(bound // white + side):
+            if len(mask) == 3:
+                for pixels in (first, last):
+                    check_mask(mask, pixels, level)
+                    checked += 1
+    assert checked > 20
+
+
+@pytest.mark.parametrize("side", [-1, 0, 1], ids=["below", "at", "above"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_dot_products_on_both_sides_of_their_bound(side: int, sign: int) -> None:
+    """Sums of 2**22 take 13 x 13 bytes of weights; white pictures have no larger ones."""
+    weights = np.full(169, (2**22 // 255 + side) // 169)
+    weights[: 2**22 // 255 + side - int(weights.sum())] += 1
+    mask = tuple(map(tuple, (sign * weights.reshape(13, 13)).tolist()))
+    for pixels in (np.full((16, 24, 1), 255, np.uint8), next(pictures(BYTE))):
+        check_mask(mask, pixels, "tuned")
+
+
+@pytest.mark.parametrize("largest", [127, 128])
+def test_weights_that_fit_a_byte_and_those_that_do_not(largest: int) -> None:
+    mask: Mask = ((largest, 0, -largest), (0, 1, 0), (-largest, 0, largest))
+    check_mask(mask, next(pictures(BYTE)), "tuned")
+
+
+# Other filters ------------------------------------------------------------------------
+
+
+@INTEGERS
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        *(("laplace", {"form": form}) for form in ("4", "8", "5x5")),
+        *(("sobel", {"form": form}) for form in ("sum", "magnitude", "directions")),
+        ("rotating_mask", {}),
+        ("weighted_mean", {"size": 15}),
+    ],
+)
+def test_packed_and_small_sums_hold_the_largest(
+    dtype: np.dtype[Any], name: str, parameters: dict[str, Any]
+) -> None:
+    """Two bytes in a word as 16-bit floats, keys of 24 and 8 bits, products of 32 bits."""
+    spec = filters.get(name)
+    negatives = ("clip", "absolute", "offset") if name == "laplace" else (None,)
+    for negative in negatives:
+        options = parameters | ({"negative": negative} if negative else {})
+        for pixels in (
+            *steep(dtype),
+            every_extreme_window().astype(dtype) * (white_of(dtype) // 255),
+        ):
+            np.testing.assert_array_equal(
+                host_kernels.run(name, pixels, options, "tuned"),
+                apply(spec, pixels, options, level="serial"),
+            )
+
+
+@pytest.mark.parametrize("error", [-(2.0**-23), 2.0**-23])
+@LEVELS
+def test_roots_of_bytes_bear_what_the_instruction_errs(level: str, error: float) -> None:
+    """Of the approximate root, whose relative error PTX bounds by 2**-23."""
+    spec, parameters = filters.get("sobel"), {"form": "magnitude"}
+    for pixels in steep(BYTE):
+        np.testing.assert_array_equal(
+            host_kernels.run("sobel", pixels, parameters, level, root_error=error),
+            apply(spec, pixels, parameters, level="serial"),
+        )
+    # No other sum of squares up to white is nearer to a tie either.
+    sums = np.arange(65_281)
+    halves = np.rint(np.sqrt(sums))
+    np.testing.assert_array_equal(np.rint(np.float32(np.sqrt(sums) * (1 + error))), halves)
+
+
+@INTEGERS
+@LEVELS
+def test_greyscale_next_to_ties(dtype: np.dtype[Any], level: str) -> None:
+    white = white_of(dtype)
+    colours = np.random.default_rng(7).integers(0, white + 1, (60_000, 3))
+    colours[:2] = white
+    sums = colours @ [299, 587, 114]
+    chosen = np.isin(sums % 1000, (0, 499, 500, 501, 999)) | (np.arange(len(sums)) < 2)
+    pixels = colours[chosen].astype(dtype)[None]
+    for rounding, wanted in (
+        ("nearest", rounded(sums[chosen], 1000, white)),
+        ("floor", sums[chosen] // 1000),
+    ):
+        actual = host_kernels.run("greyscale", pixels, {"rounding": rounding}, level)
+        np.testing.assert_array_equal(actual[0, :, 0], wanted)
+
+
+# Sums of squares of pixels (box.cuh) ------------------------------------------------------
+
+_BOX = """
+extern "C" void means(int sums, unsigned char* results)
+{
+    for (int sum = 0; sum < sums; ++sum, results += 4) {
+        Run run;
+        run.put(0, mean_of(sum + ZERO), mean_of(sum + ZERO));
+        run.put(2, mean_of(sum + ZERO), mean_of(sum + ZERO));
+        results[0] = run.get(0);
+        results[1] = run.get(3);
+        run.put(0, quotient_of(sum + ZERO), quotient_of(sum + ZERO));
+        run.put(2, quotient_of(sum + ZERO), quotient_of(sum + ZERO));
+        results[2] = run.get(1);
+        results[3] = run.get(2);
+    }
+}
+
+extern "C" int columns(const unsigned char* rows, int entering, int leaving, int* results)
+{
+    ColumnSums sums;
+    const auto samples = [&](int row) {
+        Samples samples;
+        for (int k = 0; k < COLUMNS; ++k) samples.set(k, rows[row * COLUMNS + k]);
+        return samples;
+    };
+    for (int row = 0; row < entering; ++row) sums.add(samples(row));
+    for (int row = 0; row < leaving; ++row) sums.subtract(samples(row));
+    alignas(16) Column stored[COLUMNS];
+    sums.store(stored);
+    for (int k = 0; k < COLUMNS; ++k) results[k] = stored[position(k)];
+    Total sum = ZERO;
+    Columns{stored}.add(sum, 0, [](int k) { return k < 5 ? 1 : -1; });
+    return sum - ZERO;
+}
+"""
+
+SIZES = (3, 15, 31, 99)
+
+
+def box(size: int) -> ctypes.CDLL:
+    defines = {"SAMPLE_BITS": 8, "BORDER": 0, "TUNED": 1, "SIZE": size, "TILE_COLUMNS": 480}
+    return host_kernels.build(
+        "mean", tuple((name, str(value)) for name, value in defines.items()), _BOX
+    )
+
+
+def test_the_largest_mean_is_among_those_tested() -> None:
+    (largest,) = (each.maximum for each in MEAN.parameters if each.name == "size")
+    assert max(SIZES) == largest
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_mean_of_bytes_is_rounded_rightly(size: int) -> None:
+    """By multiplication in floats and, for the mean itself, in 16-bit ones: all sums there are."""
+    sums = np.arange(255 * size * size + 1)
+    results = np.zeros((len(sums), 4), np.uint8)
+    box(size).means(len(sums), ctypes.c_void_p(results.ctypes.data))
+    wanted = (2 * sums + size * size) // (2 * size * size)
+    np.testing.assert_array_equal(results, np.repeat(wanted[:, None], 4, axis=1))
+
+
+def columns_of(size: int) -> Iterator[NDArray[np.uint8]]:
+    random = np.random.default_rng(size)
+    yield np.full((size + 8, 8), 255, np.uint8)
+    yield np.tile(np.array([255, 0], np.uint8), (size + 8, 4))
+    yield np.tile(np.array([0, 255], np.uint8), (size + 8, 4))
+    yield random.integers(0, 256, (size + 8, 8)).astype(np.uint8)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("leaving", [0, 8])
+def test_columns_of_bytes_share_words_without_carries(size: int, leaving: int) -> None:
+    """Two columns a word, at most `size` white cells each; sums of columns are signed ones."""
+    for rows in columns_of(size):
+        found = np.zeros(8, np.int32)
+        entering = size + leaving if leaving else size
+        total = box(size).columns(
+            ctypes.c_void_p(rows.ctypes.data),
+            entering,
+            leaving,
+            ctypes.c_void_p(found.ctypes.data),
+        )
+        wanted = rows[leaving:entering].sum(axis=0, dtype=int)
+        np.testing.assert_array_equal(found, wanted)
+        assert total == wanted[:5].sum() - wanted[5:].sum()
+
+
+# Sums of squared differences -----------------------------------------------------------
+
+_SQUARES = """
+extern "C" void sums_of(
+    const void* first, const void* second, void* sums, unsigned samples, unsigned blocks)
+{
+    const unsigned dims[] = {blocks, 1, THREADS, 1};
+    for_threads(dims, true, [=] {
+        squared_error((const Sample*)first, (const Sample*)second, (Total*)sums, samples);
+    });
+}
+"""
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_sums_of_squared_differences_beyond_53_bits(blocks: int) -> None:
+    """Black against white, a few samples less: no float holds these sums, and one is odd."""
+    library = host_kernels.build(
+        "squared_error", (("SAMPLE_BITS", "16"), ("THREADS", "16")), _SQUARES
+    )
+    first = np.zeros(2**23 - 5, np.uint16)
+    second = np.full_like(first, 65535)
+    first[::1000], second[::1000] = 65535, 0
+    second[-1] = 1
+    sums = np.zeros(blocks, np.uint64)
+    places = (ctypes.c_void_p(each.ctypes.data) for each in (first, second, sums))
+    library.sums_of(*places, len(first), blocks)
+    total = (len(first) - 1) * 65535**2 + 1
+    assert total > 2**53
+    assert int(float(total)) != total
+    assert sum(sums.tolist()) == total
