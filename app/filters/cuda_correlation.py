@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.filters import cuda_rows
 from app.filters.correlation import NEGATIVE, Divisor, mask_array
-from app.filters.cuda_rows import QUAD, SMALL, rows_launch
+from app.filters.cuda_rows import LATE, QUAD, SMALL, rows_launch
 from app.filters.launch import BLOCK, CudaTask, Launch, level_launch
 from app.filters.spec import TUNED, Border, Mask
 
@@ -156,13 +158,23 @@ def plan_correlation(
     )
 
 
-def small(launch: Launch, size: int, *, separable: bool = False) -> float:
+_LARGEST_UNROLLED = 9
+"""Size up to which the levels have no loops over cells: ``UNROLLED_SIZE`` in ``cells.cuh``."""
+
+
+def small(task: CudaTask, launch: Launch, size: int, *, separable: bool = False) -> float:
     """Return the least samples for which a tuned `launch` pays, for a mask of `size` x `size`.
 
     Sums of whole numbers take several times as many instructions as floats (`DOT` aside, one for
-    four products), so that saving loads pays late. Those of separable masks save more than loads.
+    four products), so that saving loads pays late; in colour, where neighbours share no loads, with
+    large masks never. Nor do floats in colour gain before the picture is large, as long as levels
+    unroll the whole mask. Those of separable masks save more than loads.
     """
     if separable:
         return min(1.0, 8 / size) * SMALL
-    whole = launch.defines["WEIGHT_TYPE"] in ("0", "1") and "DOT" not in launch.defines
-    return 16 * SMALL if whole else SMALL
+    colour = task.shape[2] > 1
+    if launch.defines["WEIGHT_TYPE"] in ("0", "1") and "DOT" not in launch.defines:
+        return math.inf if colour and size > _LARGEST_UNROLLED else 16 * SMALL
+    if colour and task.dtype.kind == "f" and 3 < size <= _LARGEST_UNROLLED:
+        return LATE
+    return cuda_rows.small(task)

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from app.filters.launch import BLOCK, CudaTask, Launch, level_launch
+from app.filters.spec import Border
 
 THREADS = 128
 QUAD = 4
@@ -31,6 +32,19 @@ _COLOUR_SIZE = 5
 SMALL = 900_000
 """Output samples from which on these kernels are quicker than other levels: of two rows each, that
 is 850 threads for each multiprocessor of an H100."""
+
+LATE = 4 * SMALL
+"""The same for what pays later, in colour."""
+
+
+def small(task: CudaTask) -> float:
+    """Return the least output samples for which these kernels pay.
+
+    Bytes in colour pay later under the border `valid`, where other levels need not ask whether a
+    pixel lies on the rim.
+    """
+    bytes_in_colour = task.dtype.itemsize == 1 and task.shape[2] > 1
+    return LATE if bytes_in_colour and task.border is Border.VALID else SMALL
 
 
 def _rows(samples: int, size: int, channels: int) -> int:

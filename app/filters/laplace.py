@@ -54,8 +54,9 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     launch = cuda_correlation.plan_correlation(
         "laplace", task, weights, one_part(len(weights)), negative, dot_products=False, **defines
     )
-    level = quick_level(len(weights) // 2, CONSTANT)
-    return by_size(task, launch, plan_cuda, level, cuda_correlation.small(launch, len(weights)))
+    level = quick_level(task, len(weights) // 2, CONSTANT)
+    least = cuda_correlation.small(task, launch, len(weights))
+    return by_size(task, launch, plan_cuda, level, least)
 
 
 SPEC = FilterSpec(

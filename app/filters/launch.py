@@ -315,14 +315,20 @@ def level_launch(
 BY_SIZE = True
 """Whether level *tuned* takes another level's kernel for small pictures; False for tests."""
 
-_SHARED_RADIUS = 2
+_SHARED_RADIUS = {Border.VALID: 5, Border.REDUCE: 4}
+_SHARED_RADIUS_ELSE = 2
 """Smallest radius of a mask at which a tile in shared memory pays in small pictures: the level-1
-cache serves the cells of smaller ones as well (measured on an H100 as the bounds of `by_size`)."""
+cache serves the cells of smaller ones as well. Levels without a tile pay nothing for the border
+`valid`; with one they look at cells twice for `reduce`, when they are read and when they count
+(measured on an H100 as the bounds of `by_size`)."""
 
 
-def quick_level(radius: int, other: Level) -> Level:
-    """Return the level up to *texture* that is quickest: *shared*, or `other` for small masks."""
-    return SHARED if radius >= _SHARED_RADIUS else other
+def quick_level(task: CudaTask, radius: int, other: Level) -> Level:
+    """Return the level up to *texture* that is quickest: *shared*, or `other` for small masks.
+
+    It is never *texture*, whose kernels need a copy of the picture as an array beforehand.
+    """
+    return SHARED if radius >= _SHARED_RADIUS.get(task.border, _SHARED_RADIUS_ELSE) else other
 
 
 def by_size(

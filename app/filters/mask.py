@@ -149,8 +149,9 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     launch = cuda_correlation.plan_correlation(
         "mask", task, mask, divisor_parts(mask, choice), negative
     )
-    level = quick_level(len(mask) // 2, CONSTANT)
-    return by_size(task, launch, plan_cuda, level, cuda_correlation.small(launch, len(mask)))
+    level = quick_level(task, len(mask) // 2, CONSTANT)
+    least = cuda_correlation.small(task, launch, len(mask))
+    return by_size(task, launch, plan_cuda, level, least)
 
 
 SPEC = FilterSpec(

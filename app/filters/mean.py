@@ -270,7 +270,7 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     size = int(task.parameters["size"])
     if task.level == TUNED.id:
         launch = plan_box("mean", task, size)
-        level = quick_level(size // 2, GLOBAL)
+        level = quick_level(task, size // 2, GLOBAL)
         return by_size(task, launch, plan_cuda, level, small(task, size))
     return level_launch("mean", task, size // 2, size * size + 1, SIZE=size)
 

@@ -50,10 +50,11 @@ _EXCHANGES = 2**24
 _NETWORK_OPERATIONS = {3: 17, 5: 60, 7: 140, 9: 240}
 """Minima and maxima for each sample at level *tuned*; larger masks are searched bit by bit."""
 
-_SMALL_WORK = 40e6
+_SMALL_WORK, _SMALL_WORK_CUT = 40e6, 50e6
 """Comparisons of a level that searches bit by bit, for one channel of a whole picture, from which
 on level *tuned* is quicker, whose work grows less with the mask; measured on an H100 for 3x3 to
-11x11. By channel, as the channels keep a thread of either level busy one after another."""
+11x11. By channel, as the channels keep a thread of either level busy one after another. More where
+the border cuts windows, of which the tuned kernel has all threads of a block look at each."""
 
 SELECTION = Level(
     "selection",
@@ -491,9 +492,11 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
             bytes_per_sample=2.0 * task.dtype.itemsize,
             operations_per_sample=network or 6 * size * bits,
         )
-        # Where the border cuts windows, a tile has all of its cells looked at one by one.
-        level = GLOBAL if task.border is Border.REDUCE else SHARED
-        least = task.shape[2] * _SMALL_WORK / (bits * size * size)
+        # Where the border cuts windows, a tile has all of its cells looked at one by one; under
+        # `valid` it spares nobody the rim, as there is none.
+        level = GLOBAL if task.border in (Border.REDUCE, Border.VALID) else SHARED
+        work = _SMALL_WORK_CUT if task.border is Border.REDUCE else _SMALL_WORK
+        least = task.shape[2] * work / (bits * size * size)
         return by_size(task, tuned, plan_cuda, level, least)
     reach = radius(task.parameters)
     if task.level == SELECTION.id:

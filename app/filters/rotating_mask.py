@@ -23,7 +23,15 @@ from app.filters.borders import REDUCE, VALID, border_index, divide_round, fetch
 from app.filters.correlation import Finish
 from app.filters.cuda_rows import rows_launch
 from app.filters.jit import inlined, kernel
-from app.filters.launch import NO_MASK, CudaPlan, CudaTask, Launch, by_size, level_launch
+from app.filters.launch import (
+    NO_MASK,
+    CudaPlan,
+    CudaTask,
+    Launch,
+    by_size,
+    level_launch,
+    quick_level,
+)
 from app.filters.plain import interior, no_simd, put, wide_cell
 from app.filters.spec import (
     CONSTANT,
@@ -42,8 +50,8 @@ from app.filters.spec import (
 _WINDOWS = 9
 """Around a pixel. A tuned thread goes down as many rows as for a mask of that size."""
 
-_SMALL = 200_000
-"""Output samples from which on the tuned kernel is quicker than level *shared*, on an H100."""
+_SMALL_BYTES = 200_000
+"""Bytes of output from which on the tuned kernel is quicker than the other levels, on an H100."""
 
 
 RADIUS = 2
@@ -326,7 +334,8 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
 def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     if task.level == TUNED.id:
         launch = rows_launch("rotating_mask", task, _WINDOWS, operations=50)
-        return by_size(task, launch, plan_cuda, SHARED, _SMALL)
+        level = quick_level(task, RADIUS, GLOBAL)
+        return by_size(task, launch, plan_cuda, level, _SMALL_BYTES * task.dtype.itemsize)
     return level_launch("rotating_mask", task, 2, operations=250)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from app.filters import directions
 from app.filters.borders import VALID, fetch_row
 from app.filters.correlation import Finish, settle, taps, weighted_sum
-from app.filters.cuda_rows import SMALL, rows_launch
+from app.filters.cuda_rows import rows_launch, small
 from app.filters.jit import inlined, kernel
 from app.filters.launch import CudaPlan, CudaTask, Launch, by_size, level_launch
 from app.filters.plain import gather, interior, no_simd, put, wide_cell
@@ -216,7 +217,10 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     if task.parameters["form"].startswith("angle"):  # a thread a pixel, as at the other levels
         return level_launch("sobel", task, 1, operations, FORM=form, CHANNELS=task.shape[2])
     launch = rows_launch("sobel", task, 3, operations, FORM=form, DIRECTION=direction)
-    return by_size(task, launch, plan_cuda, GLOBAL, SMALL)
+    # Eight masks of three floats each are so much work that the loads saved do not show.
+    floats_in_colour = task.dtype.kind == "f" and task.shape[2] > 1
+    never = task.parameters["form"] == "winner" and floats_in_colour
+    return by_size(task, launch, plan_cuda, GLOBAL, math.inf if never else small(task))
 
 
 SPEC = FilterSpec(

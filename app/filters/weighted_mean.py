@@ -107,8 +107,8 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     launch = cuda_correlation.plan_correlation(
         "weighted_mean", task, weights, weights, dot_products=False
     )
-    level = quick_level(len(row) // 2, CONSTANT)
-    least = cuda_correlation.small(launch, len(row), separable=True)
+    level = quick_level(task, len(row) // 2, CONSTANT)
+    least = cuda_correlation.small(task, launch, len(row), separable=True)
     return by_size(task, launch, plan_cuda, level, least)
 
 

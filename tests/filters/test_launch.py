@@ -126,6 +126,112 @@ def test_from_which_size_on_the_tuned_kernel_runs(
     assert not after.notice
 
 
+def planned(
+    filter_id: str,
+    side: int,
+    channels: int,
+    dtype: str,
+    border: Border,
+    parameters: dict[str, Any],
+) -> Launch:
+    """Return the only launch of level *tuned*."""
+    spec = filters.get(filter_id)
+    values, shape = spec.validate(parameters), (side, side, channels)
+    result = spec.output_shape(shape, values, border)
+    assert spec.plan_cuda is not None
+    task = CudaTask(shape, result, np.dtype(dtype), values, border, "tuned")
+    (launch,) = CudaPlan.of(spec.plan_cuda(task)).launches
+    return launch
+
+
+@pytest.mark.parametrize(
+    ("filter_id", "parameters", "border", "level"),
+    [
+        ("mask", {"mask": ((1,) * 9,) * 9}, Border.VALID, "constant"),
+        ("mask", {"mask": ((1,) * 11,) * 11}, Border.VALID, "shared"),
+        ("mask", {"mask": ((1,) * 7,) * 7}, Border.REDUCE, "constant"),
+        ("mask", {"mask": ((1,) * 9,) * 9}, Border.REDUCE, "shared"),
+        ("mask", {"mask": ((1,) * 5,) * 5}, Border.WRAP, "shared"),
+        ("threshold_mean", {"size": 7}, Border.VALID, "global"),
+        ("threshold_mean", {"size": 7}, Border.REDUCE, "global"),
+        ("rotating_mask", {}, Border.VALID, "global"),
+        ("rotating_mask", {}, Border.REDUCE, "global"),
+        ("median", {"size": 9}, Border.VALID, "global"),
+        ("median", {"size": 9}, Border.REDUCE, "global"),
+        ("median", {"size": 9}, Border.KEEP, "shared"),
+    ],
+)
+def test_the_quicker_level_depends_on_the_border(
+    filter_id: str, parameters: dict[str, Any], border: Border, level: str
+) -> None:
+    launch = planned(filter_id, 64, 1, "u1", border, parameters)
+    assert launch.kernel == f"{filter_id}_{level}"
+
+
+SPREAD = {"mask": (tuple(range(500, 515)),) * 15}
+
+
+@pytest.mark.parametrize(
+    ("filter_id", "parameters", "dtype", "channels", "border", "least"),
+    [
+        # 900,000 samples are 548 * 548 pixels in colour, 3,600,000 are 1096 * 1096.
+        ("mask", {}, "u1", 3, Border.VALID, 1096 + 2),
+        ("mask", {}, "u1", 3, Border.REFLECT, 548),
+        ("mask", {}, "u1", 1, Border.VALID, 949 + 2),
+        ("mask", {}, "u2", 3, Border.VALID, 548 + 2),
+        ("sobel", {"form": "sum"}, "u1", 3, Border.VALID, 1096 + 2),
+        ("sobel", {"form": "winner"}, "u2", 3, Border.REFLECT, 548),
+        ("sobel", {"form": "winner"}, "f4", 1, Border.REFLECT, 949),
+        ("mask", {}, "f4", 3, Border.REFLECT, 548),
+        ("mask", {"mask": ((1,) * 5,) * 5}, "f4", 3, Border.REFLECT, 1096),
+        ("mask", {"mask": ((1,) * 9,) * 9}, "f4", 3, Border.REFLECT, 1096),
+        ("mask", {"mask": ((1,) * 11,) * 11}, "f4", 3, Border.REFLECT, 548),
+        ("mask", {"mask": ((1,) * 9,) * 9}, "f4", 1, Border.REFLECT, 949),
+        ("mask", SPREAD, "u1", 1, Border.REFLECT, 3795),
+        ("rotating_mask", {}, "u2", 1, Border.REFLECT, 633),
+        ("rotating_mask", {}, "f4", 1, Border.REFLECT, 895),
+        ("median", {"size": 9}, "f4", 1, Border.REFLECT, 125),  # 40,000,000 comparisons
+        ("median", {"size": 9}, "f4", 1, Border.REDUCE, 139),  # 50,000,000
+        ("threshold_mean", {"size": 3}, "u1", 1, Border.VALID, 1055 + 2),
+    ],
+)
+def test_from_which_size_on_depends_on_type_channels_and_border(
+    filter_id: str,
+    parameters: dict[str, Any],
+    dtype: str,
+    channels: int,
+    border: Border,
+    least: int,
+) -> None:
+    kernels = [
+        planned(filter_id, side, channels, dtype, border, parameters).kernel
+        for side in (least - 1, least)
+    ]
+    assert not kernels[0].endswith("_tuned")
+    assert kernels[1] == f"{filter_id}_tuned"
+
+
+@pytest.mark.parametrize(
+    ("filter_id", "parameters", "dtype", "channels", "border", "level"),
+    [
+        ("mask", SPREAD, "u1", 3, Border.REFLECT, "shared"),
+        ("sobel", {"form": "winner"}, "f4", 3, Border.REFLECT, "global"),
+        ("threshold_mean", {"size": 3}, "f4", 1, Border.REFLECT, "global"),
+        ("threshold_mean", {"size": 3}, "u1", 3, Border.VALID, "global"),
+    ],
+)
+def test_some_tuned_kernels_pay_at_no_size(
+    filter_id: str,
+    parameters: dict[str, Any],
+    dtype: str,
+    channels: int,
+    border: Border,
+    level: str,
+) -> None:
+    launch = planned(filter_id, 16384, channels, dtype, border, parameters)
+    assert launch.kernel == f"{filter_id}_{level}"
+
+
 def test_slow_sums_need_larger_pictures() -> None:
     spec = filters.get("mean")
     kernels = {}
