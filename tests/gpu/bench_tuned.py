@@ -2,7 +2,10 @@
 
 Every filter of pictures whose plan is one kernel, with the parameters of its tests, in every type,
 grey and in colour, small and large. Borders take turns, as compiling for all of them takes long;
-``--all`` has each of them everywhere. Exit status 1 if a level is faster by more than `MARGIN`.
+``--all`` has each of them everywhere. Where *tuned* runs the kernel of another level, its own takes
+part as `OWN`: the bounds of `by_size` are chosen from these times. To the kernel of a texture comes
+the copy of the picture into its array, which no other level needs. Exit status 1 if anything is
+faster by more than `MARGIN`.
 """
 
 from __future__ import annotations
@@ -21,8 +24,9 @@ import numpy as np
 
 from app import filters
 from app.engine.image import DTYPES
-from app.filters.launch import CudaPlan, Launch
-from app.filters.spec import SINGLE_BLOCK, TUNED, Border
+from app.filters.launch import CudaPlan, CudaTask, Launch
+from app.filters.spec import SINGLE_BLOCK, TEXTURE, TUNED, Border
+from tests.backends.specialisations import tuned_at_any_size
 from tests.gpu.contenders import (
     Card,
     Pictures,
@@ -38,6 +42,9 @@ from tests.test_contract import make, parameters_of, test_module
 
 MARGIN = 1.05
 """What counts as slower: less is within what two runs of one kernel differ by."""
+
+OWN = "tuned-own"
+"""Name of the kernel that *tuned* has of its own, where it runs that of another level."""
 
 HOPELESS = 1.5
 """A level whose second launch takes this many times as long as that of *tuned* is not timed."""
@@ -66,6 +73,17 @@ class Setting:
         words = (self.dtype.name, "grey" if self.channels == 1 else "colour", self.border.value)
         spec = filters.get(self.filter_id)
         return f"{spec.describe(spec.validate(self.parameters))}, {', '.join(words)}"
+
+    def launches(self, side: int) -> dict[str, tuple[CudaTask, Launch]]:
+        """Return what is launched at each level, and `OWN`, for a picture `side` pixels wide."""
+        shape, found = (side, side, self.channels), {}
+        for name in self.levels:
+            task = task_of(self.filter_id, shape, self.dtype, self.parameters, self.border, name)
+            found[name] = task, plan_of(task, self.filter_id)
+        task, planned = found[TUNED.id]
+        with tuned_at_any_size():
+            own = plan_of(task, self.filter_id)
+        return found if own.kernel == planned.kernel else {**found, OWN: (task, own)}
 
 
 def settings(wanted: Sequence[str], *, every_border: bool) -> Iterator[Setting]:
@@ -98,12 +116,8 @@ def _is_one_kernel(setting: Setting) -> bool:
 
 def jobs(found: Sequence[Setting], sides: Sequence[int], architecture: str) -> Iterator[Any]:
     for setting, side in itertools.product(found, sides):
-        shape = (side, side, setting.channels)
-        for level in setting.levels:
-            task = task_of(
-                setting.filter_id, shape, setting.dtype, setting.parameters, setting.border, level
-            )
-            yield job_of(setting.filter_id, plan_of(task, setting.filter_id), architecture)
+        for _, launch in setting.launches(side).values():
+            yield job_of(setting.filter_id, launch, architecture)
 
 
 def compare(pictures: Pictures, setting: Setting, repeats: int) -> tuple[str, dict[str, float]]:
@@ -111,24 +125,23 @@ def compare(pictures: Pictures, setting: Setting, repeats: int) -> tuple[str, di
 
     Where *tuned* runs the kernel of another level, the two have one time.
     """
-    card, plans = pictures.card, dict[str, Launch]()
-    contenders = {}
-    for level in setting.levels:
-        task = task_of(
-            *(setting.filter_id, pictures.source.shape, setting.dtype),
-            *(setting.parameters, setting.border, level),
-        )
-        plans[level] = plan_of(task, setting.filter_id)
-        contenders[level] = contender_of(pictures, level, setting.filter_id, task, plans[level])
-    kernel = plans[TUNED.id].kernel
-    runs = next(level for level, launch in plans.items() if launch.kernel == kernel)
-    once = {level: glance(card, contender) for level, contender in contenders.items()}
+    card, launches = pictures.card, setting.launches(len(pictures.source))
+    contenders = {
+        name: contender_of(pictures, name, setting.filter_id, task, launch)
+        for name, (task, launch) in launches.items()
+    }
+    kernel = launches[TUNED.id][1].kernel
+    runs = next(name for name, (_, launch) in launches.items() if launch.kernel == kernel)
+    once = {name: glance(card, contender) for name, contender in contenders.items()}
     most = HOPELESS * once[runs]
-    close = [level for level in once if once[level] < most or level in (runs, TUNED.id)]
-    timed = [contenders[level] for level in close if level != TUNED.id or runs == level]
+    close = [name for name in once if once[name] < most or name in (runs, TUNED.id, OWN)]
+    timed = [contenders[name] for name in close if name != TUNED.id or runs == name]
     times = measure(card, timed, pictures.count, repeats)
     times.setdefault(TUNED.id, times[runs])
-    return kernel, {level: statistics.median(times[level]) for level in close}
+    medians = {name: statistics.median(times[name]) for name in close}
+    if TEXTURE.id in medians:
+        medians[TEXTURE.id] += pictures.fill_seconds
+    return kernel, medians
 
 
 def grouped(found: Sequence[Setting]) -> dict[tuple[np.dtype[Any], int], list[Setting]]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -90,15 +92,15 @@ class Card:
             self._modules[job] = self.cuda.module_from_buffer(cubin.code)
         return self._modules[job]
 
-    def seconds(self, start: Callable[[], None], launches: int) -> float:
-        """Return how long the card takes for the `launches` that `start` queues."""
+    def seconds(self, start: Callable[[], None], launches: int, stream: Any = None) -> float:
+        """Return how long the card takes for the `launches` that `start` queues on `stream`."""
         for attempt in range(TRIES):
             begin, end = self.cuda.Event(), self.cuda.Event()
             hold = (HOLD_SECONDS + launches * QUEUE_SECONDS) * 2**attempt
-            self._hold.prepared_call((1, 1), (1, 1, 1), int(hold * self._clock))
-            begin.record()
+            self._hold.prepared_async_call((1, 1), (1, 1, 1), stream, int(hold * self._clock))
+            begin.record(stream)
             start()
-            end.record()
+            end.record(stream)
             in_time = not begin.query()
             end.synchronize()
             if in_time:
@@ -143,6 +145,19 @@ class Pictures:
                 made[-1].fill(int(source), self.card.cuda.Stream())
             self.card.cuda.Context.synchronize()
         return self._textures[border]
+
+    @cached_property
+    def fill_seconds(self) -> float:
+        """How long it takes to copy a source into the array of a texture."""
+        stream, made = self.card.cuda.Stream(), self.textures(None)
+
+        def start() -> None:
+            for source, texture in zip(self.sources, made, strict=True):
+                texture.fill(int(source), stream)
+
+        start()
+        batches = [self.card.seconds(start, self.count, stream) for _ in range(5)]
+        return statistics.median(batches) / self.count
 
     def result(self) -> NDArray[Any]:
         """Return the result of copy 0, and blank it."""
