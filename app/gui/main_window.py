@@ -516,7 +516,7 @@ class MainWindow(QMainWindow):
         self.docks[0].visibilityChanged.connect(self._on_run_bar_seen)
         self.docks[2].visibilityChanged.connect(self._on_quality_seen)
         self.docks[3].visibilityChanged.connect(self._on_console_seen)
-        self.recipes.loaded.connect(self._start_recipe)
+        self.recipes.loaded.connect(self._run_recipe)
         self.recipes.wanted.connect(self._show_what_was_estimated)
         self.recipes.wanted.connect(self._submit)
         self.recipes.failed.connect(self._on_failed)
@@ -876,6 +876,11 @@ class MainWindow(QMainWindow):
             self.quality.show_histograms(histograms)
 
         self._background.start("judge", work, show, self._report)
+
+    def _run_recipe(self, recipe: Recipe) -> None:
+        """Run a recipe from a file, which is not what Run last began."""
+        self._under_way = None
+        self._start_recipe(recipe)
 
     def _start_recipe(
         self, recipe: Recipe, level: str | None = None, automatic: tuple[str, ...] = ()

@@ -222,6 +222,24 @@ def test_a_recipe_is_read_off_the_gui_thread(
     assert threads[0] is not threading.main_thread()
 
 
+def test_the_last_run_is_not_under_way_while_a_recipe_is(
+    qtbot: QtBot, window: MainWindow, picture: Path, three: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("mean")
+    run(qtbot, window)
+    cpu.go.clear()
+    cpu.entered.clear()
+    run_recipe(qtbot, window, three)
+    qtbot.waitUntil(cpu.entered.is_set)
+    press(qtbot, window, "F5")
+    message = window.statusBar().currentMessage
+    qtbot.waitUntil(lambda: "in place of the run that was under way" in message())
+    cpu.go.set()
+    qtbot.waitUntil(lambda: state(window).startswith("Done in"))
+    assert window._result.request.filter.id == "mean"
+
+
 def test_what_was_done_is_saved_and_loaded(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
 ) -> None:
