@@ -180,6 +180,20 @@ class TestLost:
         bare = write_image(picture(image.pixels), tmp_path / "c.png").read_bytes()
         image = read_image(put("b.png", bare[:33] + texts + bare[33:]))
         assert image.metadata.others == ("texts", "its gamma")
+        usual = png_chunk(b"gAMA", (45455).to_bytes(4, "big"))  # that of sRGB
+        image = read_image(put("b.png", bare[:33] + usual + bare[33:]))
+        assert image.metadata.others == ()
+
+    @pytest.mark.parametrize(("unit", "per_inch"), [(0, None), (1, 100), (2, 254), (3, None)])
+    def test_the_unit_of_a_jpeg(self, put, tmp_path, unit, per_inch):
+        path = tmp_path / "a.jpg"
+        PIL.Image.new("L", (6, 4)).save(path, dpi=(100, 50))
+        data = bytearray(path.read_bytes())
+        place = data.index(b"JFIF\0") + 7
+        assert data[place : place + 5] == b"\1\0\x64\0\x32"
+        data[place] = unit
+        found = read_image(put("b.jpg", bytes(data))).metadata.resolution
+        assert found == (per_inch and pytest.approx((per_inch, per_inch / 2)))
 
     def test_a_ratio_is_no_resolution(self, put, tmp_path):
         data = write_image(picture(np.zeros((4, 6), np.uint8)), tmp_path / "a.png").read_bytes()

@@ -688,6 +688,11 @@ class TestRefused:
         shutil.copy(path / "IM3", path / "copy")
         self.refuse(path, "lie at the same place", "Leave only one echo")
 
+    def test_nearly_the_same_slice_twice(self, series):
+        path = series()
+        write(path / "copy", pixels(1), 1.019)  # 0.0475 mm from the next, of 2.5
+        self.refuse(path, "lie at the same place", "Leave only one echo")
+
     def test_a_slice_beside_the_others(self, series):
         path = series()
         write(path / "IM3", pixels(1), 0, ImagePositionPatient=[-8, 20, 7.5])
