@@ -156,6 +156,31 @@ def test_permissions(tmp_path: Path) -> None:
         os.umask(old)
 
 
+@pytest.mark.parametrize("mode", [0o770, 0o740, 0o720, 0o710, 0o707, 0o704, 0o702, 0o701])
+def test_a_folder_of_ours_is_closed_to_all_others(tmp_path: Path, mode: int) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    folder.chmod(mode)
+    atomic.own_folder(folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    ("mode", "trusted"), [(0o644, True), (0o600, True), (0o620, False), (0o602, False)]
+)
+def test_what_others_can_write_is_not_read_back(tmp_path: Path, mode: int, trusted: bool) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"abc")
+    path.chmod(mode)
+    if trusted:
+        assert atomic.read_own(path, 3) == b"abc"
+        with pytest.raises(OSError, match="larger"):
+            atomic.read_own(path, 2)
+    else:
+        with pytest.raises(PermissionError, match="others can write"):
+            atomic.read_own(path, 3)
+
+
 def test_without_locks_only_what_is_a_day_old_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

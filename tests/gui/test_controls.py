@@ -437,3 +437,21 @@ def test_the_wheel_over_other_windows_changes_nothing(qtbot: QtBot, window: Main
                 roll(each)
                 assert not each.hasFocus()
                 assert held(each) == before, each.objectName()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.25, "0.25"),
+        (0.12345678, "0.12345678"),
+        (0.123456789, "0.123457"),
+        (1234567.5, "1234567.5"),
+    ],
+)
+def test_a_number_is_shown_in_full_if_it_is_short(qtbot: QtBot, value: float, text: str) -> None:
+    box = NumberBox()
+    qtbot.addWidget(box)
+    box.setRange(0, 1e9)
+    box.setDecimals(1)
+    box.setValue(value)
+    assert box.textFromValue(box.value()) == text
