@@ -27,12 +27,9 @@ from app.cli_common import (
     STATUS,
     Parser,
     add_gpu_option,
-    allowed,
     every_filter,
     file_path,
-    filter_name,
     open_backends,
-    option_of,
     silence_libraries,
     switches,
 )
@@ -50,6 +47,7 @@ from app.filters.spec import (
     Parameter,
     RadiiParameter,
 )
+from app.manual import allowed, filter_name, option_of
 from app.text import one_line
 
 if TYPE_CHECKING:

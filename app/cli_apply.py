@@ -19,17 +19,14 @@ from app.cli_common import (
     Speaker,
     StatusLine,
     add_gpu_option,
-    allowed,
     byte_size,
     every_filter,
     file_path,
-    filter_name,
     log_nothing,
     log_to_stderr,
     namesakes,
     nan_option,
     open_backends,
-    option_of,
     positive,
     run_steps,
     switches,
@@ -51,6 +48,7 @@ from app.filters.spec import (
     RadiiParameter,
     read_number,
 )
+from app.manual import allowed, filter_name, option_of
 
 if TYPE_CHECKING:
     from app.engine.image import Image

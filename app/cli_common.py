@@ -15,21 +15,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from app import filters
 from app.engine.control import CancelToken
-from app.engine.recipe import ESTIMATE, has_estimate
 from app.engine.timing import TimeLeft
 from app.errors import AppError, NotANumber
 from app.filters.spec import (
     Choice,
     ChoiceParameter,
     FilterSpec,
-    FloatParameter,
-    IntParameter,
     Kind,
-    MaskParameter,
-    NumbersParameter,
-    OddParameter,
     Parameter,
-    RadiiParameter,
 )
 from app.text import one_line, printable
 
@@ -106,33 +99,6 @@ def every_filter() -> dict[str, FilterSpec]:
     return {key: spec for kind in Kind for key, spec in filters.discover(kind).items()}
 
 
-def option_of(parameter: Parameter) -> str:
-    """Return how a parameter is written on the command line."""
-    return "--" + parameter.name.replace("_", "-")
-
-
-def allowed(parameter: Parameter) -> str:
-    """Return the values that a parameter takes, in words."""
-    unit = f" {parameter.unit}" if parameter.unit else ""
-    match parameter:
-        case OddParameter():
-            return f"odd, {parameter.minimum} to {parameter.maximum}{unit}"
-        case IntParameter():
-            return f"{parameter.minimum} to {parameter.maximum}{unit}"
-        case FloatParameter():
-            word = f", or {ESTIMATE}" if has_estimate(parameter) else ""
-            return f"{parameter.minimum:g} to {parameter.maximum:g}{unit}{word}"
-        case MaskParameter(minimum=least, maximum=most):
-            return f"{least}×{least} to {most}×{most}"
-        case NumbersParameter(minimum=least, maximum=most):
-            return f"up to {parameter.most} numbers, {least:g} to {most:g}{unit}"
-        case RadiiParameter(minimum=least, maximum=most):
-            return f"{least} to {most}{unit}, or three along x, y and z"
-        case ChoiceParameter():
-            return ", ".join(choice.value for choice in parameter.choices)
-    return "on, off"
-
-
 def switches(parameter: Parameter) -> dict[str, Choice]:
     """Return the options without a value that stand for choices of a parameter."""
     choices = parameter.choices if isinstance(parameter, ChoiceParameter) else ()
@@ -187,11 +153,6 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is not at least 1")
     return number
-
-
-def filter_name(spec: FilterSpec) -> str:
-    """Return a filter's id as it is written on a command line."""
-    return spec.id.replace("_", "-")
 
 
 def namesakes(spec: FilterSpec, kind: Kind) -> list[FilterSpec]:

@@ -20,7 +20,6 @@ from app.cli_common import (
     Speaker,
     StatusLine,
     file_path,
-    filter_name,
     namesakes,
     nan_option,
     run_steps,
@@ -35,6 +34,7 @@ from app.errors import (
     SeveralVolumes,
 )
 from app.filters.spec import Kind
+from app.manual import filter_name
 from app.phantom import BRIGHTEST, Contrast, Noise, Shape, Voxel, add_noise, affine, head
 
 if TYPE_CHECKING:

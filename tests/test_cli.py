@@ -22,6 +22,7 @@ from app.cli import main
 from app.cli_common import every_filter, open_backends
 from app.engine.recipe import default_text, is_estimated
 from app.filters.spec import GPU_LEVELS, Border, FilterSpec, MaskParameter, OddParameter
+from app.manual import allowed
 from tests.oracle import to_dtype, windows
 from tests.patience import PATIENCE
 
@@ -98,7 +99,7 @@ def test_help_shows_every_parameter(spec: FilterSpec, capsys: pytest.CaptureFixt
     for parameter in spec.parameters:
         assert f"--{parameter.name.replace('_', '-')} " in text
         assert parameter.help in text
-        assert cli.allowed(parameter) in text
+        assert allowed(parameter) in text
 
 
 @each_filter
