@@ -1,4 +1,4 @@
-"""Makes the README's pictures of the window: ``python resources/make_screenshots.py [NAME...]``.
+"""Makes the manual's pictures of the window: ``python resources/make_screenshots.py [NAME...]``.
 
 Needs no screen. Those that show a GPU (see `GPU_PICTURES`) are left as they are where there is
 none. What they show is measured while they are made: let nothing else run meanwhile.

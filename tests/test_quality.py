@@ -75,8 +75,7 @@ def test_top_level_holds_only_what_belongs_there() -> None:
     top = {line.split("/")[0] for line in done.stdout.splitlines()}
     allowed = {"app", "kernels", "resources", "tests", "main.py", "pyproject.toml", "LICENSE"}
     assert {name for name in top if not name.startswith(".")} <= allowed | {
-        "README.md",
-        "CONTRIBUTING.md",
+        *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CITATION.cff"),
     }
 
 

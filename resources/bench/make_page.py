@@ -1,7 +1,7 @@
 """Makes the tables and plots of README.md beside it from the JSON files beside it.
 
 ``python resources/bench/make_page.py`` rewrites what stands between the marks of the page (and
-of the table in the project's README), and draws the plots anew; needs the window's libraries.
+of two tables of the manual), and draws the plots anew; needs the window's libraries.
 Nothing that was measured is typed by hand: a test compares the pages with the files.
 """
 
@@ -44,7 +44,7 @@ from app.gui.bench_charts import Choice, Plot, chart
 from app.gui.bench_plots import create_drawer, save_chart
 
 FOLDER = Path(__file__).parent
-PAGE, README = FOLDER / "README.md", FOLDER.parents[1] / "README.md"
+PAGE, MANUAL = FOLDER / "README.md", FOLDER.parent / "docs"
 
 EXPERIMENTS = (
     *("f-levels", "f-tables", "f-graphs", "f-selection", "m-ladder", "n-nlm", "v-one", "v-three"),
@@ -458,7 +458,7 @@ def in_brief(report: Report, library: str) -> str:
         f"Level `parallel` beside {version} in the same run, in ms: {known['CPU']}, "
         f"{known['Date'][:10]}, {report.rows[0].size} {report.rows[0].content}, 8 bit, medians of "
         f"{report.plan.repeat}, cold caches, compiling excluded{disturbed} "
-        f"([all rows and libraries](resources/bench/README.md#beside-other-libraries))."
+        f"([all rows and libraries](../bench/README.md#beside-other-libraries))."
     )
     return f"{head}\n\n{by_filter(('ours', library, f'ours / {library}'), lines())}"
 
@@ -482,7 +482,7 @@ def on_the_card(report: Report) -> str:
         f"{report.rows[0].size} {report.rows[0].content}, 8 bit, medians of "
         f"{len(report.rows[0].seconds)}, cold caches; a copy on the card moves "
         f"{known['Copy on the card, read + written']} "
-        f"([all rows](resources/bench/README.md#beside-other-libraries))."
+        f"([all rows](../bench/README.md#beside-other-libraries))."
     )
     return f"{head}\n\n{by_filter(('ours', 'of the copy rate', *names), lines())}"
 
@@ -1079,11 +1079,13 @@ MAY_LACK = ("f-graphs", "v-sizes", "v-patches")
 """Blocks whose picture stands in them, as long as there is something to draw."""
 
 
-def readme_blocks() -> dict[str, str]:
-    """Return what stands between the marks of the project's README."""
+def manual_blocks() -> dict[Path, dict[str, str]]:
+    """Return what stands between the marks of the manual's pages."""
+    beside_opencv = in_brief(load(FOLDER / "cpu-peers.json"), "OpenCV")
+    on_card = on_the_card(reports("gpu-peers-16384-more", "gpu-peers-16384"))
     return {
-        "bench table": in_brief(load(FOLDER / "cpu-peers.json"), "OpenCV"),
-        "gpu table": on_the_card(reports("gpu-peers-16384-more", "gpu-peers-16384")),
+        MANUAL / "benchmark.md": {"bench table": beside_opencv},
+        MANUAL / "gpu-levels.md": {"gpu table": on_card},
     }
 
 
@@ -1181,7 +1183,7 @@ def on(report: Report, device: str) -> Report:
 
 
 def main() -> None:
-    for path, contents in ((PAGE, blocks()), (README, readme_blocks())):
+    for path, contents in ((PAGE, blocks()), *manual_blocks().items()):
         path.write_text(filled(path.read_text(encoding="utf-8"), contents), encoding="utf-8")
     drawer = create_drawer()
     for each in pictures():

@@ -50,8 +50,9 @@ def script(name: str) -> ModuleType:
 def test_tables_are_made_from_the_files(page: ModuleType) -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     assert text == page.filled(text, page.blocks()), "run python resources/bench/make_page.py"
-    readme = page.README.read_text(encoding="utf-8")
-    assert readme == page.filled(readme, page.readme_blocks())
+    for path, contents in page.manual_blocks().items():
+        text = path.read_text(encoding="utf-8")
+        assert text == page.filled(text, contents), path.name
 
 
 def test_every_experiment_has_its_files_and_every_picture_is_there(page: ModuleType) -> None:

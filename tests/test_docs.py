@@ -1,0 +1,254 @@
+"""The pages say what is true: their commands run, their example works, their site builds."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app import filters, manual
+from app.cli import main
+from app.engine.recipe import default_text
+from app.filters.spec import Border, FilterSpec, Kind
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "resources" / "docs"
+PAGES = [f"{page}.md" for pages in manual.SECTIONS.values() for page in pages]
+SPECS = [spec for kind in Kind for spec in filters.discover(kind).values()]
+
+
+def text_of(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+def block(page: str, mark: str) -> str:
+    """Return the code block after ``<!-- mark -->``."""
+    found = re.search(rf"<!-- {re.escape(mark)} -->\n```\w+\n(.*?)```", text_of(page), re.DOTALL)
+    assert found, f"{page} has no block {mark}"
+    return found[1]
+
+
+def commands(page: str) -> list[str]:
+    return [line for line in text_of(page).splitlines() if line.startswith("kernelscope ")]
+
+
+# The site ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site; links and anchors that lead nowhere make that fail."""
+    target = tmp_path_factory.mktemp("site")
+    command = ["-m", "mkdocs", "build", "--strict", "-f", ".ci/mkdocs.yml", "-d", str(target)]
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "excluded" not in done.stderr, done.stderr
+    return target
+
+
+def test_every_page_has_a_place_in_the_site(site: Path) -> None:
+    assert {path.name for path in DOCS.iterdir()} == set(PAGES)
+    for page in PAGES:
+        where = page.removesuffix(".md")
+        assert (site / ("." if where == "index" else where) / "index.html").is_file(), page
+    assert (site / "project" / "CHANGELOG" / "index.html").is_file()
+    assert (site / "bench" / "index.html").is_file()
+
+
+def test_filters_can_be_searched(site: Path) -> None:
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    found = {entry["location"] for entry in index["docs"]}
+    assert found >= {f"filters/#{manual.filter_name(spec)}" for spec in SPECS}
+
+
+def test_links_work_in_the_checkout_too() -> None:
+    pages = [*DOCS.glob("*.md"), *ROOT.glob("*.md"), *(ROOT / "resources").glob("*/*.md")]
+    assert len(pages) > len(PAGES)
+    for page in pages:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+# Generated tables ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_page_of_filters_is_complete(spec: FilterSpec) -> None:
+    """Each filter has its line and its section, with everything that can be set."""
+    text = manual.page("filters")
+    name = manual.filter_name(spec)
+    levels = ", ".join(level.id for level in spec.gpu_levels) or "none"
+    assert f"\n| [`{name}`](#{name}) | {spec.summary} | {levels} |\n" in text
+    section = text.split(f"\n### {name}\n")[1].split("\n##")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `--")]
+    assert rows == [
+        f"| `--{parameter.name.replace('_', '-')}` | {manual.allowed(parameter)} | "
+        f"{f'`{default_text(parameter)}`' if default_text(parameter) else 'none'} | "
+        f"{parameter.help} |"
+        for parameter in spec.parameters
+    ]
+    assert spec.source in section
+    for level in (*spec.cpu_levels, *spec.gpu_levels):
+        assert f"`{level.id}`" in section
+    found = re.search(r"Borders: all but (.*?)\.", section)
+    missing = re.findall(r"`(\w+)`", found[1]) if found else []
+    offered = set(Border) if spec.kind is Kind.VOLUME else set(spec.borders)
+    assert missing == [border for border in Border if border not in offered]
+
+
+def test_borders_are_listed() -> None:
+    text = manual.page("filters")
+    for border in Border:
+        assert f"| `{border}` | {border.help.replace('|', chr(92) + '|')} |\n" in text
+
+
+@pytest.mark.parametrize("name", [page.removesuffix(".md") for page in PAGES])
+def test_pages_are_plain_markdown(name: str) -> None:
+    """What the program's own reader shows: no HTML, no extension of the site."""
+    text = manual.page(name)
+    assert text.startswith("# ")
+    outside = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+    assert not re.search(r"<[a-z!/]", outside), "HTML"
+    assert not re.search(r"^(!!!|\?\?\?|===|\{%)", outside, re.MULTILINE), "an extension"
+
+
+def test_a_page_without_its_pictures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The wheel has no screenshots; pages must not show gaps for them."""
+    assert "](../screenshots/" in manual.page("window")
+    shutil.copytree(DOCS, tmp_path / "docs")
+    monkeypatch.setattr(manual, "FOLDER", tmp_path / "docs")
+    text = manual.page("window")
+    assert "screenshots" not in text
+    assert "## Denoising" in text
+
+
+# Commands ------------------------------------------------------------------------------
+
+
+def test_examples_with_volumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Run them one after the other, on small heads: each finds what the others made."""
+    monkeypatch.chdir(tmp_path)
+    lines = commands("volumes.md")
+    assert len(lines) >= 9
+    for line in lines:
+        small = line.replace("--size 181", "--size 16")
+        assert main(shlex.split(small, comments=True)[1:]) == 0
+    written = (".nii.gz", ".pngs")
+    names = {name for line in lines for name in line.split() if name.endswith(written)}
+    assert {path.name for path in tmp_path.iterdir()} == names | {"OUT-T2.nii.gz", "OUT-PD.nii.gz"}
+    assert "bias" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in commands("command-line.md") if " apply " in line]
+)
+def test_examples_of_apply(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = shlex.split(line, comments=True)[1:]
+    if "--help" in arguments:
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 0
+        return
+    for name in ("in.png", "in.bmp"):
+        source = {"in.png": "coffee.png", "in.bmp": "camera.bmp"}[name]
+        shutil.copy(ROOT / "resources" / source, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    if "--recipe" in arguments:
+        recipe = block("command-line.md", "recipe")
+        Path("denoise.recipe.json").write_text(recipe, encoding="utf-8")
+    assert main(arguments) == 0
+    _, output, *_ = (name for name in arguments if Path(name).suffix in {".png", ".bmp"})
+    assert (tmp_path / output).stat().st_size > 0
+
+
+def test_no_example_of_apply_is_left_out() -> None:
+    tried = {"command-line.md", "volumes.md"}
+    for page in PAGES:
+        assert page in tried or not any(" apply " in line for line in commands(page)), page
+
+
+# The worked example --------------------------------------------------------------------
+
+EXAMPLE = "add-a-filter.md"
+
+
+@pytest.fixture(scope="module")
+def with_example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project that has the filter of the page."""
+    copy = tmp_path_factory.mktemp("project")
+    for name in ("app", "tests", "kernels", "resources"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    paths = re.findall(r"<!-- example: (.*?) -->", text_of(EXAMPLE))
+    assert [Path(path).suffix for path in paths] == [".py", ".cu", ".py"]
+    for path in paths:
+        assert not (copy / path).exists()
+        (copy / path).write_text(block(EXAMPLE, f"example: {path}"), encoding="utf-8")
+    return copy
+
+
+def run_in(folder: Path, *arguments: str) -> str:
+    """Run Python in a copy of the project; return what it prints."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def passed(output: str) -> int:
+    """Return how many tests passed."""
+    return int(re.search(r"(\d+) passed", output)[1])  # type: ignore[index]
+
+
+def test_example_filter_passes_the_contract(with_example: Path) -> None:
+    tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "maximum"]
+    assert passed(run_in(with_example, *tests, "tests/test_contract.py")) > 40
+    paths = re.findall(r"<!-- example: (.*?\.py) -->", text_of(EXAMPLE))
+    run_in(with_example, "-m", "ruff", "check", *paths)
+    run_in(with_example, "-m", "ruff", "format", "--check", *paths)
+
+
+def test_example_kernel_compiles_and_is_planned(with_example: Path) -> None:
+    """By NVRTC with every choice of macros; a launch for every level that it offers."""
+    tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "maximum"]
+    assert passed(run_in(with_example, *tests, "tests/backends/test_kernels.py")) == 6
+    assert len(block(EXAMPLE, "example: kernels/maximum.cu").splitlines()) <= 50
+
+
+@pytest.mark.gpu
+def test_example_kernel_equals_its_oracle(with_example: Path) -> None:
+    tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "maximum"]
+    assert passed(run_in(with_example, *tests, "tests/gpu/test_gpu_contract.py")) > 40
+
+
+def test_example_filter_is_offered_everywhere(with_example: Path) -> None:
+    """No other file has to know it: command line, catalogue and manual list it."""
+    start = "from app.cli import main; main"
+    assert "--size" in run_in(with_example, "-c", f"{start}(['apply', 'maximum', '--help'])")
+    listed = json.loads(run_in(with_example, "-c", f"{start}(['list', '--json'])"))
+    (entry,) = (entry for entry in listed["filters"] if entry["id"] == "maximum")
+    assert entry["levels"]["gpu"] == ["single-block", "global", "shared", "texture"]
+    code = "from app import manual; print(manual.page('filters'))"
+    assert "### maximum\n" in run_in(with_example, "-c", code)
