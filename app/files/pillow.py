@@ -1,10 +1,10 @@
-"""The formats that Pillow reads and writes without loss: BMP, JPEG, WebP and GIF."""
+"""The formats that Pillow reads or writes: BMP, JPEG, WebP and GIF."""
 
 from __future__ import annotations
 
 import io
 import warnings
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,36 +20,37 @@ _MAX_CANVAS = 2**25
 
 def decode(handle: WatchedFile, kind: str) -> Decoded:
     """Decode the first picture of a file; `kind` is Pillow's name of the only format tried."""
-    return _decode(handle, kind, describe=True)
+    with _opened(handle, kind) as image:
+        if kind == "WEBP":
+            _check_canvas(image)
+        handle.trust()
+        result = _convert(image)
+        held, xmp, profile = (
+            image.info.get(name) or b"" for name in ("exif", "xmp", "icc_profile")
+        )
+        exif.describe(result, held, xmp, profile)
+        # Asked last, because a GIF has to look for its second picture to know.
+        if getattr(image, "is_animated", False):
+            result.notices.append(formats.ANIMATION)
+    return result
 
 
-def decode_pixels(handle: WatchedFile, kind: str) -> Decoded:
+def decode_pixels(data: bytes, kind: str) -> Decoded:
     """As `decode`, where someone else knows what the file holds beside the pixels."""
-    return _decode(handle, kind, describe=False)
+    with _opened(io.BytesIO(data), kind) as image:
+        return _convert(image)
 
 
-def _decode(handle: WatchedFile, kind: str, *, describe: bool) -> Decoded:
+def _opened(source: IO[bytes], kind: str) -> Any:
     import PIL.Image
 
     # `check_size` below is the limit; Pillow's own is lower than what we promise to open.
     PIL.Image.MAX_IMAGE_PIXELS = None
     # A filter and not catch_warnings, which would undo what other threads do meanwhile.
     warnings.filterwarnings("ignore", module=r"PIL\.")
-    with PIL.Image.open(handle, formats=(kind,)) as image:
-        check_size(*image.size)
-        if kind == "WEBP":
-            _check_canvas(image)
-        handle.trust()
-        result = _convert(image)
-        if describe:
-            held, xmp, profile = (
-                image.info.get(name) or b"" for name in ("exif", "xmp", "icc_profile")
-            )
-            exif.describe(result, held, xmp, profile)
-        # Asked last, because a GIF has to look for its second picture to know.
-        if getattr(image, "is_animated", False):
-            result.notices.append(formats.ANIMATION)
-    return result
+    image = PIL.Image.open(source, formats=(kind,))
+    check_size(*image.size)
+    return image
 
 
 def _check_canvas(image: Any) -> None:

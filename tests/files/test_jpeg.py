@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import struct
 
 import imagecodecs
 import numpy as np
+import PIL.Image
 import pytest
 
 from app.errors import ImageReadError
@@ -97,3 +99,76 @@ def test_rare_kinds_are_not_called_damaged(put, frame, name):
         read_image(put("a.jpg", data))
     assert f"({name}), which is not supported" in caught.value.message
     assert "Convert it to PNG" in caught.value.hint
+
+
+class TestDataThatEndEarly:
+    """With an end mark, libjpeg fills up with grey and goes on."""
+
+    @pytest.fixture
+    def encoded(self):
+        """Return a function that encodes a picture which has noise in each of its blocks."""
+        colour = np.random.default_rng(5).integers(0, 256, (64, 80, 3), np.uint8)
+
+        def make(kind: str) -> bytes:
+            if kind == "12-bit":
+                grey = colour[..., 0].astype(np.uint16) << 4
+                return bytes(imagecodecs.jpeg8_encode(grey, bitspersample=12))
+            if kind == "lossless":
+                return bytes(imagecodecs.jpeg8_encode(colour[..., 0].copy(), lossless=True))
+            if kind == "LS":
+                return bytes(imagecodecs.jpegls_encode(colour[..., 0].copy()))
+            modes = {"grey": "L", "CMYK": "CMYK"}
+            image = PIL.Image.fromarray(colour).convert(modes.get(kind, "RGB"))
+            buffer = io.BytesIO()
+            image.save(
+                buffer,
+                "JPEG",
+                progressive=kind == "progressive",
+                restart_marker_blocks=3 if kind == "restarts" else 0,
+            )
+            return buffer.getvalue()
+
+        return make
+
+    KINDS = ("baseline", "progressive", "restarts", "grey", "CMYK", "12-bit", "lossless", "LS")
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_refused(self, put, encoded, kind):
+        data = encoded(kind)
+        assert read_image(put("a.jpg", data)).pixels.shape[:2] == (64, 80)
+        start = data.rindex(b"\xff\xda") + 16
+        for end in (len(data) - 6, (start + 3 * len(data)) // 4, (start + len(data)) // 2):
+            with pytest.raises(ImageReadError, match=r"a\.jpg: .*(cut off|damaged)"):
+                read_image(put("a.jpg", data[:end] + b"\xff\xd9"))
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_whole_ones_have_no_notice_of_damage(self, put, encoded, kind):
+        notices = read_image(put("a.jpg", encoded(kind))).notices
+        assert not any("damaged" in notice for notice in notices)
+
+    def test_missing_scans_are_told(self, put, encoded):
+        """Between two scans, the data that there are end where they should."""
+        data = encoded("progressive")
+        start = data.rindex(b"\xff\xc4", 0, data.rindex(b"\xff\xda"))
+        image = read_image(put("a.jpg", data[:start] + b"\xff\xd9"))
+        assert image.notices == ("The file is damaged: it lacks scans, which hold finer detail.",)
+
+    def test_damage_in_the_middle_is_told(self, put, encoded):
+        data = encoded("baseline")
+        image = read_image(put("a.jpg", data[:-2] + bytes(40) + data[-2:]))
+        assert len(image.notices) == 1
+        assert "extraneous bytes" in image.notices[0]
+        assert "parts of the picture may be wrong (" in image.notices[0]
+
+    @pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])
+    @pytest.mark.parametrize("subsampling", [0, 1, 2])
+    @pytest.mark.parametrize("progressive", [False, True])
+    def test_pixels_are_those_of_pillow(self, put, mode, subsampling, progressive):
+        pixels = np.random.default_rng(6).integers(0, 256, (37, 43, 3), np.uint8)
+        path = put("a.jpg", b"")
+        PIL.Image.fromarray(pixels).convert(mode).save(
+            path, subsampling=subsampling, progressive=progressive
+        )
+        with PIL.Image.open(path) as image:
+            expected = np.asarray(image.convert("RGB") if mode == "CMYK" else image)
+        np.testing.assert_array_equal(read_image(path).pixels, expected)
