@@ -202,9 +202,10 @@ def _pool(
     """Return the means over the blocks of each half; a voxel at the rim may have no block."""
     means = blocks.mean(axis=0, dtype=np.float64)
     for axis in (0, 1):
-        if axis + 1 not in axes:
-            continue
-        starts = np.arange(0, means.shape[axis], half[axis + 1] // step)
+        blocks_of_half = half[axis + 1] // step
+        if axis + 1 not in axes or blocks_of_half == 1:
+            continue  # sums of one block each take `reduceat` longer than all the rest
+        starts = np.arange(0, means.shape[axis], blocks_of_half)
         counts = np.diff(np.append(starts, means.shape[axis]))
         sums = np.add.reduceat(means, starts, axis)
         means = sums / (counts[:, None] if axis == 0 else counts)
