@@ -36,7 +36,9 @@ def build(filter_id: str, defines: tuple[tuple[str, str], ...], glue: str) -> ct
     assert COMPILER
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
-        text = _instructions_called(read_source(filter_id)).replace("extern __shared__", "extern")
+        text = _instructions_called(read_source(filter_id))
+        # Of kernels that are compiled, but not run.
+        text = re.sub(r"extern __shared__ (.*?)\[\];", r"static \1[16];", text)
         source.write_text(f'#include "{_SHIM}"\n{text}\n{glue}\n', encoding="utf-8")
         subprocess.run(
             [

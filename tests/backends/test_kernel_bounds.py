@@ -73,14 +73,40 @@ def check_mask(mask: Mask, pixels: NDArray[Any], level: str) -> None:
 def test_masks_on_both_sides_of_each_bound(dtype: np.dtype[Any], level: str, side: int) -> None:
     """Bytes four at a time, floats, 32 and 64 bits: whatever the plan chooses is exact."""
     white, checked = white_of(dtype), 0
-    first, *_, last = pictures(dtype)
+    extremes, alike, *_ = pictures(dtype)
     for bound in BOUNDS:
         for mask in masks(bound // white + side):
             if len(mask) == 3:
-                for pixels in (first, last):
+                for pixels in (extremes, alike):
                     check_mask(mask, pixels, level)
                     checked += 1
     assert checked > 20
+
+
+@INTEGERS
+@LEVELS
+def test_ties_of_divisors_without_exact_reciprocals(dtype: np.dtype[Any], level: str) -> None:
+    """Halves come of even divisors; a product with 1 / 6 or 1 / 22 may miss them by a bit."""
+    pixels = np.random.default_rng(3).integers(0, 256, (48, 80, 1)).astype(dtype)
+    for divisor in (6, 10, 12, 14, 22, 26, 28, 38, 44, 46, 58, 62, 92, 94, 106, 118):
+        check_mask(((0, 0, 0), (1, divisor - 2, 1), (0, 0, 0)), pixels, level)
+
+
+@INTEGERS
+def test_sums_next_to_ties_where_floats_step_by_two(dtype: np.dtype[Any]) -> None:
+    """Divided by a power of two, a sum beyond 2**24 that is a tie but for 1 would become one."""
+    white = white_of(dtype)
+    *_, nearly_white, _ = pictures(dtype)
+    for power in range(4, 20):
+        half = 2**power
+        if half * white < 2**27:
+            check_mask(((0, 0, 0), (half - 1, half, 1), (0, 0, 0)), nearly_white, "tuned")
+
+
+def test_sums_of_dot_products_do_not_leave_the_bits_of_a_float() -> None:
+    """Weights of 127, which fit bytes, make 2**22 out of greys that do not saturate."""
+    mask = ((127,) * 13,) * 13
+    check_mask(mask, np.full((16, 24, 1), 200, np.uint8), "tuned")
 
 
 @pytest.mark.parametrize("side", [-1, 0, 1], ids=["below", "at", "above"])
@@ -283,3 +309,33 @@ def test_sums_of_squared_differences_beyond_53_bits(blocks: int) -> None:
     assert total > 2**53
     assert int(float(total)) != total
     assert sum(sums.tolist()) == total
+
+
+# The bias of Rician noise --------------------------------------------------------------
+
+_WRITE = """
+extern "C" float result(float value, float sigma, float candidates)
+{
+    const Sums sums = {candidates, {candidates * value * value}};
+    float output;
+    write(sums, &sigma, &output, 0);
+    return output;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "sigma", "rest"),
+    [(7, 5, 0), (239, 169, 0), (1393, 985, 0), (3, 2, 1), (577, 408, 1), (0, 1, 0)],
+)
+@pytest.mark.parametrize("scale", [1e-18, 2.0**-20, 1, 2.0**20, 1e12])
+def test_rician_bias_next_to_what_it_leaves(
+    value: int, sigma: int, rest: int, scale: float
+) -> None:
+    """As on the CPU (tests/filters/test_mri_nlm.py): exact where the scale is a power of two."""
+    library = host_kernels.build("mri_nlm", (("TUNED", "0"),), _WRITE)
+    library.result.restype = ctypes.c_float
+    found = library.result(*map(ctypes.c_float, (value * scale, sigma * scale, 1)))
+    if np.frexp(scale)[0] == 0.5:
+        assert found == rest * scale
+    assert found == pytest.approx(rest * scale, abs=value * scale * 2.0**-10)
