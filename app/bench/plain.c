@@ -63,7 +63,9 @@ static int border_index(int i, int n, int border)
     }
 }
 
-/* Copies the cells around a pixel, row by row. */
+/* Copies the cells around a pixel, row by row. Never part of its callers, nor made for their radius:
+   that would depend on the filters in this file, and change how the loops of all are compiled. */
+__attribute__((noinline, noipa))
 static void gather(const struct image *image, int y, int x, int radius, SAMPLE *window)
 {
     for (int s = -radius; s <= radius; s++) {

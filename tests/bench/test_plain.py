@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import platform
+import re
+import subprocess
 from typing import Any
 
 import numpy as np
@@ -111,6 +115,41 @@ def test_what_c_does_not_have() -> None:
     for weight in (0.5, 1_000_000):  # ints have room for neither
         values = spec.validate({"mask": ((weight,) * 15,) * 15})
         assert plain.plain("mask", grey, values, Border.WRAP) is None
+
+
+def functions(source: str) -> dict[str, str]:
+    """Return the assembly of each function of a C file, without the numbers of labels."""
+    command = [plain.compiler(), *plain.FLAGS, "-S", "-x", "c", "-", "-o", "-"]
+    done = subprocess.run(command, input=source, capture_output=True, text=True, check=True)
+    found = re.findall(r"(?ms)^(\w+):\n(.*?)^\t\.size\t\1,", done.stdout)
+    return {name: re.sub(r"\.L\w+", "", text) for name, text in found}
+
+
+@pytest.mark.skipif(
+    platform.system() != "Linux" or "clang" in plain.version(), reason="reads what gcc writes"
+)
+def test_code_of_a_filter_does_not_depend_on_the_others() -> None:
+    head, *sections = re.split(r"(?m)^(?=/\* [^\n]* -{9,} \*/$)", plain.SOURCE.read_text())
+    whole = functions("".join((head, *sections)))
+    compared = set()
+    for section in sections:
+        alone = functions(head + section)
+        compared |= alone.keys()
+        for name, text in alone.items():
+            assert text == whole[name], name
+    assert compared == whole.keys()
+    assert {*filters_in_c(), "gather"} <= compared
+
+
+def filters_in_c() -> list[str]:
+    return re.findall(r"(?m)^(?:void|int) (\w+)\(", plain.SOURCE.read_text())
+
+
+def test_functions_begin_with_a_cache_line() -> None:
+    """Where a function lies is then the same whatever stands before it."""
+    library = plain.library(np.dtype(np.uint8))
+    for name in filters_in_c():
+        assert ctypes.cast(library[name], ctypes.c_void_p).value % 64 == 0, name
 
 
 def test_a_compiler_that_fails_is_reported(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
