@@ -1,17 +1,22 @@
 """Level serial against the same plain loops in C, compiled with -O2 and without vectors.
 
     python resources/bench/serial_against_c.py [--sizes 256 1024] [--types uint8] [--filters ...]
+    python resources/bench/serial_against_c.py --places [--filters ...]
 
 Needs a C compiler and a quiet machine. Each pair takes turns on the same data, on one thread
 and warm caches, after their results were compared; compiling is not counted. A line shows the
 medians, and the median ratio of neighbouring turns with its quartiles, which a change of the
-clock in between does not disturb. Exits with 1 if a ratio is above the bar.
+clock in between does not disturb. Exits with 1 if a ratio is above the bar. With ``--places`` it
+shows what the place of the code in memory makes of C instead, if nothing is aligned.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -135,10 +140,14 @@ def main() -> int:
     parser.add_argument("--sizes", nargs="+", type=int, default=[256, 1024])
     parser.add_argument("--types", nargs="+", default=["uint8"])
     parser.add_argument("--filters", nargs="+", default=[name for name, _ in CASES])
+    parser.add_argument("--places", action="store_true")
     options = parser.parse_args()
     if not plain.compiler():
         print("There is no C compiler (cc, gcc or clang).", file=sys.stderr)
         return 1
+    if options.places:
+        places(options.filters, options.sizes[0])
+        return 0
     print(f"{cpu_name()}; {plain.version()}; {' '.join(plain.FLAGS)}")
     print(f"{'filter':<42}{'size':>8}{'serial ms':>11}{'C ms':>11}{'ratio':>8}   quartiles")
     above = 0
@@ -170,6 +179,50 @@ def main() -> int:
         medians(options.sizes[0])
     print(f"{above} above {BAR}")
     return int(above > 0)
+
+
+def moved(padding: int, folder: Path) -> ctypes.CDLL:
+    """Return the loops for uint8 without alignment, behind `padding` bytes."""
+    flags = [flag for flag in plain.FLAGS if not flag.startswith("-falign")]
+    source = f'__asm__(".text; .balign 64; .skip {padding}");' + plain.SOURCE.read_text()
+    made = folder / f"{padding}.so"
+    command = [plain.compiler(), *flags, "-fno-toplevel-reorder", "-x", "c", "-", "-o", str(made)]
+    subprocess.run([*command, "-lm"], input=source, text=True, check=True)
+    return ctypes.CDLL(str(made))
+
+
+def places(chosen: list[str], side: int) -> None:
+    """Print what C takes at four places of the code, a quarter of a cache line apart."""
+    paddings = (16, 32, 48, 64)
+    print(f"{cpu_name()}; {plain.version()}; ms of C, nothing aligned, by bytes before the code")
+    print(
+        f"{'filter':<33}{'size':>8}{''.join(f'{each:>9}' for each in paddings)}   slowest/fastest"
+    )
+    pixels = np.random.default_rng(0).integers(0, 256, (side, side)).astype(np.uint8)
+    with tempfile.TemporaryDirectory() as folder:
+        compiled = [moved(padding, Path(folder)) for padding in paddings]
+        for filter_id, parameters in CASES:
+            if filter_id not in chosen or filter_id in ("greyscale", "mri_nlm"):
+                continue
+            values = filters.get(filter_id).validate(parameters)
+            calls = [
+                plain.plain(filter_id, pixels, values, Border.REFLECT, each) for each in compiled
+            ]
+            times: list[list[float]] = [[] for _ in paddings]
+            end = time.perf_counter() + SECONDS
+            while time.perf_counter() < end:
+                for call, taken in zip(calls, times, strict=True):
+                    assert call is not None
+                    start = time.perf_counter()
+                    call()
+                    taken.append(1e3 * (time.perf_counter() - start))
+            middle = np.median(times, axis=1)
+            label = f"{filter_id} {' '.join(map(name_of, parameters.values()))}"
+            print(
+                f"{label[:32]:<33}{side:>7}²{''.join(f'{each:>9.3f}' for each in middle)}"
+                f"{middle.max() / middle.min():>18.2f}",
+                flush=True,
+            )
 
 
 def medians(side: int) -> None:
