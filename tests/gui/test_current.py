@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QSpinBox, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.engine.backend import Availability
+from app.engine.image import Image
+from app.engine.request import Request
 from app.filters.spec import Border
 from app.gui.controls import NumberBox
+from app.gui.form_state import FormState
 from app.gui.image_views import EARLIER
 from app.gui.main_window import MainWindow
 from tests.gui.helpers import FakeCpu, Opener, child, load, press, run, shown, state, write_picture
@@ -330,3 +334,11 @@ def test_settings_for_volumes_never_belong_to_a_picture(
     press(qtbot, window, "Ctrl+Z")
     qtbot.waitUntil(lambda: shown(window) == picture.name)
     assert window.panel.filter_id == "mean"
+
+
+def test_settings_of_a_run_are_texts_in_the_units_of_the_panel() -> None:
+    image = Image.from_array(np.zeros((4, 6), np.uint8), "a")
+    request = Request.create(image, "mean", {"size": 5}, repeat=3, memory_limit=64 << 20)
+    state = FormState.of(request)
+    assert state.parameters["size"] == 5
+    assert (state.options["repeat"], state.options["memoryLimit"]) == ("3", "64")
