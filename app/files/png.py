@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+import numpy as np
 from numpy.typing import NDArray
 
 from app.engine.image import NOTHING, Metadata
@@ -18,6 +19,7 @@ MAGIC = b"\x89PNG\r\n\x1a\n"
 MAX_SIDE = 1_000_000
 """What libpng allows."""
 _PALETTE = 3
+_CHANNELS = {0: 1, 2: 3, _PALETTE: 3, 4: 2, 6: 4}
 _HEADER_END = 33
 _METRE = 1
 _MAX_CHUNKS = 2**19
@@ -53,7 +55,9 @@ def decode(handle: BinaryIO) -> Decoded:
     import imagecodecs
 
     with warnings_of("imagecodecs") as warnings:
-        result = Decoded(imagecodecs.png_decode(b"".join(critical)))
+        # Without room to decode to, imagecodecs loses a reference to None where it raises.
+        room = _room(width, height, depth, colour_type, b"tRNS" in chunks)
+        result = Decoded(imagecodecs.png_decode(b"".join(critical), out=room))
     if warnings:
         found = "; ".join(text.removeprefix("PNG warning: ") for text in dict.fromkeys(warnings))
         result.notices.append(f"The file is damaged, parts of the picture may be wrong ({found}).")
@@ -89,6 +93,18 @@ def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
     if metadata.exif:
         extra.append(_chunk(b"eXIf", metadata.exif))
     return b"".join((data[:_HEADER_END], *extra, data[_HEADER_END:])) if extra else data
+
+
+def _room(
+    width: int, height: int, depth: int, colour_type: int, transparent: bool
+) -> NDArray[Any] | None:
+    """Return what the pixels fit into; None where there is no such colour type."""
+    channels = _CHANNELS.get(colour_type)
+    if channels is None:
+        return None
+    channels += transparent and colour_type not in (4, 6)
+    shape = (height, width) if channels == 1 else (height, width, channels)
+    return np.empty(shape, np.uint16 if depth == 16 else np.uint8)
 
 
 def _described(result: Decoded, data: bytes, chunks: dict[bytes, bytes]) -> Decoded:

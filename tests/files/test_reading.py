@@ -545,6 +545,17 @@ class TestDamage:
         assert all(message.startswith("broken" + suffix) for message in refusals)
         assert capfd.readouterr() == ("", "")
 
+    @pytest.mark.skipif(sys.version_info >= (3, 12), reason="None has no count there")
+    def test_none_is_not_used_up(self, put):
+        """A codec that loses a reference to it ends the process, once none is left."""
+        path = put("broken.png", healthy(".png")[:-60])
+        refused = 200
+        before = sys.getrefcount(None)
+        for _ in range(refused):
+            with pytest.raises(ImageReadError):
+                read_image(path)
+        assert sys.getrefcount(None) > before - refused // 2
+
 
 def test_importing_is_cheap():
     code = (
