@@ -16,10 +16,15 @@ import PIL.Image
 import pydicom
 import tifffile
 from pydicom.dataset import FileDataset, FileMetaDataset
+from pydicom.encaps import encapsulate
 from pydicom.uid import (
     DeflatedExplicitVRLittleEndian,
+    ExplicitVRBigEndian,
     ExplicitVRLittleEndian,
     ImplicitVRLittleEndian,
+    JPEG2000Lossless,
+    JPEGLosslessSV1,
+    JPEGLSLossless,
     MRImageStorage,
     RLELossless,
     generate_uid,
@@ -342,7 +347,65 @@ def _dicoms() -> list[Seed]:
         _dicom(syntax, **options)
         for syntax in (ExplicitVRLittleEndian, ImplicitVRLittleEndian)
         for options in ({}, {"PhotometricInterpretation": "MONOCHROME1"})
-    ] + [_dicom(DeflatedExplicitVRLittleEndian), _dicom(RLELossless)]
+    ] + [
+        _dicom(ExplicitVRBigEndian),
+        _dicom(DeflatedExplicitVRLittleEndian),
+        _dicom(RLELossless),
+        *(_packed_dicom(syntax, encode) for syntax, encode in _encoders()),
+        _enhanced_dicom(),
+        _colour_dicom(PhotometricInterpretation="RGB"),
+        _colour_dicom(PhotometricInterpretation="YBR_FULL", PlanarConfiguration=1),
+    ]
+
+
+def _encoders() -> list[tuple[Any, Callable[[np.ndarray], bytes]]]:
+    import imagecodecs
+
+    return [
+        (JPEGLosslessSV1, lambda grey: imagecodecs.jpeg8_encode(grey, lossless=True)),
+        (JPEGLSLossless, imagecodecs.jpegls_encode),
+        (JPEG2000Lossless, lambda grey: imagecodecs.jpeg2k_encode(grey, codecformat="j2k")),
+    ]
+
+
+def _packed_dicom(syntax: Any, encode: Callable[[np.ndarray], bytes]) -> Seed:
+    encoded = bytes(encode(_VOXELS[0].astype(np.uint16)))
+    return _dicom(syntax, BitsStored=16, HighBit=15, PixelData=encapsulate([encoded]))
+
+
+def _enhanced_dicom() -> Seed:
+    """Several frames, each with its place."""
+    shared, measures, orientation = pydicom.Dataset(), pydicom.Dataset(), pydicom.Dataset()
+    measures.PixelSpacing, measures.SliceThickness = [2, 1], 3
+    orientation.ImageOrientationPatient = [1, 0, 0, 0, 1, 0]
+    shared.PixelMeasuresSequence, shared.PlaneOrientationSequence = [measures], [orientation]
+    frames = []
+    for number in range(len(_VOXELS)):
+        position, frame = pydicom.Dataset(), pydicom.Dataset()
+        position.ImagePositionPatient = [0, 0, 3 * number]
+        frame.PlanePositionSequence = [position]
+        frames.append(frame)
+    return _dicom(
+        ExplicitVRLittleEndian,
+        NumberOfFrames=len(_VOXELS),
+        SharedFunctionalGroupsSequence=[shared],
+        PerFrameFunctionalGroupsSequence=frames,
+        PixelData=_VOXELS.tobytes(),
+    )
+
+
+def _colour_dicom(**options: Any) -> Seed:
+    return _dicom(
+        ExplicitVRLittleEndian,
+        SamplesPerPixel=3,
+        **{"PlanarConfiguration": 0, **options},
+        BitsAllocated=8,
+        BitsStored=8,
+        HighBit=7,
+        Rows=_COLOUR.shape[0],
+        Columns=_COLOUR.shape[1],
+        PixelData=_COLOUR.tobytes(),
+    )
 
 
 def _dicom(syntax: Any, **options: Any) -> Seed:
@@ -350,7 +413,14 @@ def _dicom(syntax: Any, **options: Any) -> Seed:
     meta.TransferSyntaxUID = syntax
     meta.MediaStorageSOPClassUID = MRImageStorage
     meta.MediaStorageSOPInstanceUID = generate_uid(entropy_srcs=["instance"])
-    dataset = FileDataset("", {}, file_meta=meta, preamble=bytes(128))
+    dataset = FileDataset(
+        "",
+        {},
+        bytes(128),
+        meta,
+        is_implicit_VR=syntax.is_implicit_VR,
+        is_little_endian=syntax.is_little_endian,
+    )
     dataset.SOPClassUID = MRImageStorage
     dataset.SOPInstanceUID = meta.MediaStorageSOPInstanceUID
     dataset.SeriesInstanceUID = generate_uid(entropy_srcs=["series"])
@@ -364,12 +434,14 @@ def _dicom(syntax: Any, **options: Any) -> Seed:
     dataset.ImageOrientationPatient = [1, 0, 0, 0, 1, 0]
     dataset.SliceThickness = 3
     dataset.RescaleSlope, dataset.RescaleIntercept = 2, -10
+    stored = ">i2" if syntax == ExplicitVRBigEndian else "<i2"
+    dataset.PixelData = _VOXELS[0].astype(stored).tobytes()
     for keyword, value in options.items():
         setattr(dataset, keyword, value)
+    dataset["PixelData"].VR = "OB" if syntax.is_encapsulated or dataset.BitsAllocated == 8 else "OW"
     inner = pydicom.Dataset()
     inner.PatientID = "a"
     dataset.ReferencedStudySequence = [inner]
-    dataset.PixelData = _VOXELS[0].tobytes()
     if syntax == RLELossless:
         meta.TransferSyntaxUID = ExplicitVRLittleEndian
         dataset.compress(RLELossless, generate_instance_uid=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,8 +33,9 @@ from pydicom.uid import (
 )
 
 from app.errors import ImageReadError, InvalidImage
-from app.files import dicom, read_image
+from app.files import dicom, read_image, watched
 from app.files.volumes import is_volume, read_volume, write_volume
+from tests.files.mutations import seeds
 
 SERIES = generate_uid()
 OTHER = generate_uid()
@@ -763,3 +765,20 @@ class TestRefused:
         dataset.save_as(folder / "report")
         self.refuse(folder, "its DICOM files hold no pictures")
         self.refuse(folder / "report", "the file holds no picture")
+
+
+def test_hundreds_of_thousands_of_elements(tmp_path, monkeypatch):
+    """Small ones take much longer than their bytes are worth, so the watch ends them."""
+    monkeypatch.setattr(watched, "SECONDS", 0.05)
+    data = seeds("DICOM")[0].data
+    start = data.index(b"\xe0\x7f\x10\x00")
+    elements = (
+        struct.pack(
+            "<HH2sH4s", 0x29 + 2 * (number // 60000), 0x1000 + number % 60000, b"LO", 4, b"a"
+        )
+        for number in range(300_000)
+    )
+    path = tmp_path / "a.dcm"
+    path.write_bytes(data[:start] + b"".join(elements) + data[start:])
+    with pytest.raises(ImageReadError, match=r"a\.dcm: it takes too long to find the way"):
+        read_volume(path)
