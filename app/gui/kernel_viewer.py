@@ -11,9 +11,11 @@ from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
     QLabel,
+    QProxyStyle,
     QPushButton,
     QSplitter,
     QStyle,
+    QStyleOption,
     QTabBar,
     QTabWidget,
     QVBoxLayout,
@@ -38,6 +40,9 @@ from app.gui.kernel_difference import difference
 
 _LAST_RUN = "Last run on the GPU"
 _COMPILE = "gpu-compile-report"
+
+_AROUND_TAB = 6
+"""Pixels beside the text of a tab, both sides together."""
 
 
 class KernelViewer(QDialog):
@@ -133,8 +138,9 @@ class KernelViewer(QDialog):
         layout.addWidget(splitter, 1)
         layout.addWidget(box)
         unit = self.fontMetrics().averageCharWidth()
-        self.resize(165 * unit, 40 * self.fontMetrics().height())
-        splitter.setSizes([105 * unit, 60 * unit])
+        size = QSize(210 * unit, 40 * self.fontMetrics().height())
+        self.resize(size.boundedTo(self.screen().availableSize()))
+        splitter.setSizes([152 * unit, 58 * unit])
         self.finished.connect(lambda: background.forget(_COMPILE))
 
     def show_request(self, request: Request) -> None:
@@ -300,11 +306,31 @@ class KernelViewer(QDialog):
         self._state.setText(str(error))
 
 
+class _NarrowTabs(QProxyStyle):
+    """Leaves less around the text of tabs, so that ten of them stand side by side."""
+
+    def pixelMetric(  # noqa: N802
+        self,
+        metric: QStyle.PixelMetric,
+        option: QStyleOption | None = None,
+        widget: QWidget | None = None,
+    ) -> int:
+        if metric == QStyle.PixelMetric.PM_TabBarTabHSpace:
+            return _AROUND_TAB
+        return super().pixelMetric(metric, option, widget)
+
+
 class _FileTabs(QTabBar):
     """Tabs with room for underscores.
 
     Fusion pushes the text of tabs that are not chosen down, and cuts off what leaves its place.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._style = _NarrowTabs()
+        self._style.setParent(self)
+        self.setStyle(self._style)
 
     def tabSizeHint(self, index: int) -> QSize:  # noqa: N802
         shift = self.style().pixelMetric(QStyle.PixelMetric.PM_TabBarTabShiftVertical, None, self)

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyleOptionTab,
     QTabWidget,
+    QToolButton,
 )
 from pytestqt.qtbot import QtBot
 
@@ -125,6 +126,24 @@ def test_the_files_are_the_source_and_its_headers(viewer: KernelViewer) -> None:
     for file in source_files("mean"):
         assert file.text == (KERNELS / file.name).read_text(encoding="utf-8")
     assert current(viewer).toPlainText() == source_files("mean")[0].text
+
+
+@pytest.mark.parametrize("spec", KERNEL_FILTERS, ids=lambda spec: spec.id)
+def test_all_files_stand_side_by_side(
+    qtbot: QtBot, background: Background, spec: FilterSpec
+) -> None:
+    viewer = KernelViewer(background, {})
+    qtbot.addWidget(viewer)
+    unit = viewer.fontMetrics().averageCharWidth()
+    viewer.resize(210 * unit, 600)
+    viewer.show_request(request(spec.id))
+    viewer.show()
+    bar = viewer.findChild(QTabWidget, "kernelFiles").tabBar()
+    last = bar.tabRect(bar.count() - 1)
+    assert bar.tabRect(0).left() == 0
+    assert last.right() <= bar.width()
+    assert all("…" not in bar.tabText(place) for place in range(bar.count()))
+    assert not any(button.isVisible() for button in bar.findChildren(QToolButton))
 
 
 def test_the_tabs_cut_off_no_underscores(viewer: KernelViewer) -> None:
