@@ -36,6 +36,7 @@ OWN_CHOICE = "Own choice"
 
 _LARGEST = 16384
 _FIRST_FILTERS = ("median", "mean")
+_ENABLED = Qt.ItemFlag.ItemIsEnabled
 _SIZES, _MASKS = "256 512 1024", "3 5 9"
 
 
@@ -92,8 +93,10 @@ class BenchForm(QWidget):
             box.setObjectName(f"bench{name.capitalize()}")
             box.setToolTip(f"Measure on the {name.upper()}")
             box.setChecked(True)
+            box.toggled.connect(self._offer_levels)
             devices.addWidget(box)
         devices.addStretch(1)
+        self._level_devices = [CPU] * len(filters.cpu_levels()) + [GPU] * len(filters.gpu_levels())
         levels = [(name, f"CPU: {level.name}") for name, level in filters.cpu_levels().items()]
         levels += [(name, f"GPU: {level.name}") for name, level in filters.gpu_levels().items()]
         self._levels = _checklist("benchLevels", "Levels", levels, [name for name, _ in levels])
@@ -161,7 +164,8 @@ class BenchForm(QWidget):
         devices = tuple(name for name, box in self._devices.items() if box.isChecked())
         if not devices:
             raise InvalidParameter("No device is chosen.", "Tick CPU or GPU.")
-        levels = _ticked(self._levels)
+        offered = [item for item in _items(self._levels) if item.flags() & _ENABLED]
+        levels = [_key(item) for item in offered if item.checkState() is Qt.CheckState.Checked]
         if not levels:
             raise InvalidParameter("No level is chosen.", "Tick at least one.")
         preset = self.preset
@@ -169,7 +173,7 @@ class BenchForm(QWidget):
         return replace(
             plan,
             devices=devices,
-            levels=() if len(levels) == self._levels.count() else tuple(levels),
+            levels=() if len(levels) == len(offered) else tuple(levels),
             repeat=self._repeat.checked(),
             peers=self._peers.isChecked(),
             blocks=tuple(dict.fromkeys(map(read_block, self._blocks.text().split()))),
@@ -217,6 +221,14 @@ class BenchForm(QWidget):
         field.setAccessibleName(tip)
         field.setToolTip(tip)
         return field
+
+    def _offer_levels(self) -> None:
+        """Grey the levels of a device that is not ticked: they count for nothing."""
+        for item, device in zip(_items(self._levels), self._level_devices, strict=True):
+            flags = item.flags() | _ENABLED
+            offered = self._devices[device].isChecked()
+            item.setFlags(flags if offered else flags & ~_ENABLED)
+            item.setToolTip("" if offered else f"The {device.upper()} is not ticked above.")
 
     def _on_preset(self, name: str) -> None:
         preset = PRESETS.get(name)
@@ -283,13 +295,16 @@ def _checklist(
     return box
 
 
+def _items(box: QListWidget) -> list[QListWidgetItem]:
+    return [box.item(row) for row in range(box.count())]
+
+
+def _key(item: QListWidgetItem) -> str:
+    return str(item.data(Qt.ItemDataRole.UserRole))
+
+
 def _ticked(box: QListWidget) -> list[str]:
-    items = (box.item(row) for row in range(box.count()))
-    return [
-        item.data(Qt.ItemDataRole.UserRole)
-        for item in items
-        if item.checkState() is Qt.CheckState.Checked
-    ]
+    return [_key(item) for item in _items(box) if item.checkState() is Qt.CheckState.Checked]
 
 
 def _state(checked: bool) -> Qt.CheckState:

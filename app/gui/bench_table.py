@@ -35,6 +35,11 @@ _COLUMNS = (
 )
 _NUMBERS = range(3, 8)
 _SPEED_UP, _THEIRS, _REMARK = 7, 8, 9
+_BESIDE = 5
+"""Where the authors' figures stand: right of our time and its spread."""
+
+_GROWING = 2, 3, 5
+"""Columns with what was timed and what all of it would take: never cut off."""
 
 
 class BenchTable(QTreeWidget):
@@ -55,6 +60,7 @@ class BenchTable(QTreeWidget):
         for column, (_, width, tip) in enumerate(_COLUMNS):
             self.setColumnWidth(column, width * unit)
             self.headerItem().setToolTip(column, tip)
+        self.header().moveSection(_THEIRS, _BESIDE)  # beside ours, and never out of view
         self._rows: list[Row] = []
         self._items: list[QTreeWidgetItem] = []
 
@@ -63,6 +69,8 @@ class BenchTable(QTreeWidget):
         self.clear()
         self.setColumnHidden(_THEIRS, True)
         self._rows, self._items = [], []
+        for column in range(_THEIRS):  # room for what is behind them, which rows take as they need
+            self.setColumnWidth(column, self.header().sectionSizeHint(column))
         for row in rows:
             self.add(row)
         self.compare(baseline)
@@ -108,10 +116,7 @@ class BenchTable(QTreeWidget):
             item.setToolTip(column, item.text(_REMARK) if row.reason else item.text(column))
         self.addTopLevelItem(item)
         self._items.append(item)
-        if row.is_part:
-            for column in (2, 3, 5):  # what was timed and what all of it would take
-                width = self.fontMetrics().horizontalAdvance(f"{item.text(column)}MM")
-                self.setColumnWidth(column, max(width, self.columnWidth(column)))
+        self._make_room(item)
 
     def compare(self, baseline: str) -> None:
         """Fill the speed-up over the series `baseline`."""
@@ -123,6 +128,16 @@ class BenchTable(QTreeWidget):
                 gain = speed_up(row, base)
                 text = f"{'≈ ' if gain.scaled else ''}{short(gain.factor)}×"
             item.setText(_SPEED_UP, text)
+            self._make_room(item)
+
+    def _make_room(self, item: QTreeWidgetItem) -> None:
+        """Widen columns for this line, most of them up to a limit."""
+        unit = self.fontMetrics().averageCharWidth()
+        for column, (_, limit, _) in enumerate(_COLUMNS[:_THEIRS]):
+            wanted = self.fontMetrics().horizontalAdvance(f"{item.text(column)}MM")
+            if column not in _GROWING:
+                wanted = min(wanted, limit * unit)
+            self.setColumnWidth(column, max(wanted, self.columnWidth(column)))
 
 
 def _time(row: Row, seconds: float, waiting: bool) -> str:

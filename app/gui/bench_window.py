@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -353,8 +354,15 @@ class BenchWindow(QWidget):
     def _choose_file(
         self, title: str, name: str, kinds: str, write: Callable[[Path], object]
     ) -> None:
+        suffixes = re.findall(r"\*(\.\w+)", kinds)
+
         def use(path: Path) -> None:
             try:
+                if path.suffix.lower() not in suffixes:
+                    raise AppError(
+                        f"{path.name}: nothing is written in that format.",
+                        f"Let the name end in {' or '.join(suffixes)}.",
+                    )
                 write(path)
             except AppError as error:
                 dialogs.show_error(self, error)

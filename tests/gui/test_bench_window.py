@@ -649,6 +649,59 @@ def test_plots_are_saved_as_png_and_svg(bench: BenchWindow, tmp_path: Path) -> N
     assert {"#ffffff", "#e69f00"} <= pixels
 
 
+def test_levels_of_a_device_that_is_not_ticked_count_for_nothing(bench: BenchWindow) -> None:
+    levels = child(bench, QListWidget, "benchLevels")
+    items = [levels.item(number) for number in range(levels.count())]
+    gpu = child(bench, QCheckBox, "benchGpu")
+    gpu.setChecked(False)
+    for item in items:
+        offered = bool(item.flags() & Qt.ItemFlag.ItemIsEnabled)
+        assert offered is item.text().startswith("CPU: ")
+        assert item.toolTip() == ("" if offered else "The GPU is not ticked above.")
+    assert bench._form.plan().levels == (), "all that are offered"
+    for item in items:
+        if item.text().startswith("CPU: "):
+            item.setCheckState(Qt.CheckState.Unchecked)
+    with pytest.raises(module.AppError, match="No level is chosen"):
+        bench._form.plan()
+    gpu.setChecked(True)
+    assert all(item.flags() & Qt.ItemFlag.ItemIsEnabled for item in items)
+    assert set(bench._form.plan().levels) == set(filters.gpu_levels())
+
+
+def test_the_authors_figures_are_in_view(qtbot: QtBot, bench: BenchWindow) -> None:
+    results = Path(__file__).parents[2] / "resources" / "bench"
+    bench.resize(1320, 760)
+    bench._load([results / f"{device}-f-levels.json" for device in ("cpu", "gpu")])
+    tree = child(bench, QTreeWidget, "benchTable")
+    header = tree.header()
+    theirs = next(n for n in range(header.count()) if "Authors" in tree.headerItem().text(n))
+    assert not tree.isColumnHidden(theirs)
+    end = header.sectionViewportPosition(theirs) + header.sectionSize(theirs)
+    qtbot.waitUntil(lambda: tree.viewport().width() > 600)
+    assert end <= tree.viewport().width()
+    longest = max(tree.fontMetrics().horizontalAdvance(cells[1]) for cells in table(bench))
+    assert header.sectionSize(1) > longest, "and what stands before them is whole"
+
+
+@pytest.mark.parametrize(
+    ("button", "name", "usual"),
+    [("benchSavePlot", "a.jpg", ".png or .svg"), ("benchSaveData", "a.txt", ".json or .csv")],
+)
+def test_nothing_is_saved_under_the_name_of_another_format(
+    qtbot: QtBot, bench: BenchWindow, tmp_path: Path, button: str, name: str, usual: str
+) -> None:
+    bench._show_report(measured())
+    click(qtbot, bench, button)
+    chooser = bench.findChildren(module.dialogs.QFileDialog)[-1]
+    chooser.fileSelected.emit(str(tmp_path / name))
+    chooser.reject()
+    (box,) = bench.findChildren(ErrorDialog)
+    assert usual in " ".join(label.text() for label in box.findChildren(QLabel))
+    box.close()
+    assert not (tmp_path / name).exists()
+
+
 def test_an_unwritable_plot_is_an_error(bench: BenchWindow, tmp_path: Path) -> None:
     shown = chart(Plot.BARS, Choice("Mean, mask size 3"), measured().rows)
     for name in ("a.png", "a.svg"):
