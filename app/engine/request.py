@@ -168,22 +168,26 @@ class Request:
             shape = grey.output_shape(shape, grey.defaults(), Border.REFLECT)
         return self.filter.output_shape(shape, self.parameters, self.border)
 
-    def describe(self, estimates: Mapping[str, Any] | None = None) -> str:
+    def describe(self, estimates: Mapping[str, Any] | None = None, *, brief: bool = False) -> str:
         """Return the settings in words, without device and level.
 
         Parameters
         ----------
         estimates : mapping, optional
             What was estimated by now.
+        brief : bool
+            Leave out parameters and a border that are as by default, and say that.
         """
-        parts = [self.filter.describe(self.parameters, estimates)]
-        if len(self.filter.borders) > 1:
+        parts = [self.filter.describe(self.parameters, estimates, brief=brief)]
+        usual = self.border is Border.REFLECT
+        if len(self.filter.borders) > 1 and not (brief and usual):
             parts.append(f"{self.border} border")
         if self.grey:
             parts.append("in grey")
         if self.block is not None:
             parts.append(f"blocks of {block_name(self.block)}")
-        return ", ".join(parts)
+        text = ", ".join(parts)
+        return f"{text}, the rest as by default" if brief else text
 
 
 @dataclass(frozen=True)
@@ -276,6 +280,11 @@ class Result:
     def settings(self) -> str:
         """Those of the request and what was estimated, in words."""
         return self.request.describe(self.estimates)
+
+    @property
+    def brief_settings(self) -> str:
+        """As `settings`, without what is as by default."""
+        return self.request.describe(self.estimates, brief=True)
 
     @property
     def where(self) -> str:

@@ -39,8 +39,10 @@ class SliceRequest(Request):
     def output_shape(self) -> tuple[int, ...]:
         return self.scan.planes.shape
 
-    def describe(self, estimates: Mapping[str, Any] | None = None) -> str:
-        return f"{super().describe(estimates)}, slice by slice across {AXES[self.axis]}"
+    def describe(self, estimates: Mapping[str, Any] | None = None, *, brief: bool = False) -> str:
+        return (
+            f"{super().describe(estimates, brief=brief)}, slice by slice across {AXES[self.axis]}"
+        )
 
 
 def by_slices(

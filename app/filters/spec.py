@@ -782,11 +782,15 @@ class FilterSpec:
         return validated
 
     def describe(
-        self, values: Mapping[str, Any], estimates: Mapping[str, Any] | None = None
+        self,
+        values: Mapping[str, Any],
+        estimates: Mapping[str, Any] | None = None,
+        *,
+        brief: bool = False,
     ) -> str:
         """Return ``Median, mask size 5 px``-like text for labels and logs.
 
-        `estimates` are named too, see `estimates` above.
+        `estimates` are named too, see `estimates` above. `brief` leaves out what is as by default.
         """
         found = estimates or {}
         parts = [self.name]
@@ -794,6 +798,8 @@ class FilterSpec:
             value = values[parameter.name]
             if parameter.name in found:
                 parts.append(f"estimated {parameter.describe(rounded(found[parameter.name]))}")
+            elif brief and parameter.format(value) == parameter.format(parameter.default):
+                continue
             elif parameter.matters(values) and not parameter.is_absent(value):
                 parts.append(parameter.describe(value))
         return ", ".join(parts)

@@ -5,8 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal, SignalInstance
-from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLineEdit, QToolButton, QWidget
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, SignalInstance
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QLineEdit,
+    QStyle,
+    QStyleOptionSpinBox,
+    QToolButton,
+    QWidget,
+)
 
 from app.filters.spec import (
     BoolParameter,
@@ -27,6 +36,9 @@ from app.gui.switch import Switch
 
 _QUICK_SIZES = (3, 5, 7, 9)
 _SLIDER_STEPS = 1000
+
+_LEAST_BOX = 84
+"""Pixels that a box for a number is wide at least."""
 
 
 class _OddSpinBox(WholeBox):
@@ -354,11 +366,20 @@ def _dress_box(box: WholeBox | NumberBox, parameter: Parameter) -> None:
     box.setObjectName(f"{parameter.name}Box")
     box.setAccessibleName(parameter.label)
     box.setToolTip(parameter.help)
-    box.setMinimumWidth(84)
-    if parameter.unit:
 
-        def name_unit() -> None:
+    def make_room() -> None:
+        if parameter.unit:
             box.setSuffix(parameter.behind(box.value()))
+        box.ensurePolished()
+        option = QStyleOptionSpinBox()
+        box.initStyleOption(option)
+        metrics = box.fontMetrics()
+        text = QSize(
+            metrics.horizontalAdvance(f"{box.shown()}{box.suffix()} "), box.lineEdit().height()
+        )
+        kind = QStyle.ContentsType.CT_SpinBox
+        needed = box.style().sizeFromContents(kind, option, text, box).width()
+        box.setMinimumWidth(max(_LEAST_BOX, needed))
 
-        box.valueChanged.connect(name_unit)
-        name_unit()
+    box.valueChanged.connect(make_room)
+    make_room()

@@ -12,12 +12,13 @@ class ElidedLabel(QLabel):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._text = ""
+        self._text = self._brief = ""
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
-    def set_full_text(self, text: str) -> None:
-        self._text = text
+    def set_full_text(self, text: str, brief: str = "") -> None:
+        """Show `text`; where there is no room for it, `brief` if there is one."""
+        self._text, self._brief = text, brief
         self.setToolTip(text)
         self._elide()
 
@@ -26,6 +27,7 @@ class ElidedLabel(QLabel):
         self._elide()
 
     def _elide(self) -> None:
-        self.setText(
-            self.fontMetrics().elidedText(self._text, Qt.TextElideMode.ElideRight, self.width())
-        )
+        metrics, room = self.fontMetrics(), self.contentsRect().width()
+        fits = metrics.horizontalAdvance(self._text) <= room
+        text = self._text if fits or not self._brief else self._brief
+        self.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))

@@ -122,7 +122,7 @@ class ImageView(QWidget):
         self._heading = heading
         self._first_hint = hint
         self._stale = False
-        self._caption = heading, ""
+        self._caption = heading, "", ""
         self.image: Image | None = None
         self.offset = 0
 
@@ -168,17 +168,24 @@ class ImageView(QWidget):
         self._follow_palette()
 
     def show_picture(
-        self, image: Image, images: list[QImage], offset: int, title: str, details: str
+        self,
+        image: Image,
+        images: list[QImage],
+        offset: int,
+        title: str,
+        details: str,
+        brief: str = "",
     ) -> None:
         """Show `images`; `image` has the values under the cursor, where they are of interest.
 
-        Nothing is drawn without `images`: see `show_hint`.
+        Nothing is drawn without `images`: see `show_hint`. `brief` takes the place of `details`
+        where there is no room for them.
         """
         self.image = image
         self.offset = offset
         self._picture.show_images(images, offset)
         self._hint.hide()
-        self._set_caption(title, details)
+        self._set_caption(title, details, brief)
 
     def show_hint(self, text: str) -> None:
         """Say `text` in place of a picture."""
@@ -247,11 +254,11 @@ class ImageView(QWidget):
         self._stale = stale
         self._set_caption(*self._caption)
 
-    def _set_caption(self, title: str, details: str) -> None:
-        self._caption = title, details
+    def _set_caption(self, title: str, details: str, brief: str = "") -> None:
+        self._caption = title, details, brief
         stale = self._stale and self.image is not None
         self._title.set_full_text(EARLIER + title if stale else title)
-        self._details.set_full_text(details)
+        self._details.set_full_text(details, brief)
         colour = theme.warning_text(self.palette()).name()
         self._title.setStyleSheet(f"color: {colour}" if stale else "")
 

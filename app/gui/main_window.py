@@ -199,7 +199,8 @@ class MainWindow(QMainWindow):
         waits = self.recipes.busy and not self._bridge.busy
         self.recipes.stop()
         self._bridge.cancel()
-        if waits:  # between two steps
+        if waits:  # between two steps, or while a number is estimated
+            _logger.info("Cancelled before it began")
             self._on_stopped()
 
     def save_output(self) -> None:
@@ -517,6 +518,7 @@ class MainWindow(QMainWindow):
         self.docks[2].visibilityChanged.connect(self._on_quality_seen)
         self.docks[3].visibilityChanged.connect(self._on_console_seen)
         self.recipes.loaded.connect(self._run_recipe)
+        self.recipes.preparing.connect(self._on_preparing)
         self.recipes.wanted.connect(self._show_what_was_estimated)
         self.recipes.wanted.connect(self._submit)
         self.recipes.failed.connect(self._on_failed)
@@ -705,7 +707,8 @@ class MainWindow(QMainWindow):
         result = self.volumes.result if self._has_volumes else self._result
         stale = result is not None and not self._is_current(result)
         canvas = self.volumes.viewer if self._has_volumes else self.images
-        canvas.output.set_stale(stale and not (self._has_volumes and self.volumes.shows_map))
+        shows_map = self._has_volumes and self.volumes.shows_map
+        canvas.output.set_stale(not self._is_map_current() if shows_map else stale)
         if self._bridge.busy or self.recipes.busy:
             return
         if self._ended or result is None:
@@ -717,6 +720,13 @@ class MainWindow(QMainWindow):
             done = f"{done}."
             text = f"{EARLIER}{done}" if stale else f"D{done[1:]}"
             self._run_bar.show_idle(text, stale=stale)
+
+    def _is_map_current(self) -> bool:
+        """Tell whether the map of the noise that is shown is as things are set now."""
+        try:
+            return self.volumes.is_map_current(self.panel.arguments()["parameters"])
+        except AppError:
+            return False
 
     def _is_current(self, result: Result) -> bool:
         """Tell whether Run would do again what made `result`."""
@@ -800,6 +810,7 @@ class MainWindow(QMainWindow):
             offset_of(result.request),
             drawing.title(result.image),
             f"{result.where}, {result.settings}",
+            f"{result.where}, {result.brief_settings}",
         )
         if drawing.problem:
             self.images.output.show_hint(drawing.problem)
@@ -918,6 +929,11 @@ class MainWindow(QMainWindow):
         except AppError:
             return  # Run will say so
         self._background.start("warm-up", lambda: warm_up(request), lambda _: None, self._report)
+
+    def _on_preparing(self, estimates: bool) -> None:
+        """Say what keeps the next step from running: code for it may be compiled first."""
+        self._ended = ""
+        self._run_bar.show_progress("estimate" if estimates else "prepare", 0.0, self.recipes.step)
 
     def _on_submitted(self, request: Request) -> None:
         self._ended = ""

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 from app.engine.backend import Backend
 from app.engine.chain import naming, prepare, shapes
 from app.engine.image import Image
-from app.engine.recipe import Recipe, Step
+from app.engine.recipe import ESTIMATE, Recipe, Step
 from app.engine.request import Request, Result
 from app.engine.scan import Scan
 from app.engine.slices import SliceRequest
@@ -48,6 +48,8 @@ class Recipes(QObject):
     -------
     loaded : Recipe
         The user chose a recipe to run.
+    preparing : bool
+        The next step is got ready, off the GUI thread; whether numbers are estimated for it.
     wanted : Request
         This step should be run next; `go_on` wants its result.
     failed : Exception
@@ -57,6 +59,7 @@ class Recipes(QObject):
     """
 
     loaded = Signal(object)
+    preparing = Signal(bool)
     wanted = Signal(object)
     failed = Signal(object)
     saved = Signal(Path)
@@ -168,6 +171,8 @@ class Recipes(QObject):
         recipe, options = self._recipe, self._options
         self._number += 1
         number = self._number
+        values = recipe.steps[number - 1].parameters.values()
+        self.preparing.emit(any(isinstance(each, str) and each == ESTIMATE for each in values))
 
         def ask(prepared: tuple[Request, tuple[str, ...]]) -> None:
             request, self._notices = prepared

@@ -16,7 +16,11 @@ from PySide6.QtWidgets import (
 
 from app.engine.timing import TimeLeft
 
-_STAGES = {"compile": "Compiling (first use only)…", "judge": "Judging"}
+_STAGES = {
+    "compile": "Compiling (first use only)…",
+    "estimate": "Estimating…",
+    "judge": "Judging",
+}
 
 
 class RunBar(QWidget):

@@ -70,6 +70,7 @@ class VolumePage(QWidget):
         self._view = View.OUTPUT
         self._map: Volume | None = None
         """A map of noise that is shown in place of the output."""
+        self._map_made_with: tuple[Any, ...] = ()
         self._wanted_gain: int | None = None
         self.viewer = VolumeViewer(self)
         self.components = Components()
@@ -163,6 +164,10 @@ class VolumePage(QWidget):
     def shows_map(self) -> bool:
         """Whether a map of the noise is shown in place of the output."""
         return self._map is not None
+
+    def is_map_current(self, parameters: Mapping[str, Any]) -> bool:
+        """Tell whether `show_noise` would make the map that is shown with these parameters."""
+        return self._map_made_with == _of_noise(parameters)
 
     def show_result(self, result: Result) -> None:
         """Show what came of a run, and the scan that it was made from."""
@@ -258,9 +263,7 @@ class VolumePage(QWidget):
         """
         assert self.scan is not None
         volume = self._volume
-        window = parameters["window_radius"] if parameters.get("sigma_from") == "local" else None
-        rician = parameters.get("noise", "rician") == "rician"
-        deep = parameters.get("dimensions", "3d") == "3d"
+        made_with = window, rician, deep = _of_noise(parameters)
 
         def work() -> Volume:
             if window is None:
@@ -278,7 +281,7 @@ class VolumePage(QWidget):
             text = f"{kind} sigma around each voxel"
             text += ", smooth map" if window is None else f", window radius {window}"
             figures = f"median {middle:.4g}, mostly {low:.4g} to {high:.4g}"
-            self._map = noise
+            self._map, self._map_made_with = noise, made_with
             shades = auto_window(noise)
             self.viewer.show_output(noise, f"Noise: {text}, {figures}", window=shades)
             self.drawn.emit(None, True)
@@ -402,7 +405,8 @@ class VolumePage(QWidget):
         if self._view is View.OUTPUT:
             # Where it ran comes first here: what a narrow window cuts off is the end.
             caption = f"Output: {self.result.where}, {self.result.settings}"
-            self.viewer.show_output(output, caption)
+            brief = f"Output: {self.result.where}, {self.result.brief_settings}"
+            self.viewer.show_output(output, caption, brief=brief)
             self.drawn.emit(None, False)
             return
         other = self._other()
@@ -415,6 +419,13 @@ class VolumePage(QWidget):
         caption = f"{self._view.value.capitalize()}: output – {minus}, ×{gain}"
         self.viewer.show_output(output, caption, minus=other, gain=gain)
         self.drawn.emit(gain, True)
+
+
+def _of_noise(parameters: Mapping[str, Any]) -> tuple[int | None, bool, bool]:
+    """Return what a map of noise depends on: radius of windows, if any, Rician, and 3-D."""
+    window = parameters["window_radius"] if parameters.get("sigma_from") == "local" else None
+    rician = parameters.get("noise", "rician") == "rician"
+    return window, rician, parameters.get("dimensions", "3d") == "3d"
 
 
 def _look_at(scan: Scan) -> list[Window]:

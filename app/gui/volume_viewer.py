@@ -50,7 +50,7 @@ class _Side(QWidget):
         self.setObjectName(name)
         self.volume: Volume | None = None
         self._heading, self._first_hint = heading, hint
-        self._text, self._stale = heading, False
+        self._text, self._brief, self._stale = heading, "", False
         self._caption = ElidedLabel(self)
         self._caption.setObjectName(f"{name}Title")
         font = self._caption.font()
@@ -73,8 +73,11 @@ class _Side(QWidget):
         column.addLayout(row, 1)
         self._caption.set_full_text(heading)
 
-    def show_volume(self, volume: Volume | None, caption: str, hint: str = "") -> None:
+    def show_volume(
+        self, volume: Volume | None, caption: str, hint: str = "", brief: str = ""
+    ) -> None:
         self.volume = volume
+        self._brief = brief
         self._text = caption or self._heading
         self._hint.setText(hint or self._first_hint)
         self._hint.setVisible(volume is None)
@@ -84,7 +87,8 @@ class _Side(QWidget):
         """Say over the planes that Run would not make them as things are set now, or not."""
         self._stale = stale
         stale = stale and self.volume is not None
-        self._caption.set_full_text(EARLIER + self._text if stale else self._text)
+        before = EARLIER if stale else ""
+        self._caption.set_full_text(before + self._text, self._brief and before + self._brief)
         colour = theme.warning_text(self.palette()).name()
         self._caption.setStyleSheet(f"color: {colour}" if stale else "")
 
@@ -197,6 +201,7 @@ class VolumeViewer(QWidget):
         gain: int = 1,
         window: Window | None = None,
         hint: str = "",
+        brief: str = "",
     ) -> None:
         """Show `volume`, or how it differs from another one of its shape, amplified.
 
@@ -206,9 +211,11 @@ class VolumeViewer(QWidget):
             In place of that of the input, where the values are of another kind.
         hint : str
             Said where there is no volume.
+        brief : str
+            In place of `caption` where there is no room for that.
         """
         self._minus, self._gain, self._own_window = minus, gain, window
-        self.output.show_volume(volume, caption, hint)
+        self.output.show_volume(volume, caption, hint, brief)
         self.output.place_hint()
         self._draw()
 

@@ -378,7 +378,7 @@ class TestOtherFormats:
         volume = Volume.from_array(voxels(), affine=AFFINE, spacing=(2.0, 3.0, 1.5))
         for name, losses in (
             ("a.tif", "TIFF stack cannot keep orientation and position."),
-            ("a.npy", "cannot keep the distance of voxels and orientation and position."),
+            ("a.npy", "cannot keep the distance of voxels, orientation and position."),
         ):
             with pytest.raises(LossyFormat) as caught:
                 check_write_volume(volume, tmp_path / name)

@@ -31,6 +31,7 @@ from app import filters
 from app.gui.bench_form import BenchForm
 from app.gui.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from app.gui.dialogs import ErrorDialog
+from app.gui.filter_form import FilterForm
 from app.gui.main_window import MainWindow
 from app.gui.phantom_dialog import PhantomDialog
 from app.gui.volume_viewer import VolumeViewer
@@ -455,3 +456,17 @@ def test_a_number_is_shown_in_full_if_it_is_short(qtbot: QtBot, value: float, te
     box.setDecimals(1)
     box.setValue(value)
     assert box.textFromValue(box.value()) == text
+
+
+@pytest.mark.parametrize("value", [5 / 3, 0.1, 12.3456, 1 / 7])
+def test_a_number_and_its_unit_are_seen_whole(qtbot: QtBot, value: float) -> None:
+    form = FilterForm(filters.get("nlm"))
+    qtbot.addWidget(form)
+    form.resize(260, 600)
+    form.show()
+    form.set_values({"patch_sigma": value})
+    box = form.findChild(NumberBox, "patch_sigmaBox")
+    qtbot.waitUntil(lambda: box.width() >= box.minimumWidth())
+    line = box.lineEdit()
+    assert line.text().endswith(" px")
+    assert line.fontMetrics().horizontalAdvance(line.text()) < line.width()

@@ -342,3 +342,22 @@ def test_settings_of_a_run_are_texts_in_the_units_of_the_panel() -> None:
     state = FormState.of(request)
     assert state.parameters["size"] == 5
     assert (state.options["repeat"], state.options["memoryLimit"]) == ("3", "64")
+
+
+def test_a_caption_without_room_says_what_is_not_as_by_default(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("nlm")
+    window.panel.set_values("nlm", {"filter_sigma": 0.0375})
+    run(qtbot, window)
+    details = child(window, QLabel, "outputDetails")
+    brief = "CPU parallel, Non-local means, filter sigma 0.0375, the rest as by default"
+    assert details.toolTip().startswith("CPU parallel, Non-local means, patch size 7 px, search")
+    window.resize(1280, 720)
+    qtbot.waitUntil(lambda: details.text() == brief)
+    window.resize(3840, 720)
+    qtbot.waitUntil(lambda: details.text() == details.toolTip())
+    window.resize(1000, 700)
+    qtbot.waitUntil(lambda: details.text().endswith("…"))
+    assert details.text().startswith(brief[:40])

@@ -368,6 +368,35 @@ def test_every_run_estimates_until_a_number_is_set(
     assert button.isChecked()
 
 
+def test_estimating_is_said_and_its_cancel_logged(
+    qtbot: QtBot,
+    window: MainWindow,
+    picture: Path,
+    cpu: FakeCpu,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    go_on, entered = threading.Event(), threading.Event()
+    real = recipes_module.prepare
+
+    def prepare(*arguments: object, **options: object) -> object:
+        entered.set()
+        assert go_on.wait(PATIENCE)
+        return real(*arguments, **options)
+
+    load(qtbot, window, picture)
+    window.panel.set_filter("nlm")
+    monkeypatch.setattr("app.gui.recipes.prepare", prepare)
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(entered.is_set)
+    assert state(window) == "Estimating…"
+    press(qtbot, window, "Esc")
+    assert state(window) == "Cancelled."
+    assert "Cancelled before it began" in window.console.text()
+    go_on.set()
+    qtbot.wait(50)
+    assert not cpu.requests
+
+
 def test_something_can_be_estimated() -> None:
     assert ESTIMATED
 

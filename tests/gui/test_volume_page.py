@@ -35,6 +35,7 @@ from app.filters.mri_sigma_map import estimate_smooth
 from app.gui import comparison, main_window, volume_page
 from app.gui.comparison import View
 from app.gui.dialogs import ErrorDialog
+from app.gui.image_views import EARLIER
 from app.gui.kernel_viewer import KernelViewer
 from app.gui.main_window import MainWindow
 from app.gui.phantom_dialog import Order, PhantomDialog
@@ -576,6 +577,33 @@ def test_noise_around_each_voxel_is_shown_and_saved(
     np.testing.assert_array_equal(read_volume(tmp_path / "noise.nii").voxels, shown.voxels)
     press(qtbot, window, "F2")
     assert child(window, QLabel, "volumeOutputHint").text() == "Press Run (F5)"
+
+
+def test_a_map_of_noise_is_marked_when_it_would_be_another(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(5)
+    flat = (1000 + rng.normal(0, 20, (12, 16, 16))).astype(np.float32)
+    open_scan(qtbot, window, write(tmp_path / "flat.nii", flat))
+    press(qtbot, window, "F6")
+    qtbot.waitUntil(lambda: caption(window).startswith("Noise: "), timeout=60000)
+    for name, other, first in (
+        ("noise", "gaussian", "rician"),
+        ("sigma_from", "local", "volume"),
+        ("dimensions", "2d", "3d"),
+    ):
+        window.panel.set_values("mri_nlm", {name: other})
+        assert caption(window).startswith(f"{EARLIER}Noise: "), name
+        window.panel.set_values("mri_nlm", {name: first})
+        assert caption(window).startswith("Noise: "), name
+    window.panel.set_values("mri_nlm", {"search_radius": 3})
+    assert caption(window).startswith("Noise: "), "it has no part in the map"
+    window.panel.set_values("mri_nlm", {"sigma_from": "local", "window_radius": 1})
+    press(qtbot, window, "F6")
+    qtbot.waitUntil(lambda: "window radius 1" in caption(window), timeout=60000)
+    assert caption(window).startswith("Noise: ")
+    window.panel.set_values("mri_nlm", {"window_radius": 2})
+    assert caption(window).startswith(EARLIER)
 
 
 def test_kernel_and_estimate_work_for_volumes_too(

@@ -39,7 +39,7 @@ class _Writer:
         if volume.spacing != (1.0, 1.0, 1.0) and not self.spacing:
             losses.append("the distance of voxels")
         if volume.affine is not None and not self.place:
-            losses.append("orientation and position")
+            losses += ["orientation", "position"]
         return losses
 
 
@@ -109,7 +109,7 @@ def write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> Pa
     _logger.info("Saved %s as %s: %.1f ms", volume.describe(), path, elapsed)
     losses = writer.losses(volume)
     if losses:
-        _logger.info("%s: saved without %s", path.name, " and ".join(losses))
+        _logger.info("%s: saved without %s", path.name, _enumerated(losses))
     return path
 
 
@@ -132,7 +132,7 @@ def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False)
     losses = _writer(path).losses(volume)
     if losses and not lossy:
         raise LossyFormat(
-            f"{path.name}: {_writer(path).format.name} cannot keep {' and '.join(losses)}.",
+            f"{path.name}: {_writer(path).format.name} cannot keep {_enumerated(losses)}.",
             "Save it as NIfTI to keep everything.",
         )
     if _writer(path).slices:
@@ -165,6 +165,11 @@ def beside(output: Path, title: str) -> Path:
     suffix = _suffix(output)
     stem = title.removesuffix(_suffix(Path(title)))
     return output.with_name(f"{output.name.removesuffix(suffix)}-{stem}{suffix}")
+
+
+def _enumerated(words: list[str]) -> str:
+    """Return ``a``, ``a and b`` or ``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _suffix(path: Path) -> str:
