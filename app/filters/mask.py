@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from app.filters.correlation import (
     one_part,
     plan_correlation,
 )
+from app.filters.cuda_rows import SMALL
 from app.filters.launch import CudaPlan, CudaTask, Launch, by_size, quick_level
 from app.filters.spec import (
     CONSTANT,
@@ -151,6 +153,10 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     )
     level = quick_level(task, len(mask) // 2, CONSTANT)
     least = cuda_correlation.small(task, launch, len(mask))
+    # Masks of bytes in colour that no tuned kernel is for: large pictures do without the tile.
+    large = task.output_shape[0] * task.out_row_samples >= SMALL
+    if math.isinf(least) and task.dtype.itemsize == 1 and large:
+        level = CONSTANT
     return by_size(task, launch, plan_cuda, level, least)
 
 

@@ -214,7 +214,8 @@ def test_from_which_size_on_depends_on_type_channels_and_border(
 @pytest.mark.parametrize(
     ("filter_id", "parameters", "dtype", "channels", "border", "level"),
     [
-        ("mask", SPREAD, "u1", 3, Border.REFLECT, "shared"),
+        ("mask", SPREAD, "u1", 3, Border.REFLECT, "constant"),
+        ("mask", SPREAD, "u2", 3, Border.REFLECT, "shared"),
         ("sobel", {"form": "winner"}, "f4", 3, Border.REFLECT, "global"),
         ("threshold_mean", {"size": 3}, "f4", 1, Border.REFLECT, "global"),
         ("threshold_mean", {"size": 3}, "u1", 3, Border.VALID, "global"),
@@ -230,6 +231,12 @@ def test_some_tuned_kernels_pay_at_no_size(
 ) -> None:
     launch = planned(filter_id, 16384, channels, dtype, border, parameters)
     assert launch.kernel == f"{filter_id}_{level}"
+
+
+def test_large_masks_of_bytes_do_without_a_tile_in_large_pictures() -> None:
+    sides = 547, 548  # 900,000 samples in colour
+    kernels = [planned("mask", side, 3, "u1", Border.REFLECT, SPREAD).kernel for side in sides]
+    assert kernels == ["mask_shared", "mask_constant"]
 
 
 def test_slow_sums_need_larger_pictures() -> None:
