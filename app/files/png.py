@@ -57,7 +57,11 @@ def decode(handle: BinaryIO) -> Decoded:
     with warnings_of("imagecodecs") as warnings:
         # Without room to decode to, imagecodecs loses a reference to None where it raises.
         room = _room(width, height, depth, colour_type, b"tRNS" in chunks)
-        result = Decoded(imagecodecs.png_decode(b"".join(critical), out=room))
+        pixels = b"".join(critical)
+        try:
+            result = Decoded(imagecodecs.png_decode(pixels, out=room))
+        except ValueError:  # The room does not fit: a damaged tRNS, which libpng leaves out.
+            result = Decoded(imagecodecs.png_decode(pixels))
     if warnings:
         found = "; ".join(text.removeprefix("PNG warning: ") for text in dict.fromkeys(warnings))
         result.notices.append(f"The file is damaged, parts of the picture may be wrong ({found}).")

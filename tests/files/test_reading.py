@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import struct
 import subprocess
@@ -432,7 +433,7 @@ class TestBadPaths:
     def test_disk_error_while_decoding(self, save, noise, monkeypatch):
         path = save("a.png", noise(SHAPE))
 
-        def fail(*_args):
+        def fail(*_args, **_options):
             raise OSError(5, "Input/output error")
 
         monkeypatch.setattr(imagecodecs, "png_decode", fail)
@@ -442,7 +443,7 @@ class TestBadPaths:
     def test_out_of_memory(self, save, noise, monkeypatch):
         path = save("a.png", noise(SHAPE))
 
-        def fail(*_args):
+        def fail(*_args, **_options):
             raise MemoryError
 
         monkeypatch.setattr(imagecodecs, "png_decode", fail)
@@ -550,10 +551,12 @@ class TestDamage:
         """A codec that loses a reference to it ends the process, once none is left."""
         path = put("broken.png", healthy(".png")[:-60])
         refused = 200
+        gc.collect()
         before = sys.getrefcount(None)
         for _ in range(refused):
             with pytest.raises(ImageReadError):
                 read_image(path)
+        gc.collect()
         assert sys.getrefcount(None) > before - refused // 2
 
 
