@@ -44,9 +44,10 @@ _CANDIDATES = 2**14
 _BLOCK, _FLATTEST = 8, 0.3
 """Side of the blocks in which noise is measured, and the share of them that is."""
 
-_SHORT = 1.04
-"""Mean over median of the noise in blocks. Of the 64 squares that are averaged neighbours are much
-alike, as if there were 17: their mean has a chi-squared distribution of so many degrees."""
+_QUIETEST, _SHORT = 0.2, 1.375
+"""Which quantile of the noise in those blocks is taken, as fine texture only ever adds to it, and
+the mean of pure noise over that quantile: of the 64 squares that are averaged neighbours are much
+alike, so that their mean varies as a chi-squared distribution of 19 degrees of freedom does."""
 
 _FAR = np.float32(1e30)
 
@@ -171,8 +172,9 @@ def flat_sigma(pixels: Pixels) -> float:
     The risk takes the noise for known, and detail that is taken for noise is smoothed away. So
     only the third of all blocks counts whose quarters have the most equal means, and that are
     nowhere black or white. The noise in a block is what the mask of Immerkær leaves of it ("Fast
-    noise variance estimation", Computer Vision and Image Understanding 64, 1996). Pictures of
-    fewer blocks have `estimate_sigma`.
+    noise variance estimation", Computer Vision and Image Understanding 64, 1996). The mask leaves
+    fine texture too, so it is the quieter ones among these blocks that say how much noise there
+    is. Pictures of fewer blocks have `estimate_sigma`.
 
     Parameters
     ----------
@@ -197,7 +199,7 @@ def flat_sigma(pixels: Pixels) -> float:
         usable = ~clipped.reshape(height, _BLOCK, width, _BLOCK).any((1, 3)) & (noise > 0)
         if usable.sum() >= 64:
             flat = usable & (spread <= np.quantile(spread[usable], _FLATTEST))
-            estimates.append(math.sqrt(_SHORT * float(np.median(noise[flat]))) / white)
+            estimates.append(math.sqrt(_SHORT * float(np.quantile(noise[flat], _QUIETEST))) / white)
     return float(np.mean(estimates)) if estimates else estimate_sigma(pixels)
 
 
