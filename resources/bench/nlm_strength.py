@@ -82,9 +82,10 @@ def main() -> None:
 
 `filter_sigma` is estimated where nobody sets it: by Stein's unbiased risk estimate, which knows
 from the noisy picture alone how far an average is from the picture without noise, and with a
-noise level that is measured in the flattest blocks (`app/filters/nlm_strength.py`). The estimate
-has no factor that was fitted, but how many pixels it looks at was chosen by looking at the first
-{len(CHOSEN_ON)} pictures. The other {len(HELD_OUT)} had no part in it.
+noise level that is measured in the flattest blocks (`app/filters/nlm_strength.py`). How many
+pixels it looks at, and that it takes the 20th percentile of the noise in those blocks (before, the
+median), was chosen by looking at the first {len(CHOSEN_ON)} pictures, for the
+percentile at other parts of them too. The other {len(HELD_OUT)} had no part in it.
 All are the middle {SIDE}×{SIDE} of a picture that comes with
 scikit-image or scikit-learn (text and page are less high), with Gaussian noise of four variances,
 default patch and search radius. *Best* is the best of {len(STEPS)} strengths in steps of
@@ -97,8 +98,8 @@ against it; below 0 it beats every strength that was tried.
 | held out | **{means(held_out)} |
 | chosen on | **{means(seen)} |
 
-Held out, the mean is above 0.2 dB for the picture of grass alone, texture as fine as noise: without
-it, it is {without_grass:.2f} dB.
+Held out without the picture of grass, texture as fine as noise, the mean is
+{without_grass:.2f} dB.
 
 {COST}
 
