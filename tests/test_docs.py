@@ -17,6 +17,7 @@ from app import filters, manual
 from app.cli import main
 from app.engine.recipe import default_text
 from app.filters.spec import Border, FilterSpec, Kind
+from tests.backends import host_kernels
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "resources" / "docs"
@@ -237,8 +238,33 @@ def test_example_kernel_compiles_and_is_planned(with_example: Path) -> None:
     assert len(block(EXAMPLE, "example: kernels/maximum.cu").splitlines()) <= 50
 
 
+ON_THE_HOST = """
+import numpy as np
+from app.filters.spec import Border
+from tests.backends import host_kernels
+from tests.filters.test_maximum import oracle
+
+random = np.random.default_rng(0)
+borders = (Border.REFLECT, Border.MIRROR, Border.NEAREST, Border.WRAP, Border.VALID, Border.REDUCE)
+for number, border in enumerate(borders):
+    size, channels = (3, 7)[number % 2], (1, 3)[number % 2]
+    dtype = np.dtype((np.uint8, np.uint16, np.float32)[number % 3])
+    pixels = random.integers(0, 200, (13, 41, channels)).astype(dtype) - (dtype.kind == "f") * 100
+    pixels = pixels.astype(dtype)
+    actual = host_kernels.run("maximum", pixels, {"size": size}, "global", border)
+    np.testing.assert_array_equal(actual, oracle(pixels, {"size": size}, border), str(border))
+print(len(borders), "equal")
+"""
+
+
+@pytest.mark.skipif(not host_kernels.COMPILER, reason="there is no C++ compiler")
+def test_example_kernel_equals_its_oracle_on_the_host(with_example: Path) -> None:
+    """Its arithmetic needs no card: g++ compiles the very source."""
+    assert run_in(with_example, "-c", ON_THE_HOST).strip() == "6 equal"
+
+
 @pytest.mark.gpu
-def test_example_kernel_equals_its_oracle(with_example: Path) -> None:
+def test_example_kernel_equals_its_oracle_on_a_card(with_example: Path) -> None:
     tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "maximum"]
     assert passed(run_in(with_example, *tests, "tests/gpu/test_gpu_contract.py")) > 40
 
