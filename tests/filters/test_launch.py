@@ -185,6 +185,7 @@ SPREAD = {"mask": (tuple(range(500, 515)),) * 15}
         ("mask", {}, "f4", 3, Border.REFLECT, 548),
         ("mask", {"mask": ((1,) * 5,) * 5}, "f4", 3, Border.REFLECT, 1096),
         ("mask", {"mask": ((1,) * 9,) * 9}, "f4", 3, Border.REFLECT, 1096),
+        ("mask", {"mask": ((1,) * 5,) * 5}, "u1", 3, Border.REFLECT, 548),
         ("mask", {"mask": ((1,) * 11,) * 11}, "f4", 3, Border.REFLECT, 548),
         ("mask", {"mask": ((1,) * 9,) * 9}, "f4", 1, Border.REFLECT, 949),
         ("mask", SPREAD, "u1", 1, Border.REFLECT, 3795),
