@@ -11,6 +11,7 @@ import pytest
 
 from app.backends.cuda import slabs
 from app.backends.cuda.probe import probe
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +19,7 @@ def no_leaked_threads() -> Iterator[None]:
     """Fail a test that leaves a thread running; it would disturb or hang later ones."""
     before = set(threading.enumerate())
     yield
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + PATIENCE
     while leaked := [
         thread
         for thread in set(threading.enumerate()) - before

@@ -104,7 +104,7 @@ def test_a_later_request_stops_judging(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def wait_first(*arguments):
         judging.set()
-        assert replaced.wait(10)
+        assert replaced.wait(PATIENCE)
         return judge(*arguments)
 
     monkeypatch.setattr(run, "judge", wait_first)
@@ -115,7 +115,7 @@ def test_a_later_request_stops_judging(monkeypatch: pytest.MonkeyPatch) -> None:
         for reference in (flat(30, 20), None)
     )
     worker.submit(first)
-    assert judging.wait(10)
+    assert judging.wait(PATIENCE)
     worker.submit(second)
     replaced.set()
     ends = []

@@ -13,6 +13,7 @@ from app.engine.image import Image
 from app.engine.request import Device, Request, Result
 from app.engine.run import execute
 from app.filters.spec import FilterSpec, Level
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.gpu
 
@@ -39,7 +40,7 @@ def test_facts_and_a_run_at_the_same_time(fresh_gpu: CudaBackend) -> None:
     asking.start()
     request = Request.create(noise(512), "greyscale", device=Device.GPU)
     result = execute(request, {"gpu": fresh_gpu})
-    asking.join(20)
+    asking.join(PATIENCE)
     assert not asking.is_alive()
     assert found[-1] == "Measured"
     assert result.device == "gpu"
