@@ -17,9 +17,9 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
 RESOURCES = ROOT / "resources"
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "app"))
 
-from app import manual  # noqa: E402  (of this checkout, whatever is installed)
+from kernelscope import manual  # noqa: E402  (of this checkout, whatever is installed)
 
 OTHERS = {
     "Results": ("bench/README.md", "bench/nlm-strength.md", "bench/mri-strength.md"),

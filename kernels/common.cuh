@@ -17,7 +17,7 @@
 #define TUNED 0
 #endif
 
-// The order of app.filters.spec.Border.
+// The order of kernelscope.spec.filter.Border.
 #define BORDER_REFLECT 0
 #define BORDER_MIRROR 1
 #define BORDER_NEAREST 2

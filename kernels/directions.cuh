@@ -7,7 +7,7 @@
 //
 // gx is what mask E finds, gy what S finds: rows count downwards, so angles go clockwise to the eye. They
 // are rounded in the first eighth of a turn, in doubles, and mirrored from there by whole steps: no gradient
-// is so near to a bound between two steps that an arctangent could err about it (app/filters/directions.py
+// is so near to a bound between two steps that an arctangent could err about it (app/kernelscope/filters/sobel/directions.py
 // has the figures). Float images have their sums in doubles too, which decides between almost equal masks.
 #ifndef KERNELSCOPE_DIRECTIONS
 #define KERNELSCOPE_DIRECTIONS

@@ -15,6 +15,7 @@ from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "app"))
 
 import numpy as np
 from PySide6.QtCore import QEventLoop
@@ -28,20 +29,20 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app import filters
-from app.backends import create_backends
-from app.engine.image import Image
-from app.files import SAMPLES
-from app.filters.spec import Kind
-from app.gui.application import create_application
-from app.gui.bench_charts import Plot
-from app.gui.bench_window import BenchWindow
-from app.gui.gpu_dialog import GpuDialog
-from app.gui.kernel_viewer import KernelViewer
-from app.gui.main_window import MainWindow
-from app.gui.phantom_dialog import Order
-from app.gui.settings import Settings
-from app.phantom import Contrast, Noise
+from kernelscope import filters
+from kernelscope.backends import create_backends
+from kernelscope.bench.charts import Plot
+from kernelscope.files import SAMPLES
+from kernelscope.gui.application import create_application
+from kernelscope.gui.bench.window import BenchWindow
+from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
+from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
+from kernelscope.gui.dialogs.phantom_dialog import Order
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.image import Image
+from kernelscope.images.phantom import Contrast, Noise
+from kernelscope.spec.filter import Kind
 
 FOLDER = Path(__file__).parent / "screenshots"
 RESULTS = Path(__file__).parent / "bench"

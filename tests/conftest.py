@@ -6,12 +6,20 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from app.backends.cuda import slabs
-from app.backends.cuda.probe import probe
+from kernelscope.backends.cuda import slabs
+from kernelscope.backends.cuda.probe import probe
 from tests.patience import PATIENCE
+
+ROOT = Path(__file__).parents[1]
+
+# Programs that tests start find this checkout's package, as pytest's own `pythonpath` does.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(ROOT / "app"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+).rstrip(os.pathsep)
 
 
 @pytest.fixture(autouse=True)

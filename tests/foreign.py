@@ -15,7 +15,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has 
 def make_foreign(path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a file one that somebody else may have written."""
     if how == "somebody else's":
-        monkeypatch.setattr("app.atomic.os.geteuid", lambda: 54321)
+        monkeypatch.setattr("kernelscope.atomic.os.geteuid", lambda: 54321)
     elif how == "a link":
         kept = path.with_name("elsewhere")
         path.rename(kept)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from app import atomic
-from app.files.atomic import replace_folder
+from kernelscope import atomic
+from kernelscope.files.atomic import replace_folder
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs locks")
 
@@ -20,7 +20,7 @@ PART, OLD = ".kernelscope-0123456789abcdef.part", ".kernelscope-0123456789abcdef
 WRITER = """
 import os, sys, time
 from pathlib import Path
-from app import atomic
+from kernelscope import atomic
 
 def stop(_):
     print("written", flush=True)
@@ -31,7 +31,7 @@ folder = Path(sys.argv[1])
 if sys.argv[2] == "file":
     atomic.replace(folder / "a.png", b"new")
 else:
-    from app.files.atomic import replace_folder
+    from kernelscope.files.atomic import replace_folder
     replace_folder(folder / "a.pngs", [("1.png", b"new")], lambda name: True)
 """
 

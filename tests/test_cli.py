@@ -16,13 +16,14 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
 
-import app
-from app import cli, filters
-from app.cli import main
-from app.cli_common import every_filter, open_backends
-from app.engine.recipe import default_text, is_estimated
-from app.filters.spec import GPU_LEVELS, Border, FilterSpec, MaskParameter, OddParameter
-from app.manual import allowed
+import kernelscope
+from kernelscope import filters
+from kernelscope.cli import main as cli
+from kernelscope.cli.common import every_filter, open_backends
+from kernelscope.cli.main import main
+from kernelscope.engine.recipe import default_text, is_estimated
+from kernelscope.manual import allowed
+from kernelscope.spec.filter import GPU_LEVELS, Border, FilterSpec, MaskParameter, OddParameter
 from tests.oracle import to_dtype, windows
 from tests.patience import PATIENCE
 
@@ -198,7 +199,7 @@ def test_a_bad_output_is_refused_before_computing(
     def compute(*_: object) -> None:
         pytest.fail("the filter ran")
 
-    monkeypatch.setattr("app.engine.chain.execute", compute)
+    monkeypatch.setattr("kernelscope.engine.chain.execute", compute)
     source = tmp_path / "in.png"
     PillowImage.fromarray(noise(8, 8, 4)).save(source)
     assert apply("mean", source, tmp_path / name) == 1
@@ -310,7 +311,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["--version"])
     assert stop.value.code == 0
-    assert capsys.readouterr().out == f"Kernelscope {app.__version__}\n"
+    assert capsys.readouterr().out == f"Kernelscope {kernelscope.__version__}\n"
 
 
 # The window ---------------------------------------------------------------------------
@@ -325,7 +326,7 @@ def test_anything_but_a_command_opens_the_window(
     opened: list[Path | None] = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
-    monkeypatch.setattr("app.gui.run", lambda path: opened.append(path) or 7)
+    monkeypatch.setattr("kernelscope.gui.run", lambda path: opened.append(path) or 7)
     assert main(arguments) == 7
     assert opened == [Path(arguments[0]) if arguments else None]
 
@@ -347,7 +348,7 @@ def test_window_without_the_libraries_of_qt(
         raise ImportError("libEGL.so.1: cannot open shared object file", name="PySide6.QtGui")
 
     monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
-    monkeypatch.setattr("app.gui.run", run)
+    monkeypatch.setattr("kernelscope.gui.run", run)
     assert main([]) == 1
     assert "libEGL.so.1" in capsys.readouterr().err
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image as PillowImage
 
-from app.cli import main
-from app.cli_apply import _apply_parser, _filter_parser
-from app.cli_common import every_filter
+from kernelscope.cli.apply import _apply_parser, _filter_parser
+from kernelscope.cli.common import every_filter
+from kernelscope.cli.main import main
 
 SEED = 17
 TRIES = 1500
@@ -93,15 +93,15 @@ def begin(*_: object, **__: object) -> NoReturn:
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for place in (
-        "app.engine.chain.execute",
-        "app.bench.measure",
-        "app.bench.verify",
-        "app.cli_volumes.head",
-        "app.gui.run",
+        "kernelscope.engine.chain.execute",
+        "kernelscope.bench.measure",
+        "kernelscope.bench.verify",
+        "kernelscope.cli.volumes.head",
+        "kernelscope.gui.run",
     ):
         monkeypatch.setattr(place, begin)
     for place in ("log_to_stderr", "log_nothing"):  # they outlive a test
-        monkeypatch.setattr(f"app.cli_apply.{place}", lambda: None)
+        monkeypatch.setattr(f"kernelscope.cli.apply.{place}", lambda: None)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
     PillowImage.fromarray(np.zeros((20, 30, 3), np.uint8)).save("in.png")

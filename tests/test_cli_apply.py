@@ -18,10 +18,10 @@ from PIL import Image as PillowImage
 from PIL import ImageCms
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
-from app.cli import main
-from app.engine.image import Image
-from app.files import SAMPLES, read_recipe, write_image
-from app.judging.pictures import difference, suggest_gain
+from kernelscope.cli.main import main
+from kernelscope.files import SAMPLES, read_recipe, write_image
+from kernelscope.images.image import Image
+from kernelscope.judging.pictures import difference, suggest_gain
 from tests.files.makers import png_chunk, png_header
 from tests.test_cli import ROOT
 
@@ -164,7 +164,7 @@ def test_what_the_user_can_mend_is_said_before_computing(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("app.engine.chain.execute", lambda *_: pytest.fail("a step ran"))
+    monkeypatch.setattr("kernelscope.engine.chain.execute", lambda *_: pytest.fail("a step ran"))
     assert apply(line) == 1
     output = capsys.readouterr()
     assert not output.out

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from app import cli_bench
-from app.backends.cpu import CpuBackend
-from app.bench import Plan, Report, grid, load, plain, save
-from app.cli import main
-from app.engine.backend import Backend
-from app.paths import RESOURCES
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.bench import Plan, Report, grid, load, plain, save
+from kernelscope.cli import bench as cli_bench
+from kernelscope.cli.main import main
+from kernelscope.engine.backend import Backend
+from kernelscope.paths import RESOURCES
 from tests.bench.stand_in import StandIn
 
 SMALL = ["bench", "--filters", "mean", "--sizes", "32", "--masks", "3", "--repeat", "2"]
@@ -284,7 +284,7 @@ def test_a_folder_for_plots_that_cannot_be_is_refused_before_measuring(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("app.bench.measure", lambda *_: pytest.fail("it was measured"))
+    monkeypatch.setattr("kernelscope.bench.measure", lambda *_: pytest.fail("it was measured"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
     assert main(["bench", "--quick", "--filters", "mean", "--plot", name]) == 1

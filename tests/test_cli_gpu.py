@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from app import backends
-from app.backends.cuda import CudaBackend
-from app.cli import main
-from app.cli_common import byte_size
-from app.engine.backend import Availability, Backend
-from app.engine.request import Request, Result
-from app.files import SAMPLES
+from kernelscope import backends
+from kernelscope.backends.cuda import CudaBackend
+from kernelscope.cli.common import byte_size
+from kernelscope.cli.main import main
+from kernelscope.engine.backend import Availability, Backend
+from kernelscope.engine.request import Request, Result
+from kernelscope.files import SAMPLES
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_gpu_options_reach_the_request(tmp_path: Path, monkeypatch: pytest.M
         return Result(request, request.image, "cpu", "serial", ())
 
     monkeypatch.setattr(backends, "create_backends", create)
-    monkeypatch.setattr("app.engine.chain.execute", run)
+    monkeypatch.setattr("kernelscope.engine.chain.execute", run)
     source, target = str(SAMPLES[0].path), str(tmp_path / "out.png")
     options = ["--repeat", "7", "--memory-limit", "2M", "--gpu", "3", "--block", "14x18"]
     assert main(["apply", "mean", source, target, *options]) == 0

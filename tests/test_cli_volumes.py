@@ -14,14 +14,14 @@ from PIL import Image as PillowImage
 from scipy import ndimage
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
-from app import filters
-from app.cli import main
-from app.cli_common import StatusLine, switches
-from app.engine.recipe import Recipe, Step
-from app.files.volumes import read_volume
-from app.filters.mri_sigma import estimate_global
-from app.filters.spec import FilterSpec, Kind
-from app.phantom import Contrast, head
+from kernelscope import filters
+from kernelscope.cli.common import StatusLine, switches
+from kernelscope.cli.main import main
+from kernelscope.engine.recipe import Recipe, Step
+from kernelscope.files.volumes import read_volume
+from kernelscope.filters.mri_nlm.sigma import estimate_global
+from kernelscope.images.phantom import Contrast, head
+from kernelscope.spec.filter import FilterSpec, Kind
 from tests.test_cli_apply import apply, figures, files, wrong
 
 AFFINE = np.array([[0, -2.0, 0, 30], [1.5, 0, 0, -20], [0, 0, 3.0, 5], [0, 0, 0, 1]])
@@ -59,7 +59,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def refuses(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], here: Path) -> Any:
     """Check that a command is refused before anything is computed or written."""
-    monkeypatch.setattr("app.backends.cpu.CpuBackend.run", lambda *_: pytest.fail("the filter ran"))
+    monkeypatch.setattr(
+        "kernelscope.backends.cpu.CpuBackend.run", lambda *_: pytest.fail("the filter ran")
+    )
 
     def check(line: str, message: str) -> None:
         before = files(here)
@@ -373,7 +375,7 @@ def test_a_terminal_is_told_how_far_it_is_and_how_long_it_takes(
 ) -> None:
     now = 100.0
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setattr("app.engine.timing.time.monotonic", lambda: now)
+    monkeypatch.setattr("kernelscope.engine.timing.time.monotonic", lambda: now)
     status = StatusLine()
     status.progress("compute", 0.0)
     now += 5

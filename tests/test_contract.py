@@ -25,14 +25,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app import filters
-from app.backends.cpu import CpuBackend
-from app.engine.control import CancelToken, no_progress
-from app.engine.image import DTYPES, Image
-from app.engine.request import Request
-from app.engine.timing import Stopwatch
-from app.errors import InvalidImage, InvalidParameter
-from app.filters.spec import (
+from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.control import CancelToken, no_progress
+from kernelscope.engine.request import Request
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.errors import InvalidImage, InvalidParameter
+from kernelscope.images.image import DTYPES, Image
+from kernelscope.spec.filter import (
     CPU_LEVELS,
     Border,
     ChoiceParameter,

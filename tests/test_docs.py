@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from app import filters, manual
-from app.cli import main
-from app.engine.recipe import default_text
-from app.filters.spec import Border, FilterSpec, Kind
+from kernelscope import filters, manual
+from kernelscope.cli.main import main
+from kernelscope.engine.recipe import default_text
+from kernelscope.spec.filter import Border, FilterSpec, Kind
 from tests.backends import host_kernels
 
 ROOT = Path(__file__).parent.parent
@@ -209,7 +209,11 @@ def run_in(folder: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
-        env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")},
+        env=os.environ
+        | {
+            "NUMBA_CACHE_DIR": str(folder / "cache"),
+            "PYTHONPATH": os.pathsep.join([str(folder / "app"), str(folder)]),
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -240,7 +244,7 @@ def test_example_kernel_compiles_and_is_planned(with_example: Path) -> None:
 
 ON_THE_HOST = """
 import numpy as np
-from app.filters.spec import Border
+from kernelscope.spec.filter import Border
 from tests.backends import host_kernels
 from tests.filters.test_maximum import oracle
 
@@ -271,10 +275,10 @@ def test_example_kernel_equals_its_oracle_on_a_card(with_example: Path) -> None:
 
 def test_example_filter_is_offered_everywhere(with_example: Path) -> None:
     """No other file has to know it: command line, catalogue and manual list it."""
-    start = "from app.cli import main; main"
+    start = "from kernelscope.cli.main import main; main"
     assert "--size" in run_in(with_example, "-c", f"{start}(['apply', 'maximum', '--help'])")
     listed = json.loads(run_in(with_example, "-c", f"{start}(['list', '--json'])"))
     (entry,) = (entry for entry in listed["filters"] if entry["id"] == "maximum")
     assert entry["levels"]["gpu"] == ["single-block", "global", "shared", "texture"]
-    code = "from app import manual; print(manual.page('filters'))"
+    code = "from kernelscope import manual; print(manual.page('filters'))"
     assert "### maximum\n" in run_in(with_example, "-c", code)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.engine.backend import Availability
+from kernelscope.engine.backend import Availability
 from tests import conftest
 
 

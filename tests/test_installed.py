@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.installed import install_command
+from kernelscope.installed import install_command
 
 
 class Distribution:

@@ -12,16 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import app
-from app.filters import jit
+import kernelscope
+from kernelscope import jit
 from tests.foreign import posix
 
-ROOT = Path(app.__file__).parents[1]
+ROOT = Path(kernelscope.__file__).parents[2]
 
 RUN_FILTER = """
 import numpy as np
-from app.filters import get
-from app.filters.spec import Border, FilterTask
+from kernelscope.filters import get
+from kernelscope.spec.filter import Border, FilterTask
 source, output = np.ones((4, 4, 1), np.uint8), np.zeros((4, 4, 1), np.uint8)
 task = FilterTask(source, output, {}, Border.REFLECT, "serial")
 for sweep in get("rotating_mask").plan_cpu(task):
@@ -36,7 +36,7 @@ def python(code: str, **environment: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=settings | environment,
-        cwd=Path(app.__file__).parents[1],
+        cwd=Path(kernelscope.__file__).parents[2],
         capture_output=True,
         text=True,
         timeout=300,
@@ -60,7 +60,8 @@ def test_compiling_says_whether_that_is_new() -> None:
 
 def test_listing_the_filters_does_not_import_the_compiler() -> None:
     python(
-        "import sys; from app import filters; from app.backends import create_backends;"
+        "import sys; from kernelscope import filters;"
+        "from kernelscope.backends import create_backends;"
         "assert filters.discover(); create_backends();"
         "assert 'numba' not in sys.modules"
     )
@@ -80,7 +81,7 @@ def test_works_where_nothing_can_be_cached(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.touch()
     no_cache = """
-from app.filters.borders import divide_round
+from kernelscope.filters.shared.border_kernels import divide_round
 divide_round(1, 2)
 assert type(divide_round.dispatcher._cache).__name__ == "NullCache"
 """
@@ -91,19 +92,39 @@ def test_the_cache_folder_follows_the_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jit, "__file__", str(tmp_path / "jit.py"))
-    source = tmp_path / "mean.py"
+    source = tmp_path / "filters" / "mean.py"
+    source.parent.mkdir()
     source.write_text("a = 1")
     before = jit.cache_folder()
     assert jit.cache_folder() == before
     source.write_text("a = 2")
     changed = jit.cache_folder()
     assert changed != before
-    source.rename(tmp_path / "mode.py")
+    source.rename(source.with_name("mode.py"))
     assert jit.cache_folder() not in (before, changed)
 
 
+@pytest.mark.parametrize("room", ["filters/shared", "judging", "files/pictures"])
+def test_kernels_of_every_room_count(
+    room: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jit, "__file__", str(tmp_path / "jit.py"))
+    before = jit.cache_folder()
+    (tmp_path / room).mkdir(parents=True)
+    (tmp_path / room / "kernels.py").write_text("a = 1")
+    assert jit.cache_folder() != before
+
+
+def test_the_window_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "__file__", str(tmp_path / "jit.py"))
+    before = jit.cache_folder()
+    (tmp_path / "gui").mkdir()
+    (tmp_path / "gui" / "icons.py").write_text("a = 1")
+    assert jit.cache_folder() == before
+
+
 def test_kernels_call_each_other_and_release_the_lock() -> None:
-    from app.filters.borders import divide_round
+    from kernelscope.filters.shared.border_kernels import divide_round
 
     assert [divide_round(n, 2) for n in (-5, -3, -1, 1, 3, 5)] == [-2, -2, 0, 0, 2, 2]
     assert divide_round(7, -2) == -4
@@ -131,7 +152,7 @@ COUNT = """
 import sys, logging
 logging.basicConfig(level=logging.WARNING, stream=sys.stdout)
 import numpy as np
-from app.filters import jit
+from kernelscope import jit
 
 @jit.kernel
 def inner(value):
@@ -157,7 +178,7 @@ def count_hits(folder: Path) -> tuple[int, str]:
     environment = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
     done = subprocess.run(
         [sys.executable, str(script)],
-        env=environment | {"XDG_CACHE_HOME": str(folder), "PYTHONPATH": str(ROOT)},
+        env=environment | {"XDG_CACHE_HOME": str(folder), "PYTHONPATH": str(ROOT / "app")},
         cwd=folder,
         capture_output=True,
         text=True,

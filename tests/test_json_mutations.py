@@ -17,15 +17,30 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from app.bench import Difference, Report, beside_each_other, expand, load, merge, presets, save
-from app.bench.report import format_comparison, format_origins, format_reasons, format_row, to_csv
-from app.engine.costs import Costs
-from app.errors import AppError
-from app.files.recipes import read_recipe
-from app.gui.bench_charts import Plot, chart, choices
-from app.gui.settings import Settings
-from app.json_fields import InvalidJson
-from app.paths import RESOURCES
+from kernelscope.bench import (
+    Difference,
+    Report,
+    beside_each_other,
+    expand,
+    load,
+    merge,
+    presets,
+    save,
+)
+from kernelscope.bench.charts import Plot, chart, choices
+from kernelscope.bench.report import (
+    format_comparison,
+    format_origins,
+    format_reasons,
+    format_row,
+    to_csv,
+)
+from kernelscope.engine.costs import Costs
+from kernelscope.errors import AppError
+from kernelscope.files.recipes import read_recipe
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.json_fields import InvalidJson
+from kernelscope.paths import RESOURCES
 from tests.bench.made_up import row
 from tests.engine.test_costs import request, result
 from tests.engine.test_recipe import TEXT

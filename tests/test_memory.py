@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app import memory
-from app.engine.image import Image
-from app.engine.request import Device, Request
-from app.engine.run import execute
-from app.errors import OutOfMemory
-from app.files import write_image
+from kernelscope import memory
+from kernelscope.engine.request import Device, Request
+from kernelscope.engine.run import execute
+from kernelscope.errors import OutOfMemory
+from kernelscope.files import write_image
+from kernelscope.images.image import Image
 from tests.test_cli import ROOT
 
 resource = pytest.importorskip("resource")
@@ -90,7 +90,7 @@ class NoBackend:
         return spec.cpu_levels
 
     def availability(self) -> Any:
-        from app.engine.backend import Availability
+        from kernelscope.engine.backend import Availability
 
         return Availability(True, "none")
 
@@ -180,9 +180,9 @@ def test_what_is_left_is_the_least_of_all_limits(
 def test_the_compiler_gets_what_it_takes() -> None:
     """Less, and the process would hang or be ended; this is how much it takes on this machine."""
     code = (
-        "import sys; from app import memory\n"
+        "import sys; from kernelscope import memory\n"
         "def size(): return int(open('/proc/self/statm').read().split()[0]) * 4096\n"
-        "import numpy, app.cli\n"
+        "import numpy, kernelscope.cli.main\n"
         "before = size()\n"
         "import numba, threading\n"
         "f = numba.njit(nogil=True)(lambda a: a.sum())\n"

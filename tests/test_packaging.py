@@ -29,7 +29,7 @@ def files_under(folder: str, *suffixes: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel from a copy: setuptools leaves its traces beside the sources."""
+    """Build the wheel from a copy, with files in it that must come along or stay away."""
     source = tmp_path_factory.mktemp("source")
     for name in ("app", "kernels", "resources"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -66,7 +66,7 @@ def pip(command: str, *arguments: str) -> None:
 def run_installed(installed: Path, *arguments: str, cwd: Path) -> str:
     """Run the installed command; the checkout is neither the folder nor on the path."""
     done = subprocess.run(
-        [sys.executable, "-P", "-c", "import sys, app.cli; sys.exit(app.cli.main())", *arguments],
+        [sys.executable, "-P", "-m", "kernelscope", *arguments],
         cwd=cwd,
         env=os.environ | {"PYTHONPATH": str(installed)},
         capture_output=True,
@@ -79,21 +79,28 @@ def run_installed(installed: Path, *arguments: str, cwd: Path) -> str:
 
 def test_wheel_holds_the_program_and_nothing_else(wheel: Path) -> None:
     content = set(zipfile.ZipFile(wheel).namelist())
-    expected = files_under("app", ".py", ".c") | {
-        "app/kernels/probe.cu",
-        "app/kernels/common/probe.cuh",
+    expected = {path.removeprefix("app/") for path in files_under("app", ".py", ".c", ".typed")} | {
+        "kernelscope/kernels/probe.cu",
+        "kernelscope/kernels/common/probe.cuh",
     }
-    expected |= {f"app/{path}" for path in files_under("kernels", ".cu", ".cuh")}
-    resources = files_under("resources", ".png", ".bmp", ".svg", ".md", ".py", ".csv")
+    expected |= {f"kernelscope/{path}" for path in files_under("kernels", ".cu", ".cuh")}
+    resources = {
+        path
+        for path in files_under("resources", ".png", ".bmp", ".svg", ".csv", ".md")
+        if path != "resources/README.md"
+    }
     assert resources
-    expected |= {f"app/{path}" for path in resources}
+    expected |= {f"kernelscope/{path}" for path in resources}
     program = {name for name in content if ".dist-info/" not in name}
     assert program == expected
     assert any(name.endswith("licenses/LICENSE") for name in content)
 
 
 def test_installed_program_finds_its_folders(installed: Path, tmp_path: Path) -> None:
-    code = "import app.paths as p; print(p.RESOURCES, p.KERNELS, (p.KERNELS / 'probe.cu').exists())"
+    code = (
+        "import kernelscope.paths as p;"
+        "print(p.RESOURCES, p.KERNELS, (p.KERNELS / 'probe.cu').exists())"
+    )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code],
         cwd=tmp_path,
@@ -103,15 +110,15 @@ def test_installed_program_finds_its_folders(installed: Path, tmp_path: Path) ->
         check=True,
     )
     assert done.stdout.split() == [
-        str(installed / "app" / "resources"),
-        str(installed / "app" / "kernels"),
+        str(installed / "kernelscope" / "resources"),
+        str(installed / "kernelscope" / "kernels"),
         "True",
     ]
 
 
 def test_installed_program_works_elsewhere(installed: Path, tmp_path: Path) -> None:
     assert "greyscale" in run_installed(installed, "list", cwd=tmp_path)
-    sample = installed / "app" / "resources" / "camera.bmp"
+    sample = installed / "kernelscope" / "resources" / "camera.bmp"
     run_installed(installed, "apply", "greyscale", str(sample), "out.png", cwd=tmp_path)
     with PillowImage.open(sample) as before, PillowImage.open(tmp_path / "out.png") as after:
         np.testing.assert_array_equal(np.asarray(before), np.asarray(after))
@@ -120,4 +127,41 @@ def test_installed_program_works_elsewhere(installed: Path, tmp_path: Path) -> N
 def test_command_is_declared(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     (name,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
-    assert "kernelscope = app.cli:main" in archive.read(name).decode()
+    assert "kernelscope = kernelscope.cli.main:main" in archive.read(name).decode()
+
+
+@pytest.mark.parametrize("start", [["-m", "kernelscope"], ["-P", "-m", "kernelscope"]])
+def test_a_package_called_app_elsewhere_does_no_harm(
+    installed: Path, tmp_path: Path, start: list[str]
+) -> None:
+    """Many projects have one, in the folder one stands in or earlier on the path."""
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "__init__.py").write_text("raise SystemExit('the wrong app')\n")
+    done = subprocess.run(
+        [sys.executable, *start, "list"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(installed)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "greyscale" in done.stdout
+
+
+def test_nothing_called_app_is_installed(installed: Path) -> None:
+    names = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
+    assert names - {"bin"} == {"kernelscope"}
+
+
+def test_starts_from_a_bare_checkout(tmp_path: Path) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-P", str(ROOT / "main.py"), "--version"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith("Kernelscope "), done.stderr

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from app import phantom
-from app.errors import InvalidParameter
-from app.phantom import BRIGHTEST, Contrast, Noise, Tissue, add_noise, head
+from kernelscope.errors import InvalidParameter
+from kernelscope.images import phantom
+from kernelscope.images.phantom import BRIGHTEST, Contrast, Noise, Tissue, add_noise, head
 
 SIDE = 64
 

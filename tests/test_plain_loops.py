@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app import filters
-from app.filters.jit import Kernel
-from app.filters.median import HUANG
-from app.filters.spec import Border, CpuPass, FilterSpec, FilterTask, Kind
+from kernelscope import filters
+from kernelscope.filters.median.cpu import HUANG
+from kernelscope.jit import Kernel
+from kernelscope.spec.filter import Border, CpuPass, FilterSpec, FilterTask, Kind
 from tests.test_contract import test_module
 
 PACKED = re.compile(

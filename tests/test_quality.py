@@ -35,10 +35,10 @@ def test_tool_is_content(command: list[str]) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "import app.filters; app.filters.discover()",
-        "import app.backends; app.backends.create_backends()",
-        "import app.files.volumes",
-        "from app.cli import main; main(['list'])",
+        "import kernelscope.filters; kernelscope.filters.discover()",
+        "import kernelscope.backends; kernelscope.backends.create_backends()",
+        "import kernelscope.files.volumes",
+        "from kernelscope.cli.main import main; main(['list'])",
     ],
 )
 def test_start_up_stays_light(code: str) -> None:
@@ -63,7 +63,7 @@ def test_only_the_cuda_backend_mentions_pycuda() -> None:
         for path in (ROOT / "app").rglob("*.py")
         if importing.search(path.read_text(encoding="utf-8"))
     }
-    assert all(name.startswith("app/backends/cuda/") for name in found), found
+    assert all(name.startswith("app/kernelscope/backends/cuda/") for name in found), found
 
 
 def test_top_level_holds_only_what_belongs_there() -> None:

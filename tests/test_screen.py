@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from app import screen
-from app.errors import AppError
+from kernelscope import screen
+from kernelscope.errors import AppError
 from tests.test_cli import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked")
@@ -122,7 +122,9 @@ def test_a_server_that_answers_is_reached() -> None:
 
         thread = threading.Thread(target=answer)
         thread.start()
-        code = "from app.screen import _reaches_x; raise SystemExit(0 if _reaches_x() else 3)"
+        code = (
+            "from kernelscope.screen import _reaches_x; raise SystemExit(0 if _reaches_x() else 3)"
+        )
         where = os.environ | {"DISPLAY": f"127.0.0.1:{port - 6000}"}
         assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=where).returncode == 0
         thread.join()

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app import filters
-from app.errors import InvalidParameter
-from app.filters.spec import (
+from kernelscope import filters
+from kernelscope.errors import InvalidParameter
+from kernelscope.spec.filter import (
     BoolParameter,
     Border,
     Choice,

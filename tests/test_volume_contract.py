@@ -20,16 +20,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app import filters
-from app.backends.cpu import CpuBackend
-from app.engine.control import CancelToken
-from app.engine.image import Image
-from app.engine.request import Device, Request
-from app.engine.run import execute
-from app.engine.scan import Scan
-from app.engine.volume import Volume
-from app.errors import InvalidParameter
-from app.filters.spec import SERIAL, Border, ChoiceParameter, FilterTask, Kind
+from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Device, Request
+from kernelscope.engine.run import execute
+from kernelscope.errors import InvalidParameter
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.spec.filter import SERIAL, Border, ChoiceParameter, FilterTask, Kind
 
 VOLUMES = filters.discover(Kind.VOLUME)
 

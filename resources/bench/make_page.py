@@ -16,8 +16,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from app.bench import Plan, Report, Row, find_baseline, load, merge, speed_up
-from app.bench.figures import (
+from kernelscope.bench import Plan, Report, Row, find_baseline, load, merge, speed_up
+from kernelscope.bench.charts import Choice, Plot, chart
+from kernelscope.bench.figures import (
     PSNR,
     SCALING,
     SOURCES,
@@ -28,8 +29,8 @@ from app.bench.figures import (
     all_figures,
     beside,
 )
-from app.bench.report import format_reasons
-from app.bench.statistics import (
+from kernelscope.bench.report import format_reasons
+from kernelscope.bench.statistics import (
     BASELINE,
     Interval,
     Ratio,
@@ -39,9 +40,8 @@ from app.bench.statistics import (
     short,
     summarise,
 )
-from app.filters.blocks import block_name
-from app.gui.bench_charts import Choice, Plot, chart
-from app.gui.bench_plots import create_drawer, save_chart
+from kernelscope.gui.bench.plots import create_drawer, save_chart
+from kernelscope.spec.blocks import block_name
 
 FOLDER = Path(__file__).parent
 PAGE, MANUAL = FOLDER / "README.md", FOLDER.parent / "docs"

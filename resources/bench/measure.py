@@ -23,14 +23,14 @@ from pathlib import Path
 
 import numpy as np
 
-from app.backends.cuda.compiler import CubinCache, choose_compiler
-from app.backends.cuda.sources import read_source
-from app.bench import Plan, load, presets, summarise
-from app.bench.cases import subjects
-from app.cli import main as kernelscope
-from app.filters.blocks import takes_block
-from app.filters.launch import CudaPlan, CudaTask
-from app.filters.spec import Kind
+from kernelscope.backends.cuda.compiler import CubinCache, choose_compiler
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.bench import Plan, load, presets, summarise
+from kernelscope.bench.cases import subjects
+from kernelscope.cli.main import main as kernelscope
+from kernelscope.spec.blocks import takes_block
+from kernelscope.spec.filter import Kind
+from kernelscope.spec.launch import CudaPlan, CudaTask
 
 FOLDER = Path(__file__).parent
 CPU, GPU, OUT = "cpu", "gpu", "OUT"

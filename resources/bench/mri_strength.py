@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.backends.cpu import CpuBackend
-from app.engine.chain import estimate
-from app.engine.request import Request
-from app.engine.run import execute
-from app.engine.scan import Scan
-from app.engine.volume import Volume
-from app.files.volumes import read_volume
-from app.phantom import Contrast, Noise, add_noise, head
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.chain import estimate
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
+from kernelscope.files.volumes import read_volume
+from kernelscope.images.phantom import Contrast, Noise, add_noise, head
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
 from tests.scans import MNI_T1
 
 LEVELS = (2, 4, 6, 8)
@@ -137,7 +137,7 @@ def page(rows: list[str], losses: list[tuple[int, float, float]]) -> str:
     return f"""# The strength of MRI NLM
 
 `beta` is estimated where nobody sets it, by Stein's unbiased risk estimate at some thousand voxels
-that have a signal (`app/filters/mri_strength.py`). Its constants, the share of flat blocks that
+that have a signal (`filters/mri_nlm/strength.py`). Its constants, the share of flat blocks that
 say how much noise there is above all, were chosen on other volumes: phantoms T1w and PDw of
 40×56×48 voxels, one with three components, and the middle of the MNI template, with noise of 1, 3,
 5, 7 and 9 %. There the mean loss was 0.05 dB, with one component and with three.

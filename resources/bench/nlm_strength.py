@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from skimage import data
 from sklearn.datasets import load_sample_image
 
-from app.backends.cpu import CpuBackend
-from app.engine.image import Image
-from app.engine.request import Request
-from app.engine.run import execute
-from app.filters.nlm import SPEC
-from app.filters.nlm_strength import estimate_strength
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
+from kernelscope.filters.nlm.cpu import SPEC
+from kernelscope.filters.nlm.strength import estimate_strength
+from kernelscope.images.image import Image
 
 CHOSEN_ON = (
     "camera",
@@ -82,7 +82,7 @@ def main() -> None:
 
 `filter_sigma` is estimated where nobody sets it: by Stein's unbiased risk estimate, which knows
 from the noisy picture alone how far an average is from the picture without noise, and with a
-noise level that is measured in the flattest blocks (`app/filters/nlm_strength.py`). How many
+noise level that is measured in the flattest blocks (`filters/nlm/strength.py`). How many
 pixels it looks at, and that it takes the 20th percentile of the noise in those blocks (before, the
 median), was chosen by looking at the first {len(CHOSEN_ON)} pictures, for the
 percentile at other parts of them too. The other {len(HELD_OUT)} had no part in it.

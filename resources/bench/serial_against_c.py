@@ -26,13 +26,14 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "app"))
 
-from app import filters  # noqa: E402
-from app.bench import plain  # noqa: E402
-from app.bench.cases import weights  # noqa: E402
-from app.filters.median import BUBBLE, HUANG  # noqa: E402
-from app.filters.spec import SERIAL, Border, FilterTask  # noqa: E402
-from app.machine import cpu_name  # noqa: E402
+from kernelscope import filters  # noqa: E402
+from kernelscope.bench import plain  # noqa: E402
+from kernelscope.bench.cases import weights  # noqa: E402
+from kernelscope.filters.median.cpu import BUBBLE, HUANG  # noqa: E402
+from kernelscope.machine import cpu_name  # noqa: E402
+from kernelscope.spec.filter import SERIAL, Border, FilterTask  # noqa: E402
 
 BAR = 1.15
 """What a good serial level may cost, in times of C."""

@@ -19,7 +19,7 @@ import time
 import numpy as np
 from PySide6.QtCore import QCoreApplication, Qt, QTimer
 
-from app.filters import jit
+from kernelscope import jit
 
 ROUNDS = 60
 CHUNKS = 64

@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.backends.cuda import memory
-from app.backends.cuda.compiler import Cubin
-from app.backends.cuda.device import Device, Lane
-from app.backends.cuda.memory import Resident, Staging
-from app.backends.cuda.thread import OwnerThread
+from kernelscope.backends.cuda import memory
+from kernelscope.backends.cuda.compiler import Cubin
+from kernelscope.backends.cuda.device import Device, Lane
+from kernelscope.backends.cuda.memory import Resident, Staging
+from kernelscope.backends.cuda.thread import OwnerThread
 
 Kernel = Callable[..., float]
 """Called with the arguments of a launch; returns how many seconds the launch took."""

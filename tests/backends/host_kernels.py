@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app import filters
-from app.backends.cuda.sources import read_source
-from app.filters.launch import CudaPlan, CudaTask, Launch
-from app.filters.spec import Border
+from kernelscope import filters
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.spec.filter import Border
+from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
 from tests.backends.specialisations import tuned_at_any_size
 
 COMPILER = shutil.which("g++")

@@ -10,10 +10,10 @@ from unittest import mock
 
 import numpy as np
 
-from app import filters
-from app.filters import launch as launching
-from app.filters.launch import CudaPlan, CudaTask, Launch
-from app.filters.spec import FilterSpec, Level
+from kernelscope import filters
+from kernelscope.spec import launch as launching
+from kernelscope.spec.filter import FilterSpec, Level
+from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
 from tests.test_contract import parameters_of, test_module
 
 DTYPES = tuple(map(np.dtype, (np.uint8, np.uint16, np.float32)))

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.backends.cpu import CpuBackend, core_count
-from app.engine.control import CancelToken, Progress, no_progress
-from app.engine.image import Image
-from app.engine.request import Request
-from app.engine.timing import Stopwatch
-from app.errors import Cancelled
-from app.filters.spec import PARALLEL, SERIAL, Border, CpuPass, FilterSpec, FilterTask, Level
+from kernelscope.backends.cpu import CpuBackend, core_count
+from kernelscope.engine.control import CancelToken, Progress, no_progress
+from kernelscope.engine.request import Request
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.errors import Cancelled
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import PARALLEL, SERIAL, Border, CpuPass, FilterSpec, FilterTask, Level
 from tests.patience import PATIENCE
 
 

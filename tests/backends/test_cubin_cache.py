@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.backends.cuda import compiler as compiler_module
-from app.backends.cuda.compiler import Cubin, CubinCache
+from kernelscope.backends.cuda import compiler as compiler_module
+from kernelscope.backends.cuda.compiler import Cubin, CubinCache
 from tests.foreign import FOREIGN, make_foreign, posix
 
 
@@ -85,7 +85,7 @@ def test_what_is_kept_is_private(tmp_path: Path) -> None:
 def test_nothing_is_kept_in_a_folder_of_somebody_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.atomic.os.geteuid", lambda: 54321)
+    monkeypatch.setattr("kernelscope.atomic.os.geteuid", lambda: 54321)
     assert CubinCache(Counting(), tmp_path).get("mean", "source", "sm_90", {}).code
     assert list(tmp_path.iterdir()) == []
 

@@ -13,17 +13,17 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from app.backends.cuda import CudaBackend, info
-from app.backends.cuda.compiler import Cubin
-from app.engine.backend import Availability, Fact, FactGroup
-from app.engine.image import Image
-from app.engine.request import Device, Request, Result
-from app.engine.run import execute
-from app.engine.scan import Scan
-from app.engine.slices import by_slices
-from app.engine.volume import Volume
-from app.errors import DeviceUnavailable
-from app.filters.spec import Border
+from kernelscope.backends.cuda import CudaBackend, info
+from kernelscope.backends.cuda.compiler import Cubin
+from kernelscope.engine.backend import Availability, Fact, FactGroup
+from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.run import execute
+from kernelscope.engine.slices import by_slices
+from kernelscope.errors import DeviceUnavailable
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.spec.filter import Border
 from tests.backends.fake_card import Driver, Error, FakeCubins, Function, install
 from tests.backends.specialisations import tuned_at_any_size
 

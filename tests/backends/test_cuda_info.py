@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.backends.cuda import info
-from app.engine.backend import Fact
+from kernelscope.backends.cuda import info
+from kernelscope.engine.backend import Fact
 
 H100 = {
     "MULTIPROCESSOR_COUNT": 132,

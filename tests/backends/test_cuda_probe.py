@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from app.backends.cuda import probe as module
-from app.backends.cuda.backend import CudaBackend
-from app.backends.cuda.probe import probe
-from app.engine.backend import Availability
-from app.errors import AppError
-from app.installed import install_command
+from kernelscope.backends.cuda import probe as module
+from kernelscope.backends.cuda.backend import CudaBackend
+from kernelscope.backends.cuda.probe import probe
+from kernelscope.engine.backend import Availability
+from kernelscope.errors import AppError
+from kernelscope.installed import install_command
 
 
 class Driver:

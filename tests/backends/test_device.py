@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.backends.cuda import memory
-from app.backends.cuda.device import Device
-from app.backends.cuda.memory import Staging
-from app.errors import DeviceUnavailable
+from kernelscope.backends.cuda import memory
+from kernelscope.backends.cuda.device import Device
+from kernelscope.backends.cuda.memory import Staging
+from kernelscope.errors import DeviceUnavailable
 from tests.backends.fake_card import Driver, Error, Stream, install
 
 CHUNK = memory.CHUNK_BYTES
@@ -81,7 +81,7 @@ def test_a_download_returns_when_the_last_piece_is_there(
 def test_the_copy_rate_is_that_of_copies_that_ended(
     device: Device, driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.backends.cuda.device.COPY_PROBE_BYTES", 1000)
+    monkeypatch.setattr("kernelscope.backends.cuda.device.COPY_PROBE_BYTES", 1000)
     copy = driver.memcpy_dtod_async
 
     def timed(target: int, source: int, size: int, stream: Stream) -> None:

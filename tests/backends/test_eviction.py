@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from app.backends.cuda.executor import _evictor
+from kernelscope.backends.cuda.executor import _evictor
 
 CACHE = 50 << 20
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.backends.cuda import executor
-from app.errors import Cancelled, OutOfMemory
-from app.filters.launch import CudaPlan, CudaTask, HandOver, Launch, Scratch
-from app.filters.spec import Border
+from kernelscope.backends.cuda import executor
+from kernelscope.errors import Cancelled, OutOfMemory
+from kernelscope.spec.filter import Border
+from kernelscope.spec.launch import CudaPlan, CudaTask, HandOver, Launch, Scratch
 from tests.backends.fake_card import FakeCard, FakeCubins, FakeStaging
 from tests.backends.weighted_rows import ROOMY, HandedRows, Session, WeightedRows, expected, picture
 

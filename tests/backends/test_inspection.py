@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app import filters
-from app.backends.cuda.inspection import plan, plans
-from app.engine.image import Image
-from app.engine.request import Request
-from app.engine.scan import Scan
-from app.engine.volume import Volume
-from app.filters.spec import ChoiceParameter, FilterSpec, Kind
+from kernelscope import filters
+from kernelscope.backends.cuda.inspection import plan, plans
+from kernelscope.engine.request import Request
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.spec.filter import ChoiceParameter, FilterSpec, Kind
 
 
 def source_of(kind: Kind) -> Image | Scan:

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app import filters
-from app.filters.mean import SPEC as MEAN
-from app.filters.spec import Border, Mask
+from kernelscope import filters
+from kernelscope.filters.mean import SPEC as MEAN
+from kernelscope.spec.filter import Border, Mask
 from tests.backends import host_kernels
 from tests.filters import apply
 from tests.filters.test_exactness import (

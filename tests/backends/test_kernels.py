@@ -8,11 +8,11 @@ import re
 
 import pytest
 
-from app import filters
-from app.backends.cuda.compiler import CompileError, Nvrtc, resources
-from app.backends.cuda.sources import read_source
-from app.filters.spec import GPU_LEVELS, FilterSpec
-from app.paths import KERNELS
+from kernelscope import filters
+from kernelscope.backends.cuda.compiler import CompileError, Nvrtc, resources
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.paths import KERNELS
+from kernelscope.spec.filter import GPU_LEVELS, FilterSpec
 from tests.backends.specialisations import (
     covering,
     defines,

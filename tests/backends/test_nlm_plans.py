@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.filters.cuda_nlm import PART
-from app.filters.launch import CudaPlan, CudaTask
-from app.filters.nlm import SPEC
-from app.filters.spec import Border
+from kernelscope.filters.nlm.cpu import SPEC
+from kernelscope.filters.nlm.cuda import PART
+from kernelscope.spec.filter import Border
+from kernelscope.spec.launch import CudaPlan, CudaTask
 
 PLAIN = ("global", "constant", "texture", "host-partitions", "shared")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.backends.cuda.compiler import (
+from kernelscope.backends.cuda.compiler import (
     CompileError,
     CubinCache,
     Nvcc,
@@ -18,8 +18,8 @@ from app.backends.cuda.compiler import (
     resources,
     title,
 )
-from app.backends.cuda.sources import read_source
-from app.filters.spec import FilterSpec
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.spec.filter import FilterSpec
 from tests.backends import pycuda_compiler
 from tests.backends.specialisations import gpu_filters
 

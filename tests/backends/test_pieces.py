@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from app.backends.cuda.executor import LAUNCH_SECONDS, _Pacer, _Piece
-from app.filters.launch import Launch
+from kernelscope.backends.cuda.executor import LAUNCH_SECONDS, _Pacer, _Piece
+from kernelscope.spec.launch import Launch
 
 Pace = Callable[[int], float]
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.backends.cuda import rim, slabs
-from app.backends.cuda.executor import Run
-from app.errors import Cancelled, OutOfMemory
-from app.filters.launch import CudaPlan, CudaTask
-from app.filters.spec import Border
+from kernelscope.backends.cuda import rim, slabs
+from kernelscope.backends.cuda.executor import Run
+from kernelscope.errors import Cancelled, OutOfMemory
+from kernelscope.spec.filter import Border
+from kernelscope.spec.launch import CudaPlan, CudaTask
 from tests.backends.fake_card import UNTOUCHED, Driver, Error, FakeStaging
 from tests.backends.weighted_rows import Session, WeightedRows, expected, picture
 from tests.patience import PATIENCE

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from app.backends.cuda.compiler import Nvrtc, resources
-from app.backends.cuda.memory import Resident
-from app.backends.cuda.reduction import THREADS, mean_squared_error
-from app.backends.cuda.sources import read_source
+from kernelscope.backends.cuda.compiler import Nvrtc, resources
+from kernelscope.backends.cuda.memory import Resident
+from kernelscope.backends.cuda.reduction import THREADS, mean_squared_error
+from kernelscope.backends.cuda.sources import read_source
 from tests.backends.fake_card import ATTRIBUTES, FakeCard, FakeCubins
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.backends.cuda.strips import strip
-from app.filters.spec import Border
+from kernelscope.backends.cuda.strips import strip
+from kernelscope.spec.filter import Border
 from tests.oracle import PAD_MODES
 
 

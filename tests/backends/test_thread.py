@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.backends.cuda.thread import OwnerThread
+from kernelscope.backends.cuda.thread import OwnerThread
 from tests.patience import PATIENCE
 
 

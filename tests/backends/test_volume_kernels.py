@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.backends.cuda.compiler import Nvrtc, resources
-from app.backends.cuda.sources import read_source
-from app.filters.cuda_mri_nlm import plan_mri_nlm
-from app.filters.launch import CudaPlan, CudaTask, Launch
-from app.filters.mri_nlm import SPEC
-from app.filters.spec import GPU_LEVELS, TUNED, Border
+from kernelscope.backends.cuda.compiler import Nvrtc, resources
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.filters.mri_nlm.cpu import SPEC
+from kernelscope.filters.mri_nlm.cuda import plan_mri_nlm
+from kernelscope.spec.filter import GPU_LEVELS, TUNED, Border
+from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
 
 SHAPE = (130, 157, 189)
 LEVELS = SPEC.gpu_levels

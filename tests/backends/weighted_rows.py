@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.backends.cuda import executor, slabs
-from app.engine.control import CancelToken
-from app.engine.image import Image
-from app.engine.scan import Scan
-from app.engine.timing import Stage, Stopwatch
-from app.engine.volume import Volume
-from app.filters.launch import CudaPlan, CudaTask, HandOver, Launch, Scratch
-from app.filters.spec import Border
+from kernelscope.backends.cuda import executor, slabs
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.timing import Stage, Stopwatch
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.spec.filter import Border
+from kernelscope.spec.launch import CudaPlan, CudaTask, HandOver, Launch, Scratch
 from tests.backends.fake_card import Driver, FakeCard, FakeCubins
 from tests.oracle import PAD_MODES
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.backends.cpu import CpuBackend
-from app.engine.backend import Backend
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.backend import Backend
 from tests.bench.stand_in import StandIn
 
 

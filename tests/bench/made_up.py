@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.bench.rows import Row
+from kernelscope.bench.rows import Row
 
 
 def row(**changes: Any) -> Row:

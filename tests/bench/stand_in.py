@@ -5,15 +5,15 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from app.backends.cpu import CpuBackend
-from app.engine.backend import Availability, Fact, FactGroup
-from app.engine.control import CancelToken, Progress
-from app.engine.image import Image
-from app.engine.request import Request
-from app.engine.scan import Scan
-from app.engine.timing import KernelTime, Metric, Stopwatch
-from app.errors import OutOfMemory
-from app.filters.spec import PARALLEL, FilterSpec, Level
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.backend import Availability, Fact, FactGroup
+from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.request import Request
+from kernelscope.engine.timing import KernelTime, Metric, Stopwatch
+from kernelscope.errors import OutOfMemory
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.spec.filter import PARALLEL, FilterSpec, Level
 
 UPLOAD, KERNEL, DOWNLOAD = 0.003, 0.001, 0.002
 COPY_RATE, PEAK_RATE = 1e12, 5e12

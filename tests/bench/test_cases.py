@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app import filters
-from app.bench import Content, Data, Plan, expand, grid, peers
-from app.bench.cases import _MATTERS, Case, cases
-from app.engine.backend import Backend
-from app.engine.image import Image
-from app.errors import AppError, InvalidParameter
-from app.json_fields import Field, parse
+from kernelscope import filters
+from kernelscope.bench import Content, Data, Plan, expand, grid, peers
+from kernelscope.bench.cases import _MATTERS, Case, cases
+from kernelscope.engine.backend import Backend
+from kernelscope.errors import AppError, InvalidParameter
+from kernelscope.images.image import Image
+from kernelscope.json_fields import Field, parse
 from tests.bench.stand_in import StandIn
 
 

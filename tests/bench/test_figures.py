@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from app.bench import Row
-from app.bench.cases import weights
-from app.bench.figures import (
+from kernelscope.bench import Row
+from kernelscope.bench.cases import weights
+from kernelscope.bench.figures import (
     SCALING,
     SOURCES,
     SPEED_UP,
@@ -23,8 +23,8 @@ from app.bench.figures import (
     beside,
     comparable,
 )
-from app.filters import get
-from app.paths import RESOURCES
+from kernelscope.filters import get
+from kernelscope.paths import RESOURCES
 from tests.bench.made_up import row
 
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.bench import Difference, Row
-from app.bench.figures import SPEED_UP, TIME, all_figures
-from app.bench.statistics import Interval, Ratio
-from app.paths import RESOURCES
+from kernelscope.bench import Difference, Row
+from kernelscope.bench.figures import SPEED_UP, TIME, all_figures
+from kernelscope.bench.statistics import Interval, Ratio
+from kernelscope.paths import RESOURCES
 from tests.bench.made_up import row
 
 FOLDER = RESOURCES / "bench"

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.bench import Content, Data, verify
-from app.engine.backend import Backend
-from app.engine.control import CancelToken, Progress
-from app.engine.image import Image
-from app.engine.request import Request
-from app.engine.scan import Scan
-from app.engine.timing import Stopwatch
-from app.errors import AppError, Cancelled, InvalidParameter
-from app.filters.spec import Level
+from kernelscope.bench import Content, Data, verify
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.request import Request
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.errors import AppError, Cancelled, InvalidParameter
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.spec.filter import Level
 from tests.bench.stand_in import StandIn
 
 

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app import filters
-from app.bench import peers
-from app.bench.cases import _MATTERS, _Matter, cases
-from app.bench.data import Content, Data
-from app.bench.rows import Difference
-from app.engine.backend import Backend
-from app.engine.request import Device, Request
-from app.engine.run import execute
-from app.filters.spec import Border
+from kernelscope import filters
+from kernelscope.bench import peers
+from kernelscope.bench.cases import _MATTERS, _Matter, cases
+from kernelscope.bench.data import Content, Data
+from kernelscope.bench.rows import Difference
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.request import Device, Request
+from kernelscope.engine.run import execute
+from kernelscope.spec.filter import Border
 
 ROUNDED = {
     ("SciPy", "mean"): 2,  # cut off, along each axis

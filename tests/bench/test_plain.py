@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app import filters
-from app.bench import peers, plain
-from app.errors import AppError
-from app.filters.mri_nlm import plan_cpu as plan_mri_nlm
-from app.filters.spec import SERIAL, Border, FilterTask
+from kernelscope import filters
+from kernelscope.bench import peers, plain
+from kernelscope.errors import AppError
+from kernelscope.filters.mri_nlm.cpu import plan_cpu as plan_mri_nlm
+from kernelscope.spec.filter import SERIAL, Border, FilterTask
 from tests.filters import apply
 
 pytestmark = pytest.mark.skipif(not plain.compiler(), reason="there is no C compiler")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bench import (
+from kernelscope.bench import (
     Difference,
     Plan,
     Report,
@@ -26,8 +26,8 @@ from app.bench import (
     save,
     save_csv,
 )
-from app.bench.figures import beside
-from app.bench.report import (
+from kernelscope.bench.figures import beside
+from kernelscope.bench.report import (
     TABLE,
     format_comparison,
     format_origins,
@@ -35,9 +35,9 @@ from app.bench.report import (
     format_row,
     to_csv,
 )
-from app.engine.backend import Backend, Fact, FactGroup
-from app.engine.control import CancelToken
-from app.errors import AppError
+from kernelscope.engine.backend import Backend, Fact, FactGroup
+from kernelscope.engine.control import CancelToken
+from kernelscope.errors import AppError
 from tests.bench.made_up import row
 
 PLAN = Plan(sweeps=grid(["mean"], [16], [3]), repeat=2, peers=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.bench import rules
-from app.bench.rules import Load
+from kernelscope.bench import rules
+from kernelscope.bench.rules import Load
 
 
 def test_the_last_cache_is_the_largest(tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.bench import Content, Data, Plan, Row, Step, Sweep, grid, measure, peers, rules
-from app.bench.runner import planned_work
-from app.engine.backend import Backend
-from app.engine.control import CancelToken
-from app.engine.request import Device, Request
-from app.engine.worker import Completed, Event, Job, Reported, Started, Stopped, Worker
-from app.errors import AppError, Cancelled
+from kernelscope.bench import Content, Data, Plan, Row, Step, Sweep, grid, measure, peers, rules
+from kernelscope.bench.runner import planned_work
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Device, Request
+from kernelscope.engine.worker import Completed, Event, Job, Reported, Started, Stopped, Worker
+from kernelscope.errors import AppError, Cancelled
 from tests.bench.stand_in import COPY_RATE, DOWNLOAD, KERNEL, PEAK_RATE, UPLOAD, StandIn
 
 PLAN = Plan(sweeps=grid(["mean"], [32], [3]), devices=("cpu",), repeat=2, cold=False)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.bench.rows import Difference, Row
-from app.bench.rules import REPEAT
-from app.bench.statistics import (
+from kernelscope.bench.rows import Difference, Row
+from kernelscope.bench.rules import REPEAT
+from kernelscope.bench.statistics import (
     Interval,
     Ratio,
     find_baseline,

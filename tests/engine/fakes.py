@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from app.engine.backend import Availability
-from app.engine.control import CancelToken, Progress
-from app.engine.image import Image
-from app.engine.request import Request
-from app.engine.timing import Stopwatch
-from app.filters.spec import CPU_LEVELS, FilterSpec, Level
+from kernelscope.engine.backend import Availability
+from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.request import Request
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import CPU_LEVELS, FilterSpec, Level
 
 Body = Callable[[Request, CancelToken, Progress], None]
 

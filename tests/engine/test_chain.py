@@ -8,24 +8,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app import filters
-from app.backends.cpu import CpuBackend
-from app.engine.chain import estimate, execute_recipe, shapes, to_grey
-from app.engine.control import CancelToken
-from app.engine.image import Image
-from app.engine.recipe import ESTIMATE, Recipe, Step
-from app.engine.request import Device, Request, Result
-from app.engine.run import execute
-from app.engine.scan import Scan
-from app.engine.slices import SliceRequest, picture_of
-from app.engine.volume import Volume
-from app.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
-from app.filters.spec import GPU_LEVELS, Border, FilterSpec, FloatParameter, Level
-from app.judging import colours
-from app.judging.metrics import judge
-from app.judging.volumes import judge_volume
-from app.phantom import Noise, add_noise
-from app.phantom import head as phantom_head
+from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.chain import estimate, execute_recipe, shapes, to_grey
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.recipe import ESTIMATE, Recipe, Step
+from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.run import execute
+from kernelscope.engine.slices import SliceRequest, picture_of
+from kernelscope.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
+from kernelscope.images.image import Image
+from kernelscope.images.phantom import Noise, add_noise
+from kernelscope.images.phantom import head as phantom_head
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.judging import colours
+from kernelscope.judging.metrics import judge
+from kernelscope.judging.volumes import judge_volume
+from kernelscope.spec.filter import GPU_LEVELS, Border, FilterSpec, FloatParameter, Level
 from tests.engine.fakes import FakeBackend
 
 Backends = dict[str, CpuBackend]

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.backend import Availability, Fact, FactGroup
-from app.engine.control import CancelToken, Progress
-from app.engine.costs import KEPT_POINTS, Costs, line
-from app.engine.image import Image
-from app.engine.request import Device, Request, Result
-from app.engine.run import execute
-from app.engine.timing import Stage, Stopwatch
-from app.errors import AppError, DeviceUnavailable, OutOfMemory
-from app.filters.spec import CPU_LEVELS, GPU_LEVELS, FilterSpec, Level
+from kernelscope.engine.backend import Availability, Fact, FactGroup
+from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.costs import KEPT_POINTS, Costs, line
+from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.run import execute
+from kernelscope.engine.timing import Stage, Stopwatch
+from kernelscope.errors import AppError, DeviceUnavailable, OutOfMemory
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import CPU_LEVELS, GPU_LEVELS, FilterSpec, Level
 from tests.foreign import FOREIGN, make_foreign, posix
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.engine.image import DTYPES, MAX_SAMPLES, Image
-from app.errors import InvalidImage
+from kernelscope.errors import InvalidImage
+from kernelscope.images.image import DTYPES, MAX_SAMPLES, Image
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -8,17 +8,17 @@ import threading
 import numpy as np
 import pytest
 
-from app.backends.cpu import CpuBackend
-from app.engine import run
-from app.engine.control import CancelToken
-from app.engine.image import Image
-from app.engine.request import Request
-from app.engine.run import execute
-from app.engine.worker import Event, Finished, Stopped, Worker
-from app.errors import Cancelled
-from app.filters.spec import Border
-from app.judging import colours
-from app.judging.metrics import judge
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine import run
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
+from kernelscope.engine.worker import Event, Finished, Stopped, Worker
+from kernelscope.errors import Cancelled
+from kernelscope.images.image import Image
+from kernelscope.judging import colours
+from kernelscope.judging.metrics import judge
+from kernelscope.spec.filter import Border
 from tests.engine.fakes import FakeBackend
 from tests.patience import PATIENCE
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app import filters
-from app.engine.recipe import ESTIMATE, VERSION, Recipe, Step, has_estimate, is_estimated
-from app.errors import InvalidParameter, InvalidRecipe
-from app.filters.spec import Border, FilterSpec
+from kernelscope import filters
+from kernelscope.engine.recipe import ESTIMATE, VERSION, Recipe, Step, has_estimate, is_estimated
+from kernelscope.errors import InvalidParameter, InvalidRecipe
+from kernelscope.spec.filter import Border, FilterSpec
 
 SPECS = list(filters.discover().values())
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app import filters
-from app.backends import create_backends
-from app.engine.image import Image
-from app.engine.request import Request, Result
-from app.engine.run import execute
-from app.engine.timing import Stage
-from app.errors import InvalidParameter
-from app.filters.spec import Border
+from kernelscope import filters
+from kernelscope.backends import create_backends
+from kernelscope.engine.request import Request, Result
+from kernelscope.engine.run import execute
+from kernelscope.engine.timing import Stage
+from kernelscope.errors import InvalidParameter
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import Border
 from tests.engine.fakes import request
 
 PICTURE = Image.from_array(np.zeros((5, 9), np.uint8), "p")

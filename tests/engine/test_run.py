@@ -7,14 +7,14 @@ import time
 import numpy as np
 import pytest
 
-from app.backends.cpu import CpuBackend
-from app.engine.control import CancelToken
-from app.engine.image import Image
-from app.engine.request import Device, Request
-from app.engine.run import execute
-from app.engine.timing import Stage, Stopwatch
-from app.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
-from app.filters.spec import GPU_LEVELS, Level
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Device, Request
+from kernelscope.engine.run import execute
+from kernelscope.engine.timing import Stage, Stopwatch
+from kernelscope.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import GPU_LEVELS, Level
 from tests.engine.fakes import FakeBackend, request
 
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from app.backends.cpu import CpuBackend
-from app.engine.control import CancelToken
-from app.engine.image import Image
-from app.engine.request import Device, Request
-from app.engine.run import execute
-from app.engine.scan import Scan
-from app.engine.slices import STAGE, by_slices
-from app.engine.timing import Stopwatch
-from app.engine.volume import Volume
-from app.errors import Cancelled, InvalidParameter
-from app.filters.spec import GPU_LEVELS, Border, Level
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Device, Request
+from kernelscope.engine.run import execute
+from kernelscope.engine.slices import STAGE, by_slices
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.errors import Cancelled, InvalidParameter
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.spec.filter import GPU_LEVELS, Border, Level
 from tests.engine.fakes import FakeBackend
 
 SHAPE = (3, 7, 6)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
-from app.engine.volume import DTYPES, MAX_VOXELS, Stored, Volume, narrowed, stack
-from app.errors import InvalidImage, InvalidParameter
+from kernelscope.errors import InvalidImage, InvalidParameter
+from kernelscope.images.volume import DTYPES, MAX_VOXELS, Stored, Volume, narrowed, stack
 
 
 def volume(shape: tuple[int, ...] = (2, 3, 4), dtype: object = np.uint8, **more: object) -> Volume:

@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from app.backends.cpu import CpuBackend
-from app.engine.control import CancelToken, Progress
-from app.engine.image import Image
-from app.engine.request import Device, Request
-from app.engine.run import execute
-from app.engine.worker import (
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.request import Device, Request
+from kernelscope.engine.run import execute
+from kernelscope.engine.worker import (
     Completed,
     Event,
     Failed,
@@ -30,7 +29,8 @@ from app.engine.worker import (
     Stopped,
     Worker,
 )
-from app.errors import InvalidParameter
+from kernelscope.errors import InvalidParameter
+from kernelscope.images.image import Image
 from tests.engine.fakes import FakeBackend, request
 from tests.patience import PATIENCE
 
@@ -115,7 +115,7 @@ def test_the_latest_request_wins(start, listener) -> None:
 
 
 def test_what_is_cancelled_is_logged(start, listener, caplog) -> None:
-    caplog.set_level(logging.INFO, "app.engine.worker")
+    caplog.set_level(logging.INFO, "kernelscope.engine.worker")
     worker, running, waiting = start(FakeBackend(body=until_cancelled)), request(), request()
     worker.submit(running)
     listener.next(Started, running)

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from app.errors import AppError, OutOfMemory, SeveralVolumes
-from app.files import read_image
-from app.files.volumes import is_volume, read_volume
+from kernelscope.errors import AppError, OutOfMemory, SeveralVolumes
+from kernelscope.files import read_image
+from kernelscope.files.volumes import is_volume, read_volume
 from tests.files import mutations
 
 SECONDS = 2.0

@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 import PIL.Image
 
-from app.engine.image import Image
+from kernelscope.images.image import Image
 
 
 def picture(pixels: np.ndarray) -> Image:

@@ -10,8 +10,9 @@ import struct
 import numpy as np
 import pytest
 
-from app.errors import ImageReadError
-from app.files import bmp, read_image
+from kernelscope.errors import ImageReadError
+from kernelscope.files import read_image
+from kernelscope.files.pictures import bmp
 
 WIDTH, HEIGHT = 19, 7
 GREYS = np.repeat(np.arange(256), 3).reshape(-1, 3)

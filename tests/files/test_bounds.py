@@ -15,11 +15,11 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from app.errors import ImageReadError
-from app.files import read_image, watched
-from app.files.formats import Unreadable
-from app.files.volumes import read_volume
-from app.files.watched import WatchedFile
+from kernelscope.errors import ImageReadError
+from kernelscope.files import read_image, watched
+from kernelscope.files.formats import Unreadable
+from kernelscope.files.volumes import read_volume
+from kernelscope.files.watched import WatchedFile
 from tests.files.makers import png_chunk, png_header
 
 
@@ -145,7 +145,7 @@ class TestClaims:
         voxels = np.repeat(np.uint8([1, 2, 3]), 2**24)
         path = put("a.nii.gz", gzip.compress(nifti(1024, 1024, 16, 3) + voxels.tobytes(), 1))
         assert (read_volume(path, number).voxels == number).all()
-        monkeypatch.setattr("app.files.volumes.nifti._MAX_REST", 2**16)
+        monkeypatch.setattr("kernelscope.files.volumes.nifti._MAX_REST", 2**16)
         monkeypatch.setattr(watched, "_CALLS", 1)
         monkeypatch.setattr(watched, "SECONDS", 0.0)
         monkeypatch.setattr(watched, "SECONDS_PER_BYTE", 1e-6)
@@ -176,7 +176,7 @@ class TestClaims:
 
 class TestPlainNetpbm:
     def test_numbers_across_pieces(self, put, monkeypatch):
-        from app.files import netpbm
+        from kernelscope.files.pictures import netpbm
 
         values = np.random.default_rng(1).integers(0, 65536, (40, 30))
         text = "".join(f"{value:06}{' ' if value % 2 else chr(10)}" for value in values.flat)

@@ -10,10 +10,11 @@ import PIL.Image
 import pytest
 import tifffile
 
-from app.errors import ImageReadError
-from app.files import fax, read_image
-from app.files.formats import Unreadable
-from app.files.volumes import read_volume
+from kernelscope.errors import ImageReadError
+from kernelscope.files import read_image
+from kernelscope.files.formats import Unreadable
+from kernelscope.files.pictures import fax
+from kernelscope.files.volumes import read_volume
 
 KINDS = {
     "group4": ("group4", None),

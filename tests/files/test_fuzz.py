@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.files import READABLE
-from app.files.volumes import READABLE_VOLUMES
+from kernelscope.files import READABLE
+from kernelscope.files.volumes import READABLE_VOLUMES
 
 MUTANTS = 2000
 KINDS = dict.fromkeys(format.name for format in (*READABLE, *READABLE_VOLUMES))

@@ -10,8 +10,8 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from app.errors import ImageReadError
-from app.files import read_image
+from kernelscope.errors import ImageReadError
+from kernelscope.files import read_image
 from tests.files.makers import healthy
 
 

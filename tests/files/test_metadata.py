@@ -12,9 +12,10 @@ import PIL.ImageCms
 import pytest
 import tifffile
 
-from app.engine.image import Metadata
-from app.files import png, read_image, unkept, write_image
-from app.files.exif import DAMAGED, _entries
+from kernelscope.files import read_image, unkept, write_image
+from kernelscope.files.pictures import png
+from kernelscope.files.pictures.exif import DAMAGED, _entries
+from kernelscope.images.image import Metadata
 from tests.files.makers import picture, png_chunk
 
 RGB = PIL.ImageCms.ImageCmsProfile(PIL.ImageCms.createProfile("sRGB")).tobytes()

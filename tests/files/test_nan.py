@@ -8,11 +8,11 @@ import PIL.Image
 import pytest
 import tifffile
 
-from app.engine.image import Image
-from app.engine.volume import Volume
-from app.errors import ImageReadError, InvalidImage, InvalidParameter, NotANumber
-from app.files import read_image, unkept, write_image
-from app.files.volumes import read_volume, unkept_of_volume, write_volume
+from kernelscope.errors import ImageReadError, InvalidImage, InvalidParameter, NotANumber
+from kernelscope.files import read_image, unkept, write_image
+from kernelscope.files.volumes import read_volume, unkept_of_volume, write_volume
+from kernelscope.images.image import Image
+from kernelscope.images.volume import Volume
 
 
 @pytest.fixture

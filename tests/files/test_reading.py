@@ -16,9 +16,9 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from app.errors import AppError, ImageReadError, OutOfMemory
-from app.files import READABLE, read_image
-from app.files.formats import MAX_PIXELS, Unreadable, check_size
+from kernelscope.errors import AppError, ImageReadError, OutOfMemory
+from kernelscope.files import READABLE, read_image
+from kernelscope.files.formats import MAX_PIXELS, Unreadable, check_size
 from tests.files.makers import bmp, claims, healthy, png_chunk, png_header
 
 SHAPE = (11, 13)
@@ -499,8 +499,8 @@ class TestBombs:
         code = """
 import resource, sys
 import imagecodecs, PIL.Image, tifffile
-from app.errors import ImageReadError
-from app.files import read_image
+from kernelscope.errors import ImageReadError
+from kernelscope.files import read_image
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for path in sys.argv[1:]:
     try:
@@ -562,6 +562,7 @@ class TestDamage:
 
 def test_importing_is_cheap():
     code = (
-        "import sys, app.files; assert not {'PIL', 'tifffile', 'imagecodecs'} & sys.modules.keys()"
+        "import sys, kernelscope.files;"
+        "assert not {'PIL', 'tifffile', 'imagecodecs'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,8 +9,8 @@ import PIL.Image
 import pytest
 import skimage.data
 
-from app.files import SAMPLES, read_image
-from app.paths import RESOURCES
+from kernelscope.files import SAMPLES, read_image
+from kernelscope.paths import RESOURCES
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.path.name)

@@ -11,9 +11,9 @@ import PIL.ImageCms
 import pytest
 import tifffile
 
-from app.errors import ImageReadError, InvalidImage
-from app.files import read_image
-from app.files.volumes import is_volume, read_volume
+from kernelscope.errors import ImageReadError, InvalidImage
+from kernelscope.files import read_image
+from kernelscope.files.volumes import is_volume, read_volume
 
 SHAPE = (21, 34)
 

@@ -14,10 +14,9 @@ import tifffile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.volume import DTYPES, Volume
-from app.errors import AppError, ImageReadError, ImageWriteError, InvalidImage, LossyFormat
-from app.files import read_image
-from app.files.volumes import (
+from kernelscope.errors import AppError, ImageReadError, ImageWriteError, InvalidImage, LossyFormat
+from kernelscope.files import read_image
+from kernelscope.files.volumes import (
     READABLE_VOLUMES,
     WRITABLE_VOLUMES,
     check_write_volume,
@@ -25,7 +24,8 @@ from app.files.volumes import (
     read_volume,
     write_volume,
 )
-from app.files.volumes.scan import UNKNOWN_SPACING
+from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING
+from kernelscope.images.volume import DTYPES, Volume
 from tests.scans import MNI_T1
 
 SHAPE = (4, 5, 6)
@@ -403,7 +403,7 @@ class TestOtherFormats:
         def fail(target: Path, data: bytes) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("app.atomic.replace", fail)
+        monkeypatch.setattr("kernelscope.atomic.replace", fail)
         with pytest.raises(ImageWriteError, match="disk is full"):
             write_volume(Volume.from_array(voxels(np.uint8)), path)
         assert path.read_bytes() == before

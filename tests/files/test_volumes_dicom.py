@@ -32,9 +32,10 @@ from pydicom.uid import (
     generate_uid,
 )
 
-from app.errors import ImageReadError, InvalidImage
-from app.files import dicom, read_image, watched
-from app.files.volumes import is_volume, read_volume, write_volume
+from kernelscope.errors import ImageReadError, InvalidImage
+from kernelscope.files import read_image, watched
+from kernelscope.files.pictures import dicom
+from kernelscope.files.volumes import is_volume, read_volume, write_volume
 from tests.files.mutations import seeds
 
 SERIES = generate_uid()

@@ -7,10 +7,10 @@ import PIL.Image
 import pytest
 import tifffile
 
-from app.engine.volume import MAX_VOXELS
-from app.errors import AppError, ImageReadError, InvalidImage
-from app.files.volumes import is_volume, read_volume
-from app.files.volumes.scan import UNKNOWN_SPACING
+from kernelscope.errors import AppError, ImageReadError, InvalidImage
+from kernelscope.files.volumes import is_volume, read_volume
+from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING
+from kernelscope.images.volume import MAX_VOXELS
 
 
 @pytest.fixture

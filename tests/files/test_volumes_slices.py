@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.engine.volume import Volume
-from app.errors import ImageWriteError, LossyFormat
-from app.files import atomic, read_image
-from app.files.volumes import check_write_volume, read_volume, slices, write_volume
+from kernelscope.errors import ImageWriteError, LossyFormat
+from kernelscope.files import atomic, read_image
+from kernelscope.files.volumes import check_write_volume, read_volume, slices, write_volume
+from kernelscope.images.volume import Volume
 
 
 def volume(dtype: str, depth: int = 12, most: float = 200) -> Volume:

@@ -16,8 +16,8 @@ import PIL.Image
 import pytest
 import tifffile
 
-from app.errors import ImageWriteError, LossyFormat, OutOfMemory
-from app.files import READABLE, WRITABLE, atomic, check_write, read_image, write_image
+from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
+from kernelscope.files import READABLE, WRITABLE, atomic, check_write, read_image, write_image
 from tests.files.makers import picture
 
 SHAPE = (11, 13)
@@ -281,9 +281,9 @@ class TestAtomic:
 import sys
 import numpy as np
 import resource, signal
-from app.engine.image import Image
-from app.errors import ImageWriteError
-from app.files import write_image
+from kernelscope.images.image import Image
+from kernelscope.errors import ImageWriteError
+from kernelscope.files import write_image
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 image = Image.from_array(np.random.default_rng(1).integers(0, 256, (99, 99), np.uint8))
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
@@ -303,8 +303,8 @@ else:
         code = f"""
 import os, pathlib, shutil, signal, sys
 import numpy as np
-from app.engine.image import Image
-from app.files import write_image
+from kernelscope.images.image import Image
+from kernelscope.files import write_image
 {step} = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 write_image(Image.from_array(np.zeros((99, 99), np.uint8)), sys.argv[1])
 """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.filters.spec import PARALLEL, Border, FilterSpec, FilterTask
+from kernelscope.spec.filter import PARALLEL, Border, FilterSpec, FilterTask
 
 
 def apply(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app import filters
-from app.errors import InvalidParameter
-from app.filters.blocks import USUAL_BLOCKS, block_name, check_block, read_block, takes_block
-from app.filters.spec import GLOBAL, GPU_LEVELS, TUNED, Kind
+from kernelscope import filters
+from kernelscope.errors import InvalidParameter
+from kernelscope.spec.blocks import USUAL_BLOCKS, block_name, check_block, read_block, takes_block
+from kernelscope.spec.filter import GLOBAL, GPU_LEVELS, TUNED, Kind
 
 
 @pytest.mark.parametrize(

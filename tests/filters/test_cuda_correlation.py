@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.filters.cuda_correlation import reciprocal
+from kernelscope.filters.shared.correlation_cuda import reciprocal
 
 LIMIT = 2**31
 """What the kernels divide is smaller."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.filters.dot_product import SPEC
-from app.filters.spec import Border, FilterTask
+from kernelscope.filters.dot_product import SPEC
+from kernelscope.spec.filter import Border, FilterTask
 from tests.oracle import WHITES
 
 CASES: list[dict[str, Any]] = [{}]

@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app import filters
-from app.filters import cuda_nlm_tuned
-from app.filters.correlation import _GROUP, Divisor, one_part, working_type
-from app.filters.cuda_correlation import (
+from kernelscope import filters
+from kernelscope.filters.mask import SPEC
+from kernelscope.filters.nlm import cuda_tuned as cuda_nlm_tuned
+from kernelscope.filters.nlm.cuda_tuned import _exponent, patch_profile
+from kernelscope.filters.shared.correlation import _GROUP, Divisor, one_part, working_type
+from kernelscope.filters.shared.correlation_cuda import (
     _FLOAT_GAIN,
     _exact_in_floats,
     _fits_dot_products,
     reciprocal,
     weight_type,
 )
-from app.filters.cuda_nlm_tuned import _exponent, patch_profile
-from app.filters.launch import CudaTask
-from app.filters.mask import SPEC
-from app.filters.spec import Border, Mask
+from kernelscope.spec.filter import Border, Mask
+from kernelscope.spec.launch import CudaTask
 from tests.filters import apply
 from tests.oracle import windows
 

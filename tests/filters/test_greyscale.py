@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.filters.greyscale import SPEC
-from app.filters.spec import Border
+from kernelscope.filters.greyscale import SPEC
+from kernelscope.spec.filter import Border
 from tests.filters import apply
 
 CASES: list[dict[str, Any]] = [{"rounding": "nearest"}, {"rounding": "floor"}]

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from app.filters.laplace import SPEC
-from app.filters.spec import Border
+from kernelscope.filters.laplace import SPEC
+from kernelscope.spec.filter import Border
 from tests.filters import apply
 from tests.oracle import to_dtype, windows
 

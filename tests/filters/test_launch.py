@@ -8,9 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app import filters
-from app.filters.launch import CudaPlan, CudaTask, Launch
-from app.filters.spec import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Border, FilterSpec, Level
+from kernelscope import filters
+from kernelscope.spec.filter import (
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+    Border,
+    FilterSpec,
+    Level,
+)
+from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
 from tests.backends.specialisations import tuned_at_any_size
 
 SHAPE = (100, 90, 3)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.engine.image import Image
-from app.engine.request import Request
-from app.errors import InvalidParameter
-from app.filters.mask import PRESETS, SPEC
-from app.filters.spec import Border, Mask
+from kernelscope.engine.request import Request
+from kernelscope.errors import InvalidParameter
+from kernelscope.filters.mask import PRESETS, SPEC
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import Border, Mask
 from tests.filters import apply
 from tests.oracle import windows
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.errors import InvalidParameter
-from app.filters.cuda_box import tile_columns
-from app.filters.mean import SPEC
-from app.filters.spec import Border
+from kernelscope.errors import InvalidParameter
+from kernelscope.filters.mean import SPEC
+from kernelscope.filters.shared.box_cuda import tile_columns
+from kernelscope.spec.filter import Border
 from tests.filters import apply
 from tests.oracle import to_dtype, windows
 

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.backends.cpu import CpuBackend
-from app.backends.cuda import CudaBackend
-from app.backends.cuda.compiler import Nvrtc
-from app.engine.control import CancelToken, no_progress
-from app.engine.image import Image
-from app.engine.request import Device, Request
-from app.engine.run import execute
-from app.engine.timing import Stopwatch
-from app.errors import InvalidImage
-from app.filters import median as median_module
-from app.filters.median import BUBBLE, HUANG, SPEC
-from app.filters.networks import Lane, Program, median_program
-from app.filters.spec import PARALLEL, SERIAL, TUNED, Border, FilterTask
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.cuda import CudaBackend
+from kernelscope.backends.cuda.compiler import Nvrtc
+from kernelscope.engine.control import CancelToken, no_progress
+from kernelscope.engine.request import Device, Request
+from kernelscope.engine.run import execute
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.errors import InvalidImage
+from kernelscope.filters.median import cpu as median_module
+from kernelscope.filters.median.cpu import BUBBLE, HUANG, SPEC
+from kernelscope.filters.median.networks import Lane, Program, median_program
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import PARALLEL, SERIAL, TUNED, Border, FilterTask
 from tests.oracle import windows
 
 CASES: list[dict[str, Any]] = [{"size": size} for size in (3, 5, 9, 11)]

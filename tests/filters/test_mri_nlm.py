@@ -13,20 +13,20 @@ import pywt
 from numpy.typing import NDArray
 from scipy import ndimage, special
 
-from app.errors import InvalidImage, InvalidParameter
-from app.files.volumes import read_volume
-from app.filters import mri_sigma_map
-from app.filters.mri_nlm import SPEC
-from app.filters.mri_sigma import (
+from kernelscope.errors import InvalidImage, InvalidParameter
+from kernelscope.files.volumes import read_volume
+from kernelscope.filters.mri_nlm import sigma_map as mri_sigma_map
+from kernelscope.filters.mri_nlm.cpu import SPEC
+from kernelscope.filters.mri_nlm.sigma import (
     estimate_global,
     estimate_local,
     rician_factor,
     rician_variance,
     rician_variances,
 )
-from app.filters.mri_sigma_map import estimate_smooth, map_sigma
-from app.judging.volumes import judge_volume
-from app.phantom import Contrast, Noise, Phantom, Tissue, add_noise, head
+from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth, map_sigma
+from kernelscope.images.phantom import Contrast, Noise, Phantom, Tissue, add_noise, head
+from kernelscope.judging.volumes import judge_volume
 from tests.filters import apply
 from tests.scans import MNI_T1
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.filters.mri_nlm import SPEC, reach_of, suggest_beta
-from app.filters.mri_sigma import estimate_around, estimate_local
-from app.filters.mri_sigma_map import estimate_smooth, map_sigma, sigmas_at
-from app.filters.mri_strength import BETAS, best_beta, draw_voxels, estimated_errors
-from app.phantom import Contrast, Noise, add_noise, head
+from kernelscope.filters.mri_nlm.cpu import SPEC, reach_of, suggest_beta
+from kernelscope.filters.mri_nlm.sigma import estimate_around, estimate_local
+from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth, map_sigma, sigmas_at
+from kernelscope.filters.mri_nlm.strength import BETAS, best_beta, draw_voxels, estimated_errors
+from kernelscope.images.phantom import Contrast, Noise, add_noise, head
 from tests.filters import apply
 
 

@@ -16,16 +16,16 @@ from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import denoise_nl_means, estimate_sigma
 
-from app.backends.cpu import CpuBackend
-from app.engine.control import CancelToken
-from app.engine.image import DTYPES, Image
-from app.engine.request import Request
-from app.engine.timing import Stopwatch
-from app.errors import Cancelled
-from app.filters import non_local
-from app.filters.gaussian_noise import SPEC as NOISE
-from app.filters.nlm import SPEC
-from app.filters.spec import PARALLEL, SERIAL, Border, FloatParameter, Level
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Request
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.errors import Cancelled
+from kernelscope.filters.gaussian_noise import SPEC as NOISE
+from kernelscope.filters.nlm.cpu import SPEC
+from kernelscope.filters.shared import non_local
+from kernelscope.images.image import DTYPES, Image
+from kernelscope.spec.filter import PARALLEL, SERIAL, Border, FloatParameter, Level
 from tests.filters import apply
 from tests.noise import add_noise, white_of
 from tests.oracle import windows

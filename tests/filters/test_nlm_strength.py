@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from skimage import data
 
-from app.filters import nlm_strength
-from app.filters.gaussian_noise import SPEC as NOISE
-from app.filters.nlm import SPEC
-from app.filters.nlm_strength import estimate_strength, estimated_errors, flat_sigma
+from kernelscope.filters.gaussian_noise import SPEC as NOISE
+from kernelscope.filters.nlm import strength as nlm_strength
+from kernelscope.filters.nlm.cpu import SPEC
+from kernelscope.filters.nlm.strength import estimate_strength, estimated_errors, flat_sigma
 from tests.filters import apply
 from tests.noise import add_noise
 

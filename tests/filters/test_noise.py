@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app import filters
-from app.backends.cpu import CpuBackend
-from app.engine.image import Image
-from app.engine.request import Device, Request
-from app.engine.run import execute
-from app.filters.spec import GPU_LEVELS, FilterSpec
+from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.request import Device, Request
+from kernelscope.engine.run import execute
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import GPU_LEVELS, FilterSpec
 from tests.noise import add_noise, even
 
 NOISES = [spec for spec in filters.discover().values() if spec.category == "Noise"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.filters import parts
+from kernelscope import parallel as parts
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 100])

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from app.filters.rician_noise import SPEC
-from app.filters.spec import Border
+from kernelscope.filters.rician_noise import SPEC
+from kernelscope.spec.filter import Border
 from tests.noise import add_noise, draw, even, white_of
 
 CASES: list[dict[str, Any]] = [

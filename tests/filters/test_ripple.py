@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.backends.cuda.sources import read_source
-from app.engine.image import DTYPES
-from app.filters.ripple import SPEC, wave
-from app.filters.spec import Border, FilterTask
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.filters.ripple import SPEC, wave
+from kernelscope.images.image import DTYPES
+from kernelscope.spec.filter import Border, FilterTask
 from tests.oracle import WHITES
 
 GEOMETRY = (

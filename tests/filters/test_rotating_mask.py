@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.engine.image import DTYPES
-from app.filters.rotating_mask import SPEC
-from app.filters.spec import Border, FilterTask, Level
+from kernelscope.filters.rotating_mask import SPEC
+from kernelscope.images.image import DTYPES
+from kernelscope.spec.filter import Border, FilterTask, Level
 from tests.oracle import to_dtype, windows
 
 CASES: list[dict[str, Any]] = [{}]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.filters.salt_and_pepper_noise import SPEC
-from app.filters.spec import Border
+from kernelscope.filters.salt_and_pepper_noise import SPEC
+from kernelscope.spec.filter import Border
 from tests.noise import add_noise, draw, even, white_of
 
 CASES: list[dict[str, Any]] = [

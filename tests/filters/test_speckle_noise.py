@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.filters.spec import Border
-from app.filters.speckle_noise import SPEC
+from kernelscope.filters.speckle_noise import SPEC
+from kernelscope.spec.filter import Border
 from tests.noise import add_noise, draw, even
 
 CASES: list[dict[str, Any]] = [

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.engine.image import DTYPES
-from app.filters.spec import Border, FilterTask, Level
-from app.filters.threshold_mean import SPEC
+from kernelscope.filters.threshold_mean import SPEC
+from kernelscope.images.image import DTYPES
+from kernelscope.spec.filter import Border, FilterTask, Level
 from tests.oracle import windows
 
 CASES: list[dict[str, Any]] = [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.filters.spec import Border
+from kernelscope.spec.filter import Border
 
 CASES: list[dict[str, Any]] = [{}]
 

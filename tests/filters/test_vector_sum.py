@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.filters.spec import Border, FilterTask
-from app.filters.vector_sum import SPEC
+from kernelscope.filters.vector_sum import SPEC
+from kernelscope.spec.filter import Border, FilterTask
 
 CASES: list[dict[str, Any]] = [{}]
 

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import comb
 
-from app.errors import InvalidParameter
-from app.filters.spec import Border
-from app.filters.weighted_mean import SPEC
+from kernelscope.errors import InvalidParameter
+from kernelscope.filters.weighted_mean import SPEC
+from kernelscope.spec.filter import Border
 from tests.filters import apply
 from tests.oracle import windows
 

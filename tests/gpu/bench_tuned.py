@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from app import filters
-from app.engine.image import DTYPES
-from app.filters.launch import CudaPlan, CudaTask, Launch
-from app.filters.spec import SINGLE_BLOCK, TEXTURE, TUNED, Border
+from kernelscope import filters
+from kernelscope.images.image import DTYPES
+from kernelscope.spec.filter import SINGLE_BLOCK, TEXTURE, TUNED, Border
+from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
 from tests.backends.specialisations import tuned_at_any_size
 from tests.gpu.contenders import (
     Card,

@@ -14,9 +14,9 @@ from typing import Protocol
 
 import pytest
 
-from app.backends.cuda import CudaBackend
-from app.backends.cuda.compiler import CubinCache, Nvrtc
-from app.backends.cuda.sources import read_source
+from kernelscope.backends.cuda import CudaBackend
+from kernelscope.backends.cuda.compiler import CubinCache, Nvrtc
+from kernelscope.backends.cuda.sources import read_source
 from tests.backends.specialisations import defines, gpu_filters
 
 ROOT = Path(__file__).parents[2]
@@ -94,13 +94,13 @@ def script() -> RunScript:
     prelude += """
         import os, signal, sys, threading, time
         import numpy as np
-        from app.backends.cpu import CpuBackend
-        from app.backends.cuda import CudaBackend, executor
-        from app.backends.cuda.compiler import Nvrtc
-        from app.engine.image import Image
-        from app.engine.request import Device, Request
-        from app.engine.run import execute
-        from app.errors import AppError
+        from kernelscope.backends.cpu import CpuBackend
+        from kernelscope.backends.cuda import CudaBackend, executor
+        from kernelscope.backends.cuda.compiler import Nvrtc
+        from kernelscope.images.image import Image
+        from kernelscope.engine.request import Device, Request
+        from kernelscope.engine.run import execute
+        from kernelscope.errors import AppError
 
         backend = CudaBackend(compiler=Nvrtc())
         image = Image.from_array(np.arange(64 * 64, dtype=np.uint8).reshape(64, 64))

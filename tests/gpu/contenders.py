@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app import filters
-from app.backends.cuda.compiler import CompileError, CubinCache, Nvrtc
-from app.backends.cuda.sources import read_source
-from app.backends.cuda.texture import Texture
-from app.filters.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
-from app.filters.spec import Border
+from kernelscope import filters
+from kernelscope.backends.cuda.compiler import CompileError, CubinCache, Nvrtc
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.backends.cuda.texture import Texture
+from kernelscope.spec.filter import Border
+from kernelscope.spec.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
 
 Job = tuple[str, str, str, tuple[tuple[str, str], ...]]
 """Name, source, architecture and macros of something to compile."""

@@ -10,17 +10,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from app import filters
-from app.backends.cpu import CpuBackend
-from app.backends.cuda import CudaBackend
-from app.backends.cuda.compiler import Nvrtc
-from app.engine.backend import Backend
-from app.engine.image import DTYPES, Image
-from app.engine.request import Device, Request
-from app.engine.run import execute
-from app.engine.scan import Scan
-from app.engine.volume import Volume
-from app.filters.spec import TUNED, Border, FilterSpec, Kind
+from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.cuda import CudaBackend
+from kernelscope.backends.cuda.compiler import Nvrtc
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.request import Device, Request
+from kernelscope.engine.run import execute
+from kernelscope.images.image import DTYPES, Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.spec.filter import TUNED, Border, FilterSpec, Kind
 from tests.backends.specialisations import tuned_at_any_size
 from tests.test_contract import make, parameters_of, test_module
 from tests.test_volume_contract import make as make_volumes

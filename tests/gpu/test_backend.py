@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app import filters
-from app.backends.cpu import CpuBackend
-from app.backends.cuda import CudaBackend, executor
-from app.backends.cuda.compiler import CompileError, CubinCache, Nvcc, Nvrtc
-from app.backends.cuda.device import Device as Card
-from app.bench.runner import planned_work
-from app.engine.control import CancelToken
-from app.engine.image import Image
-from app.engine.request import Device, Request, Result
-from app.engine.run import execute
-from app.errors import Cancelled, DeviceUnavailable, OutOfMemory
-from app.filters.blocks import takes_block
+from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.cuda import CudaBackend, executor
+from kernelscope.backends.cuda.compiler import CompileError, CubinCache, Nvcc, Nvrtc
+from kernelscope.backends.cuda.device import Device as Card
+from kernelscope.bench.runner import planned_work
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.run import execute
+from kernelscope.errors import Cancelled, DeviceUnavailable, OutOfMemory
+from kernelscope.images.image import Image
+from kernelscope.spec.blocks import takes_block
 
 pytestmark = pytest.mark.gpu
 

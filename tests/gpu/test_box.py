@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.backends.cuda import CudaBackend
-from app.engine.image import Image
-from app.engine.request import Device, Request
-from app.engine.run import execute
-from app.filters.spec import TUNED, Border
+from kernelscope.backends.cuda import CudaBackend
+from kernelscope.engine.request import Device, Request
+from kernelscope.engine.run import execute
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import TUNED, Border
 from tests.filters import apply, test_mean, test_threshold_mean
 from tests.test_contract import assert_close, make, without_alpha
 

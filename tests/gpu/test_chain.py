@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.backends.cpu import CpuBackend
-from app.backends.cuda import CudaBackend
-from app.engine.chain import execute_recipe
-from app.engine.image import Image
-from app.engine.recipe import Recipe, Step
-from app.engine.request import Device
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.cuda import CudaBackend
+from kernelscope.engine.chain import execute_recipe
+from kernelscope.engine.recipe import Recipe, Step
+from kernelscope.engine.request import Device
+from kernelscope.images.image import Image
 from tests.gpu.test_backend import stage_names
 
 pytestmark = pytest.mark.gpu

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.backends.cuda import CudaBackend
-from app.engine.image import Image
-from app.filters.sobel import SPEC
-from app.filters.spec import Border, Level
+from kernelscope.backends.cuda import CudaBackend
+from kernelscope.filters.sobel.cpu import SPEC
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import Border, Level
 from tests.filters.test_sobel import pictures_at_the_bounds
 from tests.gpu.test_gpu_contract import apply
 

@@ -7,12 +7,12 @@ import threading
 import numpy as np
 import pytest
 
-from app.backends.cuda import CudaBackend
-from app.backends.cuda.inspection import plan
-from app.engine.image import Image
-from app.engine.request import Device, Request, Result
-from app.engine.run import execute
-from app.filters.spec import FilterSpec, Level
+from kernelscope.backends.cuda import CudaBackend
+from kernelscope.backends.cuda.inspection import plan
+from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.run import execute
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import FilterSpec, Level
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.gpu

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app import filters
-from app.backends.cpu import CpuBackend
-from app.backends.cuda import CudaBackend, slabs
-from app.backends.cuda.executor import Step
-from app.engine.image import Image
-from app.engine.request import Device, Request, Result
-from app.engine.run import execute
-from app.filters.spec import TUNED, Border, FilterSpec, Level
+from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.cuda import CudaBackend, slabs
+from kernelscope.backends.cuda.executor import Step
+from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.run import execute
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import TUNED, Border, FilterSpec, Level
 from tests.backends.specialisations import tuned_at_any_size
 from tests.test_contract import (
     SHAPES,

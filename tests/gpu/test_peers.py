@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.backends.cpu import CpuBackend
-from app.backends.cuda import CudaBackend
-from app.bench import Plan, grid, measure, peers
-from app.engine.backend import Backend
-from app.engine.control import CancelToken
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.cuda import CudaBackend
+from kernelscope.bench import Plan, grid, measure, peers
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken
 
 pytestmark = pytest.mark.gpu
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.backends.cpu import CpuBackend
-from app.backends.cuda import CudaBackend
-from app.engine.image import DTYPES, Image
-from app.engine.request import Device, Request, Result
-from app.engine.run import execute
-from app.judging import metrics
-from app.judging.metrics import Quality
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.cuda import CudaBackend
+from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.run import execute
+from kernelscope.images.image import DTYPES, Image
+from kernelscope.judging import metrics
+from kernelscope.judging.metrics import Quality
 from tests.gpu.test_backend import free_memory, stage_names
 
 pytestmark = pytest.mark.gpu
@@ -76,7 +76,7 @@ def test_judging_takes_it(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> 
         known.append(mse)
         return judge(first, second, check, mse)
 
-    monkeypatch.setattr("app.engine.run.judge", note)
+    monkeypatch.setattr("kernelscope.engine.run.judge", note)
     result = run(gpu, noisy, "median", reference=clean)
     assert "upload" not in stage_names(result)
     assert known == [exact(result.image, clean), exact(noisy, clean)]

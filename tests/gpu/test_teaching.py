@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.backends.cpu import CpuBackend
-from app.backends.cuda import CudaBackend
-from app.engine.image import DTYPES, Image
-from app.engine.request import Device, Request, Result
-from app.engine.run import execute
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.cuda import CudaBackend
+from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.run import execute
+from kernelscope.images.image import DTYPES, Image
 
 pytestmark = pytest.mark.gpu
 

@@ -7,7 +7,7 @@ import contextlib
 import numpy as np
 import pytest
 
-from app.backends.cuda import CudaBackend
+from kernelscope.backends.cuda import CudaBackend
 from tests.gpu.textbook_nlm import Contest, Plain, contests, noisy, ours
 
 pytestmark = pytest.mark.gpu

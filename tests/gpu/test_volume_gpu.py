@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app import filters, phantom
-from app.backends.cpu import CpuBackend
-from app.backends.cuda import CudaBackend, executor, slabs
-from app.backends.cuda.compiler import Nvrtc
-from app.backends.cuda.probe import probe
-from app.engine.control import CancelToken
-from app.engine.request import Device, Request, Result
-from app.engine.run import execute
-from app.engine.scan import Scan
-from app.engine.volume import Volume
-from app.errors import Cancelled, OutOfMemory
-from app.filters.launch import CudaPlan, CudaTask
-from app.filters.spec import TUNED, Border, Level
+from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.cuda import CudaBackend, executor, slabs
+from kernelscope.backends.cuda.compiler import Nvrtc
+from kernelscope.backends.cuda.probe import probe
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.run import execute
+from kernelscope.errors import Cancelled, OutOfMemory
+from kernelscope.images import phantom
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.spec.filter import TUNED, Border, Level
+from kernelscope.spec.launch import CudaPlan, CudaTask
 
 pytestmark = pytest.mark.gpu
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.filters.correlation import binomial
-from app.filters.laplace import MASKS
-from app.filters.spec import Border
+from kernelscope.filters.laplace import MASKS
+from kernelscope.filters.shared.correlation import binomial
+from kernelscope.spec.filter import Border
 from tests.gpu.contenders import (
     Card,
     Contender,

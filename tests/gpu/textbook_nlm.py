@@ -18,18 +18,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app import filters
-from app.backends.cpu import CpuBackend
-from app.backends.cuda import CudaBackend
-from app.backends.cuda.compiler import Nvrtc
-from app.backends.cuda.texture import Texture
-from app.engine.image import Image
-from app.engine.request import Device, Request
-from app.engine.run import execute
-from app.engine.scan import Scan
-from app.engine.volume import Volume
-from app.filters.non_local import patch_weights
-from app.filters.spec import Kind
+from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.cuda import CudaBackend
+from kernelscope.backends.cuda.compiler import Nvrtc
+from kernelscope.backends.cuda.texture import Texture
+from kernelscope.engine.request import Device, Request
+from kernelscope.engine.run import execute
+from kernelscope.filters.shared.non_local import patch_weights
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.spec.filter import Kind
 
 SOURCE = Path(__file__).with_suffix(".cu")
 ROUNDS = 7

@@ -14,13 +14,13 @@ import pytest
 from PySide6.QtCore import QLocale
 from pytestqt.qtbot import QtBot
 
-from app import filters
-from app.engine.backend import Availability
-from app.filters.spec import FloatParameter, Kind
-from app.gui.main_window import MainWindow
-from app.gui.settings import Settings
-from app.judging.metrics import judge
-from app.judging.pictures import difference, histogram, suggest_gain
+from kernelscope import filters
+from kernelscope.engine.backend import Availability
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.judging.metrics import judge
+from kernelscope.judging.pictures import difference, histogram, suggest_gain
+from kernelscope.spec.filter import FloatParameter, Kind
 from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu, Opener, write_picture
 from tests.patience import PATIENCE
 

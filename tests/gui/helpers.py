@@ -13,14 +13,14 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.engine.backend import Availability
-from app.engine.control import CancelToken, Progress
-from app.engine.image import Image
-from app.engine.request import Request
-from app.engine.scan import Scan
-from app.engine.timing import Stopwatch
-from app.filters.spec import CPU_LEVELS, FilterSpec, Level
-from app.gui.main_window import MainWindow
+from kernelscope.engine.backend import Availability
+from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.request import Request
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.spec.filter import CPU_LEVELS, FilterSpec, Level
 
 WIDTH, HEIGHT = 40, 30
 

@@ -34,18 +34,18 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app import filters
-from app.backends import create_backends
-from app.engine.backend import Availability
-from app.engine.volume import Volume
-from app.errors import AppError
-from app.filters.spec import Kind
-from app.gui.dialogs import AboutDialog, BugDialog, ErrorDialog
-from app.gui.gpu_dialog import GpuDialog
-from app.gui.main_window import MainWindow
-from app.gui.phantom_dialog import PhantomDialog
-from app.gui.settings import Settings
-from app.gui.switch import Switch
+from kernelscope import filters
+from kernelscope.backends import create_backends
+from kernelscope.engine.backend import Availability
+from kernelscope.errors import AppError
+from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
+from kernelscope.gui.dialogs.phantom_dialog import PhantomDialog
+from kernelscope.gui.widgets.messages import AboutDialog, BugDialog, ErrorDialog
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.switch import Switch
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.volume import Volume
+from kernelscope.spec.filter import Kind
 
 CONTROLS = (
     QAbstractButton,

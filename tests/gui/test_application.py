@@ -11,7 +11,7 @@ from pathlib import Path
 _START_AND_CLOSE = """
 import sys, threading, time
 from PySide6.QtCore import QTimer
-from app.gui import application, main_window
+from kernelscope.gui import application; from kernelscope.gui.window import main_window
 
 def compile_for_long(request):
     QTimer.singleShot(0, window, window.close)

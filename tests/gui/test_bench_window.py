@@ -29,8 +29,8 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app import filters
-from app.bench import (
+from kernelscope import filters
+from kernelscope.bench import (
     PRESETS,
     QUICK_LOOK,
     Content,
@@ -43,19 +43,19 @@ from app.bench import (
     load,
     save,
 )
-from app.engine.backend import Availability
-from app.engine.image import Image
-from app.engine.request import Device, Request
-from app.gui import bench_window as module
-from app.gui.bench_charts import Chart, Choice, Plot, Series, chart, choices
-from app.gui.bench_form import OWN_CHOICE
-from app.gui.bench_plots import ChartView, _broken, export, light, save_chart, staggered
-from app.gui.bench_window import BenchWindow
-from app.gui.bridge import WorkerBridge
-from app.gui.dialogs import ErrorDialog
-from app.gui.main_window import MainWindow
-from app.gui.parity_dialog import ParityDialog
-from app.gui.settings import Settings
+from kernelscope.bench.charts import Chart, Choice, Plot, Series, chart, choices
+from kernelscope.engine.backend import Availability
+from kernelscope.engine.request import Device, Request
+from kernelscope.gui.bench import window as module
+from kernelscope.gui.bench.form import OWN_CHOICE
+from kernelscope.gui.bench.parity_dialog import ParityDialog
+from kernelscope.gui.bench.plots import ChartView, _broken, export, light, save_chart, staggered
+from kernelscope.gui.bench.window import BenchWindow
+from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.work.bridge import WorkerBridge
+from kernelscope.images.image import Image
 from tests.bench.made_up import row
 from tests.bench.stand_in import StandIn
 from tests.gui.helpers import FakeCpu, press

@@ -12,12 +12,12 @@ from PySide6.QtGui import QColor, QGuiApplication, QPalette
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
-from app.engine.timing import Stopwatch
-from app.gui import console as console_module
-from app.gui import theme
-from app.gui.console import MAX_LINES, Console, ConsoleHandler
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.gui.panels import console as console_module
+from kernelscope.gui.panels.console import MAX_LINES, Console, ConsoleHandler
+from kernelscope.gui.widgets import theme
 
-LOGGER = logging.getLogger("app.engine.something")
+LOGGER = logging.getLogger("kernelscope.engine.something")
 
 
 @pytest.fixture
@@ -143,12 +143,12 @@ def test_copy_save_and_clear(
 
 
 def handlers() -> list[logging.Handler]:
-    return [h for h in logging.getLogger("app").handlers if isinstance(h, ConsoleHandler)]
+    return [h for h in logging.getLogger("kernelscope").handlers if isinstance(h, ConsoleHandler)]
 
 
 @pytest.mark.parametrize("how", ["close", "deleteLater"])
 def test_the_handler_goes_with_the_console(qtbot: QtBot, how: str) -> None:
-    logger = logging.getLogger("app")
+    logger = logging.getLogger("kernelscope")
     level = logger.level
     console = Console()
     assert len(handlers()) == 1

@@ -27,14 +27,14 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app import filters
-from app.gui.bench_form import BenchForm
-from app.gui.controls import ChoiceBox, NumberBox, Slider, WholeBox
-from app.gui.dialogs import ErrorDialog
-from app.gui.filter_form import FilterForm
-from app.gui.main_window import MainWindow
-from app.gui.phantom_dialog import PhantomDialog
-from app.gui.volume_viewer import VolumeViewer
+from kernelscope import filters
+from kernelscope.gui.bench.form import BenchForm
+from kernelscope.gui.canvas.volume_viewer import VolumeViewer
+from kernelscope.gui.dialogs.phantom_dialog import PhantomDialog
+from kernelscope.gui.panels.filter_form import FilterForm
+from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
+from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.conftest import LOCALES
 from tests.gui.helpers import FakeCpu, child, dialog, load, press
 
@@ -334,7 +334,7 @@ def test_a_mask_from_a_spreadsheet_with_commas_is_understood(
 
 def test_several_numbers_in_a_line(locale: str, qtbot: QtBot) -> None:
     spec = filters.get("mri_nlm").parameter("sigma")
-    from app.gui.editors import create_editor
+    from kernelscope.gui.panels.editors import create_editor
 
     parent = QWidget()
     qtbot.addWidget(parent)

@@ -11,14 +11,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QSpinBox, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.engine.backend import Availability
-from app.engine.image import Image
-from app.engine.request import Request
-from app.filters.spec import Border
-from app.gui.controls import NumberBox
-from app.gui.form_state import FormState
-from app.gui.image_views import EARLIER
-from app.gui.main_window import MainWindow
+from kernelscope.engine.backend import Availability
+from kernelscope.engine.request import Request
+from kernelscope.gui.canvas.image_views import EARLIER
+from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.widgets.controls import NumberBox
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import Border
 from tests.gui.helpers import FakeCpu, Opener, child, load, press, run, shown, state, write_picture
 from tests.gui.test_volume_page import voxels, write
 
@@ -141,8 +141,8 @@ def test_another_picture_has_no_output_and_no_time(
 def test_a_failed_run_is_said_until_something_is_changed(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:
-    from app.errors import AppError
-    from app.gui.dialogs import ErrorDialog
+    from kernelscope.errors import AppError
+    from kernelscope.gui.widgets.messages import ErrorDialog
     from tests.gui.helpers import dialog
 
     load(qtbot, window, picture)

@@ -12,9 +12,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QPlainTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
-from app import __version__
-from app.errors import AppError
-from app.gui import dialogs
+from kernelscope import __version__
+from kernelscope.errors import AppError
+from kernelscope.gui.widgets import messages as dialogs
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import QInputDialog, QLabel
 from pytestqt.qtbot import QtBot
 
-from app.gui.dialogs import ErrorDialog, NoticeDialog
-from app.gui.main_window import MainWindow
+from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
+from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import dialog, load, press, shown, write_picture
 from tests.gui.test_volume_page import titles, voxels, write
 

@@ -12,15 +12,15 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QCheckBox, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.backends.cuda.probe import probe
-from app.engine.backend import Availability, Fact, FactGroup
-from app.gui import gpu_dialog as module
-from app.gui.background import Background
-from app.gui.dialogs import open_dialog
-from app.gui.fact_table import FactTable
-from app.gui.gpu_dialog import GpuDialog
-from app.gui.settings import Settings
-from app.gui.theme import fixed_font
+from kernelscope.backends.cuda.probe import probe
+from kernelscope.engine.backend import Availability, Fact, FactGroup
+from kernelscope.gui.dialogs import gpu_dialog as module
+from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
+from kernelscope.gui.widgets.fact_table import FactTable
+from kernelscope.gui.widgets.messages import open_dialog
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.theme import fixed_font
+from kernelscope.gui.work.background import Background
 from tests.patience import PATIENCE
 
 MISSING = Availability(

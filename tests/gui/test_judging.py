@@ -21,14 +21,15 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.engine.image import Image
-from app.engine.request import Request, Result
-from app.filters.spec import Border
-from app.gui import comparison, main_window
-from app.gui.comparison import View, following, like_output
-from app.gui.history import History, Moment, Origin
-from app.gui.main_window import MainWindow
-from app.judging.pictures import difference, suggest_gain
+from kernelscope.engine.request import Request, Result
+from kernelscope.gui.model import comparison
+from kernelscope.gui.model.comparison import View, following, like_output
+from kernelscope.gui.model.history import History, Moment, Origin
+from kernelscope.gui.window import main_window
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.image import Image
+from kernelscope.judging.pictures import difference, suggest_gain
+from kernelscope.spec.filter import Border
 from tests.gui.helpers import (
     HEIGHT,
     WIDTH,
@@ -491,7 +492,7 @@ def test_history_forgets_what_was_taken_back_and_gone_on_from() -> None:
 
 
 def test_history_is_bounded_in_number_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.gui.history.MOST_BYTES", 1000)
+    monkeypatch.setattr("kernelscope.gui.model.history.MOST_BYTES", 1000)
     history = History()
     for number in range(30):
         history.push(moment(str(number), side=1))

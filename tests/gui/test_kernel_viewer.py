@@ -23,30 +23,30 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app import filters
-from app.backends.cuda import inspection
-from app.backends.cuda.inspection import plan, plans
-from app.backends.cuda.sources import source_files
-from app.engine.backend import Availability, Fact, FactGroup
-from app.engine.control import CancelToken, Progress
-from app.engine.image import Image
-from app.engine.launch import LaunchReport, Resources
-from app.engine.request import Request
-from app.engine.timing import Stopwatch
-from app.errors import AppError
-from app.filters.spec import GPU_LEVELS, FilterSpec, Level
-from app.gui import kernel_viewer as module
-from app.gui.background import Background
-from app.gui.code_view import CodeView, CudaHighlighter
-from app.gui.difference_view import DifferenceView
-from app.gui.fact_table import FactTable
-from app.gui.gpu_options import GpuOptions
-from app.gui.kernel_difference import GONE, HEADING, NEW, SAME
-from app.gui.kernel_viewer import KernelViewer
-from app.gui.main_window import MainWindow
-from app.gui.settings import Settings
-from app.gui.theme import added_fill, removed_fill
-from app.paths import KERNELS
+from kernelscope import filters
+from kernelscope.backends.cuda import inspection
+from kernelscope.backends.cuda.inspection import plan, plans
+from kernelscope.backends.cuda.sources import source_files
+from kernelscope.engine.backend import Availability, Fact, FactGroup
+from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.launch_report import LaunchReport, Resources
+from kernelscope.engine.request import Request
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.errors import AppError
+from kernelscope.gui.dialogs import kernel_viewer as module
+from kernelscope.gui.dialogs.code_view import CodeView, CudaHighlighter
+from kernelscope.gui.dialogs.difference_view import DifferenceView
+from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
+from kernelscope.gui.model.kernel_difference import GONE, HEADING, NEW, SAME
+from kernelscope.gui.panels.gpu_options import GpuOptions
+from kernelscope.gui.widgets.fact_table import FactTable
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.theme import added_fill, removed_fill
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
+from kernelscope.paths import KERNELS
+from kernelscope.spec.filter import GPU_LEVELS, FilterSpec, Level
 from tests.patience import PATIENCE
 
 RESOURCES = Resources(40, 8, 16, 1024, 372)

@@ -41,25 +41,25 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app import filters
-from app.backends.cpu import CpuBackend
-from app.engine.backend import Availability
-from app.engine.image import Image
-from app.engine.recipe import is_estimated
-from app.engine.request import Device, Request
-from app.errors import AppError, ImageWriteError
-from app.files import SAMPLES
-from app.filters.spec import GPU_LEVELS, Border
-from app.gui import pictures as pictures_module
-from app.gui.application import BugCatcher
-from app.gui.dialogs import BugDialog, ErrorDialog
-from app.gui.gpu_dialog import GpuDialog
-from app.gui.icons import icon
-from app.gui.image_views import ImageView
-from app.gui.main_window import MainWindow
-from app.gui.settings import Settings
-from app.gui.timing_panel import TimingPanel
-from app.gui.warm_up import warm_up
+from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.backend import Availability
+from kernelscope.engine.recipe import is_estimated
+from kernelscope.engine.request import Device, Request
+from kernelscope.errors import AppError, ImageWriteError
+from kernelscope.files import SAMPLES
+from kernelscope.gui.application import BugCatcher
+from kernelscope.gui.canvas.image_views import ImageView
+from kernelscope.gui.dialogs import file_dialogs as pictures_module
+from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
+from kernelscope.gui.panels.timing_panel import TimingPanel
+from kernelscope.gui.widgets.icons import icon
+from kernelscope.gui.widgets.messages import BugDialog, ErrorDialog
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.work.warm_up import warm_up
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import GPU_LEVELS, Border
 from tests.gui.helpers import (
     NO_GPU,
     WIDTH,
@@ -83,7 +83,7 @@ from tests.patience import PATIENCE
 
 def test_starts_on_a_sample_with_a_hint(qtbot: QtBot, window: MainWindow, monkeypatch) -> None:
     warmed = []
-    monkeypatch.setattr("app.gui.main_window.warm_up", warmed.append)
+    monkeypatch.setattr("kernelscope.gui.window.main_window.warm_up", warmed.append)
     window.open_first(None)
     qtbot.waitUntil(lambda: shown(window) == SAMPLES[0].path.name)
     assert window.images.output.image is None
@@ -777,7 +777,8 @@ def test_dialogs_have_short_filters_and_open_where_pictures_are(
     usual = tmp_path / "Pictures"
     usual.mkdir()
     monkeypatch.setattr(
-        "app.gui.pictures.QStandardPaths.writableLocation", lambda place: str(usual)
+        "kernelscope.gui.dialogs.file_dialogs.QStandardPaths.writableLocation",
+        lambda place: str(usual),
     )
     press(qtbot, window, "Ctrl+O")
     chooser = dialog(qtbot, window, QFileDialog)
@@ -1008,7 +1009,7 @@ def test_window_works_with_the_real_processor(qtbot: QtBot, store: Path, picture
     finally:
         window.close()
     assert not [t for t in threading.enumerate() if t.name.startswith("kernelscope")]
-    assert not logging.getLogger("app").handlers
+    assert not logging.getLogger("kernelscope").handlers
 
 
 @pytest.mark.parametrize("width", [1280, 1920])

@@ -11,10 +11,10 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QTableWidget
 from pytestqt.qtbot import QtBot
 
-from app.errors import InvalidParameter
-from app.filters.spec import Mask, MaskParameter, MaskPreset
-from app.gui.dialogs import ErrorDialog
-from app.gui.mask_editor import MaskEditor
+from kernelscope.errors import InvalidParameter
+from kernelscope.gui.panels.mask_editor import MaskEditor
+from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.spec.filter import Mask, MaskParameter, MaskPreset
 
 SHARPEN = ((0, -1, 0), (-1, 5, -1), (0, -1, 0))
 

@@ -31,12 +31,12 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app import filters
-from app.engine.backend import Availability
-from app.gui import application
-from app.gui.dialogs import BugDialog
-from app.gui.main_window import MainWindow
-from app.gui.settings import Settings
+from kernelscope import filters
+from kernelscope.engine.backend import Availability
+from kernelscope.gui import application
+from kernelscope.gui.widgets.messages import BugDialog
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import FakeCpu, Opener, load, shown, write_picture
 from tests.gui.test_volume_page import voxels, write
 

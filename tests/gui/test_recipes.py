@@ -19,23 +19,23 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app import filters
-from app.engine.backend import Availability
-from app.engine.chain import estimate
-from app.engine.image import Image
-from app.engine.recipe import Recipe
-from app.engine.request import Device, Request
-from app.errors import AppError
-from app.files import read_recipe
-from app.filters.spec import FilterSpec, FloatParameter, Kind
-from app.gui import recipes as recipes_module
-from app.gui import run_bar
-from app.gui.dialogs import ErrorDialog
-from app.gui.editors import NumberEditor
-from app.gui.filter_form import FilterForm
-from app.gui.main_window import MainWindow
-from app.gui.recipes import as_recipe
-from app.gui.run_bar import RunBar
+from kernelscope import filters
+from kernelscope.engine.backend import Availability
+from kernelscope.engine.chain import estimate
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.request import Device, Request
+from kernelscope.errors import AppError
+from kernelscope.files import read_recipe
+from kernelscope.gui.dialogs import recipe_dialogs as recipes_module
+from kernelscope.gui.dialogs.recipe_dialogs import as_recipe
+from kernelscope.gui.panels.editors import NumberEditor
+from kernelscope.gui.panels.filter_form import FilterForm
+from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.window import run_bar
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.window.run_bar import RunBar
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import FilterSpec, FloatParameter, Kind
 from tests.gui.helpers import FakeCpu, Opener, child, dialog, load, press, run, state
 from tests.patience import PATIENCE
 
@@ -215,7 +215,7 @@ def test_a_recipe_is_read_off_the_gui_thread(
         threads.append(threading.current_thread())
         return read_recipe(path)
 
-    monkeypatch.setattr("app.gui.recipes.read_recipe", read)
+    monkeypatch.setattr("kernelscope.gui.dialogs.recipe_dialogs.read_recipe", read)
     run_recipe(qtbot, window, three)
     qtbot.waitUntil(lambda: window.images.output.image is not None)
     assert len(threads) == 1
@@ -385,7 +385,7 @@ def test_estimating_is_said_and_its_cancel_logged(
 
     load(qtbot, window, picture)
     window.panel.set_filter("nlm")
-    monkeypatch.setattr("app.gui.recipes.prepare", prepare)
+    monkeypatch.setattr("kernelscope.gui.dialogs.recipe_dialogs.prepare", prepare)
     press(qtbot, window, "F5")
     qtbot.waitUntil(entered.is_set)
     assert state(window) == "Estimating…"
@@ -431,7 +431,7 @@ def test_a_number_keeps_the_digits_that_are_not_shown(qtbot: QtBot) -> None:
 
 def test_long_runs_tell_the_time_left(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("app.engine.timing.time.monotonic", lambda: now)
+    monkeypatch.setattr("kernelscope.engine.timing.time.monotonic", lambda: now)
     bar = RunBar(QAction("Run"), QAction("Cancel"))
     qtbot.addWidget(bar)
     label = bar.findChild(QLabel, "runState")

@@ -7,8 +7,8 @@ import pytest
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
-from app.engine.image import Image
-from app.gui.rendering import from_clipboard, render, to_clipboard
+from kernelscope.gui.canvas.rendering import from_clipboard, render, to_clipboard
+from kernelscope.images.image import Image
 
 RANDOM = np.random.default_rng(7)
 

@@ -14,8 +14,8 @@ from hypothesis import settings as how
 from hypothesis import strategies as st
 from PySide6.QtCore import QByteArray, QSettings
 
-from app.gui import settings as module
-from app.gui.settings import Settings
+from kernelscope.gui.widgets import settings as module
+from kernelscope.gui.widgets.settings import Settings
 from tests.foreign import FOREIGN, make_foreign, posix
 
 

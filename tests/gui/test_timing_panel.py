@@ -15,17 +15,18 @@ from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QAbstractButton, QLabel, QTreeWidget, QTreeWidgetItem, QWidget
 from pytestqt.qtbot import QtBot
 
-from app import filters
-from app.engine.image import Image
-from app.engine.request import Request, Result
-from app.engine.timing import KernelTime, Metric, Part, Stage
-from app.filters.spec import Border
-from app.gui import runs, timing_panel
-from app.gui.runs import KEPT_RESULTS, MAX_RUNS
-from app.gui.theme import kernel_fill, quiet_text, transfers_fill
-from app.gui.time_line import TimeLine
-from app.gui.time_line import lanes as time_line_lanes
-from app.gui.timing_panel import TimingPanel
+from kernelscope import filters
+from kernelscope.engine.request import Request, Result
+from kernelscope.engine.timing import KernelTime, Metric, Part, Stage
+from kernelscope.gui.model import runs
+from kernelscope.gui.model.runs import KEPT_RESULTS, MAX_RUNS
+from kernelscope.gui.panels import timing_panel
+from kernelscope.gui.panels.time_line import TimeLine
+from kernelscope.gui.panels.time_line import lanes as time_line_lanes
+from kernelscope.gui.panels.timing_panel import TimingPanel
+from kernelscope.gui.widgets.theme import kernel_fill, quiet_text, transfers_fill
+from kernelscope.images.image import Image
+from kernelscope.spec.filter import Border
 
 FILTER = next(
     spec for spec in filters.discover().values() if any(p.name == "size" for p in spec.parameters)

@@ -25,23 +25,25 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.engine.recipe import Recipe, Step
-from app.engine.slices import SliceRequest, by_slices
-from app.engine.volume import Volume
-from app.files import read_recipe, write_recipe
-from app.files.volumes import read_volume, write_volume
-from app.filters.mri_sigma import estimate_local
-from app.filters.mri_sigma_map import estimate_smooth
-from app.gui import comparison, main_window, volume_page
-from app.gui.comparison import View
-from app.gui.dialogs import ErrorDialog
-from app.gui.image_views import EARLIER
-from app.gui.kernel_viewer import KernelViewer
-from app.gui.main_window import MainWindow
-from app.gui.phantom_dialog import Order, PhantomDialog
-from app.gui.pictures import stem_of
-from app.judging.volumes import judge_volume
-from app.phantom import Contrast, Noise, head
+from kernelscope.engine.recipe import Recipe, Step
+from kernelscope.engine.slices import SliceRequest, by_slices
+from kernelscope.files import read_recipe, write_recipe
+from kernelscope.files.volumes import read_volume, write_volume
+from kernelscope.filters.mri_nlm.sigma import estimate_local
+from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth
+from kernelscope.gui.canvas.image_views import EARLIER
+from kernelscope.gui.dialogs.file_dialogs import stem_of
+from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
+from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
+from kernelscope.gui.model import comparison
+from kernelscope.gui.model.comparison import View
+from kernelscope.gui.pages import volume_page
+from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.window import main_window
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.phantom import Contrast, Noise, head
+from kernelscope.images.volume import Volume
+from kernelscope.judging.volumes import judge_volume
 from tests.gui.helpers import FakeCpu, Opener, answer, child, dialog, load, press, save_as, state
 from tests.gui.test_judging import counted
 
@@ -859,7 +861,7 @@ def test_drawn_volumes_are_not_kept_alive(
     import gc
     import weakref
 
-    monkeypatch.setattr("app.gui.history.MOST_MOMENTS", 1)
+    monkeypatch.setattr("kernelscope.gui.model.history.MOST_MOMENTS", 1)
     open_scan(qtbot, window, scan)
     first = weakref.ref(window.volumes.scan.volumes[0])
     open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))

@@ -7,15 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from app.engine.volume import Volume
-from app.gui.view_bar import GAINS
-from app.gui.volume_planes import (
-    Window,
-    auto_gain,
-    auto_window,
-    millimetres,
-    planes_of,
-)
+from kernelscope.gui.panels.view_bar import GAINS
+from kernelscope.images.planes import Window, auto_gain, auto_window, millimetres, planes_of
+from kernelscope.images.volume import Volume
 
 SHAPE = (4, 5, 6)
 

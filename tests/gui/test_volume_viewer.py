@@ -11,11 +11,11 @@ from PySide6.QtGui import QImage, QWheelEvent
 from PySide6.QtWidgets import QApplication, QDoubleSpinBox, QLabel, QSlider
 from pytestqt.qtbot import QtBot
 
-from app.engine.volume import Volume
-from app.gui.switch import Switch
-from app.gui.volume_plane_view import PlaneView
-from app.gui.volume_planes import Window
-from app.gui.volume_viewer import VolumeViewer
+from kernelscope.gui.canvas.volume_plane_view import PlaneView
+from kernelscope.gui.canvas.volume_viewer import VolumeViewer
+from kernelscope.gui.widgets.switch import Switch
+from kernelscope.images.planes import Window
+from kernelscope.images.volume import Volume
 
 SHAPE = (20, 30, 40)
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 from skimage.metrics import mean_squared_error, peak_signal_noise_ratio, structural_similarity
 
-from app.errors import Cancelled, Incomparable
-from app.files.formats import MAX_PIXELS
-from app.judging import bands, colours
-from app.judging.metrics import Quality, add_errors, judge
+from kernelscope.errors import Cancelled, Incomparable
+from kernelscope.files.formats import MAX_PIXELS
+from kernelscope.judging import bands, colours
+from kernelscope.judging.metrics import Quality, add_errors, judge
 from tests.oracle import WHITES
 
 each_type = pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
-from app.errors import Incomparable
-from app.judging import bands
-from app.judging.pictures import difference, histogram, suggest_gain
+from kernelscope.errors import Incomparable
+from kernelscope.judging import bands
+from kernelscope.judging.pictures import difference, histogram, suggest_gain
 from tests.judging.test_metrics import each_type, pair
 from tests.oracle import WHITES
 

@@ -1,5 +1,0 @@
-"""NVIDIA GPUs through PyCUDA; the only package that imports it."""
-
-from app.backends.cuda.backend import CudaBackend
-
-__all__ = ["CudaBackend"]

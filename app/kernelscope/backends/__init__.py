@@ -1,0 +1,53 @@
+"""*Where* a filter runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.cuda import CudaBackend
+from kernelscope.engine.backend import Backend
+from kernelscope.errors import InvalidParameter
+
+GPU_VARIABLE = "KERNELSCOPE_GPU"
+"""Environment variable with the number of the GPU to use, or several: ``0,1``."""
+
+
+def create_backends(gpus: Sequence[int] | None = None) -> dict[str, Backend]:
+    """Return the backends of this program by id, the fastest kind first.
+
+    Parameters
+    ----------
+    gpus : sequence of int, optional
+        Numbers of the GPUs; by default what `GPU_VARIABLE` says, or the first one.
+
+    Raises
+    ------
+    InvalidParameter
+        If the variable has other things than numbers.
+    """
+    if gpus is None:
+        try:
+            gpus = gpu_numbers(os.environ.get(GPU_VARIABLE) or "0")
+        except ValueError as error:
+            raise InvalidParameter(f"{GPU_VARIABLE}: {error}.") from None
+    backends: tuple[Backend, ...] = (CudaBackend(gpus), CpuBackend())
+    return {backend.id: backend for backend in backends}
+
+
+def gpu_numbers(text: str) -> tuple[int, ...]:
+    """Read numbers of GPUs: ``0``, ``0,1``.
+
+    Raises
+    ------
+    ValueError
+        If the text is something else, or names a GPU twice.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if not all(name.isdecimal() for name in names):
+        raise ValueError(f"“{text}” is not the number of a GPU, or several like 0,1")
+    numbers = tuple(map(int, names))
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"“{text}” names a GPU twice")
+    return numbers

@@ -1,0 +1,214 @@
+"""Runs the CPU passes of a filter, band by band."""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope import filters
+from kernelscope.engine.backend import Availability, Fact, FactGroup
+from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.request import Request
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.machine import cpu_name
+from kernelscope.spec.filter import Border, CpuPass, FilterSpec, FilterTask, Level
+
+_BAND_SECONDS = 0.05
+"""Aim for the duration of a band: a small part of the second in which Cancel has to work."""
+
+_POLL_SECONDS = 0.05
+"""How often a wait for the compiler looks at the cancel token."""
+
+
+def core_count() -> int:
+    """Return the number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What every part of a run needs."""
+
+    level: Level
+    stopwatch: Stopwatch
+    token: CancelToken
+    progress: Progress
+
+
+class CpuBackend:
+    """The host's processor: one thread for *serial* and its variants, all cores for *parallel*."""
+
+    id = "cpu"
+    name = "CPU"
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = threads or core_count()
+        self._pool: ThreadPoolExecutor | None = None
+        self._compiler: ThreadPoolExecutor | None = None
+
+    def availability(self) -> Availability:
+        cores = f"{self._threads} core" + "s" * (self._threads > 1)
+        return Availability(True, f"{cpu_name()}, {cores}")
+
+    def facts(self) -> Iterator[FactGroup]:
+        yield FactGroup(
+            "Processor",
+            (
+                Fact("Name", cpu_name()),
+                Fact("Architecture", platform.machine()),
+                Fact("Cores that this process may use", str(core_count())),
+                Fact("Threads at level parallel", str(self._threads)),
+            ),
+        )
+
+    def load(self) -> tuple[Fact, ...]:
+        return ()
+
+    def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
+        return spec.cpu_levels
+
+    def run(
+        self,
+        request: Request,
+        level: Level,
+        stopwatch: Stopwatch,
+        token: CancelToken,
+        progress: Progress,
+    ) -> Image | Scan:
+        run = _Run(level, stopwatch, token, progress)
+        pixels = request.source.planes
+        if request.grey and not request.image.is_grey:
+            grey = filters.get("greyscale")
+            coloured = pixels
+            pixels = self._filter(grey, pixels, grey.defaults(), Border.REFLECT, run)
+            with stopwatch.stage("convert"):
+                grey.carry_alpha(coloured, pixels, grey.defaults(), Border.REFLECT)
+            pixels.flags.writeable = False  # as any source, or Numba would compile for both
+        spec, parameters, border = request.filter, request.parameters, request.border
+        filtered = self._filter(spec, pixels, parameters, border, run)
+        with stopwatch.stage("convert"):
+            spec.carry_alpha(pixels, filtered, parameters, border)
+            filtered.flags.writeable = False
+            return request.source.like(filtered)
+
+    def mean_squared_error(self, first: Image, second: Image) -> float | None:
+        return None
+
+    def _filter(
+        self,
+        spec: FilterSpec,
+        source: NDArray[Any],
+        parameters: Mapping[str, Any],
+        border: Border,
+        run: _Run,
+    ) -> NDArray[Any]:
+        """Return ``spec`` applied to `source`, the planes of an image or a scan.
+
+        The alpha channel of the result is not set yet.
+        """
+        with run.stopwatch.stage("prepare"):
+            output = np.empty(spec.output_shape(source.shape, parameters, border), source.dtype)
+            given, parameters = parameters, spec.resolve(source, parameters)
+            run.stopwatch.estimates |= spec.estimates(given, parameters)
+            task = FilterTask(source, output, parameters, border, run.level.id)
+            passes = spec.plan_cpu(task)
+        with run.stopwatch.stage("compile", counted=False):
+            self._compile(passes, run)
+        with run.stopwatch.stage("compute"):
+            done, total = 0.0, sum(sweep.cost for sweep in passes)
+            for sweep in passes:
+                part = sweep.cost / total
+                self._sweep(sweep, done, part, run)
+                done += part
+            spec.keep_rim(source, output, parameters, border)
+        return output
+
+    def _compile(self, passes: Sequence[CpuPass], run: _Run) -> None:
+        """Compile the kernels, or load them from the disk cache.
+
+        On a thread of its own, because a compiler cannot be interrupted: after a cancel it
+        goes on, the next run waits for it, and its work is not lost.
+        """
+        run.token.check()
+        run.progress("compile", 0.0)
+        if self._compiler is None:
+            self._compiler = ThreadPoolExecutor(1, "kernelscope-compile")
+
+        def compile_all() -> None:
+            for sweep in passes:
+                run.token.check()
+                run.stopwatch.first |= sweep.kernel.compile(*sweep.arguments, 0, 0)
+
+        compiling = self._compiler.submit(compile_all)
+        while not wait([compiling], timeout=_POLL_SECONDS).done:
+            run.token.check()
+        compiling.result()
+
+    def _sweep(self, sweep: CpuPass, done: float, share: float, run: _Run) -> None:
+        """Run one pass; threads take the next band when they finish one."""
+        threads = 1 if run.level.single else self._threads
+        lock = threading.Lock()
+        next_row = 0
+        finished_rows = 0
+
+        def work(report: bool) -> None:
+            nonlocal next_row, finished_rows
+            # How long a row takes is unknown until the first is done, and it may be long.
+            band = 1
+            most = -(-sweep.rows // (4 * threads))
+            while not run.token.cancelled:
+                with lock:
+                    start = next_row
+                    stop = next_row = min(start + band, sweep.rows)
+                if start == stop:
+                    return
+                begin = time.perf_counter()
+                sweep.kernel(*sweep.arguments, start, stop)
+                seconds = max(time.perf_counter() - begin, 1e-6)
+                band = max(1, min(most, int((stop - start) * _BAND_SECONDS / seconds)))
+                with lock:
+                    finished_rows += stop - start
+                if report:
+                    run.progress("compute", done + share * finished_rows / sweep.rows)
+
+        def work_or_stop_all(report: bool) -> None:
+            nonlocal next_row
+            try:
+                work(report)
+            except BaseException:
+                with lock:
+                    next_row = sweep.rows
+                raise
+
+        helpers = [self._executor().submit(work_or_stop_all, False) for _ in range(threads - 1)]
+        try:
+            work_or_stop_all(True)
+        finally:
+            wait(helpers)
+        for helper in helpers:
+            helper.result()
+        run.token.check()
+
+    def _executor(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(max(1, self._threads - 1), "kernelscope-cpu")
+        return self._pool
+
+    def close(self) -> None:
+        for pool in (self._pool, self._compiler):
+            if pool is not None:
+                pool.shutdown()
+        self._pool = self._compiler = None

@@ -1,0 +1,222 @@
+"""The CUDA backend as the engine sees it."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from kernelscope import filters
+from kernelscope.backends.cuda import executor, info, reduction, slabs
+from kernelscope.backends.cuda.compiler import Compiler, CubinCache, choose_compiler
+from kernelscope.backends.cuda.probe import probe
+from kernelscope.engine.backend import Availability, Fact, FactGroup
+from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.request import Request
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.errors import DeviceUnavailable
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.spec.filter import Border, FilterSpec, Level
+from kernelscope.spec.launch import CudaTask
+
+if TYPE_CHECKING:
+    from kernelscope.backends.cuda.device import Device
+
+_logger = logging.getLogger(__name__)
+
+_RESTART = "Restart Kernelscope to use the GPU again; until then choose CPU."
+"""After an illegal access CUDA refuses every new context for the rest of the process."""
+
+
+class CudaBackend:
+    """One NVIDIA GPU, or several that share the work on volumes and on what fits into none.
+
+    Parameters
+    ----------
+    ordinals : sequence of int
+        Numbers of the devices. The first one filters what is not shared.
+    memory_limit : int, optional
+        Use at most this many bytes of each device's memory for images.
+    compiler : Compiler, optional
+        By default nvcc where it works, else NVRTC.
+    """
+
+    id = "gpu"
+    name = "GPU"
+
+    def __init__(
+        self,
+        ordinals: Sequence[int] = (0,),
+        memory_limit: int | None = None,
+        compiler: Compiler | None = None,
+    ) -> None:
+        self._compiler = compiler
+        self.ordinals = tuple(ordinals)
+        self.memory_limit = memory_limit
+        self._devices: list[Device] = []
+        self._lost = False
+        self._opening = threading.RLock()
+
+    @functools.cached_property
+    def _availability(self) -> Availability:
+        return probe(self.ordinals, self._compiler)
+
+    def availability(self) -> Availability:
+        return self._availability
+
+    def facts(self) -> Iterator[FactGroup]:
+        if not self.availability().available:
+            return
+        import pycuda.driver as cuda
+
+        for ordinal in self.ordinals:
+            for group in info.device_groups(cuda, ordinal):
+                yield FactGroup(self._named(ordinal, group.title), group.facts)
+        yield info.software_group(cuda, self._cache.compiler)
+        for number, ordinal in enumerate(self.ordinals):
+            with self._opening:  # it must not be closed meanwhile
+                device = self._open()[number]
+                rate = device.call(device.copy_rate)
+            group = info.measured_group(rate, info.theoretical_bandwidth(cuda, ordinal))
+            yield FactGroup(self._named(ordinal, group.title), group.facts)
+
+    def load(self) -> tuple[Fact, ...]:
+        if not self.availability().available:
+            return ()
+        import pycuda.driver as cuda
+
+        return tuple(
+            Fact(self._named(ordinal, fact.name), fact.value, fact.unit)
+            for ordinal in self.ordinals
+            for fact in info.load(cuda.Device(ordinal).pci_bus_id())
+        )
+
+    def _named(self, ordinal: int, name: str) -> str:
+        """Say of which GPU something is, where there are several."""
+        return f"GPU {ordinal}: {name}" if len(self.ordinals) > 1 else name
+
+    def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
+        return spec.gpu_levels
+
+    @functools.cached_property
+    def _cache(self) -> CubinCache:
+        return CubinCache(self._compiler or choose_compiler())
+
+    def run(
+        self,
+        request: Request,
+        level: Level,
+        stopwatch: Stopwatch,
+        token: CancelToken,
+        progress: Progress,
+    ) -> Image | Scan:
+        devices = self._open()[: request.gpus]
+        try:
+            with self._telling_errors(devices):
+                return self._filter(devices, request, level, stopwatch, token, progress)
+        except KeyboardInterrupt:
+            token.cancel()  # the devices' threads go on otherwise
+            raise
+
+    def mean_squared_error(self, first: Image, second: Image) -> float | None:
+        alike = first.pixels.shape == second.pixels.shape and first.mode == second.mode
+        if not self._devices or not alike or first.has_alpha:
+            return None
+        with self._telling_errors(self._devices):
+            device = self._devices[0]
+            return device.call(
+                reduction.mean_squared_error, device, self._cache, first.pixels, second.pixels
+            )
+
+    @contextmanager
+    def _telling_errors(self, devices: Sequence[Device]) -> Iterator[None]:
+        """Turn CUDA's errors into what the user can do; close everything if a device is lost."""
+        try:
+            yield
+        except devices[0].cuda.Error as error:
+            if not any(device.lost for device in devices):
+                raise DeviceUnavailable(
+                    f"The GPU cannot do this: {error}.", "Choose another level, or CPU."
+                ) from error
+            self._lost = True
+            self.close()
+            raise DeviceUnavailable(f"The GPU stopped with an error: {error}.", _RESTART) from error
+
+    def _filter(
+        self,
+        devices: Sequence[Device],
+        request: Request,
+        level: Level,
+        stopwatch: Stopwatch,
+        token: CancelToken,
+        progress: Progress,
+    ) -> Image | Scan:
+        source = request.source
+        with stopwatch.stage("prepare"):
+            parameters = request.filter.resolve(source.planes, request.parameters)
+            stopwatch.estimates |= request.filter.estimates(request.parameters, parameters)
+        with stopwatch.stage("compile", counted=False):
+            progress("compile", 0.0)
+            runs = [
+                executor.Run(
+                    device,
+                    self._cache,
+                    device.call(self._steps, device, request, parameters, level),
+                    request.repeat,
+                    request.cold,
+                )
+                for device in devices
+            ]
+        stopwatch.first |= any(step.is_new for run in runs for step in run.steps)
+        notices = (step.plan.notice for step in runs[0].steps)
+        stopwatch.notices += [notice for notice in notices if notice]
+        limit = request.memory_limit or self.memory_limit
+        output, runs = slabs.apply(runs, source, limit, stopwatch, token, progress)
+        with stopwatch.stage("convert"):
+            request.filter.carry_alpha(source.planes, output, request.parameters, request.border)
+            result = source.like(output)
+            # The card's alpha is not what was carried over, its voxels are not rounded.
+            same = isinstance(result, Image) and not result.has_alpha
+            resident = devices[0].resident
+            devices[0].call(resident.rename, output, result.pixels if same else None)
+        stopwatch.metrics += executor.metrics(runs)
+        stopwatch.launch = max(runs, key=lambda run: run.kernel_seconds).report
+        return result
+
+    def _steps(
+        self, device: Device, request: Request, parameters: Mapping[str, Any], level: Level
+    ) -> list[executor.Step]:
+        shape, dtype = request.source.planes.shape, request.source.planes.dtype
+        steps = []
+        todo = [(request.filter, parameters, request.border, level)]
+        if request.grey and not request.image.is_grey:
+            grey = filters.get("greyscale")
+            todo.insert(0, (grey, grey.defaults(), Border.REFLECT, grey.gpu_levels[-1]))
+        for spec, values, border, at in todo:
+            output_shape = spec.output_shape(shape, values, border)
+            block = request.block if spec is request.filter else None
+            task = CudaTask(shape, output_shape, dtype, values, border, at.id, block)
+            steps.append(executor.prepare(spec, task, device, self._cache))
+            shape = output_shape
+        return steps
+
+    def _open(self) -> list[Device]:
+        if self._lost:
+            raise DeviceUnavailable("The GPU stopped with an error earlier.", _RESTART)
+        with self._opening:
+            for ordinal in self.ordinals[len(self._devices) :]:
+                from kernelscope.backends.cuda.device import Device
+
+                self._devices.append(Device(ordinal))
+                _logger.info("opened GPU %d, %s", ordinal, self._devices[-1].handle.name())
+            return self._devices
+
+    def close(self) -> None:
+        with self._opening:
+            devices, self._devices = self._devices, []
+            for device in devices:
+                device.close()

@@ -1,0 +1,364 @@
+"""Compiles CUDA sources to cubins, by PyCUDA with nvcc or by NVRTC, and keeps them on disk."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import json
+import logging
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import platformdirs
+
+from kernelscope import atomic
+from kernelscope.engine.launch_report import Resources
+from kernelscope.errors import AppError
+from kernelscope.installed import install_command
+
+_logger = logging.getLogger(__name__)
+
+STANDARD = "c++17"
+
+_MOST_BYTES = 64 << 20
+"""More than any kernel has."""
+
+
+class CompileError(AppError):
+    """A kernel did not compile; `log` is what the compiler said."""
+
+    def __init__(self, filter_id: str, compiler: str, log: str) -> None:
+        first = next((line for line in log.splitlines() if "error" in line), log.strip())
+        super().__init__(f"{compiler} could not compile {filter_id}.cu: {first}")
+        self.log = log
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """Machine code of one specialised source, and what the assembler said of it.
+
+    Attributes
+    ----------
+    code : bytes
+    log : str
+        ptxas's resource report: registers, shared and constant memory, spills.
+    """
+
+    code: bytes
+    log: str
+
+
+class Compiler(Protocol):
+    """Turns CUDA C++ into a cubin.
+
+    Attributes
+    ----------
+    name : str
+        Of the program or library.
+    through : str
+        What calls it, where that is another's; else empty.
+    """
+
+    name: str
+    through: str
+
+    def version(self) -> str:
+        """Return what has to be part of a cache key."""
+
+    def compile(
+        self, name: str, source: str, architecture: str, defines: Mapping[str, str]
+    ) -> Cubin:
+        """Compile or raise `CompileError`."""
+
+
+_NO_CACHE = b"--no-cache"
+"""Of the driver, which would give the code again without ptxas's report; older ones have none."""
+
+
+class Nvrtc:
+    """NVIDIA's run-time compiler through cuda-bindings: needs no host compiler."""
+
+    name = "NVRTC"
+    through = ""
+
+    def version(self) -> str:
+        from cuda.bindings import nvrtc
+
+        _, major, minor = nvrtc.nvrtcVersion()
+        build = _package_version("nvidia-cuda-nvrtc")
+        return f"nvrtc {major}.{minor} {build}"
+
+    def compile(
+        self, name: str, source: str, architecture: str, defines: Mapping[str, str]
+    ) -> Cubin:
+        # The bindings rather than cuda.core.Program: that one asks the driver for its version.
+        from cuda.bindings import nvrtc
+
+        options = [
+            f"--gpu-architecture={architecture}".encode(),
+            f"--std={STANDARD}".encode(),
+            b"--ptxas-options=-v",
+            _NO_CACHE,
+            *(f"-D{key}={value}".encode() for key, value in sorted(defines.items())),
+        ]
+        status, program = nvrtc.nvrtcCreateProgram(
+            source.encode(), f"{name}.cu".encode(), 0, [], []
+        )
+        _check_nvrtc(status)
+        try:
+            (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+            if status == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
+                options.remove(_NO_CACHE)
+                (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+            _, size = nvrtc.nvrtcGetProgramLogSize(program)
+            log_bytes = b" " * size
+            nvrtc.nvrtcGetProgramLog(program, log_bytes)
+            log = log_bytes.rstrip(b"\0 ").decode(errors="replace")
+            if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+                raise CompileError(name, self.name, log)
+            _, size = nvrtc.nvrtcGetCUBINSize(program)
+            code = b" " * size
+            _check_nvrtc(nvrtc.nvrtcGetCUBIN(program, code)[0])
+            return Cubin(code, log)
+        finally:
+            nvrtc.nvrtcDestroyProgram(program)
+
+
+def _check_nvrtc(status: Any) -> None:
+    if int(status) != 0:
+        raise AppError(f"NVRTC failed: {status.name}.")
+
+
+_SAID = "The CUDA compiler succeeded, but said the following:\n"
+"""Begins the warning by which PyCUDA passes on what nvcc wrote, ptxas's report included."""
+
+_listening = threading.Lock()
+"""Only one thread may catch warnings at a time: they are the process's."""
+
+
+class Nvcc:
+    """The CUDA toolkit's compiler, called by PyCUDA; needs a host compiler beside it.
+
+    PyCUDA keeps nothing: `CubinCache` does, which also knows the report of registers.
+    """
+
+    name = "nvcc"
+    through = "PyCUDA"
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+
+    @classmethod
+    def find(cls) -> Nvcc | None:
+        """Return nvcc if it, a host compiler and PyCUDA are installed."""
+        program = shutil.which("nvcc")
+        host = "cl" if sys.platform == "win32" else "g++"
+        if program is None or shutil.which(host) is None:
+            return None
+        try:
+            importlib.import_module("pycuda.compiler")
+        except Exception:  # whatever a missing or a broken installation raises
+            return None
+        return cls(program)
+
+    @functools.cache  # noqa: B019 - there is one compiler a process
+    def version(self) -> str:
+        return subprocess.run(
+            [self._program, "--version"], capture_output=True, text=True, check=True
+        ).stdout
+
+    def compile(
+        self, name: str, source: str, architecture: str, defines: Mapping[str, str]
+    ) -> Cubin:
+        from pycuda import compiler, driver
+
+        options = [f"-D{key}={value}" for key, value in sorted(defines.items())]
+        try:
+            with _what_nvcc_says() as said:
+                code = compiler.compile(
+                    # PyCUDA writes the file in the system's encoding; only comments can differ.
+                    source.encode("ascii", "replace").decode(),
+                    nvcc=self._program,
+                    options=[f"-std={STANDARD}", "-Xptxas=-v", *options],
+                    no_extern_c=True,  # sources say that themselves, they have templates
+                    arch=architecture,
+                    cache_dir=False,
+                    target="cubin",
+                )
+        except driver.CompileError as error:
+            log = f"{error.stdout or ''}{error.stderr or ''}"
+            raise CompileError(name, self.name, log) from error
+        return Cubin(code, "".join(said))
+
+
+@contextmanager
+def _what_nvcc_says() -> Iterator[list[str]]:
+    """Collect the output of nvcc out of PyCUDA's warnings; other warnings go on."""
+    said: list[str] = []
+    with _listening:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield said
+        for warning in caught:
+            text = str(warning.message)
+            if text.startswith(_SAID):
+                said.append(text.removeprefix(_SAID))
+            else:
+                warnings.warn_explicit(
+                    warning.message, warning.category, warning.filename, warning.lineno
+                )
+
+
+def release(compiler: Compiler) -> str:
+    """Return the CUDA version of a compiler, like ``13.0``."""
+    match = re.search(r"(?:nvrtc|release) ([\d.]+)", compiler.version())
+    return match[1] if match else "0"
+
+
+def title(compiler: Compiler) -> str:
+    """Return which compiler it is: ``nvcc 13.0 through PyCUDA``, ``NVRTC 13.0``."""
+    through = f" through {compiler.through}" if compiler.through else ""
+    return f"{compiler.name} {release(compiler)}{through}"
+
+
+def choose_compiler() -> Compiler:
+    """Return nvcc through PyCUDA where that works, else NVRTC.
+
+    Raises
+    ------
+    AppError
+        If neither is there.
+    """
+    nvcc = Nvcc.find()
+    if nvcc is not None:
+        return nvcc
+    try:
+        nvrtc = Nvrtc()
+        nvrtc.version()
+    except Exception as error:  # whatever the loader of a missing library raises
+        raise AppError(
+            "There is no CUDA compiler on this computer.",
+            f"Install one with: {install_command('cuda')}",
+        ) from error
+    return nvrtc
+
+
+def _package_version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+class CubinCache:
+    """Cubins on disk, named by a hash of everything that decides their content.
+
+    A cache that cannot be read or written costs time, never a result.
+    """
+
+    def __init__(self, compiler: Compiler, folder: Path | None = None) -> None:
+        self._compiler = compiler
+        base = platformdirs.user_cache_path("kernelscope", appauthor=False)
+        self._folder = folder or base / "cubins"
+        self._loaded: dict[tuple[Any, ...], Cubin] = {}
+
+    @property
+    def compiler(self) -> Compiler:
+        return self._compiler
+
+    @functools.cached_property
+    def title(self) -> str:
+        """Which compiler makes what is kept here."""
+        return title(self._compiler)
+
+    def get(self, name: str, source: str, architecture: str, defines: Mapping[str, str]) -> Cubin:
+        """Return the cubin of `source`, compiling it if it is not there yet."""
+        wanted = (name, source, architecture, *sorted(defines.items()))
+        if wanted not in self._loaded:
+            self._loaded[wanted] = self._load_or_compile(name, source, architecture, defines)
+        return self._loaded[wanted]
+
+    def _load_or_compile(
+        self, name: str, source: str, architecture: str, defines: Mapping[str, str]
+    ) -> Cubin:
+        key = json.dumps(
+            [source, architecture, sorted(defines.items()), self._compiler.version(), STANDARD]
+        )
+        path = self._folder / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin"
+        cached = _load(path)
+        if cached is not None:
+            return cached
+        cubin = self._compiler.compile(name, source, architecture, defines)
+        _logger.debug("%s compiled %s for %s %s", self._compiler.name, name, architecture, defines)
+        _store(path, cubin)
+        return cubin
+
+
+def _load(path: Path) -> Cubin | None:
+    """Return a stored cubin; None if there is none, or it is damaged or not the user's own."""
+    try:
+        content = atomic.read_own(path, _MOST_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _logger.warning("a compiled kernel will be made again: %s", error)
+        return None
+    digest, _, rest = content.partition(b"\n")
+    header, _, code = rest.partition(b"\n")
+    try:
+        log = json.loads(header) if digest == _digest(path, rest) else None
+    except (ValueError, RecursionError):
+        log = None
+    if not isinstance(log, str):
+        _logger.warning("%s is damaged and will be made again", path)
+        return None
+    return Cubin(code, log)
+
+
+def _digest(path: Path, content: bytes) -> bytes:
+    """Return what stands before `content`: it belongs to this name, and is whole."""
+    return hashlib.sha256(path.name.encode() + content).hexdigest().encode()
+
+
+def _store(path: Path, cubin: Cubin) -> None:
+    rest = json.dumps(cubin.log).encode() + b"\n" + cubin.code
+    content = _digest(path, rest) + b"\n" + rest
+    try:
+        atomic.own_folder(path.parent)
+        atomic.replace(path, content, private=True, durable=False)
+    except OSError as error:
+        _logger.warning("compiled kernels cannot be kept in %s: %s", path.parent, error)
+
+
+def resources(log: str, kernel: str) -> Resources | None:
+    """Read the resource report of `kernel` out of ptxas's `log`."""
+    match = re.search(
+        rf"Function properties for {re.escape(kernel)}\n(.*?)\n(.*?Used .*?)(?:\n|$)",
+        log,
+        re.DOTALL,
+    )
+    if match is None:
+        return None
+    text = match[1] + " " + match[2]
+
+    def number(pattern: str) -> int:
+        return sum(int(value) for value in re.findall(pattern, text))
+
+    return Resources(
+        registers=number(r"Used (\d+) registers"),
+        spill_bytes=number(r"(\d+) bytes spill"),
+        stack_bytes=number(r"(\d+) bytes stack frame"),
+        shared_bytes=number(r"(\d+) bytes smem"),
+        constant_bytes=number(r"(\d+) bytes cmem"),
+    )

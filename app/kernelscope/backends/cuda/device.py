@@ -1,0 +1,297 @@
+"""One GPU and the long-lived thread that owns its context."""
+
+from __future__ import annotations
+
+import atexit
+import time
+import traceback
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from kernelscope.backends.cuda import memory
+from kernelscope.backends.cuda.compiler import Cubin
+from kernelscope.backends.cuda.memory import Resident, Staging
+from kernelscope.backends.cuda.thread import OwnerThread
+from kernelscope.errors import DeviceUnavailable
+
+_Value = TypeVar("_Value")
+
+NON_BLOCKING = 1
+"""CU_STREAM_NON_BLOCKING: no implicit order with the legacy stream."""
+
+COPY_PROBE_BYTES = 256 << 20
+"""Size of the copy that measures bandwidth: several times the largest L2."""
+
+
+class Lane:
+    """A thread with staging buffers of its own, for copies beside the kernels of a device.
+
+    Parameters
+    ----------
+    name : str
+        Of the thread.
+    enter : callable
+        Called on the thread to begin with; returns what the copies work with.
+    leave : callable
+        Called on the thread at its end.
+    """
+
+    def __init__(self, name: str, enter: Callable[[], Staging], leave: Callable[[], None]) -> None:
+        self._thread = OwnerThread(name)
+        self._leave = leave
+        try:
+            self._staging = self._thread.call(enter)
+        except BaseException:
+            self._thread.end()
+            raise
+
+    def submit(self, copy: Callable[..., None], *arguments: Any) -> Future[tuple[float, float]]:
+        """Let ``copy(staging, *arguments)`` run on the thread.
+
+        When it began, by `time.perf_counter`, and the seconds that it took are to come.
+        """
+        return self._thread.submit(self._timed, copy, *arguments)
+
+    def _timed(self, copy: Callable[..., None], *arguments: Any) -> tuple[float, float]:
+        start = time.perf_counter()
+        copy(self._staging, *arguments)
+        return start, time.perf_counter() - start
+
+    def close(self, free: bool) -> None:
+        """End the thread; the staging buffers are given back unless the context is lost."""
+        if free:
+            self._thread.call(self._staging.free)
+        self._thread.call(self._leave)
+        self._thread.end()
+
+
+class Device:
+    """A GPU's primary context, pushed once on a thread of its own.
+
+    All methods but `call`, `submit` and `close` run on that thread. Everything that was made in
+    the context is freed before it is popped, and it is popped before the thread ends, also when
+    nobody closes the device; otherwise the process aborts on exit.
+
+    Parameters
+    ----------
+    ordinal : int
+        Number of the device.
+
+    Attributes
+    ----------
+    batches : dict
+        How many launches are timed together, of what was measured by now.
+    """
+
+    def __init__(self, ordinal: int) -> None:
+        self.ordinal = ordinal
+        self.lost = False
+        self._copiers: list[OwnerThread] = []
+        self._lanes: list[Lane] = []
+        self._thread = OwnerThread(f"kernelscope-gpu-{ordinal}")
+        self._context: Any = None
+        try:
+            self._thread.call(self._open)
+        except BaseException:
+            self.close()
+            raise
+        atexit.register(self.close)
+
+    def call(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
+        """Run `function` on the device's thread and return what it returns.
+
+        After an error of CUDA's, `lost` tells whether the device is.
+        """
+        value: _Value = self._thread.call(self._watch, function, *arguments)
+        return value
+
+    def submit(self, function: Callable[..., _Value], *arguments: Any) -> Future[_Value]:
+        """Let `function` run as by `call` without waiting for it."""
+        return self._thread.submit(self._watch, function, *arguments)
+
+    def close(self) -> None:
+        """Free everything and end the thread."""
+        atexit.unregister(self.close)
+        try:
+            self._thread.call(self._close)
+        finally:
+            self._thread.end()
+
+    def _open(self) -> None:
+        import pycuda.driver as cuda
+
+        self.cuda = cuda
+        self.resident = Resident()
+        self.staging: Any = None  # a Staging, once there is a context
+        self._copiers = [OwnerThread(f"kernelscope-copy-{n}") for n in range(memory.COPIERS)]
+        self._modules: dict[bytes, Any] = {}
+        self.batches: dict[Hashable, int] = {}
+        self._copy_rate: float | None = None
+        try:
+            cuda.init()
+            self.handle = cuda.Device(self.ordinal)
+            context = self.handle.retain_primary_context()
+            context.push()
+            self._context = context
+            self.stream = cuda.Stream(NON_BLOCKING)
+            self.staging = Staging(self.stream, self._copiers)
+        except cuda.Error as error:
+            raise DeviceUnavailable(
+                f"GPU {self.ordinal} could not be opened: {error}.",
+                "Check it with nvidia-smi; another program may hold it or its memory.",
+            ) from error
+        major, minor = self.handle.compute_capability()
+        self.architecture = f"sm_{major}{minor}"
+
+    def _close(self) -> None:
+        for copier in self._copiers:
+            copier.end()
+        if self._context is None:
+            return
+        for lane in self._lanes:
+            lane.close(free=not self.lost)
+        if not self.lost:
+            if self.staging is not None:
+                self.staging.free()
+            self.resident.clear()
+            self._drop()
+        self._context.pop()
+        self._context.detach()
+        self._context = None
+        if self.lost:
+            # PyCUDA frees nothing in a context that it knows to be gone, and says nothing.
+            self._drop()
+
+    def _drop(self) -> None:
+        self.resident.forget()
+        self.staging = self.stream = None
+        self._lanes.clear()
+        self._modules.clear()
+        self.batches.clear()
+
+    def _watch(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
+        try:
+            return function(*arguments)
+        except BaseException as error:
+            if isinstance(error, self.cuda.Error):
+                self.look_for_loss()
+            if not self.lost:
+                # Events and memory have to go on this thread; the error takes its frames elsewhere.
+                traceback.clear_frames(error.__traceback__)
+            raise
+
+    def open_lanes(self) -> None:
+        """Start the threads for copies beside the kernels, unless they are there."""
+        for name in ("up", "down")[len(self._lanes) :]:
+            self._lanes.append(self._lane(f"kernelscope-gpu-{self.ordinal}-{name}"))
+
+    @property
+    def uploads(self) -> Lane:
+        return self._lanes[0]
+
+    @property
+    def downloads(self) -> Lane:
+        return self._lanes[1]
+
+    def _lane(self, name: str) -> Lane:
+        """Return a new lane, on whose thread the context is current too."""
+
+        def enter() -> Staging:
+            self._context.push()
+            try:
+                return Staging(self.cuda.Stream(NON_BLOCKING), self._copiers)
+            except BaseException:
+                self._context.pop()
+                raise
+
+        return Lane(name, enter, self._context.pop)
+
+    def wait(self, event: Any) -> None:
+        """Wait for an event or a stream, and notice if the context is lost."""
+        try:
+            event.synchronize()
+        except self.cuda.Error:
+            self.look_for_loss()
+            raise
+
+    def look_for_loss(self) -> None:
+        """Find out, after an error, whether the context is still good for anything."""
+        try:
+            self.cuda.Context.synchronize()
+        except self.cuda.Error:
+            self.lost = True
+
+    def free(self, *things: Any) -> None:
+        """Free allocations and textures, unless they are lost with the context."""
+        if not self.lost:
+            for thing in things:
+                thing.free()
+
+    def has_loaded(self, cubin: Cubin) -> bool:
+        """Tell whether a cubin is on the device by now."""
+        return cubin.code in self._modules
+
+    def function(self, cubin: Cubin, name: str) -> tuple[Any, Any]:
+        """Return (module, function) of a cubin, loaded once."""
+        module = self._modules.get(cubin.code)
+        if module is None:
+            module = self._modules[cubin.code] = self.cuda.module_from_buffer(cubin.code)
+        return module, module.get_function(name)
+
+    def free_memory(self) -> int:
+        """Return the bytes that are free on the card now."""
+        free, _ = self.cuda.mem_get_info()
+        return int(free)
+
+    def allocate(self, size: int, keep: Any = None) -> Any:
+        """Allocate device memory, letting go of resident images other than `keep` if needed.
+
+        Raises
+        ------
+        pycuda.driver.MemoryError
+            If it does not fit even then.
+        """
+        return self.make_room(lambda: self.cuda.mem_alloc(max(size, 1)), keep)
+
+    def make_room(self, make: Callable[[], _Value], keep: Any = None) -> _Value:
+        """Return what `make` allocates; see `allocate`."""
+        while True:
+            try:
+                return make()
+            except self.cuda.MemoryError:
+                if not self.resident.evict(keep):
+                    raise
+
+    def copy_rate(self) -> float | None:
+        """Return the measured bytes per second, read + written, of a copy on the card.
+
+        None while there is too little free memory to measure it.
+        """
+        if self._copy_rate is None and self.free_memory() > 3 * COPY_PROBE_BYTES:
+            self._copy_rate = self._measure_copy_rate()
+        return self._copy_rate
+
+    def _measure_copy_rate(self) -> float:
+        cuda, size = self.cuda, COPY_PROBE_BYTES
+        source = cuda.mem_alloc(size)
+        try:
+            target = cuda.mem_alloc(size)
+        except cuda.MemoryError:
+            source.free()
+            raise
+        try:
+            # The sanitizer reports copies of what was never written.
+            cuda.memset_d8_async(int(source), 0, size, self.stream)
+            times = []
+            for _ in range(7):
+                start, end = cuda.Event(), cuda.Event()
+                start.record(self.stream)
+                cuda.memcpy_dtod_async(int(target), int(source), size, self.stream)
+                end.record(self.stream)
+                end.synchronize()
+                times.append(end.time_since(start) * 1e-3)
+            return float(2 * size / sorted(times)[len(times) // 2])
+        finally:
+            source.free()
+            target.free()

@@ -1,0 +1,107 @@
+"""What a kernel looks like before it runs: no GPU is needed to ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelscope import filters
+from kernelscope.backends.cuda.compiler import Compiler, CubinCache, Nvrtc, resources, title
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.engine.launch_report import Resources
+from kernelscope.engine.request import Request
+from kernelscope.errors import AppError
+from kernelscope.spec.filter import Level
+from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
+
+REPORTED = ("sm_75", "sm_90")
+"""The oldest generation that the kernels are made for, and a recent one: Turing and Hopper."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a filter is going to be launched.
+
+    Attributes
+    ----------
+    launch : Launch
+    grid : tuple of int
+        Blocks in x and y (and z) over the whole output.
+    notice : str
+        How this differs from what was asked for, where it does.
+    """
+
+    launch: Launch
+    grid: tuple[int, ...]
+    notice: str = ""
+
+
+def plans(request: Request, level: Level) -> tuple[Plan, ...]:
+    """Return every kernel of its filter that `request` would launch at a GPU level, in order.
+
+    The kernel that puts the rim back for border ``keep`` belongs to no filter and is left out.
+    """
+    shape = request.source.planes.shape
+    if request.grey and not request.image.is_grey:
+        grey = filters.get("greyscale")
+        shape = grey.output_shape(shape, grey.defaults(), request.border)
+    output = request.filter.output_shape(shape, request.parameters, request.border)
+    task = CudaTask(
+        shape,
+        output,
+        request.source.pixels.dtype,
+        request.parameters,
+        request.border,
+        level.id,
+        request.block,
+    )
+    assert request.filter.plan_cuda is not None
+    made = CudaPlan.of(request.filter.plan_cuda(task))
+    return tuple(Plan(each, each.grid(output), made.notice) for each in made.launches)
+
+
+def plan(request: Request, level: Level) -> Plan:
+    """Return the one of `plans` that does most of the work."""
+    return max(plans(request, level), key=lambda each: each.launch.operations_per_sample)
+
+
+def compile_report(
+    filter_id: str, launch: Launch, compiler: Compiler | None = None
+) -> dict[str, Resources | None]:
+    """Compile a kernel and return the assembler's report for each of `REPORTED`.
+
+    Takes a second or more the first time: call it off the GUI thread.
+
+    Raises
+    ------
+    AppError
+        If NVRTC is not installed, or does not compile the kernel.
+    """
+    compiler = compiler or _nvrtc()
+    cache = CubinCache(compiler)
+    source = read_source(filter_id)
+    return {
+        architecture: resources(
+            cache.get(filter_id, source, architecture, launch.defines).log, launch.kernel
+        )
+        for architecture in REPORTED
+    }
+
+
+def reporter() -> str:
+    """Return which compiler `compile_report` asks."""
+    try:
+        return title(_nvrtc())
+    except AppError:
+        return Nvrtc.name
+
+
+def _nvrtc() -> Compiler:
+    compiler = Nvrtc()
+    try:
+        compiler.version()
+    except Exception as error:  # whatever the loader of a missing library raises
+        raise AppError(
+            "The report needs NVRTC, NVIDIA's run-time compiler.",
+            "Install it, also without a GPU: pip install cuda-bindings nvidia-cuda-nvrtc",
+        ) from error
+    return compiler

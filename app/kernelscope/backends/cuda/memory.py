@@ -1,0 +1,259 @@
+"""Device memory: images that stay on the card, and page-locked staging."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import AbstractContextManager, contextmanager
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.backends.cuda.thread import OwnerThread
+
+if TYPE_CHECKING:
+    from kernelscope.backends.cuda.device import Device
+
+CHUNK_BYTES = 2 << 20
+"""Size of a staging buffer; the driver's own way is as fast for what fits into one."""
+
+CHUNKS = 8
+"""Half of them are filled or emptied by the CPU while the others are on their way."""
+
+COPIERS = max(1, min(4, (os.cpu_count() or 1) - 1))
+"""Threads of a device that copy between pageable memory and the buffers; one is slower than the
+link."""
+
+
+class Resident:
+    """Images on the card, by the host array they are a copy of; least recently used first.
+
+    An entry goes when its host array does, so that memory follows what the user has open.
+    """
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[int, tuple[weakref.ref[Any], Any, int]] = OrderedDict()
+
+    @property
+    def size(self) -> int:
+        """Bytes that `clear` would free."""
+        return sum(size for _, _, size in self._entries.values())
+
+    def get(self, pixels: NDArray[Any]) -> Any | None:
+        """Return the device copy of `pixels`, or None."""
+        self.drop_dead()
+        entry = self._entries.get(id(pixels))
+        if entry is None:
+            return None
+        self._entries.move_to_end(id(pixels))
+        return entry[1]
+
+    def put(self, pixels: NDArray[Any], allocation: Any) -> None:
+        """Keep `allocation` for as long as `pixels` lives."""
+        self.drop_dead()
+        self._entries[id(pixels)] = (weakref.ref(pixels), allocation, pixels.nbytes)
+
+    def rename(self, old: NDArray[Any], new: NDArray[Any] | None) -> None:
+        """Let the copy of `old`, if it is there, be that of `new`; free it without one."""
+        entry = self._entries.pop(id(old), None)
+        if entry is None:
+            return
+        if new is None:
+            entry[1].free()
+        else:
+            self.put(new, entry[1])
+
+    def evict(self, keep: NDArray[Any] | None = None) -> bool:
+        """Free the image that was used longest ago, other than `keep`; tell if there was one."""
+        for key, (reference, allocation, _) in self._entries.items():
+            if keep is None or reference() is not keep:
+                del self._entries[key]
+                allocation.free()
+                return True
+        return False
+
+    def clear(self) -> None:
+        while self.evict():
+            pass
+
+    def forget(self) -> None:
+        """Drop all entries without freeing: for a context that is already lost."""
+        self._entries.clear()
+
+    @property
+    def has_dead(self) -> bool:
+        """Whether `drop_dead` would free anything."""
+        return any(entry[0]() is None for entry in self._entries.values())
+
+    def drop_dead(self) -> None:
+        """Free the copies of arrays that are gone."""
+        for key in [key for key, entry in self._entries.items() if entry[0]() is None]:
+            self._entries.pop(key)[1].free()
+
+
+class Workspace:
+    """Device memory that a run needs on the way, kept from one slab to the next.
+
+    Attributes
+    ----------
+    keep : ndarray, optional
+        The image that has to stay on the card.
+
+    Parameters
+    ----------
+    stage : callable
+        Gives a context that times what is done in it, by its name: ``allocate``, ``free``.
+    """
+
+    def __init__(
+        self, device: Device, stage: Callable[[str], AbstractContextManager[None]]
+    ) -> None:
+        self.keep: NDArray[Any] | None = None
+        self._device, self._stage = device, stage
+        self._kept: dict[Hashable, tuple[Any, int]] = {}
+
+    def get(self, name: Hashable, size: int) -> int:
+        """Return the address of `size` bytes or more, the same ones for a name while they do."""
+        allocation, there = self._kept.pop(name, (None, 0))
+        if allocation is None or there < size:
+            if allocation is not None:
+                with self._stage("free"):
+                    self._device.free(allocation)
+            with self._stage("allocate"):
+                allocation, there = self._device.allocate(size, self.keep), size
+        self._kept[name] = allocation, there
+        return int(allocation)
+
+    def free(self) -> None:
+        """Free everything; what is lost with the context has to outlive that."""
+        if self._kept and not self._device.lost:
+            with self._stage("free"):
+                self._device.free(*(allocation for allocation, _ in self._kept.values()))
+            self._kept.clear()
+
+
+class Staging:
+    """Copies between pageable arrays and the card through page-locked buffers.
+
+    Chunk by chunk: helper threads copy between the array and the buffers, and so share the
+    page faults of a new array, while this thread keeps the link busy.
+
+    Parameters
+    ----------
+    stream : pycuda.driver.Stream
+    copiers : sequence of OwnerThread
+        The helper threads, which others may use too.
+    """
+
+    def __init__(self, stream: Any, copiers: Sequence[OwnerThread]) -> None:
+        import pycuda.driver as cuda
+
+        self._cuda = cuda
+        self._stream = stream
+        self._memory = cuda.pagelocked_empty((CHUNKS, CHUNK_BYTES), np.uint8)
+        self._events = [cuda.Event(cuda.event_flags.DISABLE_TIMING) for _ in range(CHUNKS)]
+        self._copiers = copiers
+
+    def upload(self, source: NDArray[Any], target: int) -> None:
+        """Copy the C-contiguous `source` to device address `target`; returns when it is there."""
+        if source.nbytes <= CHUNK_BYTES:
+            self._cuda.memcpy_htod_async(target, source, self._stream)
+            self._stream.synchronize()
+            return
+        filling: deque[tuple[Future[None], int, Any, Any]] = deque()
+
+        def send() -> None:
+            copy, start, buffer, event = filling.popleft()
+            copy.result()
+            self._cuda.memcpy_htod_async(target + start, buffer, self._stream)
+            event.record(self._stream)
+
+        for number, (start, piece) in enumerate(_pieces(source)):
+            if len(filling) == CHUNKS // 2:
+                send()
+            buffer, event = self._chunk(number, piece.size)
+            if number >= CHUNKS:
+                event.synchronize()
+            copy = self._copiers[number % len(self._copiers)].submit(np.copyto, buffer, piece)
+            filling.append((copy, start, buffer, event))
+        while filling:
+            send()
+        self._stream.synchronize()
+
+    def download(self, source: int, target: NDArray[Any]) -> None:
+        """Copy from device address `source` into the C-contiguous `target`."""
+        if target.nbytes <= CHUNK_BYTES:
+            self._cuda.memcpy_dtoh_async(target, source, self._stream)
+            self._stream.synchronize()
+            return
+        arriving: deque[tuple[OwnerThread, Any, Any, Any]] = deque()
+        emptying: deque[Future[None]] = deque()
+
+        def receive() -> None:
+            copier, event, buffer, piece = arriving.popleft()
+            event.synchronize()
+            emptying.append(copier.submit(np.copyto, piece, buffer))
+
+        for number, (start, piece) in enumerate(_pieces(target)):
+            if len(arriving) == CHUNKS // 2:
+                receive()
+            if number >= CHUNKS:
+                emptying.popleft().result()
+            buffer, event = self._chunk(number, piece.size)
+            self._cuda.memcpy_dtoh_async(buffer, source + start, self._stream)
+            event.record(self._stream)
+            arriving.append((self._copiers[number % len(self._copiers)], event, buffer, piece))
+        while arriving:
+            receive()
+        for copy in emptying:
+            copy.result()
+
+    @contextmanager
+    def giving_pages_to(self, target: NDArray[Any]) -> Iterator[None]:
+        """Have the system give memory to a new array while the block runs, as far as it gets.
+
+        A download into it is faster then: half of what a copy to a new array costs is pages.
+        """
+        pieces = [piece for _, piece in _pieces(target)] if target.nbytes > CHUNK_BYTES else []
+        over = Event()
+
+        def touch(some: Sequence[NDArray[np.uint8]]) -> None:
+            for piece in some:
+                if over.is_set():
+                    return
+                piece[:: mmap.PAGESIZE] = 0
+
+        # The same threads will write there when the download comes, after this.
+        touching = [
+            copier.submit(touch, pieces[number :: len(self._copiers)])
+            for number, copier in enumerate(self._copiers)
+        ]
+        try:
+            yield
+        except BaseException:
+            over.set()
+            wait(touching)  # Who tries again in other pieces has other threads write there.
+            raise
+        over.set()
+
+    def _chunk(self, number: int, size: int) -> tuple[Any, Any]:
+        """Return the buffer for piece `number`, and the event of its transfer."""
+        return self._memory[number % CHUNKS, :size], self._events[number % CHUNKS]
+
+    def free(self) -> None:
+        """Give the page-locked memory back."""
+        self._memory.base.free()
+
+
+def _pieces(array: NDArray[Any]) -> list[tuple[int, NDArray[np.uint8]]]:
+    """Cut the bytes of an array into chunks: (first byte, bytes)."""
+    data = array.reshape(-1).view(np.uint8)
+    return [
+        (start, data[start : start + CHUNK_BYTES]) for start in range(0, data.size, CHUNK_BYTES)
+    ]

@@ -1,0 +1,69 @@
+"""Cuts an image into strips of rows that fit into device memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kernelscope.spec.filter import Border
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Some rows of the output, and the rows of the source that they need.
+
+    Attributes
+    ----------
+    first, last : int
+        Output rows ``first <= y < last``.
+    source_first : int
+        First source row; rows go on at 0 after the last one (needed for ``wrap``).
+    source_rows : int
+        Number of source rows.
+    """
+
+    first: int
+    last: int
+    source_first: int
+    source_rows: int
+
+    def source_pieces(self, height: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (row in the strip, first source row, number of rows) without wrapping."""
+        before = min(self.source_rows, height - self.source_first)
+        yield 0, self.source_first, before
+        if before < self.source_rows:
+            yield before, 0, self.source_rows - before
+
+
+def strip(
+    height: int, rows: tuple[int, int], radius: int, border: Border, *, whole: bool = False
+) -> Strip:
+    """Return output rows ``first <= y < last`` with the source rows that they need.
+
+    Parameters
+    ----------
+    height : int
+        Rows of the source.
+    rows : tuple of int
+        First and last.
+    radius : int
+        Rows that a filter needs above and below.
+    whole : bool
+        Whether every strip needs all of the source.
+    """
+    first, last = rows
+    shift = radius if border is Border.VALID else 0
+    top, bottom = first + shift - radius, last + shift + radius
+    if (
+        whole
+        or bottom - top >= height
+        or (border is not Border.WRAP and (top <= 0 and bottom >= height))
+    ):
+        return Strip(first, last, 0, height)
+    if border is Border.WRAP:
+        return Strip(first, last, top % height, bottom - top)
+    # Mirrored rows lie within `radius` of the edge; a strip at the edge has them all only if
+    # it reaches that far inwards.
+    top = max(0, min(top, height - 1 - radius))
+    bottom = min(height, max(bottom, radius + 1))
+    return Strip(first, last, top, bottom - top)

@@ -1,0 +1,513 @@
+"""What the plots of the bench show, as numbers: from rows to charts, without Qt."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from kernelscope.bench import Row, figures, find_baseline, roofline, speed_up, summarise
+from kernelscope.bench.figures import SOURCES, Figure
+from kernelscope.bench.statistics import BASELINE, RooflinePoint, full_time, short
+
+
+class Plot(StrEnum):
+    """The kinds of plots, as the window calls them."""
+
+    SPEED_UP = "Speed-up"
+    BARS = "Time by level"
+    TIME = "Time against size"
+    RATE = "Megapixels per second"
+    STAGES = "Upload, kernel, download"
+    ROOFLINE = "Roofline"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which rows a plot is about.
+
+    Attributes
+    ----------
+    label, size : str or None
+        Of the rows, see `Row`; None for any.
+    """
+
+    label: str | None = None
+    size: str | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (self.label or "All filters", self.size)))
+
+    def has(self, row: Row) -> bool:
+        """Tell whether the plot is about `row`."""
+        return self.label in (None, row.label) and self.size in (None, row.size)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A value with its spread.
+
+    Attributes
+    ----------
+    x, y : float
+        Of bars, x is the number of the group.
+    low, high : float
+        Quartiles, or the range that an author tells.
+    repeats : tuple of float
+        Every single value, outliers too.
+    text : str
+        The value as it is written beside a bar.
+    inner : float or None
+        Of a bar of a whole run: how much of it is computing, the lower part; the upper part are
+        transfers and the rest of the run. None where these are not told apart.
+    """
+
+    x: float
+    y: float
+    low: float
+    high: float
+    repeats: tuple[float, ...] = ()
+    text: str = ""
+    inner: float | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points of one colour.
+
+    Attributes
+    ----------
+    style : int
+        Which of the styles: series keep theirs from plot to plot. An author's figures have that
+        of the level of ours that does the same.
+    theirs : bool
+        The figures of an author, not measured here.
+    line : bool
+        Of charts without bars: a curve without symbols, such as a roof.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    style: int
+    theirs: bool = False
+    line: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What is drawn.
+
+    Attributes
+    ----------
+    groups : tuple of str
+        Names below groups of bars; empty for curves.
+    ticks : tuple of (float, str)
+        Marks on the x axis of curves; empty for numbers.
+    log : bool
+        Whether the axes are logarithmic; of bars only y is.
+    foot : float
+        What bars on a logarithmic axis stand on.
+    note : str
+        Further remarks, such as whose figures are shown; may be empty.
+    stacked : bool
+        Whether bars stand on each other.
+    joined : bool
+        Whether lines join the points of a series.
+    """
+
+    title: str
+    x: str
+    y: str
+    series: tuple[Series, ...]
+    groups: tuple[str, ...] = ()
+    ticks: tuple[tuple[float, str], ...] = ()
+    log: bool = True
+    foot: float = 1.0
+    note: str = ""
+    stacked: bool = False
+    joined: bool = True
+
+
+def choices(plot: Plot, rows: Iterable[Row]) -> list[Choice]:
+    """Return what a plot of `rows` can be about, the most telling first."""
+    timed = [row for row in rows if row.seconds]
+    if plot is Plot.ROOFLINE:
+        points = [point.row for point in roofline(timed)]
+        labels = [Choice(label) for label in _distinct(row.label for row in points)]
+        return [Choice(), *labels] if len(labels) > 1 else labels
+    if plot is Plot.STAGES:
+        carried = [row for row in timed if _is_carried(row)]
+        return list(dict.fromkeys(Choice(row.label, row.size) for row in carried))
+    labels = [Choice(label) for label in _distinct(row.label for row in timed)]
+    if plot in (Plot.TIME, Plot.RATE):
+        return labels
+    sizes = _distinct(row.size for row in timed)
+    together = [Choice(None, size) for size in sizes] if len(labels) > 1 else []
+    return together + labels
+
+
+def chart(
+    plot: Plot,
+    choice: Choice,
+    rows: Sequence[Row],
+    *,
+    baseline: str = BASELINE,
+    waiting: bool = True,
+) -> Chart:
+    """Return the chart of one kind about some of the rows.
+
+    Parameters
+    ----------
+    baseline : str
+        The series that the speed-up is over.
+    waiting : bool
+        Show what the user waits for (`Row.waits`), or else the computing alone.
+    """
+    timed = (row for row in rows if row.seconds and choice.has(row))
+    # Of several rows about the same, as in runs that are shown as one, the last.
+    shown = list({(row.series, row.label, row.subject): row for row in timed}.values())
+    names = _distinct(row.series for row in rows if row.seconds)
+    drawn = _chart(plot, choice, shown, names, baseline, waiting)
+    authors = {series.name.partition(":")[0] for series in drawn.series if series.theirs}
+    notes = [drawn.note, *_whose(authors), *_not_drawn(plot, shown, baseline, waiting)]
+    return replace(drawn, note="\n".join(note[0].upper() + note[1:] for note in notes if note))
+
+
+def _whose(authors: Container[str]) -> Iterator[str]:
+    """Yield what those authors measured on whose figures a plot shows."""
+    for source in SOURCES.values():
+        if source.author in authors:
+            yield f"Theirs: {source.describe()}"
+
+
+def _not_drawn(plot: Plot, rows: Sequence[Row], baseline: str, waiting: bool) -> Iterator[str]:
+    """Yield why figures of authors about these rows are not in a plot of one kind."""
+    if plot in (Plot.TIME, Plot.RATE, Plot.BARS):
+        yield from figures.absent(rows, figures.TIME, waiting=waiting)
+    elif plot is Plot.SPEED_UP:
+        if baseline == BASELINE:
+            yield from figures.absent(rows, figures.SPEED_UP, waiting=waiting)
+        elif any(f.quantity == figures.SPEED_UP for row in rows for f in figures.beside(row)):
+            yield f"The authors’ speed-ups are over serial code: shown over {BASELINE}."
+
+
+def _chart(
+    plot: Plot,
+    choice: Choice,
+    shown: Sequence[Row],
+    names: Sequence[str],
+    baseline: str,
+    waiting: bool,
+) -> Chart:
+    match plot:
+        case Plot.TIME:
+            return _curves(choice, shown, names, waiting, "Time", "ms", lambda row, s: 1e3 * s)
+        case Plot.RATE:
+            unit = "megavoxels/s" if shown and len(shown[0].shape) == 3 else "megapixels/s"
+            return _curves(
+                choice, shown, names, waiting, "Speed", unit, lambda row, s: row.pixels / 1e6 / s
+            )
+        case Plot.BARS:
+            return _bars(choice, shown, names, waiting)
+        case Plot.SPEED_UP:
+            return _speed_ups(choice, shown, names, waiting, baseline)
+        case Plot.STAGES:
+            return _stages(choice, shown)
+        case Plot.ROOFLINE:
+            return _roofline(choice, shown, names)
+
+
+def _curves(
+    choice: Choice,
+    rows: Sequence[Row],
+    names: Sequence[str],
+    waiting: bool,
+    quantity: str,
+    unit: str,
+    value: Callable[[Row, float], float],
+) -> Chart:
+    """Return curves of what `value` makes of the seconds of each row, against its pixels."""
+
+    def point(row: Row) -> Point:
+        seconds = row.waits if waiting else row.seconds
+        summary = summarise(seconds)
+        low, high = sorted((value(row, summary.lower), value(row, summary.upper)))
+        repeats = tuple(value(row, each) for each in seconds)
+        return Point(row.pixels, value(row, summary.median), low, high, repeats)
+
+    def their_point(row: Row, figure: Figure) -> Point:
+        whole = replace(row, shape=row.asked)  # theirs is of all of it, whatever part ours is of
+        low, high = sorted((value(whole, figure.low), value(whole, figure.high)))
+        return Point(whole.pixels, (low + high) / 2, low, high)
+
+    # Of several rows that were timed on the same part, the one that asked for no more.
+    last = {(row.series, row.shape): row for row in sorted(rows, key=_asked, reverse=True)}
+    rows = list(last.values())
+    series = [
+        *_of_series(rows, names, point),
+        *_theirs(rows, names, figures.TIME, waiting, their_point),
+    ]
+    sizes = {row.pixels: "×".join(map(str, reversed(row.shape))) for row in rows}
+    return Chart(
+        f"{choice}: {_what(quantity, waiting)}",
+        "Size in voxels" if rows and len(rows[0].shape) == 3 else "Size in pixels",
+        f"{quantity} in {unit}",
+        tuple(series),
+        ticks=tuple(sorted(sizes.items())),
+    )
+
+
+def _bars(choice: Choice, rows: Sequence[Row], names: Sequence[str], waiting: bool) -> Chart:
+    groups = _Groups.of(choice, rows)
+
+    def point(row: Row) -> Point:
+        seconds = row.waits if waiting else row.seconds
+        summary, whole = summarise(seconds), 1e3 * full_time(row, waiting)
+        scale = whole / summary.median
+        about = "≈ " if row.is_part else ""
+        return Point(
+            groups.number(row),
+            whole,
+            scale * summary.lower,
+            scale * summary.upper,
+            tuple(scale * each for each in seconds),
+            f"{about}{short(whole)}",
+            inner=1e3 * full_time(row) if waiting else None,
+        )
+
+    def their_point(row: Row, figure: Figure) -> Point:
+        low, high = 1e3 * figure.low, 1e3 * figure.high
+        return Point(groups.number(row), (low + high) / 2, low, high, (), short((low + high) / 2))
+
+    theirs = _theirs(rows, names, figures.TIME, waiting, their_point)
+    series = _side_by_side(_of_series(rows, names, point), theirs)
+    points = [point for each in series for point in each.points]
+    times = [point.y for point in points] or [1.0]
+    inner = [point.inner for point in points if point.inner]
+    return Chart(
+        f"{groups.about}: {_what('Time', waiting)}",
+        "",
+        "Time in ms",
+        series,
+        groups.names,
+        log=max(times) > _MOST_LINEAR * min(times),
+        foot=10.0 ** math.floor(math.log10(min([*times, *inner]))),
+        note=_scaled(rows),
+    )
+
+
+def _speed_ups(
+    choice: Choice, rows: Sequence[Row], names: Sequence[str], waiting: bool, baseline: str
+) -> Chart:
+    compared = [
+        (row, base) for row in rows if (base := find_baseline(rows, row, baseline)) is not None
+    ]
+    bases = {id(row): base for row, base in compared}
+    kept = [row for row, _ in compared]
+    groups = _Groups.of(choice, kept)
+
+    def point(row: Row) -> Point:
+        gain = speed_up(row, bases[id(row)], waiting)
+        summary = summarise(row.waits if waiting else row.seconds)
+        scale = gain.factor * summary.median
+        about = "≈ " if gain.scaled else ""
+        repeats = tuple(scale / each for each in (row.waits if waiting else row.seconds))
+        text = f"{about}{short(gain.factor)}×"
+        return Point(
+            groups.number(row),
+            gain.factor,
+            scale / summary.upper,
+            scale / summary.lower,
+            repeats,
+            text,
+        )
+
+    def their_point(row: Row, figure: Figure) -> Point:
+        middle = (figure.low + figure.high) / 2
+        return Point(groups.number(row), middle, figure.low, figure.high, (), f"{short(middle)}×")
+
+    theirs = (
+        _theirs(kept, names, figures.SPEED_UP, waiting, their_point) if baseline == BASELINE else ()
+    )
+    return Chart(
+        f"{groups.about}: {_what('Speed-up', waiting)}",
+        "",
+        f"Times as fast as {baseline}",
+        _side_by_side(_of_series(kept, names, point), theirs),
+        groups.names,
+        note=_scaled([*kept, *bases.values()]),
+    )
+
+
+_MOST_LINEAR = 30
+"""How many times longer than the shortest the longest bar may be on a linear axis."""
+
+_STAGE_ORDER = ("prepare", "upload", "kernel", "launch", "download")
+
+
+def _stages(choice: Choice, rows: Sequence[Row]) -> Chart:
+    carried = [row for row in rows if _is_carried(row)]
+    found = _distinct(name for row in carried for name in row.stages)
+    order = [name for name in _STAGE_ORDER if name in found]
+    order += [name for name in found if name not in order]
+    series = []
+    for style, name in enumerate(order):
+        points = []
+        for number, row in enumerate(carried):
+            if name in row.stages:
+                summary = summarise([1e3 * each for each in row.stages[name]])
+                points.append(
+                    Point(
+                        number,
+                        summary.median,
+                        summary.lower,
+                        summary.upper,
+                        text=short(summary.median),
+                    )
+                )
+        series.append(Series(name.capitalize(), tuple(points), style))
+    return Chart(
+        f"{choice}: where the time goes on the GPU",
+        "",
+        "Time in ms",
+        tuple(series),
+        tuple(row.level for row in carried),
+        log=False,
+        stacked=True,
+    )
+
+
+def _roofline(choice: Choice, rows: Sequence[Row], names: Sequence[str]) -> Chart:
+    points = roofline(rows)
+    found = {id(point.row): point for point in points}
+
+    def point(row: Row) -> Point:
+        here = found[id(row)]
+        rates = [row.operations / each / 1e9 for each in row.seconds if row.operations]
+        summary = summarise(rates)
+        return Point(here.intensity, here.rate / 1e9, summary.lower, summary.upper, tuple(rates))
+
+    series = list(_of_series([each.row for each in points], names, point))
+    copies = [each.row.copy_rate for each in points if each.row.copy_rate]
+    peaks = [each.row.peak_rate for each in points if each.row.peak_rate]
+    if copies:
+        series.append(_roof(points, statistics.median(copies), max(peaks, default=math.inf), names))
+    return Chart(
+        f"{choice}: what the kernels reach of what the card allows",
+        "Operations per byte",
+        "Billion operations per second",
+        tuple(series),
+        joined=False,
+    )
+
+
+def _roof(
+    points: Sequence[RooflinePoint], copy_rate: float, peak_rate: float, names: Sequence[str]
+) -> Series:
+    """Return the roof over the points, a little wider than they and its ridge are."""
+    known_ridge = [] if math.isinf(peak_rate) else [peak_rate / copy_rate]
+    least = min(*(each.intensity for each in points), *known_ridge) / 2
+    most = 2 * max(*(each.intensity for each in points), *known_ridge)
+    corners = sorted({least, *known_ridge, most})
+    heights = (min(copy_rate * x, peak_rate) / 1e9 for x in corners)
+    known = "" if math.isinf(peak_rate) else f", peak {peak_rate / 1e12:.3g} Tops/s"
+    return Series(
+        f"Roof: copy {copy_rate / 1e9:,.0f} GB/s{known}",
+        tuple(Point(x, y, y, y) for x, y in zip(corners, heights, strict=True)),
+        len(names),
+        line=True,
+    )
+
+
+def _of_series(
+    rows: Sequence[Row], names: Sequence[str], point: Callable[[Row], Point]
+) -> Iterator[Series]:
+    for style, name in enumerate(names):
+        points = sorted((point(row) for row in rows if row.series == name), key=lambda p: p.x)
+        if points:
+            yield Series(name, tuple(points), style)
+
+
+def _theirs(
+    rows: Sequence[Row],
+    names: Sequence[str],
+    quantity: str,
+    waiting: bool,
+    point: Callable[[Row, Figure], Point],
+) -> Iterator[Series]:
+    """Yield the authors' figures of the same quantity, in the style of what does the same here."""
+    found: dict[tuple[str, str], dict[float, Point]] = {}
+    for row in rows:
+        for figure in figures.comparable(row, quantity, waiting=waiting):
+            made = point(row, figure)
+            name = f"{figure.origin.author}: {figure.variant}"
+            found.setdefault((row.series, name), {})[made.x] = made
+    for (series, name), points in found.items():
+        ordered = tuple(points[x] for x in sorted(points))
+        yield Series(name, ordered, names.index(series), theirs=True)
+
+
+def _side_by_side(ours: Iterable[Series], theirs: Iterable[Series]) -> tuple[Series, ...]:
+    """Return series in the order of their styles, each author's after ours that does the same."""
+    return tuple(sorted((*ours, *theirs), key=lambda series: (series.style, series.theirs)))
+
+
+def _scaled(rows: Iterable[Row]) -> str:
+    """Return what was timed where it was a part; empty where all was."""
+    parts = dict.fromkeys(f"{row.series} on {row.timed_size}" for row in rows if row.is_part)
+    return f"≈ scaled by the work from what was timed: {', '.join(parts)}." if parts else ""
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """The groups of bars.
+
+    Attributes
+    ----------
+    about : str
+        What they have in common, for the title.
+    keys, names : tuple of str
+        What rows of a group have in common, and what tells it from the others.
+    """
+
+    about: str
+    keys: tuple[str, ...]
+    names: tuple[str, ...]
+    sizes: bool
+
+    @classmethod
+    def of(cls, choice: Choice, rows: Iterable[Row]) -> _Groups:
+        """Group by size where a filter is chosen, else by filter."""
+        if choice.label is not None:
+            keys = tuple(_distinct(row.size for row in rows))
+            return cls(str(choice), keys, keys, sizes=True)
+        keys = tuple(_distinct(row.label for row in rows))
+        parts = [key.split(", ") for key in keys]
+        places = itertools.takewhile(lambda words: len(set(words)) == 1, zip(*parts, strict=False))
+        alike = len(list(places)) if len(keys) > 1 else 0
+        names = tuple(", ".join(each[alike:]) or key for each, key in zip(parts, keys, strict=True))
+        common = ", ".join([*parts[0][:alike], *filter(None, [choice.size])]) if alike else ""
+        return cls(common or str(choice), keys, names, sizes=False)
+
+    def number(self, row: Row) -> int:
+        """Return which of the groups a row belongs to."""
+        return self.keys.index(row.size if self.sizes else row.label)
+
+
+def _is_carried(row: Row) -> bool:
+    return row.device == "gpu" and bool(row.stages)
+
+
+def _asked(row: Row) -> int:
+    return math.prod(row.asked)
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
+def _what(quantity: str, waiting: bool) -> str:
+    return f"{quantity.lower()} of {'whole runs, with transfers' if waiting else 'computing alone'}"

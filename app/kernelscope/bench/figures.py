@@ -1,0 +1,367 @@
+"""The figures that the authors of the four sources reported, as ``source-figures.csv`` has them.
+
+Like stands beside like: `comparable` yields those that may be drawn where a quantity of a row is
+drawn, in the colour of the row's series; `absent` says which others there are and why they are not.
+Tables, whose cells have room for words, may quote every figure with its scope (`beside`).
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from kernelscope.bench.cases import CPU, GPU
+from kernelscope.bench.rows import Row
+from kernelscope.bench.statistics import short
+from kernelscope.paths import RESOURCES
+
+
+@dataclass(frozen=True)
+class Source:
+    """Who measured, and on what."""
+
+    author: str
+    hardware: str
+
+    def describe(self) -> str:
+        return f"{self.author}, measured on {self.hardware}."
+
+
+SOURCES = {
+    "F": Source(
+        "Korčuška 2013", "Core 2 Duo E8400 + NVIDIA 210; Core 2 Duo T9300 + Quadro NVS 140M"
+    ),
+    "M": Source("parallel computing report no. 5", "Xeon Gold 6154 + RTX 2080 Ti"),
+    "N": Source("Kasparidis, NLM report", "GTX 480; GT 640M"),
+    "V": Source("Salari 2019", "GT 540M; Tesla S2050; GTX 660 Ti"),
+}
+
+
+class Scope(StrEnum):
+    """What of a run a time or a speed-up is about."""
+
+    RUN = "whole run"
+    KERNEL = "kernel"
+    NOT_STATED = "kernel or whole run not stated"
+
+
+TIME, SPEED_UP, PSNR, SCALING = "time", "speed-up", "psnr", "scaling"
+"""Quantities: seconds; over the CPU's serial code; decibels; of two GPUs over one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One figure of an author, and what of ours it stands beside.
+
+    Attributes
+    ----------
+    source : str
+        ``F``, ``M``, ``N`` or ``V``, see `SOURCES`.
+    variant : str
+        In the author's words.
+    quantity : str
+        `TIME` (in seconds), `SPEED_UP`, `PSNR` (of a photograph that is not ours) or `SCALING`.
+    scope : Scope
+        What of a run it is about; of the CPU, where nothing is carried, it makes no difference.
+    low, high : float
+        The range that was reported; equal where it was one number.
+    printed : tuple of float
+        The same as printed, where a range may begin with its larger end.
+    filter, parameters, channels
+        As in `Row`; only those parameters that the figure is about.
+    mask_side : int
+        Side of the custom mask, whose weights the author does not tell; else 0.
+    shape : tuple of int
+        (height, width) or (depth, height, width).
+    device, level : str
+        Ours that do what theirs did; no level where theirs is none of ours.
+    gpus : int
+        How many GPUs shared the work.
+    average : bool
+        Over several rows of a table, so that it stands beside no row.
+    remark : str
+        What contradicts it in the source itself; may be empty.
+    """
+
+    source: str
+    variant: str
+    quantity: str
+    scope: Scope
+    low: float
+    high: float
+    printed: tuple[float, float]
+    filter: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    mask_side: int = 0
+    channels: int = 1
+    shape: tuple[int, ...]
+    device: str
+    level: str
+    gpus: int = 1
+    average: bool = False
+    remark: str = ""
+
+    @property
+    def origin(self) -> Source:
+        return SOURCES[self.source]
+
+    @property
+    def middle(self) -> float:
+        return (self.low + self.high) / 2
+
+    def is_about(self, row: Row) -> bool:
+        """Tell whether it is about the filter and the data of a row, whatever ran it."""
+        return (
+            not self.average
+            and not row.machine  # of one machine only, so that no figure stands there twice
+            and (self.filter, self.channels, self.shape) == (row.filter, row.channels, row.asked)
+            and self.parameters.items() <= row.parameters.items()
+            and (not self.mask_side or _side(row.parameters["mask"]) == self.mask_side)
+        )
+
+    def stands_beside(self, row: Row) -> bool:
+        """Tell whether it is about what a row did, and where."""
+        return (
+            self.is_about(row)
+            and not row.library
+            and row.block is None  # the plan's own; an author's is told by none of the figures
+            and (self.device, self.level, self.gpus) == (row.device, row.level, row.gpus)
+        )
+
+    def is_of(self, waiting: bool) -> bool:
+        """Tell whether it is about whole runs or, not `waiting`, about computing alone."""
+        if self.device == CPU and self.quantity == TIME:
+            return True
+        return self.scope is (Scope.RUN if waiting else Scope.KERNEL)
+
+    def describe(self) -> str:
+        """Return ``2.6 to 2.7 s (Salari 2019: 1 gpu, whole run)``, with what contradicts it."""
+        about = [self.variant]
+        if self.quantity != PSNR and not (self.device == CPU and self.quantity == TIME):
+            about.append(str(self.scope))
+        text = f"{self.amount()} ({self.origin.author}: {', '.join(about)})"
+        return f"{text} [{self.remark}]" if self.remark else text
+
+    def amount(self) -> str:
+        """Return ``2.6 to 2.7 s``, as printed."""
+        (first, last), unit = self.printed, _UNITS[self.quantity]
+        if self.quantity == TIME and self.high < 1:
+            first, last, unit = 1e3 * first, 1e3 * last, " ms"
+        numbers = short(first, 4) if first == last else f"{short(first, 4)} to {short(last, 4)}"
+        return f"{numbers}{unit}"
+
+
+def _side(mask: str) -> int:
+    """Return the side of a mask in the form that the command line takes."""
+    return mask.count(";") + 1
+
+
+_UNITS = {TIME: " s", SPEED_UP: "×", PSNR: " dB", SCALING: "×"}
+
+_QUANTITIES = {
+    "time": TIME,
+    "speedup_over_cpu_serial": SPEED_UP,
+    "speedup_over_cpu": SPEED_UP,
+    "psnr": PSNR,
+    "scaling": SCALING,
+}
+
+_SECONDS = {"s": 1.0, "ms": 1e-3}
+
+_PHANTOM = "256x256x37"
+"""What source V calls its phantom: width, height, slices."""
+
+
+@functools.cache
+def all_figures() -> tuple[Figure, ...]:
+    """Return every figure, in the order of the file."""
+    with (RESOURCES / "source-figures.csv").open(encoding="utf-8", newline="") as file:
+        found = tuple(map(_figure, csv.DictReader(file)))
+    return tuple(replace(figure, remark=_remark(figure, found)) for figure in found)
+
+
+def beside(row: Row) -> Iterator[Figure]:
+    """Yield the figures that stand beside a row, of every quantity and scope."""
+    return (figure for figure in all_figures() if figure.stands_beside(row))
+
+
+def comparable(row: Row, quantity: str, *, waiting: bool) -> Iterator[Figure]:
+    """Yield the figures that may be drawn where a quantity of a row is drawn.
+
+    They are of the same quantity and scope, by the same level of the same device, on the same
+    data, so that they take the colour of the row's series.
+
+    Parameters
+    ----------
+    quantity : str
+        `TIME` or `SPEED_UP` (over `statistics.BASELINE`).
+    waiting : bool
+        Whether whole runs are drawn, or computing alone.
+    """
+    return (
+        figure
+        for figure in beside(row)
+        if figure.quantity == quantity and figure.is_of(waiting) and row.seconds
+    )
+
+
+def absent(rows: Iterable[Row], quantity: str, *, waiting: bool) -> Iterator[str]:
+    """Yield a sentence for each author with such figures that `comparable` leaves out, and why."""
+    rows = [row for row in rows if row.seconds]
+    left: dict[tuple[str, Scope], None] = {}
+    for figure in all_figures():
+        if (
+            figure.quantity == quantity
+            and not figure.is_of(waiting)
+            and any(map(figure.stands_beside, rows))
+        ):
+            left.setdefault((figure.source, figure.scope))
+    for source, scope in left:
+        author = SOURCES[source].author
+        if scope is Scope.NOT_STATED:
+            yield (
+                f"{author} does not state whether its GPU's times are of kernels or of whole "
+                "runs: they stand in tables only."
+            )
+        elif scope is Scope.RUN:
+            yield f"The figures of {author} are of whole runs, and shown with those."
+        else:
+            yield f"The figures of {author} are of kernels, and shown with those."
+
+
+def _remark(figure: Figure, figures: Sequence[Figure]) -> str:
+    """Return what else a source says that contradicts one of its times."""
+    if figure.source != "V" or figure.quantity != TIME or figure.device != GPU:
+        return ""
+    said = []
+    alike = [other for other in figures if _same_experiment(other, figure)]
+    serial = [other for other in alike if other.device == CPU and other.quantity == TIME]
+    for gain in alike:
+        if gain.quantity == SPEED_UP and gain.variant == figure.variant and serial:
+            least, most = serial[0].low / gain.high, serial[0].high / gain.low
+            if figure.high < least or figure.low > most:
+                implied = f"{short(least, 2)} to {short(most, 2)} s"
+                said.append(f"as printed; its speed-up of {gain.amount()} implies {implied}")
+    patch = figure.parameters.get("patch_radius", "")
+    for other in figures:
+        smaller = {**figure.parameters, "patch_radius": str(int(patch) - 1)}
+        if (
+            (other.variant, other.shape, other.quantity) == (figure.variant, figure.shape, TIME)
+            and other.parameters == smaller
+            and other.channels == figure.channels
+            and other.low > figure.high
+        ):
+            said.append(f"as printed: less than with d = {int(patch) - 1}")
+    return "; ".join(said)
+
+
+def _same_experiment(first: Figure, second: Figure) -> bool:
+    """Tell whether two figures are of the same line of a table, by whatever device."""
+    return (first.source, first.filter, first.channels, first.shape, first.parameters) == (
+        second.source,
+        second.filter,
+        second.channels,
+        second.shape,
+        second.parameters,
+    )
+
+
+def _figure(line: Mapping[str, str]) -> Figure:
+    first, _, last = line["value"].partition("-")
+    unit = _SECONDS.get(line["unit"], 1.0)
+    printed = float(first) * unit, float(last or first) * unit
+    about = {"F": _of_f, "M": _of_m, "N": _of_n, "V": _of_v}[line["source"]](line)
+    return Figure(
+        source=line["source"],
+        quantity=_QUANTITIES[line["quantity"]],
+        low=min(printed),
+        high=max(printed),
+        printed=printed,
+        **about,
+    )
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    """Return (height, width) or (depth, height, width) of ``width x height x depth``."""
+    return tuple(reversed([int(side) for side in text.split("x")]))
+
+
+def _of_f(line: Mapping[str, str]) -> dict[str, Any]:
+    """Times by the system's clock, of everything from picture to picture (chapter 6)."""
+    side = int(line["mask_or_d_v"])
+    custom = line["filter"] == "custom"
+    return {
+        "variant": f"{line['variant']} memory",
+        "scope": Scope.RUN,
+        "filter": "mask" if custom else line["filter"],
+        "parameters": {"size": str(side)} if line["filter"] == "median" else {},
+        "mask_side": side if custom else 0,
+        "shape": _shape(line["size"]),
+        "device": GPU,
+        "level": line["variant"],
+    }
+
+
+def _of_m(line: Mapping[str, str]) -> dict[str, Any]:
+    """The report does not say whether the copies of the picture are in its times."""
+    return {
+        "variant": line["variant"],
+        "scope": Scope.NOT_STATED,
+        "filter": "mean",
+        "parameters": {"size": line["mask_or_d_v"]},
+        "shape": _shape(line["size"]),
+        "device": CPU if line["variant"] == "serial" else GPU,
+        "level": line["variant"],
+    }
+
+
+def _of_n(line: Mapping[str, str]) -> dict[str, Any]:
+    """The speed-up is of the total time (3.1); of the times on the GT 640M it is not said."""
+    variant = line["variant"]
+    kind = variant.partition(" (")[0].removesuffix(" GT 640M")
+    return {
+        "variant": variant,
+        "scope": Scope.NOT_STATED if line["quantity"] == "time" else Scope.RUN,
+        "filter": "nlm",
+        "parameters": {"patch": line["mask_or_d_v"], "search": "image"},
+        "shape": _shape(line["size"]),
+        "device": CPU if kind == "serial" else GPU,
+        "level": "host-partitions" if kind == "shared, host partitions" else kind,
+    }
+
+
+def _of_v(line: Mapping[str, str]) -> dict[str, Any]:
+    """Runs of their program, whose kernels keep tiles with their aprons in shared memory.
+
+    What table 4-5 and 4-6 quote of others, who unroll loops or work in steps, is none of our
+    levels.
+    """
+    name, average, _ = line["filter"].partition(" average")
+    words = name.split()  # nlm [3D|2D] N component(s) [table 4-5]
+    parameters = {}
+    if not average:
+        patch, search = (part.partition("=")[2] for part in line["mask_or_d_v"].split())
+        parameters = {
+            "dimensions": words[1].lower(),
+            "patch_radius": patch,
+            "search_radius": search,
+        }
+    variant = line["variant"]
+    ours = variant.startswith(("cpu", "1 gpu", "2 gpus"))
+    size = line["size"].partition(" ")[0]
+    return {
+        "variant": variant,
+        "scope": Scope.RUN,
+        "filter": "mri_nlm",
+        "parameters": parameters,
+        "channels": int(words[1 if average else 2]),
+        "shape": _shape(_PHANTOM if size == "phantom" else size),
+        "device": CPU if variant == "cpu" else GPU,
+        "level": "serial" if variant == "cpu" else "shared" if ours else "",
+        "gpus": 2 if "2 gpus" in variant else 1,
+        "average": bool(average),
+    }

@@ -1,0 +1,185 @@
+"""Whether all levels of a filter give the same result, and where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.bench.cases import DEVICES, label_of
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Device, Request
+from kernelscope.engine.run import execute
+from kernelscope.errors import AppError
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.spec.filter import Border, Pixels
+
+
+@dataclass(frozen=True, eq=False)
+class Parity:
+    """What the levels of a filter have in common.
+
+    Attributes
+    ----------
+    label : str
+        The filter and the parameters that were chosen.
+    source : str
+        What was filtered, in words.
+    levels : tuple of str
+        The levels that were compared, like ``CPU serial``; at least one.
+    reasons : mapping of str to str
+        Why other levels could not be, by level.
+    largest : float
+        The largest difference between any two results, in levels or in the unit of floats.
+    pair : tuple of str
+        Two levels that differ by that; the first gives less.
+    place : tuple of int
+        Where: (row, column, channel), or (slice, row, column, component).
+    share : float
+        Of the samples, 0 to 1, that are not the same in all results.
+    map : ndarray, shape (height, width) or (depth, height, width)
+        The largest difference between any two results at each pixel or voxel, of any channel,
+        in the type of the samples.
+    remarks : tuple of str
+        What the run of a level had to say that not all others had: which kernel it was.
+    """
+
+    label: str
+    source: str
+    levels: tuple[str, ...]
+    reasons: Mapping[str, str]
+    largest: float
+    pair: tuple[str, str]
+    place: tuple[int, ...]
+    share: float
+    map: Pixels
+    remarks: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        """Return the result in a sentence."""
+        if len(self.levels) == 1:
+            return f"{self.label}: only {self.levels[0]} ran, so there is nothing to compare."
+        if not self.largest:
+            return f"{self.label}: {len(self.levels)} levels give the same result."
+        less, more = self.pair
+        return (
+            f"{self.label}: {self.share:.2%} of the samples differ between {len(self.levels)} "
+            f"levels, by up to {self.largest:g} ({less} and {more} at {self.place})."
+        )
+
+
+def verify(
+    source: Image | Scan,
+    filter_id: str,
+    parameters: Mapping[str, Any],
+    backends: Mapping[str, Backend],
+    token: CancelToken,
+    announce: Callable[[str, float], None] = lambda text, fraction: None,
+    *,
+    border: Border = Border.REFLECT,
+    devices: Sequence[str] = DEVICES,
+) -> Parity:
+    """Run every level of a filter on those `devices` that there are, and compare the results.
+
+    Parameters
+    ----------
+    announce : callable
+        Called with the level that runs and the part of all levels that is done, 0 to 1.
+
+    Raises
+    ------
+    AppError
+        If the filter cannot work on this source, or no level could run.
+    Cancelled
+        If `token` was set.
+    """
+    plan = list(_levels(source, filter_id, parameters, border, backends, devices))
+    envelope: _Envelope | None = None
+    levels: list[str] = []
+    notices: list[tuple[str, ...]] = []
+    reasons: dict[str, str] = {}
+    for number, (name, request) in enumerate(plan):
+
+        def progress(stage: str, fraction: float, number: int = number, name: str = name) -> None:
+            announce(name, (number + fraction * (stage != "compile")) / len(plan))
+
+        progress("compile", 0.0)
+        try:
+            result = execute(request, backends, token, progress)
+        except AppError as error:
+            reasons[name] = error.message
+            continue
+        if envelope is None:
+            envelope = _Envelope(result.output.planes)
+        else:
+            envelope.add(result.output.planes, len(levels))
+        levels.append(name)
+        notices.append(result.notices)
+    if envelope is None:
+        raise AppError(f"No level could run: {'; '.join(dict.fromkeys(reasons.values()))}")
+    spec = plan[0][1].filter
+    spread = envelope.spread()
+    place = tuple(map(int, np.unravel_index(int(spread.argmax()), spread.shape)))
+    return Parity(
+        label=label_of(spec, parameters),
+        source=source.describe(),
+        levels=tuple(levels),
+        reasons=reasons,
+        largest=float(spread[place]),
+        pair=(levels[envelope.lowest[place]], levels[envelope.highest[place]]),
+        place=place,
+        share=np.count_nonzero(spread) / spread.size,
+        map=spread.max(axis=-1),
+        remarks=tuple(
+            f"{level}: {notice}"
+            for level, own in zip(levels, notices, strict=True)
+            for notice in own
+            if not all(notice in others for others in notices)
+        ),
+    )
+
+
+def _levels(
+    source: Image | Scan,
+    filter_id: str,
+    parameters: Mapping[str, Any],
+    border: Border,
+    backends: Mapping[str, Backend],
+    devices: Sequence[str],
+) -> Iterator[tuple[str, Request]]:
+    for device in map(Device, devices):
+        backend = backends.get(device)
+        if backend is None or not backend.availability().available:
+            continue
+        base = Request.create(source, filter_id, parameters, border=border, device=device)
+        for level in backend.levels(base.filter):
+            if not level.exact:
+                continue
+            request = Request.create(
+                source, filter_id, parameters, border=border, device=device, level=level.id
+            )
+            yield f"{device.upper()} {level.id}", request
+
+
+class _Envelope:
+    """The least and the most that any result has at each sample, and whose those are."""
+
+    def __init__(self, first: Pixels) -> None:
+        self.low, self.high = first.copy(), first.copy()
+        self.lowest: NDArray[np.uint8] = np.zeros(first.shape, np.uint8)
+        self.highest = self.lowest.copy()
+
+    def add(self, result: Pixels, number: int) -> None:
+        """Take in another result of the same shape and type."""
+        below, above = result < self.low, result > self.high
+        self.low[below], self.lowest[below] = result[below], number
+        self.high[above], self.highest[above] = result[above], number
+
+    def spread(self) -> Pixels:
+        """Return the largest difference between any two results at each sample."""
+        return np.asarray(self.high - self.low)

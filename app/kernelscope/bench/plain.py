@@ -1,0 +1,304 @@
+"""The plain loops of `plain.c`, compiled here: what level *serial* is held against.
+
+A good serial program costs what a C programmer's loops cost at -O2, without vector
+instructions. Where a C compiler is installed, this module compiles them once into the cache
+folder and calls them, on grey pictures (greyscale: on colours) of any sample type.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import platformdirs
+from numpy.typing import NDArray
+
+from kernelscope.errors import AppError
+from kernelscope.filters.nlm.cpu import whole
+from kernelscope.filters.shared.non_local import patch_profile
+from kernelscope.filters.sobel.directions import COMPASS
+from kernelscope.spec.filter import Border, Pixels, white_level
+
+NAME = "C -O2"
+"""What the bench calls this peer."""
+
+SOURCE = Path(__file__).with_suffix(".c")
+
+FLAGS = (
+    "-O2",
+    "-fno-tree-vectorize",
+    "-fno-tree-slp-vectorize",
+    "-fno-math-errno",  # lrint and sqrt become instructions
+    "-ffp-contract=off",
+    "-falign-functions=64",  # where code lies changes its time: not what other filters take up
+    "-falign-loops=32",  # at 64, a row of a small mask runs through more padding than it saves
+    "-fPIC",
+    "-shared",
+)
+
+BORDERS = (Border.REFLECT, Border.MIRROR, Border.NEAREST, Border.CONSTANT, Border.WRAP)
+"""In the order of the constants in `plain.c`."""
+
+_NEGATIVE = ("keep", "clip", "absolute", "offset")
+_FORMS = ("sum", "magnitude", "directions", "single", "winner", "angle")
+
+_TYPES = {"uint8": "uint8_t", "uint16": "uint16_t", "float32": "float"}
+
+_LARGEST = 2**31 - 1
+"""Of the sums of whole samples, which are ints."""
+
+Call = Callable[[], Pixels]
+Parameters = Mapping[str, Any]
+
+
+class _Image(ctypes.Structure):
+    _fields_ = (
+        ("samples", ctypes.c_void_p),
+        ("output", ctypes.c_void_p),
+        ("height", ctypes.c_int),
+        ("width", ctypes.c_int),
+        ("border", ctypes.c_int),
+    )
+
+
+@functools.cache
+def compiler() -> str:
+    """Return the path of a C compiler; empty if there is none."""
+    return next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), "")
+
+
+@functools.cache
+def version() -> str:
+    """Return the first line of what the compiler says about itself."""
+    command = [compiler(), "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.partition("\n")[0]
+
+
+@functools.cache
+def library(dtype: np.dtype[Any]) -> ctypes.CDLL:
+    """Return the loops for samples of `dtype`, compiled on the first use.
+
+    Raises
+    ------
+    AppError
+        If there is no compiler, or it cannot compile them.
+    """
+    if not compiler():
+        raise AppError("There is no C compiler (cc, gcc or clang).")
+    white = 0 if dtype.kind == "f" else np.iinfo(dtype).max
+    flags = (*FLAGS, f"-DSAMPLE={_TYPES[dtype.name]}", f"-DWHITE={white}")
+    digest = hashlib.sha256(repr((SOURCE.read_bytes(), flags, version())).encode()).hexdigest()
+    base = platformdirs.user_cache_path("kernelscope", appauthor=False) / "plain"
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        made = base / f"{digest[:16]}.so"
+        if not made.is_file():
+            _compile(flags, made)
+        return ctypes.CDLL(str(made))
+    except OSError as error:
+        raise AppError(f"The loops in C cannot be compiled into {base}: {error}.") from error
+
+
+def _compile(flags: tuple[str, ...], made: Path) -> None:
+    """Compile to `made`, which another process may be doing too."""
+    handle, name = tempfile.mkstemp(suffix=".so", dir=made.parent)
+    os.close(handle)
+    try:
+        command = [compiler(), *flags, str(SOURCE), "-o", name, "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise AppError(f"{compiler()} cannot compile {SOURCE.name}: {done.stderr.strip()}")
+        Path(name).replace(made)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            Path(name).unlink()
+
+
+def filter_ids() -> tuple[str, ...]:
+    """Return the filters of pictures that are there in C."""
+    return tuple(_MAKERS)
+
+
+def plain(
+    filter_id: str,
+    pixels: Pixels,
+    parameters: Parameters,
+    border: Border,
+    compiled: ctypes.CDLL | None = None,
+) -> Call | None:
+    """Return a call that filters `pixels` and returns the result; None if C lacks that.
+
+    Parameters
+    ----------
+    pixels : ndarray, shape (height, width), or (height, width, 3) for greyscale
+    parameters : mapping
+        Validated values.
+    compiled : CDLL, optional
+        The loops, if compiled otherwise than `library` does.
+    """
+    shape = (3,) if filter_id == "greyscale" else ()
+    if filter_id not in _MAKERS or border not in BORDERS or pixels.shape[2:] != shape:
+        return None
+    source = np.ascontiguousarray(pixels)
+    output = np.empty(source.shape[:2], source.dtype)
+    image = _Image(
+        source.ctypes.data, output.ctypes.data, *output.shape, BORDERS.index(Border(border))
+    )
+    made = _MAKERS[filter_id](source.dtype, parameters)
+    if made is None:
+        return None
+    name, arguments = made
+    function = (compiled or library(source.dtype))[name]
+    keep = (source, arguments)  # as long as the call lives
+
+    def call() -> Pixels:
+        function(ctypes.byref(image), *map(_as_c, keep[1]))
+        return output
+
+    return call
+
+
+def _as_c(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return ctypes.c_void_p(value.ctypes.data)
+    return value
+
+
+_Made = tuple[str, tuple[Any, ...]]
+"""A function of `plain.c`, and what it is called with after the image."""
+
+
+def _correlation(
+    dtype: np.dtype[Any], weights: NDArray[Any], divisor: float, negative: str
+) -> _Made | None:
+    if dtype.kind != "f":
+        largest = float(np.abs(weights).sum()) * np.iinfo(dtype).max
+        if weights.dtype.kind != "i" or largest > _LARGEST:
+            return None
+    numbers = weights.astype(np.float64 if dtype.kind == "f" else np.int32)
+    code = _NEGATIVE.index(negative)
+    return "mask", (numbers, len(weights), ctypes.c_double(divisor), code)
+
+
+def _mask(dtype: np.dtype[Any], parameters: Parameters) -> _Made | None:
+    weights = np.array(parameters["mask"])
+    divisor = {"one": 1, "count": weights.size, "sum": weights.sum()}[parameters["divisor"]]
+    return _correlation(dtype, weights, float(divisor), parameters["negative"])
+
+
+def _weighted_mean(dtype: np.dtype[Any], parameters: Parameters) -> _Made | None:
+    from kernelscope.filters.shared.correlation import binomial
+
+    row = binomial(parameters["size"])
+    weights = np.outer(row, row)
+    return _correlation(dtype, weights, float(weights.sum()), "keep")
+
+
+def _laplace(dtype: np.dtype[Any], parameters: Parameters) -> _Made | None:
+    from kernelscope.filters.laplace import MASKS
+
+    weights = np.array(MASKS[parameters["form"]])
+    return _correlation(dtype, weights, 1.0, parameters["negative"])
+
+
+def _mean(dtype: np.dtype[Any], parameters: Parameters) -> _Made:
+    return "mean", (parameters["size"],)
+
+
+def _threshold_mean(dtype: np.dtype[Any], parameters: Parameters) -> _Made:
+    threshold = parameters["threshold"] * white_level(dtype) / 255
+    return "threshold_mean", (parameters["size"], ctypes.c_double(threshold))
+
+
+def _median(dtype: np.dtype[Any], parameters: Parameters) -> _Made:
+    return "median", (parameters["size"],)
+
+
+def _sobel(dtype: np.dtype[Any], parameters: Parameters) -> _Made | None:
+    if parameters["form"] not in _FORMS:
+        return None
+    form = _FORMS.index(parameters["form"])
+    if form < _FORMS.index("single"):
+        return "sobel", (form,)
+    turn = ctypes.c_double(white_level(dtype) + (dtype.kind != "f"))
+    return "sobel_direction", (form, COMPASS.index(parameters["direction"]), turn)
+
+
+def _rotating_mask(dtype: np.dtype[Any], parameters: Parameters) -> _Made:
+    return "rotating_mask", ()
+
+
+def _greyscale(dtype: np.dtype[Any], parameters: Parameters) -> _Made:
+    return "greyscale", (ctypes.c_double(499.5 if parameters["rounding"] == "floor" else 0),)
+
+
+def _nlm(dtype: np.dtype[Any], parameters: Parameters) -> _Made:
+    profile = patch_profile(parameters).astype(np.float32)
+    scale = -np.log2(np.e) / (white_level(dtype) ** 2 * parameters["filter_sigma"])
+    everywhere = whole(parameters)
+    return "nlm", (
+        np.outer(profile, profile),
+        parameters["patch"],
+        0 if everywhere else parameters["search_radius"],
+        int(everywhere),
+        ctypes.c_float(scale),
+    )
+
+
+_MAKERS: dict[str, Callable[[np.dtype[Any], Parameters], _Made | None]] = {
+    "greyscale": _greyscale,
+    "laplace": _laplace,
+    "mask": _mask,
+    "mean": _mean,
+    "median": _median,
+    "nlm": _nlm,
+    "rotating_mask": _rotating_mask,
+    "sobel": _sobel,
+    "threshold_mean": _threshold_mean,
+    "weighted_mean": _weighted_mean,
+}
+
+
+def plain_mri_nlm(source: Pixels, extended: NDArray[np.float32], reach: Any, model: Any) -> Call:
+    """Return a call of MRI NLM for one component and one sigma; see `filters.mri_nlm.cpu`.
+
+    Parameters
+    ----------
+    source : ndarray of float32, shape (depth, height, width, 1)
+    extended : ndarray of float32, shape (1, slices, rows, columns)
+        `source` mirrored by ``reach.margin``.
+    reach : Reach
+    model : Model
+    """
+    output = np.empty(source.shape, np.float32)
+    sigma = np.float32(model.sigmas.ravel()[0])
+    tables = [
+        np.array(numbers, np.int32)
+        for numbers in (source.shape[:3], reach.margin, reach.search, reach.patch)
+    ]
+    strength = float(-np.log2(np.e) * model.strength / sigma**2)
+    function = library(np.dtype(np.float32))["mri_nlm"]
+
+    def call() -> Pixels:
+        function(
+            _as_c(extended),
+            _as_c(output),
+            *map(_as_c, tables),
+            ctypes.c_double(strength),
+            ctypes.c_float(float(sigma)),
+            int(model.rician),
+        )
+        return output
+
+    return call

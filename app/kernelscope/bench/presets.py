@@ -1,0 +1,368 @@
+"""The experiments of the four sources, as plans; and a first look.
+
+The authors' figures come with `kernelscope.bench.figures`: they are theirs, from their hardware.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from kernelscope.bench.cases import GPU, Plan, Sweep, subjects, weights
+from kernelscope.bench.data import HEAD_SIGMA, Content, Data
+from kernelscope.bench.figures import Figure, all_figures
+from kernelscope.errors import InvalidParameter
+
+_SIDES = (128, 256, 512, 1024, 2048, 4096)
+"""Of the pictures in source F's tables and in its last graph."""
+
+_GRAPH_SIDES = (128, 512, 1024, 4096)
+"""Of the pictures in its other graphs."""
+
+_MASKS = (3, 5, 7, 9)
+
+_WHOLE = {"search": "image", "filter_sigma": 0.02}
+"""Source N's settings: it searches the whole image, with one strength for all."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named plan.
+
+    Attributes
+    ----------
+    name : str
+        As the sources' experiments are called.
+    summary : str
+        What it shows, in one sentence.
+    plan : Plan
+    sources : str
+        The sources whose figures stand beside it, ``FMNV``; empty for none.
+    """
+
+    name: str
+    summary: str
+    plan: Plan
+    sources: str = ""
+
+    @cached_property
+    def figures(self) -> tuple[Figure, ...]:
+        """The authors' figures about what the plan measures, those included that we lack."""
+        rows = [case.row() for sweep in self.plan.sweeps for case in subjects(sweep)]
+        return tuple(
+            figure
+            for figure in all_figures()
+            if figure.source in self.sources and any(map(figure.is_about, rows))
+        )
+
+
+def _preset(name: str, summary: str, plan: Plan, sources: str = "") -> Preset:
+    return Preset(name, summary, replace(plan, name=name), sources)
+
+
+def _noise(*sides: int) -> tuple[Data, ...]:
+    return tuple(Data(Content.NOISE, (side, side)) for side in sides)
+
+
+def _custom(sides: tuple[int, ...], data: tuple[Data, ...]) -> Sweep:
+    """Return a sweep over custom masks with “Divide by kernel size”."""
+    masks = tuple({"mask": weights(side)} for side in sides)
+    return Sweep(filter="mask", parameters=masks, data=data, fixed={"divisor": "count"})
+
+
+def _medians(data: tuple[Data, ...]) -> Sweep:
+    return Sweep(filter="median", parameters=tuple({"size": side} for side in _MASKS), data=data)
+
+
+def _sobel(data: tuple[Data, ...]) -> Sweep:
+    return Sweep(filter="sobel", parameters=({},), data=data)
+
+
+def _laplace(data: tuple[Data, ...]) -> Sweep:
+    """Return a sweep over the forms of 3×3 and 5×5; the thesis shows absolute values."""
+    forms = tuple({"form": form, "negative": "absolute"} for form in ("4", "5x5"))
+    return Sweep(filter="laplace", parameters=forms, data=data)
+
+
+def _heads(components: int, *shapes: tuple[int, int, int]) -> tuple[Data, ...]:
+    """Return heads of (width, height, slices)."""
+    return tuple(
+        Data(Content.HEAD, (depth, height, width), components) for width, height, depth in shapes
+    )
+
+
+def _volumes(dimensions: str, *radii: tuple[int, int]) -> tuple[dict[str, Any], ...]:
+    """Return parameters for pairs (d, v): the radii of patches and of the search."""
+    return tuple(
+        {"dimensions": dimensions, "patch_radius": patch, "search_radius": search}
+        for patch, search in radii
+    )
+
+
+def _mri(data: tuple[Data, ...], *parameters: dict[str, Any], **fixed: Any) -> Sweep:
+    """Return a sweep of MRI NLM with the noise given: estimating it is another experiment."""
+    given = {"sigma_from": "given", "sigma": (HEAD_SIGMA,)}
+    return Sweep(filter="mri_nlm", parameters=parameters, data=data, fixed=given | fixed)
+
+
+_PHANTOM, _REAL = (256, 256, 37), (189, 157, 130)
+"""Of source V's volumes."""
+
+_RADII = tuple(itertools.product((2, 1), (5, 3)))
+
+_SHARED_BY_GPUS = (1, 2)
+"""How many GPUs source V had."""
+
+_CUBES = (
+    (64, 64, 64),
+    (128, 128, 64),
+    (128, 128, 128),
+    (256, 256, 128),
+    (256, 256, 256),
+    (512, 512, 128),
+    (512, 512, 256),
+    (512, 512, 512),
+)
+"""Of table 4-5."""
+
+_PATCHES = (1, 2, 3, 4, 5)
+"""Radii of table 4-6."""
+
+_ULTRASOUND = (428, 247, 338), (396, 247, 338)
+"""Of table 4-6: a fetus, and a carotid artery."""
+
+
+def _tables_of_v(components: int) -> Plan:
+    """Return table 4-1 and 4-2, or 4-3 and 4-4: eight rows for each of two volumes."""
+    data = _heads(components, _PHANTOM, _REAL)
+    return Plan(
+        sweeps=tuple(_mri(data, *_volumes(dimensions, *_RADII)) for dimensions in ("3d", "2d")),
+        repeat=7,
+        longest=0.5,
+        gpus=_SHARED_BY_GPUS,
+    )
+
+
+def _noise_models() -> tuple[dict[str, Any], ...]:
+    """Return the eight experiments of source V's rows: two noises, four ways to know sigma."""
+    ways: tuple[dict[str, Any], ...] = (
+        {"sigma_from": "given", "sigma": (HEAD_SIGMA,)},
+        {"sigma_from": "volume"},
+        {"sigma_from": "local", "window_radius": 1},
+        {"sigma_from": "local", "window_radius": 2},
+    )
+    return tuple({"noise": noise, **way} for noise in ("gaussian", "rician") for way in ways)
+
+
+_PRESETS = (
+    _preset(
+        "F tables 1-3",
+        "Custom mask, median and Sobel against the size of the picture, as in the thesis.",
+        Plan(
+            sweeps=(
+                _custom(_MASKS, _noise(*_SIDES)),
+                _medians(_noise(*_SIDES)),
+                _sobel(_noise(*_SIDES)),
+            ),
+            levels=("serial", "parallel", "shared", "tuned"),
+        ),
+        "F",
+    ),
+    _preset(
+        "F graphs 1-8",
+        "Every filter of the thesis's window at each mask size and memory level, in four sizes.",
+        Plan(
+            sweeps=(
+                _custom(_MASKS, _noise(*_GRAPH_SIDES)),
+                _medians(_noise(*_GRAPH_SIDES)),
+                _sobel(_noise(*_GRAPH_SIDES)),
+                _laplace(_noise(*_GRAPH_SIDES)),
+            ),
+            levels=("serial", "parallel", "global", "constant", "shared"),
+        ),
+        "F",
+    ),
+    _preset(
+        "F graph 9",
+        "Sobel by size: run it on two machines, and draw both with --compare A B --plot DIR.",
+        Plan(sweeps=(_sobel(_noise(*_SIDES)),), levels=("serial", "shared")),
+        "F",
+    ),
+    _preset(
+        "F level comparison (9x9, 4096²)",
+        "What each memory level buys for a custom mask of 9×9.",
+        Plan(sweeps=(_custom((9,), _noise(4096)),)),
+        "F",
+    ),
+    _preset(
+        "F bubble sort and selection",
+        "The median by sorting all cells, by selecting the middle one, and by counting values.",
+        Plan(
+            sweeps=(
+                Sweep(
+                    filter="median",
+                    parameters=({"size": 3}, {"size": 9}),
+                    data=_noise(1024),
+                ),
+            ),
+            levels=(
+                *("serial-bubble", "serial", "serial-huang", "parallel"),
+                *("selection", "shared", "tuned"),
+            ),
+            repeat=7,
+            longest=0.5,
+        ),
+    ),
+    _preset(
+        "F memory access (4096²)",
+        "Coalesced and scattered access, local and mapped memory, on the way to the same bytes.",
+        Plan(
+            sweeps=(Sweep(filter="negative", parameters=({},), data=_noise(4096)),),
+            levels=("serial", "parallel", "mapped", "local", "uncoalesced", "global"),
+        ),
+    ),
+    _preset(
+        "M mean filter ladder (256²)",
+        "The mean of 3×3 from serial code to textures, on a photograph with salt and pepper.",
+        Plan(
+            sweeps=(
+                Sweep(
+                    filter="mean",
+                    parameters=({"size": 3},),
+                    data=(Data(Content.SALT_AND_PEPPER, (256, 256)),),
+                ),
+            )
+        ),
+        "M",
+    ),
+    _preset(
+        "N NLM times",
+        "Non-local means over the whole picture, by the size of picture and patch.",
+        Plan(
+            sweeps=(
+                Sweep(
+                    filter="nlm",
+                    parameters=tuple({"patch": side} for side in (3, 5, 7)),
+                    fixed=_WHOLE,
+                    data=tuple(Data(Content.PHOTOGRAPH, (side, side)) for side in (64, 128, 256)),
+                ),
+            ),
+            repeat=7,
+            longest=3.0,
+        ),
+        "N",
+    ),
+    _preset(
+        "V tables 4-1 and 4-2, one component",
+        "MRI NLM of one volume, in slices and in space, by the radii, on one GPU and on two.",
+        _tables_of_v(1),
+        "V",
+    ),
+    _preset(
+        "V tables 4-3 and 4-4, three components",
+        "MRI NLM of T1w, T2w and PDw together, in slices and in space, by the radii.",
+        _tables_of_v(3),
+        "V",
+    ),
+    _preset(
+        "V noise models and windows",
+        "What knowing the noise costs: given, estimated once, or mapped by windows of two sizes.",
+        Plan(
+            sweeps=(
+                Sweep(
+                    filter="mri_nlm",
+                    parameters=_noise_models(),
+                    data=_heads(1, _REAL),
+                    fixed={"search_radius": 3},
+                ),
+            ),
+            repeat=7,
+            longest=0.5,
+        ),
+    ),
+    _preset(
+        "V table 4-5, by size",
+        "MRI NLM of cubes from 64³ to 512³ voxels, on one GPU and on two; figure 4-2 is its plot.",
+        Plan(
+            sweeps=(_mri(_heads(1, *_CUBES), *_volumes("3d", (1, 5))),),
+            levels=("parallel", "shared", "tuned"),
+            repeat=7,
+            longest=0.5,
+            gpus=_SHARED_BY_GPUS,
+        ),
+        "V",
+    ),
+    _preset(
+        "V table 4-6, by patch",
+        "MRI NLM of volumes as large as two of ultrasound, by the radius of the patches.",
+        Plan(
+            sweeps=(
+                _mri(_heads(1, *_ULTRASOUND), *_volumes("3d", *((patch, 5) for patch in _PATCHES))),
+            ),
+            levels=("parallel", "shared", "tuned"),
+            repeat=7,
+            longest=0.5,
+            gpus=(1,),
+        ),
+        "V",
+    ),
+    _preset(
+        "Block sizes",
+        "What the shape of a GPU's blocks costs, from 8×8 threads to 32×32 and to a row of 256.",
+        Plan(
+            sweeps=(
+                _custom((9,), _noise(4096)),
+                Sweep(filter="mean", parameters=({"size": 3},), data=_noise(4096)),
+                Sweep(filter="median", parameters=({"size": 9},), data=_noise(4096)),
+                Sweep(
+                    filter="nlm",
+                    parameters=({"patch": 7},),
+                    fixed=_WHOLE,
+                    data=(Data(Content.PHOTOGRAPH, (256, 256)),),
+                ),
+            ),
+            devices=(GPU,),
+            levels=("global", "shared"),
+            blocks=((8, 8), (16, 16), (32, 8), (32, 32), (256, 1)),
+        ),
+    ),
+    _preset(
+        "Quick look",
+        "What the GPU and each level buy here, in about 20 seconds.",
+        Plan(
+            sweeps=(
+                _custom((9,), _noise(2048)),
+                Sweep(filter="median", parameters=({"size": 5},), data=_noise(2048)),
+            ),
+            repeat=3,
+            longest=0.3,
+        ),
+    ),
+)
+
+PRESETS = {preset.name: preset for preset in _PRESETS}
+"""By name."""
+
+QUICK_LOOK = PRESETS["Quick look"]
+
+
+def get(name: str) -> Preset:
+    """Return a preset by its name or, as on a command line, by how its name begins.
+
+    Raises
+    ------
+    InvalidParameter
+        If no name or more than one begins like this.
+    """
+    found = [
+        preset for preset in PRESETS.values() if preset.name.casefold().startswith(name.casefold())
+    ]
+    if len(found) != 1:
+        names = "; ".join(PRESETS)
+        raise InvalidParameter(
+            f"There is no preset “{name}”." if not found else f"“{name}” is not clear.",
+            f"Use one of: {names}.",
+        )
+    return found[0]

@@ -1,0 +1,404 @@
+"""Measures a plan, row by row, by the rules of `kernelscope.bench.rules`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelscope.bench import peers, rules
+from kernelscope.bench.cases import CPU, GPU, Case, Group, Plan, expand
+from kernelscope.bench.data import Data
+from kernelscope.bench.rows import Difference, Row
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.run import execute
+from kernelscope.engine.timing import Stage, added_up
+from kernelscope.errors import AppError, Cancelled
+from kernelscope.images.image import Image
+from kernelscope.spec.launch import CudaPlan, CudaTask
+
+_WARM_UPS = 3
+"""About how many runs as long as a timed one a row takes before it is timed."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far a run has come.
+
+    Attributes
+    ----------
+    done, total : int
+        Rows that are finished, and all that can run.
+    text : str
+        What is measured now.
+    left : float or None
+        Seconds that the rest should take; None until something was measured.
+    """
+
+    done: int
+    total: int
+    text: str
+    left: float | None
+
+    @property
+    def fraction(self) -> float:
+        return self.done / max(self.total, 1)
+
+    def describe(self) -> str:
+        """Return ``3/8  Median, mask size 3, 512×512, CPU serial, 2 min left``."""
+        text = f"{self.done + 1}/{self.total}  {self.text}"
+        if self.left is None:
+            return text
+        left = f"{self.left:.0f} s" if self.left < 90 else f"{self.left / 60:.0f} min"
+        return f"{text}, {left} left"
+
+
+Announce = Callable[[Step], None]
+
+
+def measure(
+    plan: Plan,
+    backends: Mapping[str, Backend],
+    token: CancelToken,
+    announce: Announce = lambda step: None,
+) -> Iterator[Row]:
+    """Yield every row that a plan asks for, those that cannot run with the reason.
+
+    Everything happens on the calling thread, which has to be the one that uses the backends.
+
+    Parameters
+    ----------
+    announce : callable
+        Called with a `Step` before each part of the work.
+
+    Raises
+    ------
+    AppError
+        For a plan that is wrong on every machine, before anything is timed.
+    Cancelled
+        After `token` was set, once the rows that were begun have been yielded with the
+        repeats that they have.
+    """
+    groups = expand(plan, backends)
+    forecast = _Forecast(plan, groups)
+    tools = _Tools(plan, backends, token, rules.Evictor())
+    done = 0
+    total = sum(len(group.runnable) for group in groups)
+    for number, group in enumerate(groups):
+        yield from (case.row() for case in group.cases if case.reason)
+        left = forecast.left(number)
+
+        def say(case: Case, done: int = done, left: float | None = left) -> None:
+            text = f"{case.label}, {case.data.describe()}, {case.row().series}"
+            announce(Step(done, total, text, left))
+
+        start = time.perf_counter()
+        yield from _measure_group(group.runnable, tools, say)
+        forecast.learn(group, time.perf_counter() - start)
+        done += len(group.runnable)
+
+
+@dataclass(frozen=True)
+class _Tools:
+    """What every part of a run needs."""
+
+    plan: Plan
+    backends: Mapping[str, Backend]
+    token: CancelToken
+    evictor: rules.Evictor
+
+    def request(
+        self, case: Case, source: Any, device: str, level: str | None, **more: Any
+    ) -> Request:
+        return Request.create(
+            source,
+            case.filter,
+            case.parameters,
+            border=case.border,
+            device=Device(device),
+            level=level,
+            **more,
+        )
+
+    def run(self, request: Request) -> Result:
+        return execute(request, self.backends, self.token)
+
+
+def _measure_group(
+    cases: Sequence[Case], tools: _Tools, say: Callable[[Case], None]
+) -> Iterator[Row]:
+    """Warm up every case, then let them take turns."""
+    contestants: list[_Contestant] = []
+    load = rules.Load()
+    try:
+        for case in cases:
+            say(case)
+            kind: type[_Contestant] = _Library if case.library else _Level
+            contestant = kind(case, tools)
+            contestant.warm_up()
+            contestants.append(contestant)
+        load = rules.Load()
+        for _ in range(tools.plan.repeat):
+            for contestant in contestants:
+                tools.token.check()
+                say(contestant.case)
+                contestant.take_turn()
+    except (Cancelled, KeyboardInterrupt):
+        yield from (each.row(load.others()) for each in contestants if each.seconds)
+        raise
+    others = load.others()
+    yield from (contestant.row(others) for contestant in contestants)
+
+
+class _Contestant:
+    """A case while it is measured."""
+
+    def __init__(self, case: Case, tools: _Tools) -> None:
+        self.case = case
+        self.seconds: list[float] = []
+        self._tools = tools
+        self._data = case.data
+        self._stages: list[dict[str, float]] = []
+        self._kernels: list[dict[str, float]] = []
+        self._facts: dict[str, Any] = {}
+        self._reason = ""
+
+    def warm_up(self) -> None:
+        """Find the part of the data that does not take too long, and run on it."""
+        whole = self.case.spec.whole(self.case.spec.validate(self.case.parameters))
+        parts = list(self.case.data.parts())
+        before = None
+        try:
+            for part, larger in itertools.zip_longest(parts, parts[1:]):
+                self._tools.token.check()
+                self._data = part
+                seconds = self._first_run(part)
+                growth = (larger.size / part.size if larger else 1) ** (2 if whole else 1)
+                if self.case.device == GPU:  # a small part leaves most of a card idle
+                    growth = min(growth, seconds / before if before else 1)
+                if seconds * growth > self._tools.plan.longest:
+                    break
+                before = seconds
+            self._get_ready()
+        except AppError as error:
+            self._reason = error.message
+
+    def take_turn(self) -> None:
+        """Run once more, timed."""
+        if self._reason:
+            return
+        try:
+            self._timed_run()
+        except AppError as error:
+            self._reason = error.message
+            self.seconds.clear()
+
+    def row(self, load: float | None) -> Row:
+        """Return what came of it."""
+        if self._reason:
+            return self.case.row(reason=self._reason)
+        return self.case.row(
+            shape=self._data.shape,
+            seconds=tuple(self.seconds),
+            stages=_by_name(self._stages),
+            kernels=_by_name(self._kernels),
+            cache=rules.COLD if self._tools.plan.cold else rules.WARM,
+            load=load,
+            **self._facts,
+        )
+
+    def _evict(self) -> None:
+        if self._tools.plan.cold and self.case.device == CPU:
+            self._tools.evictor.evict()
+
+    def _first_run(self, data: Data) -> float:
+        """Run on `data`; return the seconds that it took, without what happens only once."""
+        raise NotImplementedError
+
+    def _get_ready(self) -> None:
+        """Do what is left to do on the data that were chosen before runs are timed."""
+
+    def _timed_run(self) -> None:
+        raise NotImplementedError
+
+
+class _Level(_Contestant):
+    """One of our levels."""
+
+    def _first_run(self, data: Data) -> float:
+        result = self._run(data, reference=data.truth())
+        pixels, output = result.request.source.planes, result.output.planes
+        self._facts = {"notices": result.notices, "bytes": float(pixels.nbytes + output.nbytes)}
+        # The truth of a part is another picture: fewer pixels of the same photograph.
+        if result.quality is not None and data.shape == self.case.data.shape:
+            self._facts["psnr"] = result.quality.after.psnr
+        if self.case.device == GPU:
+            metrics = {metric.name: metric.value for metric in result.metrics}
+            self._facts["copy_rate"] = metrics.get("copy rate")
+            self._facts["peak_rate"] = metrics.get("peak rate")
+            self._facts["bytes"], self._facts["operations"] = planned_work(result.request)
+        return _computing(result)
+
+    def _timed_run(self) -> None:
+        result = self._run(self._data)
+        if self.case.device == GPU:
+            batches = (metric.value for metric in result.metrics if metric.name == "batch")
+            self._facts["batch"] = int(next(batches, 1))
+        totals: dict[str, float] = {}
+        for stage in result.stages:
+            if stage.counted:
+                totals[stage.name] = totals.get(stage.name, 0.0) + _once(stage)
+        self.seconds.append(_computing(result))
+        self._stages.append(totals)
+        kernels = added_up(each for stage in result.stages for each in stage.kernels)
+        self._kernels.append({each.name: _last(each.seconds, each.repeats) for each in kernels})
+
+    def _run(self, data: Data, reference: Image | None = None) -> Result:
+        case, plan = self.case, self._tools.plan
+        # A launch warms the card's cache for the next: a second one is what is timed then.
+        repeat = 2 if case.device == GPU and not plan.cold else 1
+        request = self._tools.request(
+            case,
+            data.make(),
+            case.device,
+            case.level,
+            repeat=repeat,
+            cold=plan.cold,
+            reference=reference,
+            gpus=case.gpus,
+            block=case.block,
+        )
+        self._evict()
+        return self._tools.run(request)
+
+
+class _Library(_Contestant):
+    """A library that computes the same."""
+
+    def _first_run(self, data: Data) -> float:
+        call = self._counterpart(data)
+        call.result()
+        return call.seconds(cold=False)
+
+    def _get_ready(self) -> None:
+        """Compare the result with ours on the data that are timed."""
+        call, case = self._counterpart(self._data), self.case
+        ours, theirs = self._ours(self._data).image.pixels, call.result()
+        if ours.shape != theirs.shape:
+            raise AppError(f"{case.level} gives {theirs.shape}, not {ours.shape}.")
+        # NPP's filters have one border only, so that what lies near it is not compared.
+        margin = case.spec.radius(case.spec.validate(case.parameters))
+        inside = call.library == "NPP"
+        part = np.s_[margin:-margin, margin:-margin] if inside and margin else np.s_[:]
+        self._facts = {
+            "difference": Difference.between(ours[part], theirs[part], inside and margin > 0),
+            "bytes": float(self._pixels(self._data).nbytes + ours.nbytes),
+        }
+
+    def _timed_run(self) -> None:
+        call = self._counterpart(self._data)
+        self._evict()
+        self.seconds.append(call.seconds(self._tools.plan.cold))
+
+    def _ours(self, data: Data) -> Result:
+        """Return our result, by the fastest level of the library's device."""
+        return self._tools.run(self._tools.request(self.case, data.make(), self.case.device, None))
+
+    def _pixels(self, data: Data) -> Any:
+        source = data.make()
+        assert isinstance(source, Image)
+        return source.pixels
+
+    def _counterpart(self, data: Data) -> peers.Counterpart:
+        case = self.case
+        found = peers.counterpart(
+            case.level,
+            case.filter,
+            self._pixels(data),
+            case.spec.validate(case.parameters),
+            case.border,
+        )
+        if found is None:
+            raise AppError(f"{case.level} has nothing that computes the same.")
+        return found
+
+
+def _computing(result: Result) -> float:
+    """Return the seconds that a run spent computing."""
+    name = "kernel" if result.device == GPU else "compute"
+    return sum(_once(stage) for stage in result.stages if stage.name == name)
+
+
+def _once(stage: Stage) -> float:
+    return _last(stage.seconds, stage.repeats)
+
+
+def _last(seconds: float, repeats: Sequence[float]) -> float:
+    """Return the seconds of a stage or a kernel: of repeats the last, see `_Level._run`."""
+    return repeats[-1] if repeats else seconds
+
+
+def _by_name(runs: Sequence[Mapping[str, float]]) -> dict[str, tuple[float, ...]]:
+    """Return the seconds of each name in every run: a stage that a run had none of took none."""
+    names = dict.fromkeys(name for run in runs for name in run)
+    return {name: tuple(run.get(name, 0.0) for run in runs) for name in names}
+
+
+def planned_work(request: Request) -> tuple[float, float]:
+    """Return the bytes and the operations of a request for a level of the GPU, by its plan."""
+    spec, source = request.filter, request.source.planes
+    assert spec.plan_cuda is not None
+    assert request.level is not None
+    parameters = spec.resolve(source, request.parameters)
+    output = request.output_shape
+    task = CudaTask(
+        *(source.shape, output, source.dtype, parameters),
+        *(request.border, request.level, request.block),
+    )
+    samples = math.prod(output[:-1]) * max(source.shape[-1], output[-1])
+    launches = CudaPlan.of(spec.plan_cuda(task)).launches
+    return (
+        samples * sum(launch.bytes_per_sample for launch in launches),
+        samples * sum(launch.operations_per_sample for launch in launches),
+    )
+
+
+class _Forecast:
+    """Foretells how long the rest of a plan takes, from the groups that are done."""
+
+    def __init__(self, plan: Plan, groups: Sequence[Group]) -> None:
+        self._groups = groups
+        self._most = plan.longest * (plan.repeat + _WARM_UPS)
+        self._known: list[tuple[Group, float]] = []
+
+    def learn(self, group: Group, seconds: float) -> None:
+        """Note how long a group took."""
+        if group.runnable:
+            self._known.append((group, seconds / len(group.runnable)))
+
+    def left(self, number: int) -> float | None:
+        """Return the seconds that the groups from `number` on should take."""
+        if not self._known:
+            return None
+        return sum(self._guess(group) * len(group.runnable) for group in self._groups[number:])
+
+    def _guess(self, group: Group) -> float:
+        """Return the seconds of a row of a group: as the most similar that is done, by size."""
+        if not group.runnable:
+            return 0.0
+        case = group.cases[0]
+
+        def likeness(known: tuple[Group, float]) -> tuple[bool, bool, float]:
+            other = known[0].cases[0]
+            ratio = abs(math.log(other.data.size / case.data.size))
+            return other.device == case.device, other.filter == case.filter, -ratio
+
+        like, seconds = max(self._known, key=likeness)
+        return min(seconds * case.data.size / like.cases[0].data.size, max(self._most, seconds))

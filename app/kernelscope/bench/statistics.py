@@ -1,0 +1,280 @@
+"""What the times amount to: medians and their spread, speed-ups, rates, the roofline.
+
+How sure a ratio of two medians is, `ratio` says by order statistics, which supposes nothing about
+how times are distributed, but that repeats are independent and alike: of n sorted repeats the k-th
+from below and the k-th from above enclose the true median with the probability that a fair coin
+thrown n times shows heads at least k and at most n - k times (David and Nagaraja, Order
+Statistics, 3rd edition, 2003, section 7.1). The two intervals give one for the ratio, which holds
+where both hold: what each of them misses is added up (Bonferroni). It takes 7 repeats of each for
+95 %; of 3 it is no more than 50 %. It does not know what all repeats of a run share, such as a
+slower clock, or what scaling from a part of the data makes wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from kernelscope import filters
+from kernelscope.bench.rows import Row
+
+BASELINE = "CPU serial"
+"""The series that others are compared with by default: plain loops on one thread."""
+
+_WHISKER = 1.5
+"""A time further than this many interquartile ranges from the quartiles is an outlier."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A median and its spread, in the unit of the values.
+
+    Attributes
+    ----------
+    median, lower, upper : float
+        The second, the first and the third quartile, interpolated.
+    least, most : float
+    outliers : int
+        How many values are further than 1.5 interquartile ranges from the quartiles; they
+        are counted in everything else.
+    """
+
+    median: float
+    lower: float
+    upper: float
+    least: float
+    most: float
+    outliers: int
+
+    @property
+    def spread(self) -> float:
+        """The interquartile range as a share of the median."""
+        return (self.upper - self.lower) / self.median if self.median else 0.0
+
+
+def summarise(values: Sequence[float]) -> Summary:
+    """Return what at least one value amounts to."""
+    if len(values) > 1:
+        lower, median, upper = statistics.quantiles(values, n=4, method="inclusive")
+    else:
+        lower = median = upper = values[0]
+    reach = _WHISKER * (upper - lower)
+    outliers = sum(not lower - reach <= value <= upper + reach for value in values)
+    return Summary(median, lower, upper, min(values), max(values), outliers)
+
+
+def megapixels_per_second(row: Row, waiting: bool = False) -> float:
+    """Return millions of pixels or voxels a second of computing, or of `Row.waits`."""
+    return row.pixels / 1e6 / summarise(row.waits if waiting else row.seconds).median
+
+
+def short(value: float, digits: int = 3) -> str:
+    """Return a number with so many digits, or all before the point: no powers of ten."""
+    return f"{value:.{digits}g}" if value < 10**digits - 0.5 else f"{value:,.0f}"
+
+
+@dataclass(frozen=True)
+class SpeedUp:
+    """How many times less time a row takes than the baseline.
+
+    Attributes
+    ----------
+    factor : float
+    scaled : bool
+        At least one of the two was timed on a part of the data.
+    """
+
+    factor: float
+    scaled: bool
+
+
+def speed_up(row: Row, baseline: Row, waiting: bool = True) -> SpeedUp:
+    """Compare two rows of the same subject that have times.
+
+    Parameters
+    ----------
+    waiting : bool
+        Compare what the user waits for (`Row.waits`), or else the computing alone.
+    """
+    mine, other = (full_time(each, waiting) for each in (row, baseline))
+    return SpeedUp(other / mine, row.is_part or baseline.is_part)
+
+
+def full_time(row: Row, waiting: bool = False) -> float:
+    """Return the median for all of the data, scaled by the work where a part was timed."""
+    return summarise(row.waits if waiting else row.seconds).median * _work(row)
+
+
+def _work(row: Row) -> float:
+    """Return how many times the work of what was timed all of the data are."""
+    if not row.is_part:
+        return 1.0
+    spec = filters.get(row.filter)
+    known = {parameter.name: parameter for parameter in spec.parameters}
+    values = spec.defaults() | {  # a report may be older than a parameter, or know others
+        name: known[name].parse(text) for name, text in row.parameters.items() if name in known
+    }
+    work = 1.0
+    for asked, timed in zip(row.asked, row.shape, strict=True):
+        work *= asked / timed
+    return work**2 if spec.whole(values) else work
+
+
+SURE = 0.95
+"""How sure an interval is, at least, where there are repeats enough."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Where a value lies, and how sure that is.
+
+    Attributes
+    ----------
+    low, high : float
+    confidence : float
+        Probability, 0 to 1, that it encloses the true value.
+    """
+
+    low: float
+    high: float
+    confidence: float
+
+    def describe(self) -> str:
+        """Return ``1.21 to 1.26, 95 % sure``."""
+        return f"{short(self.low)} to {short(self.high)}, {_percent(self.confidence)} sure"
+
+
+def _percent(share: float) -> str:
+    """Return a share, rounded down: more than there is, is not claimed."""
+    return f"{math.floor(100 * share + 1e-9)} %"
+
+
+def median_interval(values: Sequence[float], confidence: float = SURE) -> Interval:
+    """Return the narrowest interval of order statistics that is as sure as asked for.
+
+    Where there are too few values for that, the whole range, as sure as that is.
+    """
+    ordered = sorted(values)
+    count = len(ordered)
+    missed, below = 0.0, 0.0
+    found = 0
+    for place in range(count // 2):
+        below += math.comb(count, place) / 2**count
+        if place and 1 - 2 * below < confidence:
+            break
+        found, missed = place, 2 * below
+    if count == 1:
+        missed = 1.0
+    return Interval(ordered[found], ordered[count - 1 - found], 1 - missed)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times as long as another something takes.
+
+    Attributes
+    ----------
+    value : float
+        Of the medians.
+    interval : Interval
+    scaled : bool
+        At least one of the two was timed on a part of the data.
+    """
+
+    value: float
+    interval: Interval
+    scaled: bool = False
+
+    def over(self, other: Ratio) -> Ratio:
+        """Return how many times as large as another ratio of other rows this is."""
+        return Ratio(
+            self.value / other.value,
+            Interval(
+                self.interval.low / other.interval.high,
+                self.interval.high / other.interval.low,
+                _both(self.interval, other.interval),
+            ),
+            self.scaled or other.scaled,
+        )
+
+
+def _both(first: Interval, second: Interval) -> float:
+    """Return how sure it is, at least, that both intervals hold (Bonferroni)."""
+    return max(0.0, first.confidence + second.confidence - 1)
+
+
+def ratio(first: Row, second: Row, waiting: bool = False) -> Ratio:
+    """Return how many times as long as `second` `first` takes, for all of the data.
+
+    Parameters
+    ----------
+    waiting : bool
+        Compare what the user waits for (`Row.waits`), or else the computing alone.
+    """
+    found = ratio_of_times(
+        first.waits if waiting else first.seconds,
+        second.waits if waiting else second.seconds,
+        _work(first) / _work(second),
+    )
+    return replace(found, scaled=first.is_part or second.is_part)
+
+
+def ratio_of_times(first: Sequence[float], second: Sequence[float], scale: float = 1.0) -> Ratio:
+    """Return `scale` times the ratio of the medians of two series of repeats."""
+    each_sure = (1 + SURE) / 2
+    mine, other = (median_interval(values, each_sure) for values in (first, second))
+    return Ratio(
+        scale * summarise(first).median / summarise(second).median,
+        Interval(scale * mine.low / other.high, scale * mine.high / other.low, _both(mine, other)),
+    )
+
+
+def find_baseline(rows: Iterable[Row], row: Row, series: str = BASELINE) -> Row | None:
+    """Return the row by `series` for the subject of `row`, if there is one with times.
+
+    Where rows of several machines stand side by side, it is one of the same machine.
+    """
+    for other in rows:
+        if (
+            (other.runner, other.machine) == (series, row.machine)
+            and other.seconds
+            and other.subject == row.subject
+        ):
+            return other
+    return None
+
+
+@dataclass(frozen=True)
+class RooflinePoint:
+    """A row of the GPU in a roofline plot.
+
+    Attributes
+    ----------
+    intensity : float
+        Operations for each byte of memory traffic, both by the plan of the launches.
+    rate : float
+        Operations per second that were reached.
+    roof : float or None
+        Operations per second that the card allows at this intensity: the lower of the
+        copy rate times the intensity and the peak rate. None where neither is known.
+    """
+
+    row: Row
+    intensity: float
+    rate: float
+    roof: float | None
+
+
+def roofline(rows: Iterable[Row]) -> list[RooflinePoint]:
+    """Return the points of those rows whose plans tell their work (Williams et al. 2009)."""
+    points = []
+    for row in rows:
+        if row.seconds and row.operations and row.bytes:
+            intensity = row.operations / row.bytes
+            roofs = [row.copy_rate * intensity] if row.copy_rate else []
+            roofs += [row.peak_rate] if row.peak_rate else []
+            rate = row.operations / summarise(row.seconds).median
+            points.append(RooflinePoint(row, intensity, rate, min(roofs, default=None)))
+    return points

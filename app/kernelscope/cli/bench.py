@@ -1,0 +1,350 @@
+"""The command ``bench``: measure, verify, show runs and compare two."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernelscope.cli.common import (
+    PROGRAM,
+    STATUS,
+    Parser,
+    StatusLine,
+    add_gpu_option,
+    file_path,
+    interruptible,
+    open_backends,
+    positive,
+    show,
+    thread_block,
+)
+from kernelscope.errors import AppError
+
+if TYPE_CHECKING:
+    from kernelscope.bench import Data, Plan, Report
+    from kernelscope.engine.backend import Backend
+    from kernelscope.engine.control import CancelToken
+
+PLOTS = "kernelscope.gui.bench.plots"
+"""The module of the window whose ``export(report, folder, announce)`` draws all plots."""
+
+_SAVE_EVERY = 2.0
+"""Seconds between two times that what was measured so far is written."""
+
+_QUICK = 3
+_SIZES = (4096,)
+_VERIFIED = (512,)
+_MASKS = (3, 5, 7, 9)
+
+
+def bench(arguments: list[str]) -> int:
+    """Time filters, levels, devices and libraries; verify and compare."""
+    options = _parse(arguments)
+    if options.compare:
+        return _compare(options)
+    if options.show:
+        return _show(options)
+    if options.verify:
+        return _verify(options)
+    return _measure(options)
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    from kernelscope.bench import PRESETS, peers
+    from kernelscope.bench.rules import REPEAT
+
+    presets = "\n".join(f"  {name}\n      {each.summary}" for name, each in PRESETS.items())
+    parser = Parser(
+        prog=f"{PROGRAM} bench",
+        description="Times filters on seeded data at every level of every device.",
+        epilog=f"presets (the first words will do):\n{presets}\n\n{STATUS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = parser.add_argument_group("what to measure")
+    what.add_argument(
+        "--preset",
+        metavar="NAME",
+        help="an experiment of the sources, or the JSON of a run to repeat",
+    )
+    what.add_argument("--filters", metavar="FILTER", nargs="+", help="default: all for pictures")
+    what.add_argument(
+        "--sizes",
+        metavar="N",
+        nargs="+",
+        type=positive,
+        help="sides of the pictures, in pixels; of the volumes, in voxels (default: 4096)",
+    )
+    what.add_argument(
+        "--masks",
+        metavar="N",
+        nargs="+",
+        type=positive,
+        help="mask sizes, for filters that have one (default: 3 5 7 9)",
+    )
+    what.add_argument(
+        "--devices", nargs="+", choices=("cpu", "gpu"), help="default: those that there are"
+    )
+    what.add_argument("--levels", metavar="LEVEL", nargs="+", help="default: all of the devices")
+    what.add_argument(
+        "--blocks",
+        metavar="WxH",
+        nargs="+",
+        type=thread_block,
+        help="threads of a GPU's blocks, like 8x8 16x16 256x1, each a row of its own, at levels "
+        "up to texture (default: what the filter plans)",
+    )
+    what.add_argument(
+        "--peers",
+        metavar="LIBRARY",
+        nargs="*",
+        help=f"also other libraries, where installed: {', '.join(peers.names())} (default: all)",
+    )
+    add_gpu_option(what, nargs="?", const=())
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--repeat", metavar="N", type=positive, help=f"timed runs of each (default: {REPEAT})"
+    )
+    how.add_argument("--quick", action="store_true", help=f"{_QUICK} runs of each")
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", metavar="FILE", type=file_path, help="write everything as JSON")
+    output.add_argument("--csv", metavar="FILE", type=file_path, help="write a line for each row")
+    output.add_argument("--plot", metavar="DIR", type=file_path, help="draw plots into a folder")
+    instead = parser.add_argument_group("instead of measuring").add_mutually_exclusive_group()
+    instead.add_argument(
+        "--verify",
+        metavar="IMAGE",
+        nargs="?",
+        const=True,
+        help="compare the results of all levels, on a picture or (default) on seeded noise",
+    )
+    instead.add_argument(
+        "--compare",
+        metavar=("A.json", "B.json"),
+        nargs=2,
+        type=file_path,
+        help="compare two runs; with --plot, draw them side by side",
+    )
+    instead.add_argument(
+        "--show",
+        metavar="FILE.json",
+        nargs="+",
+        type=file_path,
+        help="print runs that were saved as if they were one; with --plot, draw them",
+    )
+    options = parser.parse_args(arguments)
+    if options.gpu == ():  # no number: the usual one, and nothing but it
+        options.gpu, options.devices = None, options.devices or ["gpu"]
+    if options.preset and (options.filters or options.sizes or options.masks):
+        parser.error("argument --preset: it says which filters, sizes and masks")
+    if options.verify not in (None, True) and (options.preset or options.sizes):
+        parser.error("argument --verify: a picture has its size")
+    return options
+
+
+def _plan(options: argparse.Namespace, sizes: tuple[int, ...], data: Data | None = None) -> Plan:
+    """Return what the options ask for: a preset, or filters on noise of these sizes or `data`."""
+    from kernelscope.bench import Plan, grid, load, presets
+
+    if options.preset and Path(options.preset).suffix == ".json":
+        plan = load(Path(options.preset)).plan
+    elif options.preset:
+        plan = presets.get(options.preset).plan
+    else:
+        names, masks = options.filters or (), options.masks or _MASKS
+        plan = Plan(sweeps=grid(names, options.sizes or sizes, masks, data))
+    changes: dict[str, Any] = {
+        "levels": options.levels and tuple(options.levels),
+        "devices": options.devices and tuple(options.devices),
+        "repeat": options.repeat or (_QUICK if options.quick else None),
+        "peers": options.peers is not None or None,
+        "libraries": tuple(options.peers) if options.peers else None,
+        "blocks": options.blocks and tuple(options.blocks),
+    }
+    return replace(plan, **{name: value for name, value in changes.items() if value is not None})
+
+
+def _gpus(options: argparse.Namespace, plan: Plan) -> tuple[int, ...] | None:
+    """Return the GPUs to open: of a plan for several, the first ones, unless some were chosen."""
+    from kernelscope.backends import GPU_VARIABLE
+
+    most = max(plan.gpus, default=1)
+    chosen: tuple[int, ...] | None = options.gpu
+    if most == 1 or chosen is not None or os.environ.get(GPU_VARIABLE):
+        return chosen
+    with open_backends() as backends:
+        there = backends["gpu"].availability().devices
+    return tuple(range(min(most, len(there)))) or None
+
+
+@contextmanager
+def _session(
+    options: argparse.Namespace, plan: Plan
+) -> Iterator[tuple[Plan, Mapping[str, Backend], CancelToken]]:
+    """Give the plan, on the devices that there are unless some were asked for, and the means."""
+    with open_backends(_gpus(options, plan)) as backends, interruptible() as token:
+        if not (options.devices or options.preset):
+            there = (name for name in plan.devices if backends[name].availability().available)
+            plan = replace(plan, devices=tuple(there))
+        yield plan, backends, token
+
+
+def _measure(options: argparse.Namespace) -> int:
+    from kernelscope.bench import Report, Row, Step, expand, facts, measure, save, save_csv
+    from kernelscope.bench.report import format_row
+
+    draw = _drawer(options)
+    status = StatusLine()
+    rows: list[Row] = []
+    with _session(options, _plan(options, _SIZES)) as (plan, backends, token):
+        expand(plan, backends)  # mistakes come before anything else
+        machine = facts(backends, plan.peers)
+
+        def write() -> Report:
+            report = Report(machine, plan, tuple(rows))
+            if options.out:
+                save(report, options.out)
+            if options.csv:
+                save_csv(report, options.csv)
+            return report
+
+        write()  # Better now than after an hour if a file cannot be written.
+        written = time.monotonic()
+        _print_head(machine)
+
+        def announce(step: Step) -> None:
+            status.show(step.describe())
+
+        try:
+            for row in measure(plan, backends, token, announce):
+                rows.append(row)
+                if row.seconds:
+                    status.clear()
+                    show(format_row(row, rows))
+                if time.monotonic() - written > _SAVE_EVERY:
+                    write()
+                    written = time.monotonic()
+        finally:
+            status.clear()
+            report = write()
+    _print_end(report)
+    draw(report)
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    from kernelscope.bench import load, merge, save_csv
+    from kernelscope.bench.report import format_row
+
+    draw = _drawer(options)
+    report = merge([load(path) for path in options.show])
+    for name, whose in report.files.items():
+        show(f"{name}: measured on {whose}")
+    _print_head(report.machine)
+    for row in report.rows:
+        if row.seconds:
+            show(format_row(row, report.rows))
+    _print_end(report)
+    if options.csv:
+        save_csv(report, options.csv)
+    draw(report)
+    return 0
+
+
+def _print_head(machine: Mapping[str, str]) -> None:
+    from kernelscope.bench.report import LEGEND, TABLE
+
+    for name, value in machine.items():
+        show(f"{name}: {value}")
+    show(f"\n{LEGEND}\n\n{TABLE.head()}")
+
+
+def _print_end(report: Report) -> None:
+    """Print whose figures stood in the table, and what has none."""
+    from kernelscope.bench.report import format_origins, format_reasons
+
+    for line in (*format_origins(report.rows), *format_reasons(report.rows)):
+        show(line)
+
+
+def _drawer(options: argparse.Namespace) -> Callable[[Report], None]:
+    """Return what draws the plots that were asked for.
+
+    Raises
+    ------
+    AppError
+        If that cannot be, before anything is measured.
+    """
+    folder = options.plot
+    if folder is None:
+        return lambda report: None
+    try:
+        plots = importlib.import_module(PLOTS)
+    except ImportError as error:
+        raise AppError(
+            f"Plots need {error.name}, which is not installed.",
+            "Write --out FILE.json, and draw that elsewhere: bench --show FILE.json --plot DIR.",
+        ) from None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:  # ValueError: a null character.
+        detail = error.strerror if isinstance(error, OSError) else error
+        raise AppError(f"{folder} cannot be made: {detail}.", "Choose another folder.") from None
+
+    def draw(report: Report) -> None:
+        status = StatusLine()
+        plots.export(report, folder, status.show)
+        status.clear()
+
+    return draw
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from kernelscope.bench import Data, verify
+    from kernelscope.bench.cases import subjects
+    from kernelscope.files import read_image
+
+    picture = None if options.verify is True else Data.of(read_image(Path(options.verify)))
+    status = StatusLine()
+    with _session(options, _plan(options, _VERIFIED, picture)) as (plan, backends, token):
+
+        def announce(text: str, fraction: float) -> None:
+            status.show(f"{text} {fraction:.0%}")
+
+        for case in itertools.chain.from_iterable(map(subjects, plan.sweeps)):
+            parity = verify(
+                case.data.make(),
+                case.filter,
+                case.parameters,
+                backends,
+                token,
+                announce,
+                border=case.border,
+                devices=plan.devices,
+            )
+            status.clear()
+            show(f"{parity.describe()} ({parity.source})")
+            for remark in parity.remarks:
+                show(f"  {remark}")
+            for level, reason in parity.reasons.items():
+                show(f"  {level} did not run: {reason}")
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from kernelscope.bench import beside_each_other, load
+    from kernelscope.bench.report import format_comparison
+
+    draw = _drawer(options)
+    first, second = map(load, options.compare)
+    for line in format_comparison(first, second):
+        show(line)
+    draw(beside_each_other(first, second))
+    return 0

@@ -1,0 +1,320 @@
+"""What the commands of the command line share."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from kernelscope import filters
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.timing import TimeLeft
+from kernelscope.errors import AppError, NotANumber
+from kernelscope.spec.filter import Choice, ChoiceParameter, FilterSpec, Kind, Parameter
+from kernelscope.text import one_line, printable
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from kernelscope.engine.backend import Backend
+    from kernelscope.engine.recipe import Recipe
+    from kernelscope.engine.request import Result
+    from kernelscope.images.image import Image
+    from kernelscope.images.scan import Scan
+    from kernelscope.images.volume import Volume
+
+PROGRAM = "kernelscope"
+INPUT = "input"
+"""In place of the file of a reference: INPUT itself."""
+
+MOST_BYTES = 2**62
+"""More than any memory has, and still a number that the system's interfaces take."""
+
+STATUS = (
+    "Exit status: 0 when done; 1 for errors that you can put right (a file, a value out of range, "
+    "no GPU); 2 for wrong usage; 130 after Ctrl+C."
+)
+
+
+def file_path(text: str) -> Path:
+    """Read the name of a file or a folder; an empty one would be the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty")
+    return Path(text)
+
+
+class Parser(argparse.ArgumentParser):
+    """Takes whole names of options only, and says what is wrong without obeying it."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(allow_abbrev=False, **how)
+
+    def error(self, message: str) -> NoReturn:
+        """End the program with status 2 and one line under the usage."""
+        super().error(one_line(message))
+
+
+def show(text: str) -> None:
+    """Print a result."""
+    print(printable(text), flush=True)
+
+
+def add_gpu_option(parser: argparse._ActionsContainer, **how: Any) -> None:
+    """Let the user choose among several GPUs; `how` is for ``add_argument``."""
+    parser.add_argument(
+        "--gpu",
+        "--gpus",
+        metavar="N[,N]",
+        type=_gpu_numbers,
+        help="number of the GPU to use, or several, which share the work on volumes and on what "
+        "does not fit into one (default: the variable KERNELSCOPE_GPU, or 0)",
+        **how,
+    )
+
+
+def _gpu_numbers(text: str) -> tuple[int, ...]:
+    from kernelscope.backends import gpu_numbers
+
+    try:
+        return gpu_numbers(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def every_filter() -> dict[str, FilterSpec]:
+    """Return the filters by their id, those of pictures first."""
+    return {key: spec for kind in Kind for key, spec in filters.discover(kind).items()}
+
+
+def switches(parameter: Parameter) -> dict[str, Choice]:
+    """Return the options without a value that stand for choices of a parameter."""
+    choices = parameter.choices if isinstance(parameter, ChoiceParameter) else ()
+    return {f"--{choice.switch}": choice for choice in choices if choice.switch}
+
+
+def whole_number(text: str) -> int:
+    """Read a number like 0, 1, 2."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a number like 0, 1, 2")
+    return int(text)
+
+
+def volume_numbers(text: str) -> list[int]:
+    """Read numbers of volumes: ``2``, ``1,3,4``."""
+    return [positive(number) for number in text.split(",")]
+
+
+def byte_size(text: str) -> int:
+    """Read a number of bytes: ``1000000``, ``256M``, ``1.5G``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.upper())
+    if match is None or not float(match[1]):
+        raise argparse.ArgumentTypeError(f"{text} is not a size like 256M or 2G")
+    number = float(match[1]) * 1024 ** " KMG".index(match[2] or " ")
+    if number >= MOST_BYTES:
+        raise argparse.ArgumentTypeError(f"{text} is more than any memory has")
+    return int(number)
+
+
+@contextmanager
+def nan_option() -> Iterator[None]:
+    """Name the option for files with NaN where one is refused."""
+    try:
+        yield
+    except NotANumber as error:
+        raise NotANumber(error.message, f"{error.hint} That is --nan 0.") from None
+
+
+def thread_block(text: str) -> tuple[int, int]:
+    """Read threads of a block: ``16x16``."""
+    from kernelscope.spec.blocks import read_block
+
+    try:
+        return read_block(text)
+    except AppError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def positive(text: str) -> int:
+    """Read a number like 1, 2, 3."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number
+
+
+def namesakes(spec: FilterSpec, kind: Kind) -> list[FilterSpec]:
+    """Return the filters of `kind` that share a word of their id with `spec`: nlm, mri_nlm."""
+    words = set(spec.id.split("_"))
+    return [
+        each
+        for each in every_filter().values()
+        if each.kind is kind and each.id != spec.id and words & set(each.id.split("_"))
+    ]
+
+
+@contextmanager
+def open_backends(gpus: Sequence[int] | None = None) -> Iterator[dict[str, Backend]]:
+    """Give the backends by id, and close them."""
+    from kernelscope.backends import create_backends
+
+    backends = create_backends(gpus)
+    try:
+        yield backends
+    finally:
+        for backend in backends.values():
+            backend.close()
+
+
+@contextmanager
+def interruptible() -> Iterator[CancelToken]:
+    """Give a token that Ctrl+C sets, so that helper threads stop together with this one."""
+    token = CancelToken()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        token.cancel()
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield token
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+class StatusLine:
+    """One line of stderr that is kept up to date; nothing where stderr is no terminal."""
+
+    def __init__(self, shown: bool = True) -> None:
+        self._shown = shown and sys.stderr.isatty()
+        self._left = TimeLeft()
+
+    def progress(self, stage: str, fraction: float) -> None:
+        """Show how far a stage is."""
+        self.show(f"{stage} {fraction:.0%}{self._left.tell(stage, fraction)}")
+
+    def show(self, text: str) -> None:
+        if self._shown:
+            width = shutil.get_terminal_size().columns - 1
+            print(f"\r{one_line(text)[:width]:{width}}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        self.show("")
+        if self._shown:
+            print("\r", end="", file=sys.stderr, flush=True)
+
+
+class Speaker:
+    """Says what came of it: results on stdout, notices on stderr; nothing if quiet."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def line(self, text: str) -> None:
+        if not self._quiet:
+            show(text)
+
+    def notices(self, notices: Iterable[str]) -> None:
+        if not self._quiet:
+            for notice in notices:
+                print(f"note: {one_line(notice)}", file=sys.stderr)
+
+    def result(self, name: str, result: Result) -> None:
+        *sides, _ = result.request.source.planes.shape
+        cells = "pixels" if len(sides) == 2 else "voxels"
+        self.notices(result.notices)
+        self.line(
+            f"{name}: {result.describe()}; {'×'.join(map(str, reversed(sides)))} {cells} in "
+            f"{result.seconds * 1e3:.1f} ms, {result.speed:.1f} {result.speed_unit}"
+        )
+        if result.quality:
+            if result.quality.before:
+                self.line(f"  before: {result.quality.before.describe()}")
+            self.line(f"  after:  {result.quality.after.describe()}")
+
+
+def run_steps(
+    recipe: Recipe,
+    source: Image | Scan,
+    reference: Image | Volume | None,
+    options: argparse.Namespace,
+    status: StatusLine,
+    say: Speaker,
+) -> Result:
+    """Do what the recipe says, tell of each step but the last one, and return its result.
+
+    Parameters
+    ----------
+    reference : Image or Volume, optional
+        Judges every result.
+    options : Namespace
+        Those of ``apply``.
+    """
+    from kernelscope.engine.chain import execute_recipe
+    from kernelscope.engine.costs import Costs, default_path
+    from kernelscope.engine.request import Device
+
+    with open_backends(options.gpu) as backends, interruptible() as token:
+        say.notices(_missing_gpu(options.gpu, options.device, backends))
+        results = execute_recipe(
+            recipe,
+            source,
+            backends,
+            token,
+            status.progress,
+            Costs(default_path()),
+            device=Device(options.device),
+            level=options.level,
+            reference=reference,
+            repeat=options.repeat,
+            memory_limit=options.memory_limit,
+            block=options.block,
+        )
+        try:
+            for number, result in enumerate(results, 1):
+                status.clear()
+                if number < len(recipe.steps):
+                    say.result(f"step {number}", result)
+        finally:
+            status.clear()
+    return result
+
+
+def _missing_gpu(
+    gpus: Sequence[int] | None, device: str, backends: Mapping[str, Backend]
+) -> list[str]:
+    """Return what to tell who chose GPUs where there are none, and Auto takes the CPU."""
+    state = backends["gpu"].availability()
+    if gpus is None or device != "auto" or state.available:
+        return []
+    return [f"--gpu has no effect, the CPU computes: {state.summary}"]
+
+
+class _Lines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+def silence_libraries() -> None:
+    """Keep what libraries log off stderr, where Python prints it if nobody listens."""
+    for name in ("PIL", "imagecodecs", "nibabel", "numba", "pydicom", "tifffile"):
+        logging.getLogger(name).addHandler(logging.NullHandler())
+
+
+def log_nothing() -> None:
+    """Keep what the program logs off stderr too."""
+    logging.getLogger("kernelscope").addHandler(logging.NullHandler())
+
+
+def log_to_stderr() -> None:
+    """Show what the program logs."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines("%(relativeCreated)8.0f ms  %(levelname)-7s %(message)s"))
+    logging.basicConfig(handlers=[handler])
+    logging.getLogger("kernelscope").setLevel(logging.DEBUG)

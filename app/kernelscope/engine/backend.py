@@ -1,0 +1,106 @@
+"""What the engine asks of a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.request import Request
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.spec.filter import FilterSpec, Level
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a backend can run here, why not, and what would help.
+
+    Attributes
+    ----------
+    available : bool
+    summary : str
+        One line: the device's name, or the reason it cannot be used.
+    steps : tuple of str
+        What the user can do about it, in order; shell commands stand between backticks.
+    devices : tuple of str
+        Names of all devices of this kind, by their number; empty where there is no choice.
+    chosen : int
+        How many of them share the work on volumes.
+    """
+
+    available: bool
+    summary: str
+    steps: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    chosen: int = 1
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something about a device, in words or as a number with its unit."""
+
+    name: str
+    value: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class FactGroup:
+    """Facts under a common heading."""
+
+    title: str
+    facts: tuple[Fact, ...]
+
+
+class Backend(Protocol):
+    """A kind of device.
+
+    `availability`, `levels`, `facts` and `load` may be called on any thread, everything else is
+    called on the worker thread.
+    """
+
+    id: str
+    name: str
+
+    def availability(self) -> Availability:
+        """Tell whether this backend can run here; cheap after the first call."""
+
+    def facts(self) -> Iterator[FactGroup]:
+        """Yield what there is to know of the device, what takes long to find out last."""
+
+    def load(self) -> tuple[Fact, ...]:
+        """Return how busy the device is now; empty where nobody can tell."""
+
+    def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
+        """Return the levels of a filter that this backend offers, slowest first."""
+
+    def run(
+        self,
+        request: Request,
+        level: Level,
+        stopwatch: Stopwatch,
+        token: CancelToken,
+        progress: Progress,
+    ) -> Image | Scan:
+        """Compute `request` at `level`.
+
+        Raises
+        ------
+        Cancelled
+            Soon (under a second) after the token was set.
+        AppError
+            For everything the user can mend.
+        """
+
+    def mean_squared_error(self, first: Image, second: Image) -> float | None:
+        """Return the mean squared difference of two images, where it is to be had at once.
+
+        None if the device does not hold both of them, if they have alpha, or if they differ
+        in size or mode.
+        """
+
+    def close(self) -> None:
+        """Release threads and device memory; called once."""

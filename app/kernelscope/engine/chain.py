@@ -1,0 +1,228 @@
+"""Runs the steps of a recipe one after the other, on the calling thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kernelscope import filters
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken, Progress, no_progress
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.recipe import Recipe, Step
+from kernelscope.engine.request import Device, Request, Result, told
+from kernelscope.engine.run import execute, usable
+from kernelscope.engine.slices import SliceRequest, picture_of
+from kernelscope.errors import AppError
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.judging import colours
+from kernelscope.spec.filter import PARALLEL, Border, FilterTask, FloatParameter, Kind, Pixels
+
+
+def shapes(recipe: Recipe, source: Image | Scan) -> list[tuple[int, ...]]:
+    """Return the shape of each step's result, as `Request.output_shape`, without computing any.
+
+    Raises
+    ------
+    InvalidParameter
+        If a step cannot work on what it would get.
+    """
+    found: list[tuple[int, ...]] = []
+    for number, step in enumerate(recipe.steps, 1):
+        with naming(recipe, number):
+            found.append(step.request(source).output_shape)
+        if isinstance(source, Image):
+            # Takes no memory: it is there for its shape only.
+            source = Image(np.broadcast_to(source.pixels.dtype.type(0), found[-1]), source.title)
+    return found
+
+
+def execute_recipe(
+    recipe: Recipe,
+    source: Image | Scan,
+    backends: Mapping[str, Backend],
+    token: CancelToken | None = None,
+    progress: Progress = no_progress,
+    costs: Costs | None = None,
+    *,
+    device: Device = Device.AUTO,
+    level: str | None = None,
+    reference: Image | Volume | None = None,
+    **options: Any,
+) -> Iterator[Result]:
+    """Yield the result of each step as soon as it is there; the last one is the recipe's.
+
+    Parameters
+    ----------
+    progress : callable
+        Called with the step and its stage, and the fraction of the whole recipe.
+    device, level
+        As for `prepare`.
+    reference : Image or Volume, optional
+        Judges every result; turned to grey where a step turned the picture to grey.
+    **options
+        `repeat`, `memory_limit` and `block` of `Request.create`.
+
+    Raises
+    ------
+    AppError
+        As `execute`; the message names the step if there are several.
+    Cancelled
+        If `token` was set meanwhile.
+    """
+    token = token or CancelToken()
+    costs = costs or Costs()
+    if device is not Device.AUTO:
+        usable(device, backends)
+    results = shapes(recipe, source)
+    report = _over_all(progress, len(recipe.steps))
+    for number in range(1, len(recipe.steps) + 1):
+        with naming(recipe, number):
+            if isinstance(reference, Image) and results[number - 1][2] <= 2:
+                reference = to_grey(reference)
+            request, notices = prepare(
+                recipe, number, source, backends, device, level, reference=reference, **options
+            )
+            result = execute(request, backends, token, report(number), costs)
+        yield replace(result, notices=(*notices, *result.notices))
+        source = result.output
+
+
+def prepare(
+    recipe: Recipe,
+    number: int,
+    source: Image | Scan,
+    backends: Mapping[str, Backend],
+    device: Device = Device.AUTO,
+    level: str | None = None,
+    **options: Any,
+) -> tuple[Request, tuple[str, ...]]:
+    """Return the request for step `number`, from 1, and what to tell the user about it.
+
+    What the step leaves to its source is estimated, which takes a while.
+
+    Parameters
+    ----------
+    source : Image or Scan
+        What the step before made.
+    device, level
+        Hold for every step that has them. A step that does not, where another does, is run as
+        if nothing was chosen, and a notice says so.
+    **options
+        As for `Request.create`.
+    """
+    step = recipe.steps[number - 1]
+    first = step.request(source, **options)
+    estimates = estimate(first, step.estimates) if step.estimates else {}
+    where, notices = _where(recipe, step, backends, device, level)
+    request = step.request(source, estimates, **where, **options)
+    return request, (*notices, *told(request, estimates))
+
+
+def to_grey(image: Image) -> Image:
+    """Return `image` as a step with `grey` sees it."""
+    if image.is_grey:
+        return image
+    spec = filters.get("greyscale")
+    settings = spec.defaults(), Border.REFLECT
+    output = np.empty(spec.output_shape(image.planes.shape, *settings), image.pixels.dtype)
+    for sweep in spec.plan_cpu(FilterTask(image.planes, output, *settings, PARALLEL.id)):
+        sweep.kernel(*sweep.arguments, 0, sweep.rows)
+    spec.carry_alpha(image.planes, output, *settings)
+    return image.like(output)
+
+
+def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
+    """Return numbers for the parameters of these names, estimated from the picture.
+
+    They are rounded to four digits, so that the number that is shown is the one that is used,
+    and lie within the parameter's range. This takes a while for large pictures. Of volumes
+    that are filtered slice by slice, the slice in the middle of the first is looked at.
+
+    Parameters
+    ----------
+    request : Request
+        The picture, the slices or the volumes, and the other parameters.
+    names : iterable of str
+        Parameters that have an estimate.
+    """
+    pixels = _looked_at(request)
+    numbers = {}
+    for name in names:
+        parameter = request.filter.parameter(name)
+        assert isinstance(parameter, FloatParameter)
+        assert parameter.estimate is not None
+        number = float(f"{parameter.estimate(pixels, request.parameters):.4g}")
+        numbers[name] = min(max(number, parameter.minimum), parameter.maximum)
+    return numbers
+
+
+def _looked_at(request: Request) -> Pixels:
+    """Return the picture, without alpha, or the volumes to estimate from."""
+    if request.filter.kind is Kind.VOLUME:
+        return request.scan.planes
+    if isinstance(request, SliceRequest):
+        volume = request.scan.volumes[0]
+        image = picture_of(volume, request.axis, volume.voxels.shape[request.axis] // 2)
+    else:
+        image = to_grey(request.image) if request.grey else request.image
+    return colours(image.planes)
+
+
+@contextmanager
+def naming(recipe: Recipe, number: int) -> Iterator[None]:
+    """Name step `number` in errors, where there are others."""
+    try:
+        yield
+    except AppError as error:
+        if len(recipe.steps) == 1:
+            raise
+        name = recipe.steps[number - 1].filter.name
+        raise type(error)(f"Step {number}, {name}: {error.message}", error.hint) from error
+
+
+def _over_all(progress: Progress, steps: int) -> Callable[[int], Progress]:
+    """Return what makes the `Progress` of one step part of that of all, which never falls."""
+    if steps == 1:
+        return lambda number: progress
+    most = 0.0
+
+    def of(number: int) -> Progress:
+        def report(stage: str, fraction: float) -> None:
+            nonlocal most
+            most = max(most, (number - 1 + fraction) / steps)
+            progress(f"step {number} of {steps}, {stage}", most)
+
+        return report
+
+    return of
+
+
+def _where(
+    recipe: Recipe,
+    step: Step,
+    backends: Mapping[str, Backend],
+    device: Device,
+    level: str | None,
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return device and level for `step`, and a notice if they are not what was chosen."""
+    chosen = [
+        backend
+        for backend in backends.values()
+        if backend.availability().available and device in (Device.AUTO, backend.id)
+    ]
+
+    def has(step: Step) -> bool:
+        levels = [each.id for backend in chosen for each in backend.levels(step.filter)]
+        return bool(levels) if level is None else level in levels
+
+    if has(step) or not any(has(other) for other in recipe.steps):
+        return {"device": device, "level": level}, ()
+    lacks = f"has no level “{level}”" if level else f"does not run on the {chosen[0].name}"
+    return {}, (f"{step.filter.name} {lacks}: it runs where it is fastest.",)

@@ -1,0 +1,51 @@
+"""Cancelling and progress: how a long computation talks to whoever started it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from kernelscope.errors import Cancelled
+
+
+class CancelToken:
+    """Set once by any thread; looked at often by the thread that computes."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def cancel(self) -> None:
+        self._event.set()
+
+    @property
+    def cancelled(self) -> bool:
+        return self._event.is_set()
+
+    def check(self) -> None:
+        """Raise `Cancelled` if `cancel` was called."""
+        if self._event.is_set():
+            raise Cancelled
+
+
+class JointToken(CancelToken):
+    """Cancelled together with another token, or by itself."""
+
+    def __init__(self, other: CancelToken) -> None:
+        super().__init__()
+        self._other = other
+
+    @property
+    def cancelled(self) -> bool:
+        return super().cancelled or self._other.cancelled
+
+    def check(self) -> None:
+        self._other.check()
+        super().check()
+
+
+Progress = Callable[[str, float], None]
+"""Called with the stage ("compile", "compute", ...) and the fraction done, 0 to 1."""
+
+
+def no_progress(stage: str, fraction: float) -> None:
+    """Report to nobody."""

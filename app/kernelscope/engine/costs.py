@@ -1,0 +1,185 @@
+"""What runs cost on this machine, so that Auto can choose the cheaper device."""
+
+from __future__ import annotations
+
+import json
+import logging
+import statistics
+import threading
+from pathlib import Path
+
+import platformdirs
+
+from kernelscope import atomic, json_fields
+from kernelscope.engine.request import Request, Result
+from kernelscope.errors import AppError
+from kernelscope.json_fields import Field
+from kernelscope.spec.filter import ChoiceParameter, IntParameter, RadiiParameter
+
+_logger = logging.getLogger(__name__)
+
+KEPT_POINTS = 12
+"""Runs remembered of each kind: enough for a few sizes, few enough to forget a bad day."""
+
+REACH = 8
+"""How much larger or smaller than what was measured a picture may be to be predicted: small
+ones say little of the cost of a sample, large ones little of the overhead."""
+
+OVERHEAD_SECONDS = 1e-4
+"""What a run is taken to cost however small the picture, until two sizes were measured."""
+
+_MOST_BYTES = 1 << 22
+"""More than all that is ever learnt."""
+
+_MOST_SAMPLES = 1 << 50
+_LEAST_SECONDS, _MOST_SECONDS = 1e-12, 1e9
+"""What is outside was not measured: the file was changed."""
+
+Point = tuple[int, float]
+"""(samples of the input, seconds)."""
+
+
+def default_path() -> Path:
+    """Return where the user's costs are kept."""
+    return platformdirs.user_cache_path("kernelscope", appauthor=False) / "costs.json"
+
+
+class Costs:
+    """The last runs on each device, and the line through them.
+
+    A run costs an overhead and so much a sample. Runs are of one kind if they agree in
+    device, level, filter, radius, whole numbers and choices among its settings, sample type,
+    channels and grey conversion. What is learnt is kept in a small file; one that is damaged
+    or cannot be written costs knowledge, never a run.
+
+    Parameters
+    ----------
+    path : Path, optional
+        The file; without it nothing outlives this object.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._points: dict[str, list[Point]] | None = None
+
+    def record(self, result: Result, device: str) -> None:
+        """Learn from a run on the device of this name.
+
+        Uploading counts where it happened: the median of the last runs then says what the
+        device costs the way that it is used here.
+        """
+        request = result.request
+        with self._lock:
+            points = self._load().setdefault(_key(request, device, result.level), [])
+            points.append((request.source.planes.size, result.seconds))
+            del points[:-KEPT_POINTS]
+            self._save()
+
+    def predict(self, request: Request, device: str, level: str) -> float | None:
+        """Return the seconds that `request` should take; None if nothing much like it was run."""
+        samples = request.source.planes.size
+        with self._lock:
+            points = self._load().get(_key(request, device, level))
+        sizes = [size for size, _ in points or ()]
+        if not points or not min(sizes) / REACH <= samples <= max(sizes) * REACH:
+            return None
+        overhead, slope = line(points)
+        return overhead + slope * samples
+
+    def _load(self) -> dict[str, list[Point]]:
+        if self._points is None:
+            self._points = _read(self._path) if self._path else {}
+        return self._points
+
+    def _save(self) -> None:
+        if self._path is not None:
+            try:
+                atomic.own_folder(self._path.parent)
+                atomic.replace(
+                    self._path, json.dumps(self._points).encode(), private=True, durable=False
+                )
+            except OSError as error:
+                _logger.warning("costs cannot be kept in %s: %s", self._path, error)
+
+
+def line(points: list[Point]) -> tuple[float, float]:
+    """Return (overhead, seconds per sample), neither negative, that fit `points` best.
+
+    Least squares of relative errors, so that small pictures count as much as large ones, over
+    the median of each size. A single size leaves the overhead open: `OVERHEAD_SECONDS`, or
+    half of the time if that is less.
+    """
+    sizes = {size for size, _ in points}
+    medians = [(n, statistics.median(t for size, t in points if size == n)) for n in sizes]
+    if len(medians) == 1:
+        ((size, seconds),) = medians
+        overhead = min(OVERHEAD_SECONDS, seconds / 2)
+        return overhead, (seconds - overhead) / size
+    # Minimise sum (a u + b v - 1)² with u = 1 / t, v = n / t.
+    u = [1 / max(t, 1e-9) for _, t in medians]
+    v = [n / max(t, 1e-9) for n, t in medians]
+    uu, uv, vv = (_dot(u, u), _dot(u, v), _dot(v, v))
+    lines = [(0.0, sum(v) / vv), (sum(u) / uu, 0.0)]
+    determinant = uu * vv - uv * uv
+    if determinant > 0:  # it can vanish where one time is a millionth of another
+        overhead = (sum(u) * vv - sum(v) * uv) / determinant
+        slope = (sum(v) * uu - sum(u) * uv) / determinant
+        if overhead >= 0 and slope >= 0:
+            lines.append((overhead, slope))
+
+    def error(line: tuple[float, float]) -> float:
+        overhead, slope = line
+        return sum((overhead * a + slope * b - 1) ** 2 for a, b in zip(u, v, strict=True))
+
+    return min(lines, key=error)
+
+
+def _dot(x: list[float], y: list[float]) -> float:
+    return sum(a * b for a, b in zip(x, y, strict=True))
+
+
+def _key(request: Request, device: str, level: str) -> str:
+    converts = request.grey and not request.image.is_grey
+    whole = request.filter.whole(request.parameters)
+    parts = (
+        device,
+        level,
+        request.filter.id,
+        f"radius {request.filter.radius(request.parameters)}",
+        *(
+            f"{parameter.name} {request.parameters[parameter.name]}"
+            for parameter in request.filter.parameters
+            if isinstance(parameter, IntParameter | ChoiceParameter | RadiiParameter)
+        ),
+        request.source.planes.dtype.name,
+        f"{request.source.planes.shape[-1]} channels",
+        *(("to grey",) if converts else ()),
+        # Here time does not grow as the pixels do: what is known of one size holds for it alone.
+        *((f"whole, {request.source.planes.size}",) if whole else ()),
+    )
+    return ", ".join(parts)
+
+
+def _read(path: Path) -> dict[str, list[Point]]:
+    """Return what `Costs` stored, or nothing if it is missing or damaged."""
+    try:
+        text = atomic.read_own(path, _MOST_BYTES).decode(errors="replace")
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        _logger.warning("costs will be learnt again: %s", error)
+        return {}
+    try:
+        return {
+            key: [_point(point) for point in points.elements()]
+            for key, points in json_fields.parse(text, path.name).fields()
+        }
+    except AppError as error:
+        _logger.warning("damaged costs will be made again: %s", error)
+        return {}
+
+
+def _point(content: Field) -> Point:
+    size, seconds = content.elements(2)
+    return size.whole(1, _MOST_SAMPLES), seconds.number(_LEAST_SECONDS, _MOST_SECONDS)

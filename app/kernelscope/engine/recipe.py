@@ -1,0 +1,252 @@
+"""Recipes: several filters with their settings, one after the other, and their form as text.
+
+A recipe says *what* to do, so that it gives the same picture wherever it runs; device, level
+and the like say *how*, belong to the run (`kernelscope.engine.chain`), and are not part of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from kernelscope import filters, json_fields
+from kernelscope.engine.request import Request, check_border
+from kernelscope.engine.slices import by_slices
+from kernelscope.errors import InvalidRecipe
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import AXES
+from kernelscope.json_fields import Field, InvalidJson
+from kernelscope.spec.filter import (
+    Border,
+    FilterSpec,
+    FloatParameter,
+    Kind,
+    MaskParameter,
+    Parameter,
+)
+
+ESTIMATE = "estimate"
+"""In place of a number: take it from the picture, once that is there."""
+
+FORMAT = "kernelscope recipe"
+VERSION = 2
+"""Increases with every change that would give a file another result; see `Parameter.formerly`."""
+
+
+def has_estimate(parameter: Parameter) -> bool:
+    """Tell whether `ESTIMATE` may stand for the value of `parameter`."""
+    return isinstance(parameter, FloatParameter) and parameter.estimate is not None
+
+
+def is_estimated(parameter: Parameter) -> bool:
+    """Tell whether `ESTIMATE` stands for `parameter` where nothing is set."""
+    return isinstance(parameter, FloatParameter) and parameter.estimated
+
+
+def default_text(parameter: Parameter) -> str:
+    """Return what stands for `parameter` where nothing is set, as `Parameter.format` does."""
+    return ESTIMATE if is_estimated(parameter) else parameter.format(parameter.default)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A filter and all of its settings. Use `Step.create`, which validates.
+
+    Attributes
+    ----------
+    filter : FilterSpec
+    parameters : mapping
+        A value for each parameter of the filter; some may be `ESTIMATE`.
+    border : Border
+    grey : bool
+        Convert to greyscale first (ITU-R 601).
+    axis : int
+        Across which axis of the voxels slices lie, where a filter of pictures gets volumes.
+    """
+
+    filter: FilterSpec
+    parameters: Mapping[str, Any]
+    border: Border
+    grey: bool = False
+    axis: int = 0
+
+    @classmethod
+    def create(
+        cls,
+        filter_id: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        border: Border | None = None,
+        grey: bool = False,
+        axis: int = 0,
+    ) -> Step:
+        """Return a checked step; the border is the filter's first one if none is given.
+
+        Raises
+        ------
+        InvalidParameter
+            As `Request.create`.
+        """
+        spec = filters.get(filter_id)
+        defaults = {each.name: ESTIMATE for each in spec.parameters if is_estimated(each)}
+        values = {**defaults, **(parameters or {})}
+        estimates = {
+            name: ESTIMATE
+            for name, value in values.items()
+            if isinstance(value, str) and value == ESTIMATE and has_estimate(spec.parameter(name))
+        }
+        numbers = {name: value for name, value in values.items() if name not in estimates}
+        border = spec.borders[0] if border is None else border
+        check_border(spec, border)
+        return cls(spec, MappingProxyType(spec.validate(numbers) | estimates), border, grey, axis)
+
+    @property
+    def estimates(self) -> tuple[str, ...]:
+        """The parameters that are to be estimated."""
+        return tuple(name for name, value in self.parameters.items() if value == ESTIMATE)
+
+    def request(
+        self, source: Image | Scan, estimates: Mapping[str, float] | None = None, **options: Any
+    ) -> Request:
+        """Return the request for this step on a picture, or on volumes.
+
+        A filter of pictures gets the slices of volumes, which have no colours to turn to grey.
+
+        Parameters
+        ----------
+        estimates : mapping, optional
+            What was estimated; the defaults stand for what is not in here.
+        **options
+            As for `Request.create`.
+        """
+        values = {n: value for n, value in self.parameters.items() if n not in self.estimates}
+        values |= estimates or {}
+        if isinstance(source, Scan) and self.filter.kind is Kind.PICTURE:
+            return by_slices(
+                source, self.filter.id, values, axis=self.axis, border=self.border, **options
+            )
+        return Request.create(
+            source, self.filter.id, values, border=self.border, grey=self.grey, **options
+        )
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Steps, each of which works on what the last one made.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        At least one.
+    """
+
+    steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        if not self.steps:
+            raise InvalidRecipe("The recipe has no steps.", "It needs at least one filter.")
+
+    def to_json(self) -> str:
+        """Return the recipe as text that people can read and change."""
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "steps": [
+                {
+                    "filter": step.filter.id.replace("_", "-"),
+                    "parameters": {
+                        name: _plain(step.filter.parameter(name), value)
+                        for name, value in step.parameters.items()
+                    },
+                    "border": str(step.border),
+                    "grey": step.grey,
+                    **({"axis": AXES[step.axis]} if step.axis else {}),
+                }
+                for step in self.steps
+            ],
+        }
+        return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, name: str = "recipe") -> Recipe:
+        """Return the recipe that `text` holds.
+
+        Parameters, border, grey and axis have their defaults where they are left out: those of
+        the time of the file's version.
+
+        Parameters
+        ----------
+        name : str
+            What messages call the text.
+
+        Raises
+        ------
+        InvalidRecipe
+            If it is no recipe, of a later version, or has a step that cannot be; the message
+            has the path of the value: ``steps[0].parameters.size``.
+        """
+        try:
+            return _recipe(json_fields.parse(text, name), name)
+        except InvalidJson as error:
+            raise InvalidRecipe(error.message, error.hint) from None
+
+
+def _plain(parameter: Parameter, value: Any) -> Any:
+    """Return a value as JSON has it; a mask would fill a line with each of its cells."""
+    return parameter.format(value) if isinstance(parameter, MaskParameter) else value
+
+
+def _recipe(content: Field, name: str) -> Recipe:
+    if not isinstance(content.value, dict) or content.value.get("format") != FORMAT:
+        raise InvalidRecipe(
+            f"{name}: this is no recipe.", f'One starts with {{"format": "{FORMAT}".'
+        )
+    version = content["version"].whole(1, _NEWEST)
+    if version > VERSION:
+        content["version"].refuse(
+            f"version {version} of recipes is unknown.",
+            f"This program reads versions 1 to {VERSION}; a newer one may have written it.",
+        )
+    content.only(("format", "version", "steps"))
+    steps = content["steps"].elements()
+    if not steps:
+        content["steps"].refuse("there are no steps.", "It needs at least one filter.")
+    return Recipe(tuple(_step(step, version) for step in steps))
+
+
+_NEWEST = 1000
+"""More versions than there will be."""
+
+
+def _step(content: Field, version: int) -> Step:
+    content.only(("filter", "parameters", "border", "grey", "axis"))
+    spec = content["filter"].from_text(filters.get)
+    border = spec.borders[0]
+    if "border" in content:
+        content["border"].from_text(functools.partial(check_border, spec))
+        border = Border(content["border"].text())
+    former = {each.name: each.formerly for each in spec.parameters if version in each.formerly}
+    values = {name: defaults[version] for name, defaults in former.items()}
+    if "parameters" in content:
+        values |= {
+            name: _value(value.through(spec.parameter, name), value)
+            for name, value in content["parameters"].fields()
+        }
+    grey = "grey" in content and content["grey"].flag()
+    axis = AXES.index(content["axis"].one_of(AXES)) if "axis" in content else 0
+    create = functools.partial(Step.create, spec.id, border=border, grey=grey, axis=axis)
+    return content.through(create, values)
+
+
+def _value(parameter: Parameter, content: Field) -> Any:
+    """Return what a parameter has in a file, checked."""
+    if isinstance(parameter, MaskParameter):
+        return content.from_text(parameter.parse)
+    if content.value == ESTIMATE and has_estimate(parameter):
+        return ESTIMATE
+    return content.through(parameter.validate, content.plain())

@@ -1,0 +1,305 @@
+"""Runs one request from start to end, on the calling thread."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kernelscope import memory
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken, Progress, no_progress
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.request import Device, Judgement, Request, Result, told
+from kernelscope.engine.slices import SliceRequest, filter_slices
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.errors import (
+    AppError,
+    Cancelled,
+    DeviceUnavailable,
+    Incomparable,
+    InvalidParameter,
+    OutOfMemory,
+)
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.judging import colours
+from kernelscope.judging.metrics import Quality, judge
+from kernelscope.judging.volumes import judge_volume
+from kernelscope.spec.blocks import block_name, takes_block
+from kernelscope.spec.filter import Level
+
+_logger = logging.getLogger(__name__)
+
+GPU_PIXELS = 512 * 512
+"""From here on Auto expects the GPU to be faster, until it has measured both."""
+
+TRIAL_PIXELS = 1024 * 1024
+"""Up to here Auto tries both devices, one in each run, to learn what they cost."""
+
+
+def execute(
+    request: Request,
+    backends: Mapping[str, Backend],
+    token: CancelToken | None = None,
+    progress: Progress = no_progress,
+    costs: Costs | None = None,
+) -> Result:
+    """Compute `request` on the device it asks for.
+
+    Parameters
+    ----------
+    backends : mapping
+        Backends by id, the fastest kind first; ``cpu`` is always there.
+    costs : Costs, optional
+        What Auto knows of earlier runs, and learns from this one.
+
+    Raises
+    ------
+    AppError
+        For everything the user can mend; an explicit choice of a device never falls back.
+    Cancelled
+        If `token` was set meanwhile.
+    """
+    token = token or CancelToken()
+    costs = costs or Costs()
+    backend, notices = _choose(request, backends, costs)
+    try:
+        result = _run(request, backend, notices, token, progress)
+    except AppError as error:
+        if request.device is not Device.AUTO or request.level is not None:
+            raise
+        cpu = backends[Device.CPU.value]
+        if backend is cpu:
+            raise
+        notice = f"Auto turned to the CPU, because the {backend.name} failed: {error.message}"
+        return _run(request, cpu, (notice,), token, progress)
+    of_slices = isinstance(request, SliceRequest)  # whose sizes say nothing of pictures
+    usual = request.memory_limit is None and request.block is None and not of_slices
+    if _has_gpu(request, backends) and usual:
+        costs.record(result, backend.availability().summary)
+    return result
+
+
+def _has_gpu(request: Request, backends: Mapping[str, Backend]) -> bool:
+    """Tell whether Auto has a choice."""
+    gpu = backends.get(Device.GPU.value)
+    return gpu is not None and gpu.availability().available and bool(gpu.levels(request.filter))
+
+
+def _run(
+    request: Request,
+    backend: Backend,
+    notices: tuple[str, ...],
+    token: CancelToken,
+    progress: Progress,
+) -> Result:
+    level = _level(request, backend)
+    if request.block is not None and not _takes_block(request, backend, level):
+        notices = (*notices, _block_has_no_effect(request, backend, level))
+        request = replace(request, block=None)
+    _logger.info(
+        "%s: %s, %s %s", request.source.describe(), request.describe(), backend.name, level.name
+    )
+    stopwatch = Stopwatch()
+    if not level.exact:
+        stopwatch.notices.append(f"Level {level.name} shows a fault: its result is wrong.")
+    check_memory(request)
+    try:
+        output = _compute(request, backend, level, stopwatch, token, progress)
+        quality = _judge(request, output, backend, stopwatch, token, progress)
+    except (AppError, Cancelled):
+        raise
+    except Exception as error:
+        if not memory.is_shortage(error):
+            raise
+        raise OutOfMemory(
+            f"There is not enough memory to filter {request.source.describe()}.", _SMALLER
+        ) from error
+    result = Result(
+        request,
+        output,
+        backend.id,
+        level.id,
+        stopwatch.stages,
+        (*notices, *told(request, stopwatch.estimates), *dict.fromkeys(stopwatch.notices)),
+        tuple(stopwatch.metrics),
+        stopwatch.launch,
+        quality,
+        stopwatch.estimates,
+        stopwatch.first,
+    )
+    _logger.info(
+        "Done in %.3f ms, %.1f %s, without %.3f ms of compiling",
+        result.seconds * 1e3,
+        result.speed,
+        result.speed_unit,
+        result.compile_seconds * 1e3,
+    )
+    return result
+
+
+_SMALLER = "Close other programs or use a smaller image."
+
+
+def check_memory(request: Request) -> None:
+    """Refuse a request whose result alone is more than there is memory.
+
+    Raises
+    ------
+    OutOfMemory
+        If so. What a filter takes beside that depends on its level, and shows when it runs.
+    """
+    if isinstance(request, SliceRequest):
+        needed = request.source.planes.nbytes  # slices make a volume of the same size
+    else:
+        needed = math.prod(request.output_shape) * request.source.planes.dtype.itemsize
+    memory.require(needed, f"to filter {request.source.describe()}", _SMALLER)
+
+
+def _takes_block(request: Request, backend: Backend, level: Level) -> bool:
+    return backend.id == Device.GPU.value and takes_block(request.filter, level.id)
+
+
+def _block_has_no_effect(request: Request, backend: Backend, level: Level) -> str:
+    assert request.block is not None
+    spec = request.filter
+    others = [each.id for each in spec.gpu_levels if takes_block(spec, each.id)]
+    where = f"Levels of a GPU that have: {', '.join(others)}." if others else "No level has."
+    return (
+        f"The block size {block_name(request.block)} has no effect: {spec.name} at "
+        f"{backend.name} {level.name.lower()} has none to choose. {where}"
+    )
+
+
+def _compute(
+    request: Request,
+    backend: Backend,
+    level: Level,
+    stopwatch: Stopwatch,
+    token: CancelToken,
+    progress: Progress,
+) -> Image | Scan:
+    if not isinstance(request, SliceRequest):
+        return backend.run(request, level, stopwatch, token, progress)
+
+    def filter_slice(one: Request, report: Progress) -> Image:
+        image = backend.run(one, level, stopwatch, token, report)
+        assert isinstance(image, Image)
+        return image
+
+    return filter_slices(request, filter_slice, token, progress)
+
+
+def _judge(
+    request: Request,
+    result: Image | Scan,
+    backend: Backend,
+    stopwatch: Stopwatch,
+    token: CancelToken,
+    progress: Progress,
+) -> Judgement | None:
+    """Compare input and result with the reference, if there is one that they compare with."""
+    reference = request.reference
+    if reference is None:
+        return None
+
+    def of(image: Image | Scan) -> Quality:
+        if isinstance(image, Scan):
+            assert isinstance(reference, Volume)
+            return judge_volume(image.volumes[0].voxels, reference.voxels, token.check)
+        assert isinstance(reference, Image)
+        try:
+            mse = backend.mean_squared_error(image, reference)
+        except DeviceUnavailable as error:  # The result is there; the CPU can judge it.
+            stopwatch.notices.append(str(error))
+            mse = None
+        return judge(colours(image.planes), colours(reference.planes), token.check, mse)
+
+    progress("judge", 0.0)
+    with stopwatch.stage("judge", counted=False):
+        try:
+            after = of(result)
+        except Incomparable as error:
+            stopwatch.notices.append(f"The result cannot be judged: {error}")
+            return None
+        with contextlib.suppress(Incomparable):
+            return Judgement(of(request.source), after)
+        return Judgement(None, after)
+
+
+def _choose(
+    request: Request, backends: Mapping[str, Backend], costs: Costs
+) -> tuple[Backend, tuple[str, ...]]:
+    """Return the backend for a request, and what to tell the user about the choice."""
+    if request.device is not Device.AUTO:
+        return usable(request.device, backends), ()
+    if request.level is None:
+        return _cheapest(request, backends, costs)
+    for backend in backends.values():
+        if backend.availability().available and any(
+            level.id == request.level for level in backend.levels(request.filter)
+        ):
+            return backend, ()
+    return backends[Device.CPU.value], ()
+
+
+def usable(device: Device, backends: Mapping[str, Backend]) -> Backend:
+    """Return the backend of an explicit choice, or raise `DeviceUnavailable`."""
+    backend = backends.get(device.value)
+    if backend is None:
+        raise DeviceUnavailable(f"This program has no {device.upper()} backend.")
+    state = backend.availability()
+    if not state.available:
+        raise DeviceUnavailable(
+            f"The {backend.name} cannot be used: {state.summary}",
+            "Choose CPU or Auto; “info” lists what a GPU needs.",
+        )
+    return backend
+
+
+def _cheapest(
+    request: Request, backends: Mapping[str, Backend], costs: Costs
+) -> tuple[Backend, tuple[str, ...]]:
+    """Return the backend that should take the least time, and why, if there is a choice."""
+    cpu = backends[Device.CPU.value]
+    if not _has_gpu(request, backends):
+        return cpu, ()
+    gpu = backends[Device.GPU.value]
+
+    def predict(backend: Backend) -> float | None:
+        level = backend.levels(request.filter)[-1].id
+        return costs.predict(request, backend.availability().summary, level)
+
+    on_gpu, on_cpu = predict(gpu), predict(cpu)
+    pixels = math.prod(request.source.planes.shape[:-1])
+    likely, other = (gpu, cpu) if pixels >= GPU_PIXELS else (cpu, gpu)
+    if on_gpu is not None and on_cpu is not None:
+        choice = gpu if on_gpu <= on_cpu else cpu
+        times = f"{1e3 * on_gpu:.3g} ms on the GPU, {1e3 * on_cpu:.3g} ms on the CPU"
+        return choice, (f"Auto chose the {choice.name}: it expects {times}.",)
+    known = on_gpu if likely is gpu else on_cpu
+    if known is not None and pixels <= TRIAL_PIXELS:
+        return other, (f"Auto chose the {other.name} this time, to measure it too.",)
+    return likely, (f"Auto chose the {likely.name}, as usual for pictures of this size.",)
+
+
+def _level(request: Request, backend: Backend) -> Level:
+    levels = backend.levels(request.filter)
+    if not levels:
+        raise InvalidParameter(
+            f"{request.filter.name} does not run on the {backend.name}.", "Choose CPU or Auto."
+        )
+    if request.level is None:
+        return levels[-1]
+    for level in levels:
+        if level.id == request.level:
+            return level
+    offered = ", ".join(level.id for level in levels)
+    raise InvalidParameter(
+        f"{request.filter.name} has no level “{request.level}” on the {backend.name}.",
+        f"Use one of {offered}.",
+    )

@@ -1,0 +1,229 @@
+"""The one thread on which filters run, so that the window never waits."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.request import Request, Result
+from kernelscope.engine.run import execute
+from kernelscope.errors import AppError, Cancelled
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Work for the worker's thread that is no request, such as measuring.
+
+    Attributes
+    ----------
+    work : callable
+        Called with the backends, a token that it has to look at often, and a function: what
+        it calls that with comes to the listener as `Reported`.
+    """
+
+    work: Callable[[Mapping[str, Backend], CancelToken, Callable[[Any], None]], None]
+
+
+@dataclass(frozen=True)
+class Started:
+    request: Request | Job
+
+
+@dataclass(frozen=True)
+class Progressed:
+    request: Request
+    stage: str
+    fraction: float
+
+
+@dataclass(frozen=True)
+class Finished:
+    request: Request
+    result: Result
+
+
+@dataclass(frozen=True)
+class Reported:
+    """`value` is what a job had to tell."""
+
+    request: Job
+    value: Any
+
+
+@dataclass(frozen=True)
+class Completed:
+    """The job came to its end."""
+
+    request: Job
+
+
+@dataclass(frozen=True)
+class Failed:
+    """`error` is an `AppError` for what the user can mend; anything else is a bug."""
+
+    request: Request | Job
+    error: Exception
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The request was cancelled, or a later one took its place."""
+
+    request: Request | Job
+
+
+Event = Started | Progressed | Finished | Reported | Completed | Failed | Stopped
+
+
+_UNBEGUN = "before it began"
+
+
+class Worker:
+    """Runs requests and jobs one after the other; a new one replaces those that are not done.
+
+    Parameters
+    ----------
+    backends : mapping
+        Backends by id; used and closed on the worker's thread only.
+    costs : Costs, optional
+        What Auto knows; by default it starts from nothing.
+    listener : callable
+        Called with each `Event` on the worker's thread; only `Stopped` for a request that
+        never started comes on the thread that replaced or cancelled it. A request that was
+        replaced or cancelled ends in `Stopped`: its result is dropped even if it was complete.
+    """
+
+    def __init__(
+        self,
+        backends: Mapping[str, Backend],
+        listener: Callable[[Event], None],
+        costs: Costs | None = None,
+    ) -> None:
+        self._backends = backends
+        self._costs = costs or Costs()
+        self._listener = listener
+        self._condition = threading.Condition()
+        self._pending: Request | Job | None = None
+        self._token: CancelToken | None = None
+        self._closing = False
+        self._followed = False
+        """Whether what is running was cancelled because something else shall run."""
+        self._thread = threading.Thread(target=self._loop, name="kernelscope-worker")
+        self._thread.start()
+
+    def submit(self, request: Request | Job) -> None:
+        """Run `request` as soon as possible, in place of whatever is running or waiting."""
+        with self._condition:
+            if self._closing:
+                raise RuntimeError("the worker is closed")
+            replaced, self._pending = self._pending, request
+            if self._token is not None:
+                self._followed = not self._token.cancelled
+                self._token.cancel()
+            self._condition.notify()
+        if replaced is not None:
+            self._stop(replaced, "before it began, for a later run")
+
+    def cancel(self, *, followed: bool = False) -> None:
+        """Stop what is running and forget what is waiting.
+
+        `followed` is for the log: another run is being prepared that takes its place.
+        """
+        with self._condition:
+            dropped, self._pending = self._pending, None
+            if self._token is not None:
+                self._followed = followed and not self._token.cancelled
+                self._token.cancel()
+        if dropped is not None:
+            self._stop(dropped, "before it began, for a later run" if followed else _UNBEGUN)
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Cancel, let the thread release the backends, and wait for it to end.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait at most; without it, as long as it takes.
+
+        Returns
+        -------
+        bool
+            Whether the thread has ended. What it computes stops within a second, but a
+            kernel that is being compiled cannot be interrupted.
+        """
+        with self._condition:
+            self._closing = True
+            self._condition.notify()
+        self.cancel()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _loop(self) -> None:
+        try:
+            self._serve()
+        finally:
+            for backend in self._backends.values():
+                backend.close()
+
+    def _serve(self) -> None:
+        """Run what is submitted until the worker is closed."""
+        while True:
+            with self._condition:
+                while self._pending is None and not self._closing:
+                    self._condition.wait()
+                if self._closing:
+                    return
+                request, self._pending = self._pending, None
+                assert request is not None
+                token = self._token = CancelToken()
+                self._followed = False
+            start = time.perf_counter()
+            event = self._run(request, token)
+            seconds = time.perf_counter() - start
+            with self._condition:
+                self._token = None
+                stopped = token.cancelled or isinstance(event, Stopped)
+                why = ", for a later run" if self._followed else ""
+            if stopped:
+                self._stop(request, f"after {seconds:.3f} s{why}")
+            else:
+                self._listener(event)
+
+    def _stop(self, request: Request | Job, when: str = _UNBEGUN) -> None:
+        """Log that a request was cancelled or replaced, and tell the listener."""
+        what = "measurement" if isinstance(request, Job) else request.describe()
+        _logger.info("Cancelled %s: %s", when, what)
+        self._listener(Stopped(request))
+
+    def _run(self, request: Request | Job, token: CancelToken) -> Event:
+        self._listener(Started(request))
+        try:
+            if isinstance(request, Job):
+                job = request
+                job.work(self._backends, token, lambda value: self._listener(Reported(job, value)))
+                return Completed(job)
+            result = execute(
+                request,
+                self._backends,
+                token,
+                lambda stage, fraction: self._listener(Progressed(request, stage, fraction)),
+                self._costs,
+            )
+        except Cancelled:
+            return Stopped(request)
+        except AppError as error:
+            _logger.error("%s", error)
+            return Failed(request, error)
+        except Exception as error:  # a bug: the window shows the log and stays usable
+            _logger.exception("The filter failed")
+            return Failed(request, error)
+        return Finished(request, result)

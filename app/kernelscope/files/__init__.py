@@ -1,0 +1,26 @@
+"""Image files and recipes: reading, writing, and the sample pictures. Free of Qt.
+
+The libraries that decode and encode are imported on first use, so that importing this
+package costs nothing at start-up.
+"""
+
+from kernelscope.files.formats import Format
+from kernelscope.files.reading import READABLE, read_image
+from kernelscope.files.recipes import RECIPE_SUFFIX, read_recipe, write_recipe
+from kernelscope.files.samples import SAMPLES, Sample
+from kernelscope.files.writing import WRITABLE, check_write, unkept, write_image
+
+__all__ = [
+    "READABLE",
+    "RECIPE_SUFFIX",
+    "SAMPLES",
+    "WRITABLE",
+    "Format",
+    "Sample",
+    "check_write",
+    "read_image",
+    "read_recipe",
+    "unkept",
+    "write_image",
+    "write_recipe",
+]

@@ -1,0 +1,175 @@
+"""Replaces the user's files and folders through `kernelscope.atomic`; says why where it fails."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kernelscope import atomic
+from kernelscope.errors import ImageWriteError
+
+_ELSEWHERE = "Choose another place."
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write `data` to `path`, through a temporary file in the same folder.
+
+    The permissions of an existing file are kept, and a link keeps pointing where it does.
+
+    Raises
+    ------
+    ImageWriteError
+        If the place does not exist, is write-protected or full. The old file is whole then,
+        and nothing else is left behind.
+    """
+    with _explained(path):
+        atomic.replace(_target(path), data)
+
+
+def resolved(path: Path) -> Path:
+    """Return where `path` leads to.
+
+    Raises
+    ------
+    ImageWriteError
+        If the system cannot follow it: a null character, a name that is too long.
+    """
+    with _explained(path):
+        return path.resolve()
+
+
+def replace_folder(
+    path: Path, files: Iterable[tuple[str, bytes]], ours: Callable[[str], bool]
+) -> None:
+    """Write `files`, names and contents, to a folder, which appears when all are written.
+
+    Parameters
+    ----------
+    ours : callable
+        Tells from a file's name whether it may be replaced: a folder that holds anything else
+        stays as it is.
+
+    Raises
+    ------
+    ImageWriteError
+        As `replace_file`, or if there is a file, or a folder of other things. What was there is
+        whole then, and nothing else is left behind.
+    """
+    check_folder(path, ours)
+    with _explained(path):
+        target = path.resolve()
+        atomic.remove_left_over(target.parent)
+        with atomic.new_folder(target) as (made, old):
+            _fill(made, files)
+            if target.exists():
+                shutil.copymode(target, made)
+                target.rename(old)
+            try:
+                made.rename(target)
+            except BaseException:
+                if old.exists():
+                    old.rename(target)
+                raise
+        atomic.sync_folder(target.parent)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _fill(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    for name, data in files:
+        with (folder / name).open("xb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fsync(handle.fileno())
+    atomic.sync_folder(folder)
+
+
+def check_folder(path: Path, ours: Callable[[str], bool]) -> None:
+    """Refuse a place that `replace_folder` could not write to, as far as that shows beforehand.
+
+    Raises
+    ------
+    ImageWriteError
+        If the place does not exist or is write-protected, or holds what is not to be replaced.
+    """
+    with _explained(path):
+        target = path.resolve()
+        if target.is_dir():
+            others = sorted(each.name for each in target.iterdir() if not ours(each.name))
+            if others:
+                raise ImageWriteError(
+                    f"{path.name}: this folder holds other things, such as {others[0]}.",
+                    "Choose another name, or empty it first.",
+                )
+        elif target.exists():
+            raise ImageWriteError(f"{path.name}: this is no folder.", "Choose another name.")
+        elif not target.parent.is_dir():
+            raise ImageWriteError(
+                f"{path.name}: the folder {target.parent} does not exist.", _ELSEWHERE
+            )
+        if not os.access(target.parent, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target.parent))
+
+
+def check_target(path: Path) -> None:
+    """Refuse a place that `replace_file` could not write to, as far as that shows beforehand.
+
+    Raises
+    ------
+    ImageWriteError
+        If the place does not exist or is write-protected.
+    """
+    with _explained(path):
+        folder = _target(path).parent
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn the system's errors into words for the user."""
+    name = path.name
+    try:
+        yield
+    except PermissionError as error:
+        raise ImageWriteError(
+            f"{name}: you are not allowed to write to {path.absolute().parent}.", _ELSEWHERE
+        ) from error
+    except OSError as error:
+        if error.errno in _FULL:
+            raise ImageWriteError(
+                f"{name}: the disk is full.", "Free some space, or choose another place."
+            ) from error
+        raise ImageWriteError(
+            f"{name}: the file cannot be written ({error.strerror}).", _ELSEWHERE
+        ) from error
+    except (ValueError, RuntimeError) as error:  # A null character; a circle of links.
+        raise ImageWriteError(f"{name}: the path cannot be used ({error}).", _ELSEWHERE) from error
+
+
+def _target(path: Path) -> Path:
+    """Return where `path` leads to, if a file may stand there."""
+    target = path.resolve()
+    if not target.parent.is_dir():
+        raise ImageWriteError(
+            f"{path.name}: the folder {target.parent} does not exist.", _ELSEWHERE
+        )
+    _check_existing(target, path.name)
+    return target
+
+
+def _check_existing(target: Path, name: str) -> None:
+    """Refuse to replace what a plain write could not have written either."""
+    if not target.exists():
+        return
+    if not stat.S_ISREG(target.stat().st_mode):
+        raise ImageWriteError(f"{name}: this is no ordinary file.", "Choose another name.")
+    if not os.access(target, os.W_OK):
+        raise ImageWriteError(
+            f"{name}: the file is write-protected.", "Choose another name or another place."
+        )

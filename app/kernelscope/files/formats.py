@@ -1,0 +1,135 @@
+"""What the readers of all formats share."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from kernelscope import memory
+from kernelscope.errors import AppError
+from kernelscope.images.image import MAX_SAMPLES, NOTHING, Metadata
+
+_logger = logging.getLogger(__name__)
+
+MAX_PIXELS = 2**28
+"""Largest number of pixels of a file: 16384 × 16384, about a gigabyte as 8-bit RGBA.
+A file of a few bytes can claim any size, so the header is held against this first."""
+
+ANIMATION = "Only the first picture of an animation is shown."
+PALETTE = "Palette colours converted to {}."
+ONE_BIT = "Black and white (1 bit) converted to 8-bit grey."
+CMYK = "CMYK converted to RGB without a colour profile."
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of image file, for dialogs and help texts.
+
+    Attributes
+    ----------
+    name : str
+        What users call it.
+    suffixes : tuple of str
+        Lower case, with the dot; the usual one first.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+
+
+@dataclass
+class Decoded:
+    """What a decoder returns.
+
+    Attributes
+    ----------
+    pixels : ndarray
+        Shape (height, width) or (height, width, channels), any type, any layout.
+    notices : list of str
+        What was converted on the way.
+    orientation : int
+        How the camera was held, as EXIF counts it: 1 to 8, 1 is upright.
+    metadata : Metadata
+        What the file holds beside the pixels.
+    """
+
+    pixels: NDArray[Any]
+    notices: list[str] = field(default_factory=list)
+    orientation: int = 1
+    metadata: Metadata = NOTHING
+
+
+class Unreadable(Exception):
+    """Why a decoder refuses a file, in words that follow the file's name and a colon."""
+
+    def __init__(self, cause: str, hint: str = "") -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.hint = hint
+
+
+def check_size(width: int, height: int, samples: int = 1) -> None:
+    """Refuse a size from a header before any memory is taken for it.
+
+    Parameters
+    ----------
+    samples : int
+        Samples per pixel.
+
+    Raises
+    ------
+    Unreadable
+        If there are no pixels, or more than `MAX_PIXELS`.
+    """
+    if width < 1 or height < 1:
+        raise Unreadable(f"the image has no pixels ({width}×{height}).")
+    if width * height > MAX_PIXELS:
+        raise Unreadable(
+            f"its header claims {width}×{height} pixels, which is too large: "
+            f"{width * height / 1e6:.4g} megapixels.",
+            f"At most {MAX_PIXELS / 1e6:.4g} megapixels are opened; crop or scale it first.",
+        )
+    if width * height * samples >= MAX_SAMPLES:
+        raise Unreadable(
+            f"its header claims {width}×{height} pixels of {samples} samples each, which is too "
+            f"large: {width * height * samples / 1e6:.4g} million samples.",
+            f"Fewer than {MAX_SAMPLES / 1e6:.4g} million samples are opened.",
+        )
+
+
+@contextmanager
+def damage_explained(name: str) -> Iterator[None]:
+    """Turn whatever a library raises at damaged data of the format `name` into `Unreadable`."""
+    try:
+        yield
+    except (AppError, Unreadable, MemoryError):
+        raise
+    except Exception as error:  # The libraries raise anything when they meet damaged data.
+        _logger.debug("%s", name, exc_info=True)
+        if memory.is_shortage(error):
+            raise MemoryError from error
+        if isinstance(error, OSError) and error.errno is not None:
+            raise unreadable(error) from error
+        raise Unreadable(
+            f"the {name} data are damaged or cut off ({_detail(error)}).",
+            "Get the file again from where it came from.",
+        ) from error
+
+
+def unreadable(error: OSError | ValueError) -> Unreadable:
+    """Return why the system does not give a file, in its words."""
+    detail = error.strerror if isinstance(error, OSError) else str(error)
+    return Unreadable(f"the file cannot be read ({detail}).")
+
+
+def _detail(error: Exception) -> str:
+    """Return the first line of a library's message, without its final stop."""
+    if type(error).__name__ == "UnidentifiedImageError":  # Its text names a Python object.
+        return "bad header"
+    lines = str(error).splitlines()
+    return lines[0].rstrip(".")[:120] if lines else type(error).__name__

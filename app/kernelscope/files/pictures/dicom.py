@@ -1,0 +1,172 @@
+"""DICOM: what slices and pictures share, and the pictures in colour.
+
+The format: DICOM PS3.3 (what the elements mean), PS3.5 (how they are stored).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.files import formats
+from kernelscope.files.depth import rescale
+from kernelscope.files.formats import Decoded, Format, Unreadable, check_size, damage_explained
+from kernelscope.files.watched import WatchedFile
+from kernelscope.images.image import Metadata
+
+FORMAT = Format("DICOM", (".dcm", ".ima"))
+
+MAGIC = rb".{128}DICM"
+"""What stands before it is free, and often looks like a TIFF."""
+
+START = 132
+"""Bytes that tell a DICOM file."""
+
+TAGS = "DICOM tags"
+
+_CODECS = "pip install pylibjpeg pylibjpeg-libjpeg pylibjpeg-openjpeg"
+_BY_PYLIBJPEG = re.compile(r"JPEG|RLE")
+_NOT_BY_PYLIBJPEG = re.compile(r"MPEG|JPIP|JPEG XL|SMPTE")
+_GREY = ("MONOCHROME1", "MONOCHROME2")
+
+
+def matches(start: bytes) -> bool:
+    """Whether a file that starts like this is DICOM."""
+    return start[128:START] == b"DICM"
+
+
+def is_colour(path: Path) -> bool:
+    """Whether a DICOM file holds a picture in colour, and no slice of a volume."""
+    header = read_header(path)
+    return "PixelData" in header and header.get("PhotometricInterpretation") not in (None, *_GREY)
+
+
+def decode(handle: BinaryIO) -> Decoded:
+    """Decode a picture in colour: RGB, YBR or a palette."""
+    from pydicom.pixels import apply_color_lut
+
+    name = Path(handle.name).name
+    dataset = _read(handle, name)
+    if "PixelData" not in dataset:
+        raise Unreadable("the file holds no picture.")
+    model = dataset.PhotometricInterpretation
+    if model in _GREY:
+        raise Unreadable(
+            "it is a grey DICOM slice, which opens as a volume.", "Open it as a volume."
+        )
+    check_size(dataset.Columns, dataset.Rows, dataset.SamplesPerPixel)
+    frames = frame_count(dataset)
+    check_size(dataset.Columns, dataset.Rows * frames, dataset.SamplesPerPixel)
+    pixels = stored_pixels(dataset, name)
+    notices = []
+    if frames > 1:
+        pixels = pixels[0]
+        notices.append(f"Only the first of {frames} pictures is shown.")
+    if model == "PALETTE COLOR":
+        pixels = apply_color_lut(pixels, dataset)
+        notices.append(formats.PALETTE.format("RGB"))
+        bits = 8 * pixels.dtype.itemsize
+    else:
+        bits = int(dataset.BitsStored)
+        if model != "RGB":
+            notices.append(f"{model} converted to RGB.")
+    if pixels.dtype.kind != "u" or bits > 16 or pixels.shape[2] != 3:
+        raise Unreadable(f"its colours are of type {pixels.dtype}, which is not supported.")
+    if bits not in (8, 16):
+        notices.append(f"{bits}-bit samples stretched to {8 if bits < 8 else 16} bits.")
+        pixels = rescale(pixels, 2**bits - 1)
+    return Decoded(pixels, notices, metadata=Metadata(others=(TAGS,)))
+
+
+def read_header(path: Path) -> Any:
+    """Read a file; of the pixels it is only known whether there are any."""
+    with damage_explained(f"DICOM file {path.name}'s"), WatchedFile(path) as handle:
+        return _dcmread(handle, defer_size=1024)
+
+
+def read_whole(path: Path) -> Any:
+    """Read a file with its pixels."""
+    with WatchedFile(path) as handle:
+        return _read(handle, path.name)
+
+
+def frame_count(dataset: Any) -> int:
+    """Return how many pictures a file holds."""
+    return int(getattr(dataset, "NumberOfFrames", None) or 1)
+
+
+def stored_pixels(dataset: Any, name: str) -> NDArray[Any]:
+    """Return the stored values, colours as RGB; one more axis in front where there are frames.
+
+    Raises
+    ------
+    Unreadable
+        If they are damaged, or compressed in a way that needs other libraries.
+    """
+    with damage_explained(f"DICOM file {name}'s"):
+        syntax = dataset.file_meta.TransferSyntaxUID
+        if not _is_decodable(syntax):
+            raise _undecodable(syntax, name)
+        try:
+            return np.asarray(dataset.pixel_array)
+        except (RuntimeError, NotImplementedError) as error:
+            # What pydicom says where a library is there, but not made for these pixels.
+            if re.search(r"not support|cannot decode|Unable to convert", str(error)):
+                raise _undecodable(syntax, name) from error
+            raise
+
+
+def _read(source: BinaryIO, name: str) -> Any:
+    with damage_explained(f"DICOM file {name}'s"):
+        return _dcmread(source)
+
+
+def _dcmread(source: BinaryIO, **options: Any) -> Any:
+    import pydicom
+
+    # A filter and not catch_warnings, which would undo what other threads do meanwhile.
+    warnings.filterwarnings("ignore", module=r"pydicom\.")
+    _add_codecs()
+    return pydicom.dcmread(source, **options)
+
+
+@functools.cache
+def _add_codecs() -> None:
+    """Let pydicom decode with the library that reads pictures here."""
+    from pydicom.pixels import get_decoder
+
+    from kernelscope.files.pictures import dicom_codecs
+
+    for uid in dicom_codecs.DECODER_DEPENDENCIES:
+        get_decoder(uid).add_plugin("imagecodecs", (dicom_codecs.__name__, "decode_frame"))
+
+
+def _is_decodable(syntax: Any) -> bool:
+    from pydicom.pixels import get_decoder
+
+    if not syntax.is_transfer_syntax or (syntax.is_compressed and syntax.is_encapsulated):
+        try:
+            return bool(get_decoder(syntax).is_available)
+        except NotImplementedError:
+            return False
+    return True
+
+
+def _undecodable(syntax: Any, name: str) -> Unreadable:
+    """Return that pixels are whole, but compressed in a way that nothing here reads."""
+    known = _BY_PYLIBJPEG.search(syntax.name) and not _NOT_BY_PYLIBJPEG.search(syntax.name)
+    if known:
+        return Unreadable(
+            f"{name} is compressed as {syntax.name}, which needs more libraries.",
+            f"Install them: {_CODECS}",
+        )
+    return Unreadable(
+        f"{name} is compressed as {syntax.name}, which is not supported.",
+        "Save it without compression, with gdcmconv --raw for instance.",
+    )

@@ -1,0 +1,174 @@
+"""EXIF and XMP data: how the camera was held, the resolution, and what a result keeps of them.
+
+The format: CIPA DC-008 (Exif 2.32), whose tables are those of TIFF 6.0.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.files.formats import Decoded
+from kernelscope.images.image import Metadata
+
+_logger = logging.getLogger(__name__)
+
+_PREFIX = b"Exif\0\0"
+_ORIENTATION, _X_RESOLUTION, _Y_RESOLUTION, _UNIT = 0x0112, 0x011A, 0x011B, 0x0128
+_EXIF_TABLE, _WIDTH, _HEIGHT = 0x8769, 0xA002, 0xA003
+_SHORT, _LONG, _RATIONAL = 3, 4, 5
+PER_INCH = {2: 1.0, 3: 2.54}
+"""Factors to pixels per inch, by the number that TIFF and EXIF give a unit."""
+
+_XMP_ORIENTATION = re.compile(rb"""tiff:Orientation\s*(?:=\s*["']|>\s*)([1-8])\s*["'<]""")
+
+DAMAGED = "The EXIF data are damaged; the picture may lie on its side."
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A number in a table: how `struct` reads it, and where it stands."""
+
+    tag: int
+    form: str
+    place: int
+
+
+def describe(
+    result: Decoded,
+    exif: bytes = b"",
+    xmp: bytes = b"",
+    profile: bytes = b"",
+    resolution: tuple[float, float] | None = None,
+    others: tuple[str, ...] = (),
+) -> Decoded:
+    """Return `result` with what its file holds beside the pixels.
+
+    Parameters
+    ----------
+    exif, xmp, profile : bytes
+        As they lie in the file; what they say of the orientation counts, EXIF before XMP.
+    resolution : tuple of float, optional
+        Pixels per inch along x and y; EXIF may know it too.
+    others : tuple of str
+        See `Metadata`.
+    """
+    exif = exif.removeprefix(_PREFIX)
+    orientation: float | None = None
+    if exif:
+        try:
+            numbers = _numbers(exif)
+            orientation = numbers.get(_ORIENTATION)
+            resolution = resolution or resolution_of(
+                numbers.get(_X_RESOLUTION), numbers.get(_Y_RESOLUTION), numbers.get(_UNIT, 2)
+            )
+        except (struct.error, ValueError):
+            _logger.debug("Damaged EXIF data", exc_info=True)
+            result.notices.append(DAMAGED)
+            exif = b""
+    if valid_orientation(orientation) != orientation:  # EXIF does not say.
+        orientation = xmp_orientation(xmp)
+    result.orientation = valid_orientation(orientation)
+    if xmp:
+        others = (*others, "XMP data")
+    result.metadata = Metadata(profile, resolution, exif, others)
+    return result
+
+
+def resolution_of(x: Any, y: Any, unit: Any) -> tuple[float, float] | None:
+    """Return pixels per inch, if the numbers of a TIFF or of EXIF data make sense."""
+    factor = PER_INCH.get(unit)
+    if factor is None or not x or not y:
+        return None
+    return float(x) * factor, float(y) * factor
+
+
+def stamped(exif: bytes, width: int, height: int) -> bytes:
+    """Return EXIF data for an upright picture of this size, without its old thumbnail."""
+    order = _order(exif)
+    stamped = bytearray(exif)
+    for entry in _entries(exif):
+        number = {_ORIENTATION: 1, _WIDTH: width, _HEIGHT: height}.get(entry.tag)
+        if (
+            number is not None
+            and entry.form in "HI"
+            and number < 1 << 8 * struct.calcsize(entry.form)
+        ):
+            struct.pack_into(order + entry.form, stamped, entry.place, number)
+    first = struct.unpack_from(f"{order}I", exif, 4)[0]
+    count = struct.unpack_from(f"{order}H", exif, first)[0]
+    thumbnail = first + 2 + 12 * count
+    stamped[thumbnail : thumbnail + 4] = bytes(len(exif[thumbnail : thumbnail + 4]))
+    return bytes(stamped)
+
+
+def xmp_orientation(data: bytes) -> int:
+    """Return the orientation, 1 to 8, in a packet of XMP; one that has none is upright.
+
+    The property stands in the text as an attribute or as an element of that name.
+    """
+    found = _XMP_ORIENTATION.search(data)
+    return int(found[1]) if found else 1
+
+
+def valid_orientation(value: object) -> int:
+    """Return an orientation as found in a file, or 1 if it makes no sense."""
+    return value if isinstance(value, int) and 1 <= value <= 8 else 1
+
+
+def upright(image: Decoded) -> NDArray[Any]:
+    """Return the pixels turned and flipped so that the picture stands upright; a view."""
+    pixels = image.pixels
+    if image.orientation >= 5:
+        pixels = pixels.swapaxes(0, 1)
+    if image.orientation in (3, 4, 7, 8):
+        pixels = np.flipud(pixels)
+    if image.orientation in (2, 3, 6, 7):
+        pixels = np.fliplr(pixels)
+    return pixels
+
+
+def _order(exif: bytes) -> str:
+    """Return the byte order; raises ValueError if the data do not begin as they should."""
+    order = {b"II*\0": "<", b"MM\0*": ">"}.get(exif[:4])
+    if order is None:
+        raise ValueError("no TIFF header")
+    return order
+
+
+def _entries(exif: bytes) -> Iterator[_Entry]:
+    """Yield the single numbers of the first table and of the one for EXIF's own tags."""
+    order = _order(exif)
+    tables = [struct.unpack_from(f"{order}I", exif, 4)[0]]
+    for table in tables:
+        for place in range(struct.unpack_from(f"{order}H", exif, table)[0]):
+            start = table + 2 + 12 * place
+            tag, kind, count = struct.unpack_from(f"{order}HHI", exif, start)
+            if tag == _EXIF_TABLE:
+                # Once: a damaged table may point there from each entry, which takes hours.
+                if len(tables) == 1:
+                    tables.append(struct.unpack_from(f"{order}I", exif, start + 8)[0])
+            elif count == 1 and kind in (_SHORT, _LONG):
+                yield _Entry(tag, "H" if kind == _SHORT else "I", start + 8)
+            elif count == 1 and kind == _RATIONAL:
+                yield _Entry(tag, "II", struct.unpack_from(f"{order}I", exif, start + 8)[0])
+
+
+def _numbers(exif: bytes) -> dict[int, int | float]:
+    """Return the single numbers by their tags; raises struct.error where they lie outside."""
+    order = _order(exif)
+    numbers: dict[int, int | float] = {}
+    for entry in _entries(exif):
+        top, *bottom = struct.unpack_from(order + entry.form, exif, entry.place)
+        if not bottom:
+            numbers.setdefault(entry.tag, top)
+        elif bottom[0]:
+            numbers.setdefault(entry.tag, top / bottom[0])
+    return numbers

@@ -1,0 +1,257 @@
+"""JPEG: simplejpeg decodes what cameras write, Pillow CMYK, imagecodecs 12 bits and lossless.
+
+All three are libjpeg-turbo, which fills up with grey what is missing, and goes on. Only
+simplejpeg passes on what it has to say about that.
+
+The format: ITU-T T.81 and T.87 (JPEG-LS), ISO/IEC 10918-5 (JFIF).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.files.depth import rescale
+from kernelscope.files.formats import Decoded, Unreadable, check_size
+from kernelscope.files.pictures import exif, pillow
+from kernelscope.files.watched import WatchedFile
+
+_SCAN, _END = 0xDA, 0xD9
+_ALONE = (0x01, *range(0xD0, 0xD9))
+"""Markers without a length."""
+
+_MAX_SEGMENTS = 2**16
+"""Some hundred are usual; each takes its time."""
+
+_COMMENT, _APP0, _APP1, _APP2 = 0xFE, 0xE0, 0xE1, 0xE2
+_LOSSLESS, _LS = 0xC3, 0xF7
+_MARKER = re.compile(rb"\xff[\x80-\xcf\xd8-\xfe]")
+"""What ends the data of a scan; restart markers stand among them."""
+_ENDS_EARLY = re.compile("premature end|found marker 0xd9 instead", re.IGNORECASE)
+_COEFFICIENTS = 64
+_FILLING = bytes(37 * i % 251 for i in range(512))
+"""Data without a marker, which decode to noise."""
+_USUAL = {0xC0, 0xC1, 0xC2, 0xC9, 0xCA}
+_SPACES = {1: "GRAY", 3: "RGB"}
+MAX_SIDE = 65500
+"""What most libjpegs read and write; imagecodecs' reads all that a JPEG can have."""
+
+_CUT_OFF = "the file is cut off or damaged: its data end before the picture does."
+_AGAIN = "Get the file again from where it came from."
+
+_FRAMES = {
+    **dict.fromkeys((0xC5, 0xC6, 0xC7, 0xCD, 0xCE, 0xCF), "hierarchical"),
+    0xCB: "lossless and arithmetically coded",
+}
+"""Kinds that no library here reads."""
+
+_JFIF_PER_INCH = {1: 1.0, 2: 2.54}
+_XMP = b"http://ns.adobe.com/xap/1.0/\0"
+_PROFILE = b"ICC_PROFILE\0"
+
+
+@dataclass
+class _Segments:
+    """What stands before the first scan."""
+
+    kind: int = 0
+    precision: int = 8
+    width: int = 0
+    height: int = 0
+    channels: int = 0
+    components: bytes = b""
+    scan: int = 0
+    exif: bytes = b""
+    xmp: bytes = b""
+    resolution: tuple[float, float] | None = None
+    profile: dict[int, bytes] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
+
+
+def decode(handle: WatchedFile) -> Decoded:
+    """Decode a JPEG of any kind that is in use, or say which kind it is."""
+    data = handle.read()
+    found = _segments(data)
+    if found.kind == 0:
+        raise Unreadable("the file is cut off or damaged: it has no frame.")
+    check_size(found.width, found.height, found.channels)
+    if found.kind in _FRAMES:
+        raise Unreadable(
+            f"it is a JPEG of a rare kind ({_FRAMES[found.kind]}), which is not supported.",
+            "Convert it to PNG or TIFF in the program that wrote it.",
+        )
+    scans, end = _scans(data)
+    if end < 0:
+        raise Unreadable(_CUT_OFF, _AGAIN)
+    longest = max(found.width, found.height)
+    if found.kind not in _USUAL or found.precision != 8 or longest > MAX_SIDE:
+        result = _deep(data, found)
+    else:
+        result = _usual(data, found)
+    if found.kind in _USUAL and _lacks_some(scans, found.components):
+        result.notices.append("The file is damaged: it lacks scans, which hold finer detail.")
+    profile = b"".join(part for _, part in sorted(found.profile.items()))
+    return exif.describe(
+        result, found.exif, found.xmp, profile, found.resolution, tuple(dict.fromkeys(found.others))
+    )
+
+
+def _usual(data: bytes, found: _Segments) -> Decoded:
+    """Decode 8 bits of grey, RGB or CMYK."""
+    import simplejpeg
+
+    try:
+        simplejpeg.decode_jpeg_header(data)
+        space = _SPACES[found.channels]
+    except (ValueError, KeyError):  # CMYK, or chroma sampled in a way that it does not know.
+        result = pillow.decode_pixels(data, "JPEG")
+        _check_complete(data, result.pixels, lambda more: pillow.decode_pixels(more, "JPEG").pixels)
+        return result
+    # With room of its own, simplejpeg would keep it where it raises.
+    room = np.empty((found.height, found.width, found.channels), np.uint8)
+    notices = []
+    try:
+        simplejpeg.decode_jpeg(data, space, buffer=room, strict=True)
+    except ValueError as error:
+        if _ENDS_EARLY.search(str(error)):
+            raise Unreadable(_CUT_OFF, _AGAIN) from error
+        simplejpeg.decode_jpeg(data, space, buffer=room, strict=False)  # Raises what is no warning.
+        words = str(error).removeprefix("Corrupt JPEG data: ")
+        notices = [f"The file is damaged, parts of the picture may be wrong ({words})."]
+    return Decoded(room.squeeze(2) if found.channels == 1 else room, notices)
+
+
+def _deep(data: bytes, found: _Segments) -> Decoded:
+    """Decode 12 bits, any number without loss, and sides that are too long for others."""
+    import imagecodecs
+
+    if found.channels not in (1, 3):
+        raise Unreadable(
+            f"it is a JPEG of {found.precision} bits and {found.channels} channels, "
+            "which is not supported.",
+            "Convert it to RGB.",
+        )
+    if found.kind == _LS:
+        samples = np.asarray(imagecodecs.jpegls_decode(data))  # Raises where data are missing.
+    else:
+        samples = np.asarray(imagecodecs.jpeg8_decode(data))
+        _check_complete(data, samples, imagecodecs.jpeg8_decode)
+    bits = found.precision
+    if bits in (8, 16):
+        return Decoded(samples)
+    stretched = rescale(samples, (1 << bits) - 1)
+    return Decoded(stretched, [f"{bits}-bit samples stretched to {8 if bits < 8 else 16} bits."])
+
+
+def _check_complete(
+    data: bytes, samples: NDArray[Any], decode: Callable[[bytes], NDArray[Any]]
+) -> None:
+    """Refuse a JPEG whose data end early, where the decoder has nothing to say about that.
+
+    With more data before its end mark a whole picture stays as it is, and one that lacks some
+    does not. So each picture is decoded twice.
+
+    Parameters
+    ----------
+    samples : ndarray
+        What the decoder makes of `data`.
+
+    Raises
+    ------
+    Unreadable
+        If its last scan is not complete.
+    """
+    end = _scans(data)[1]
+    if not np.array_equal(samples, decode(data[:end] + _FILLING + data[end:])):
+        raise Unreadable(_CUT_OFF, _AGAIN)
+
+
+def _segments(data: bytes) -> _Segments:
+    """Walk the markers up to the first scan; damaged ones end the walk."""
+    found = _Segments()
+    at = 2
+    for _ in range(_MAX_SEGMENTS):
+        if at + 4 > len(data) or data[at] != 0xFF:
+            break
+        marker = data[at + 1]
+        if marker == 0xFF:  # filling
+            at += 1
+            continue
+        if marker in _ALONE:
+            at += 2
+            continue
+        if marker in (_SCAN, _END):
+            break
+        length = int.from_bytes(data[at + 2 : at + 4], "big")
+        _take(found, marker, data[at + 4 : at + 2 + length])
+        at += 2 + max(2, length)
+    else:
+        raise Unreadable("the JPEG data are damaged: there is no end of segments.")
+    found.scan = at
+    return found
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """Which coefficients of which components a scan holds, and down to which bit."""
+
+    components: bytes
+    first: int
+    last: int
+    bit: int
+
+
+def _scans(data: bytes) -> tuple[list[_Scan], int]:
+    """Return the headers of all scans, and where the end mark stands; -1 if there is none."""
+    scans: list[_Scan] = []
+    at = 2
+    while len(scans) < _MAX_SEGMENTS and (found := _MARKER.search(data, at)):
+        at, marker = found.start(), data[found.start() + 1]
+        if marker == _END:
+            return scans, at
+        length = int.from_bytes(data[at + 2 : at + 4], "big")
+        content = data[at + 4 : at + 2 + length]
+        if marker == _SCAN and content and len(content) >= 4 + 2 * content[0]:
+            first, last, bits = content[1 + 2 * content[0] :][:3]
+            scans.append(_Scan(content[1 : 1 + 2 * content[0] : 2], first, last, bits & 15))
+        at += 2 if marker in _ALONE else 2 + max(2, length)
+    return scans, -1
+
+
+def _lacks_some(scans: list[_Scan], components: bytes) -> bool:
+    """Whether some coefficients are in no scan, or not down to their last bit."""
+    missing = {(each, number) for each in components for number in range(_COEFFICIENTS)}
+    for scan in scans:
+        if scan.bit == 0:
+            numbers = range(scan.first, min(scan.last + 1, _COEFFICIENTS))
+            missing -= {(each, number) for each in scan.components for number in numbers}
+    return bool(missing)
+
+
+def _take(found: _Segments, marker: int, content: bytes) -> None:
+    if (0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC)) or marker == _LS:
+        if not found.kind and len(content) >= 6:
+            found.kind = marker
+            found.precision, found.height, found.width, found.channels = struct.unpack(
+                ">BHHB", content[:6]
+            )
+            found.components = content[6::3]
+    elif marker == _APP0 and content[:5] == b"JFIF\0" and len(content) >= 12:
+        unit, x, y = struct.unpack(">BHH", content[7:12])
+        factor = _JFIF_PER_INCH.get(unit)
+        if factor and x and y:
+            found.resolution = (x * factor, y * factor)
+    elif marker == _APP1 and content[:6] == b"Exif\0\0":
+        found.exif = found.exif or content
+    elif marker == _APP1 and content.startswith(_XMP):
+        found.xmp = found.xmp or content[len(_XMP) :]
+    elif marker == _APP2 and content.startswith(_PROFILE):
+        found.profile[int.from_bytes(content[12:13], "big")] = content[14:]
+    elif marker == _COMMENT:
+        found.others.append("a comment")

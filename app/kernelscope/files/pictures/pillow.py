@@ -1,0 +1,110 @@
+"""The formats that Pillow reads or writes: BMP, JPEG, WebP and GIF."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.files import formats
+from kernelscope.files.formats import Decoded, Unreadable, check_size
+from kernelscope.files.pictures import exif
+from kernelscope.files.watched import WatchedFile
+from kernelscope.images.image import NOTHING, Metadata
+
+_MAX_CANVAS = 2**25
+"""Of an animated WebP, in pixels: libwebp fills several canvases for the smallest frame."""
+
+
+def decode(handle: WatchedFile, kind: str) -> Decoded:
+    """Decode the first picture of a file; `kind` is Pillow's name of the only format tried."""
+    with _opened(handle, kind) as image:
+        if kind == "WEBP":
+            _check_canvas(image)
+        handle.trust()
+        result = _convert(image)
+        held, xmp, profile = (
+            image.info.get(name) or b"" for name in ("exif", "xmp", "icc_profile")
+        )
+        exif.describe(result, held, xmp, profile)
+        # Asked last, because a GIF has to look for its second picture to know.
+        if getattr(image, "is_animated", False):
+            result.notices.append(formats.ANIMATION)
+    return result
+
+
+def decode_pixels(data: bytes, kind: str) -> Decoded:
+    """As `decode`, where someone else knows what the file holds beside the pixels."""
+    with _opened(io.BytesIO(data), kind) as image:
+        return _convert(image)
+
+
+def _opened(source: IO[bytes], kind: str) -> Any:
+    import PIL.Image
+
+    # `check_size` below is the limit; Pillow's own is lower than what we promise to open.
+    PIL.Image.MAX_IMAGE_PIXELS = None
+    # A filter and not catch_warnings, which would undo what other threads do meanwhile.
+    warnings.filterwarnings("ignore", module=r"PIL\.")
+    image = PIL.Image.open(source, formats=(kind,))
+    check_size(*image.size)
+    return image
+
+
+def _check_canvas(image: Any) -> None:
+    """Refuse an animation that takes more than its file and its first picture are worth."""
+    if image.is_animated and image.width * image.height > _MAX_CANVAS:
+        raise Unreadable(
+            f"its animation has {image.width}×{image.height} pixels, which is too large.",
+            f"At most {_MAX_CANVAS / 1e6:.4g} megapixels are opened of an animation.",
+        )
+
+
+def _convert(image: Any) -> Decoded:
+    """Return the pixels of a Pillow image as grey, grey with alpha, RGB or RGBA."""
+    alpha = image.has_transparency_data
+    if image.mode in ("L", "RGB", "RGBA"):
+        if alpha and image.mode != "RGBA":
+            notice = "The transparent colour became an alpha channel."
+            return Decoded(np.asarray(image.convert(image.mode + "A")), [notice])
+        return Decoded(np.asarray(image))
+    if image.mode == "1":
+        return Decoded(np.asarray(image.convert("L")), [formats.ONE_BIT])
+    model = "RGBA" if alpha else "RGB"
+    notices = {"P": formats.PALETTE.format(model), "CMYK": formats.CMYK}
+    notice = notices.get(image.mode, f"{image.mode} converted to {model}.")
+    return Decoded(np.asarray(image.convert(model)), [notice])
+
+
+def encode_bmp(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
+    """Encode 8-bit grey or RGB."""
+    return _encode(pixels, metadata, format="BMP")
+
+
+def encode_jpeg(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
+    """Encode 8-bit grey or RGB at a quality where the loss is hard to see."""
+    return _encode(pixels, metadata, format="JPEG", quality=95, subsampling=0)
+
+
+def encode_webp(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
+    """Encode 8-bit RGB or RGBA without loss, also under transparent pixels."""
+    return _encode(pixels, metadata, format="WEBP", lossless=True, exact=True)
+
+
+def _encode(pixels: NDArray[Any], metadata: Metadata, **options: Any) -> bytes:
+    import PIL.Image
+
+    if metadata.profile:
+        options["icc_profile"] = metadata.profile
+    if metadata.exif:
+        options["exif"] = b"Exif\0\0" + metadata.exif
+    if metadata.resolution:
+        options["dpi"] = metadata.resolution
+    elif options["format"] == "BMP":
+        options["dpi"] = (0, 0)  # Pillow would invent one.
+    buffer = io.BytesIO()
+    PIL.Image.fromarray(pixels).save(buffer, **options)
+    return buffer.getvalue()

@@ -1,0 +1,282 @@
+"""TIFF through tifffile, which keeps 16-bit and float samples as they are."""
+
+from __future__ import annotations
+
+import io
+import logging
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.files import formats
+from kernelscope.files.depth import cmyk_to_rgb, rescale, top, undo_premultiplied
+from kernelscope.files.formats import Decoded, Unreadable, check_size
+from kernelscope.files.pictures.exif import resolution_of, valid_orientation, xmp_orientation
+from kernelscope.files.pictures.tiff_pages import check_pages
+from kernelscope.files.pictures.tiff_segments import (
+    FAX_COMPRESSIONS,
+    are_cut_off,
+    check_segments,
+    prepare,
+)
+from kernelscope.files.watched import WatchedFile
+from kernelscope.images.image import NOTHING, Metadata
+
+# Photometric interpretations and extra samples, as TIFF 6.0 numbers them.
+_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _CMYK, _YCBCR, _LAB = 0, 1, 2, 3, 5, 6, 8
+_COLOURS = {
+    _WHITE_IS_ZERO: 1,
+    _BLACK_IS_ZERO: 1,
+    _RGB: 3,
+    _PALETTE: 1,
+    _CMYK: 4,
+    _YCBCR: 3,
+    _LAB: 3,
+}
+_PREMULTIPLIED_ALPHA, _ALPHA = 1, 2
+_JPEG_COMPRESSIONS = (6, 7)
+_PHOTOMETRIC, _ORIENTATION, _XMP = 262, 274, 700
+
+# Whoever listens to the log hears tifffile's warnings; nobody else's stderr does.
+logging.getLogger("tifffile").addHandler(logging.NullHandler())
+
+
+def decode(handle: WatchedFile) -> Decoded:
+    """Decode the first page of a TIFF of any layout, byte order and depth."""
+    import tifffile
+
+    check_pages(handle)
+    with tifffile.TiffFile(handle) as file:
+        page = file.pages[0]
+        size = handle.seek(0, io.SEEK_END)
+        _check(page)
+        check_segments(page, size)
+        prepare(page)
+        handle.trust()
+        try:
+            # (planes, depth, height, width, samples): planes or samples is 1.
+            stored = page.asarray().reshape(page.shaped)[:, 0]
+        except Exception as error:
+            if isinstance(error, Unreadable) or not are_cut_off([page], size):
+                raise
+            raise Unreadable("the file is cut off.") from error
+        samples = np.moveaxis(stored, 0, -1).reshape(*stored.shape[1:3], -1)
+        result = _interpret(samples, page)
+        result.notices.extend(unwritten(page))
+        if len(file.pages) > 1:
+            result.notices.append(f"Only the first of {len(file.pages)} pages is shown.")
+        result.orientation = _orientation(page)
+        result.metadata = _metadata(page)
+    if result.pixels.dtype == np.float32:
+        low, high = result.pixels.min(), result.pixels.max()
+        if low < 0 or high > 1:  # Also false for NaN, which `Image` refuses.
+            result.notices.append(f"Samples run from {low:g} to {high:g}; 0 is black, 1 is white.")
+    return result
+
+
+def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
+    """Encode every type and channel count, compressed without loss."""
+    import tifffile
+
+    buffer = io.BytesIO()
+    tifffile.imwrite(
+        buffer,
+        pixels,
+        photometric="minisblack" if pixels.ndim == 2 or pixels.shape[2] == 2 else "rgb",
+        planarconfig="contig" if pixels.ndim == 3 else None,
+        extrasamples=("unassalpha",) if pixels.ndim == 3 and pixels.shape[2] in (2, 4) else None,
+        compression="zlib",
+        predictor=True,
+        metadata=None,
+        iccprofile=metadata.profile or None,
+        resolution=metadata.resolution,
+        resolutionunit="inch" if metadata.resolution else None,
+        bigtiff=pixels.nbytes >= 2**32 - 2**25,
+    )
+    return buffer.getvalue()
+
+
+def _metadata(page: Any) -> Metadata:
+    """Return what a page holds beside the pixels."""
+
+    def value(tag: int) -> Any:
+        return page.tags[tag].value if tag in page.tags else None
+
+    names = {"a description": 270, "XMP data": 700, "EXIF data": 34665}
+    others = tuple(
+        name
+        for name, tag in names.items()
+        if value(tag) and not str(value(tag)).startswith('{"shape"')  # tifffile's own
+    )
+    unit = value(296)
+    try:
+        x, y = (top / bottom for top, bottom in (value(282), value(283)))
+        resolution = resolution_of(x, y, 2 if unit is None else int(unit))
+    except (TypeError, ValueError, ZeroDivisionError):  # It is missing or damaged.
+        resolution = None
+    profile = value(34675)
+    return Metadata(profile if isinstance(profile, bytes) else b"", resolution, b"", others)
+
+
+def unwritten(page: Any) -> list[str]:
+    """Return a notice if strips or tiles of a page have no data, as sparse files leave them out."""
+    if page.is_contiguous:
+        return []
+    segments = list(zip(page.dataoffsets, page.databytecounts, strict=False))
+    empty = sum(not offset or not length for offset, length in segments)
+    if not empty:
+        return []
+    return [f"{empty} of {len(segments)} strips or tiles were never written: they count as 0."]
+
+
+def _orientation(page: Any) -> int:
+    """Return how the camera was held; TIFF's own tag counts before the XMP data."""
+    orientation = page.tags.get(_ORIENTATION)
+    if orientation is not None:
+        return valid_orientation(orientation.value)
+    xmp = page.tags.valueof(_XMP)
+    return xmp_orientation(xmp) if isinstance(xmp, bytes) else 1
+
+
+def photometric(page: Any, notices: list[str]) -> int:
+    """Return how samples stand for colours; a file that does not say so is taken as usual."""
+    if _PHOTOMETRIC in page.tags:
+        return int(page.photometric)
+    if page.compression in FAX_COMPRESSIONS:
+        return _WHITE_IS_ZERO
+    colours = page.samplesperpixel > 2
+    meaning = "RGB" if colours else "grey, with 0 for black"
+    notices.append(f"The file does not say what its samples stand for: taken as {meaning}.")
+    return _RGB if colours else _BLACK_IS_ZERO
+
+
+def _check(page: Any) -> None:
+    """Refuse what would take too much memory, or is no flat picture."""
+    check_size(page.imagewidth, page.imagelength, page.samplesperpixel)
+    if page.imagedepth != 1:
+        raise Unreadable("it holds a volume, not a picture.")
+    if page.photometric not in _COLOURS:
+        model = getattr(page.photometric, "name", page.photometric)
+        raise Unreadable(f"its colour model {model} is not supported.", "Convert it to RGB.")
+    if page.dtype is None or page.dtype.kind not in "buif":
+        raise Unreadable(
+            f"samples of type {page.dtype or 'unknown'} are not supported.",
+            "Convert them to 8-bit, 16-bit or 32-bit float.",
+        )
+
+
+def _interpret(samples: NDArray[Any], page: Any) -> Decoded:
+    """Return (height, width, stored samples) as grey or RGB, with alpha where there is one."""
+    notices: list[str] = []
+    meaning = photometric(page, notices)
+    count = _COLOURS[meaning]
+    if samples.shape[2] < count:
+        raise Unreadable(f"it has {samples.shape[2]} samples per pixel where {count} belong.")
+    if meaning == _PALETTE:
+        samples = _look_up(samples, page, notices)
+        count = 3
+    else:
+        samples = _standard_depth(samples, page, notices)
+    colour, extra = samples[:, :, :count], samples[:, :, count:]
+    if meaning == _WHITE_IS_ZERO:
+        colour = _inverted(colour, notices)
+    elif meaning == _CMYK:
+        colour = cmyk_to_rgb(colour)
+        notices.append(formats.CMYK)
+    elif meaning == _LAB:
+        colour = _with_pillow(colour, "LAB", notices)
+    elif meaning == _YCBCR and page.compression not in _JPEG_COMPRESSIONS:
+        colour = _with_pillow(colour, "YCbCr", notices)
+    return Decoded(_with_alpha(colour, extra, page.extrasamples, notices), notices)
+
+
+def _inverted(colour: NDArray[Any], notices: list[str]) -> NDArray[Any]:
+    """Return samples whose white is 0 with black as 0, where that has a meaning."""
+    if colour.dtype.kind != "f":
+        return top(colour.dtype) - colour
+    if colour.min() < 0 or colour.max() > 1:
+        notices.append("White is marked as 0, but no value is marked as black: not inverted.")
+        return colour
+    notices.append("White is 0 in the file: inverted.")
+    return 1 - colour
+
+
+def _with_alpha(
+    colour: NDArray[Any], extra: NDArray[Any], kinds: tuple[int, ...], notices: list[str]
+) -> NDArray[Any]:
+    """Put the first alpha channel behind the colour; other extra samples are left out."""
+    alphas = [i for i, kind in enumerate(kinds) if kind in (_PREMULTIPLIED_ALPHA, _ALPHA)]
+    left_out = extra.shape[2] - bool(alphas)
+    if left_out:
+        notices.append(f"{left_out} extra samples per pixel of unknown meaning are left out.")
+    if not alphas:
+        return colour
+    alpha = extra[:, :, alphas[0] : alphas[0] + 1]
+    if kinds[alphas[0]] == _PREMULTIPLIED_ALPHA:
+        colour = undo_premultiplied(colour, alpha)
+        notices.append("Premultiplied alpha converted to plain alpha.")
+    return np.concatenate([colour, alpha], axis=2)
+
+
+def _standard_depth(samples: NDArray[Any], page: Any, notices: list[str]) -> NDArray[Any]:
+    """Return the samples as uint8, uint16 or float32."""
+    dtype = samples.dtype
+    if dtype.kind == "b":
+        notices.append(formats.ONE_BIT)
+        return samples * np.uint8(255)
+    if dtype.kind == "f":
+        if dtype.itemsize != 4:
+            notices.append(f"{dtype.itemsize * 8}-bit floats converted to 32-bit floats.")
+        with np.errstate(over="ignore"):  # What becomes infinite is refused by `Image`.
+            return samples.astype(np.float32)
+    if dtype.kind == "u" and dtype.itemsize <= 2:
+        bits = page.bitspersample
+        if not isinstance(bits, int) or bits == dtype.itemsize * 8:
+            return samples.astype(dtype.newbyteorder("="))
+        notices.append(f"{bits}-bit samples stretched to {dtype.itemsize * 8} bits.")
+        return rescale(samples, 2**bits - 1)
+    # No two programs agree on which of these values is white, so the picture decides.
+    low, high = samples.min(), samples.max()
+    name = f"{'Signed' if dtype.kind == 'i' else 'Unsigned'} {dtype.itemsize * 8}-bit integers"
+    notices.append(f"{name} from {low} to {high} converted to floats from 0 to 1.")
+    span = max(float(high) - float(low), 1.0)
+    return ((samples - np.float64(low)) / span).astype(np.float32)
+
+
+def _look_up(samples: NDArray[Any], page: Any, notices: list[str]) -> NDArray[Any]:
+    """Replace the palette indices, which come first, by RGB."""
+    if page.colormap is None:
+        raise Unreadable("its palette is missing.")
+    table = np.asarray(page.colormap).T
+    samples = samples.astype(np.uint8 if samples.dtype.itemsize == 1 else np.uint16)
+    if samples[:, :, 0].max() >= len(table):
+        raise Unreadable(f"it holds colours beyond its palette of {len(table)}.")
+    if np.array_equal(table % 257, np.zeros_like(table)):
+        table = table // 257
+    elif np.array_equal(table % 256, np.zeros_like(table)):  # As some programs shift it.
+        table = table // 256
+    if table.max() < 256:
+        table = table.astype(np.uint8)
+    notices.append(formats.PALETTE.format("RGB"))
+    white = 2**page.bitspersample - 1
+    extra = np.rint(samples[:, :, 1:] * (top(table.dtype) / white)).astype(table.dtype)
+    return np.concatenate([table[samples[:, :, 0]], extra], axis=2)
+
+
+def _with_pillow(colour: NDArray[Any], model: str, notices: list[str]) -> NDArray[Any]:
+    """Convert (height, width, 3) LAB or YCbCr to RGB."""
+    import PIL.Image
+    import PIL.ImageCms
+
+    if colour.dtype != np.uint8:
+        raise Unreadable(f"{model} with other than 8 bits is not supported.", "Convert it to RGB.")
+    notices.append(f"{model} converted to RGB.")
+    image = PIL.Image.frombytes(model, colour.shape[1::-1], colour.tobytes())
+    if model == "YCbCr":
+        return np.asarray(image.convert("RGB"))
+    profile = PIL.ImageCms.createProfile
+    converted = PIL.ImageCms.profileToProfile(
+        image, profile("LAB"), profile("sRGB"), outputMode="RGB"
+    )
+    return np.asarray(converted)

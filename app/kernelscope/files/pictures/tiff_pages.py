@@ -1,0 +1,73 @@
+"""The chain of pages of a TIFF, walked before a library follows it.
+
+Each page ends with the offset of the next. In a damaged file the chain may lead back to a page
+that was there before, and a library that follows it never comes to an end.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from kernelscope.files.formats import Unreadable
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How the numbers of a TIFF are stored: formats of `struct`, and where the first page is."""
+
+    offset: str
+    count: str
+    entry_bytes: int
+    first: int
+
+
+def _layout(start: bytes) -> _Layout:
+    """Return the layout of a file that begins with `start`, or raise `Unreadable`."""
+    order = {b"II": "<", b"MM": ">"}.get(start[:2])
+    if order is not None and len(start) >= 8:
+        version = struct.unpack(f"{order}H", start[2:4])[0]
+        if version == 42:
+            return _Layout(f"{order}I", f"{order}H", 12, 4)
+        if version == 43 and struct.unpack(f"{order}HH", start[4:8]) == (8, 0):
+            return _Layout(f"{order}Q", f"{order}Q", 20, 8)
+    raise Unreadable("its TIFF header is damaged.")
+
+
+def check_pages(handle: BinaryIO) -> int:
+    """Return how many pages a TIFF has, and rewind it.
+
+    Raises
+    ------
+    Unreadable
+        If there is no page, or their chain is a circle, leads out of the file, or has more
+        pages than the file has room for.
+    """
+    handle.seek(0)
+    layout = _layout(handle.read(8))
+    size = handle.seek(0, os.SEEK_END)
+
+    def number(place: int, form: str) -> int:
+        handle.seek(place)
+        data = handle.read(struct.calcsize(form))
+        if len(data) < struct.calcsize(form):
+            raise Unreadable("the file is cut off.")
+        return int(struct.unpack(form, data)[0])
+
+    seen: set[int] = set()
+    page = number(layout.first, layout.offset)
+    while page:
+        if page in seen:
+            raise Unreadable("its chain of pages is a circle.")
+        seen.add(page)
+        entries = number(page, layout.count)
+        end = page + struct.calcsize(layout.count) + entries * layout.entry_bytes
+        if end > size:
+            raise Unreadable("the file is cut off.")
+        page = number(end, layout.offset)
+    if not seen:
+        raise Unreadable("it has no page.")
+    handle.seek(0)
+    return len(seen)

@@ -1,0 +1,156 @@
+"""The strips and tiles of a TIFF page: checked before they are read, and decoded with more care
+than tifffile does where that reads something wrong, or refuses what is good.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kernelscope.files.formats import Unreadable, check_size
+from kernelscope.files.pictures import fax
+
+Decode = Callable[..., tuple[Any, tuple[int, ...], tuple[int, ...]]]
+"""What tifffile calls for each segment: bytes or None, and its index. Returns samples or None,
+the place of the first one, and their shape; both along samples, depth, rows, columns, ..."""
+
+FAX_COMPRESSIONS = tuple(fax.NAMES)
+_NONE, _LZW, _PACKBITS = 1, 5, 32773
+_DEFLATES = (8, 32946)
+_EXACT = (_NONE, _LZW, _PACKBITS, *_DEFLATES, *FAX_COMPRESSIONS)
+"""Compressions whose decoders notice when rows are missing."""
+
+_T4_OPTIONS = 292
+_REVERSED_BITS = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+_LAST_BITS_FIRST = 2
+
+
+def check_segments(page: Any, size: int) -> None:
+    """Refuse pages whose strips or tiles are too large, cut off, or read over and over.
+
+    Parameters
+    ----------
+    page : tifffile.TiffPage
+    size : int
+        Length of the file.
+
+    Raises
+    ------
+    Unreadable
+    """
+    if page.is_tiled:
+        check_size(page.tilewidth, page.tilelength, page.samplesperpixel)
+    if not page.dataoffsets or not page.databytecounts:
+        raise Unreadable("it has no image data.")
+    count = 1 if page.is_contiguous else math.prod(page.chunked)
+    found = min(len(page.dataoffsets), len(page.databytecounts))
+    if found < count:
+        raise Unreadable(f"it is damaged: it lists {found} of {count} strips or tiles.")
+    check_extents([page], size)
+
+
+def check_extents(pages: Sequence[Any], size: int) -> None:
+    """Refuse pages with strips or tiles that lie behind the end of the file, or on each other.
+
+    A last strip may be said to be longer than the file where its decoder finds out whether all
+    rows are there.
+    """
+    total = 0
+    for page in pages:
+        for offset, count in zip(page.dataoffsets, page.databytecounts, strict=False):
+            if not offset or not count:
+                continue
+            if offset >= size or (offset + count > size and page.compression not in _EXACT):
+                raise Unreadable("the file is cut off.")
+            total += min(count, size - offset)
+    # Tiles that are alike may be stored once; a small file of much work is no such thing.
+    room = 4 * (size + sum(page.nbytes for page in pages)) + 2**24
+    if total > room:
+        raise Unreadable("its strips or tiles lie on each other.")
+
+
+def are_cut_off(pages: Sequence[Any], size: int) -> bool:
+    """Whether strips or tiles are said to go on behind the end of the file."""
+    return any(
+        offset + count > size
+        for page in pages
+        for offset, count in zip(page.dataoffsets, page.databytecounts, strict=False)
+    )
+
+
+def prepare(page: Any) -> None:
+    """Put our decoders in the place of tifffile's, for a page that leads others or stands alone."""
+    if page.compression in FAX_COMPRESSIONS:
+        page.decode = _fax_decoder(page)
+    elif page.compression in _DEFLATES:
+        page.decode = _deflate_decoder(page)
+
+
+def _fax_decoder(page: Any) -> Decode:
+    if page.bitspersample != 1 or page.samplesperpixel != 1 or page.imagedepth != 1:
+        raise Unreadable("it has fax data of other than one bit per pixel.")
+    tag = page.tags.valueof(_T4_OPTIONS)
+    options = tag if isinstance(tag, int) else 0
+
+    def decode(data: bytes | None, index: int, **_: Any) -> Any:
+        place, shape = _place(page, index)
+        if data is None:
+            return None, place, shape
+        if page.fillorder == _LAST_BITS_FIRST:
+            data = data.translate(_REVERSED_BITS)
+        rows, width = shape[1:3]
+        pixels = fax.decode(data, rows, width, int(page.compression), options)
+        return pixels.reshape(shape), place, shape
+
+    return decode
+
+
+def _place(page: Any, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return where a strip or tile of a page of one sample begins, and its shape."""
+    if page.is_tiled:
+        row, column = divmod(index, math.ceil(page.imagewidth / page.tilewidth))
+        place = (0, 0, row * page.tilelength, column * page.tilewidth, 0)
+        return place, (1, page.tilelength, page.tilewidth, 1)
+    top = index * page.rowsperstrip
+    rows = min(page.rowsperstrip, page.imagelength - top)
+    return (0, 0, top, 0, 0), (1, rows, page.imagewidth, 1)
+
+
+def _deflate_decoder(page: Any) -> Decode:
+    """Return a decoder that takes a strip of more rows than belong to it, as GDAL writes it."""
+    usual: Decode = page.decode
+    samples = page.samplesperpixel if page.planarconfig == 1 else 1
+    bits = page.bitspersample
+    row_bytes = -(-page.imagewidth * (bits * samples if isinstance(bits, int) else sum(bits)) // 8)
+
+    def decode(data: bytes | None, index: int, **options: Any) -> Any:
+        try:
+            return usual(data, index, **options)
+        except Exception:
+            if data is None or page.is_tiled or page.fillorder == _LAST_BITS_FIRST:
+                raise
+            top = index % math.ceil(page.imagelength / page.rowsperstrip) * page.rowsperstrip
+            own = min(page.rowsperstrip, page.imagelength - top)
+            shorter = _first_bytes(data, own * row_bytes, page.rowsperstrip * row_bytes)
+            if shorter is None:
+                raise
+            return usual(shorter, index, **options)
+
+    return decode
+
+
+def _first_bytes(data: bytes, count: int, most: int) -> bytes | None:
+    """Return `data` compressed anew with the first bytes only, or None if they are damaged.
+
+    Up to `most` bytes may follow. The checksum at their end is looked at.
+    """
+    stream = zlib.decompressobj()
+    try:
+        first = stream.decompress(data, count)
+        if len(first) == count:
+            stream.decompress(stream.unconsumed_tail, most + 1)
+    except zlib.error:
+        return None
+    return zlib.compress(first, 0) if stream.eof else None

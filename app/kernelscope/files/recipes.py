@@ -1,0 +1,49 @@
+"""Recipes as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernelscope.engine.recipe import Recipe
+from kernelscope.errors import InvalidRecipe
+from kernelscope.files.atomic import replace_file
+
+RECIPE_SUFFIX = ".recipe.json"
+
+MOST_BYTES = 1 << 20
+"""No recipe is as long; a picture that was chosen by mistake may be."""
+
+
+def read_recipe(path: str | Path) -> Recipe:
+    """Read what `write_recipe`, or a person, wrote.
+
+    Raises
+    ------
+    InvalidRecipe
+        If the file is missing or no recipe; the message has the path of the value.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as handle:
+            data = handle.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character.
+        detail = error.strerror if isinstance(error, OSError) else error
+        raise InvalidRecipe(f"{path}: the recipe cannot be read ({detail}).") from error
+    try:
+        text = data.decode("utf-8-sig")  # Some editors on Windows put a mark in front.
+    except UnicodeDecodeError:
+        text = ""
+    if len(data) > MOST_BYTES or not text:
+        raise InvalidRecipe(f"{path.name}: this is no recipe.", "A recipe is a short text file.")
+    return Recipe.from_json(text, path.name)
+
+
+def write_recipe(recipe: Recipe, path: str | Path) -> None:
+    """Write a recipe; a file that is there is replaced at once, or stays as it was.
+
+    Raises
+    ------
+    ImageWriteError
+        If the place cannot be written to.
+    """
+    replace_file(Path(path), recipe.to_json().encode())

@@ -1,0 +1,21 @@
+"""Volume files: NIfTI, DICOM series, TIFF stacks, NumPy arrays, folders of pictures."""
+
+from kernelscope.files.volumes.reading import READABLE_VOLUMES, is_volume, read_volume
+from kernelscope.files.volumes.writing import (
+    WRITABLE_VOLUMES,
+    beside,
+    check_write_volume,
+    unkept_of_volume,
+    write_volume,
+)
+
+__all__ = [
+    "READABLE_VOLUMES",
+    "WRITABLE_VOLUMES",
+    "beside",
+    "check_write_volume",
+    "is_volume",
+    "read_volume",
+    "unkept_of_volume",
+    "write_volume",
+]

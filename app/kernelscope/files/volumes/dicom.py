@@ -1,0 +1,442 @@
+"""DICOM series: the slices of a folder, put in order by where they lie in the patient.
+
+A slice is a file of its own, or a frame of an Enhanced MR, CT or PET file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.files.formats import Unreadable, damage_explained
+from kernelscope.files.pictures.dicom import (
+    FORMAT,
+    START,
+    TAGS,
+    frame_count,
+    is_colour,
+    matches,
+    read_header,
+    read_whole,
+    stored_pixels,
+)
+from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, Scan, choose, spacing_of
+from kernelscope.images.volume import check_shape, narrowed
+
+__all__ = ["FORMAT", "decode", "decode_folder", "is_colour", "is_dicom", "matches"]
+
+_EVEN = 0.02
+"""By how much gaps between slices may differ from their median, relative to it."""
+
+_MOST_NAMED = 3
+"""Files that a notice names; the others are counted."""
+
+_WHERE = ("ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing")
+
+_VOLUME_KEYS = (
+    ("FrameContentSequence", "StackID", "stack {}"),
+    ("FrameContentSequence", "TemporalPositionIndex", "time {}"),
+    ("MREchoSequence", "EffectiveEchoTime", "echo time {} ms"),
+    ("MRDiffusionSequence", "DiffusionBValue", "b = {} s/mm²"),
+    ("MRImageFrameTypeSequence", "ComplexImageComponent", "{}"),
+    ("CardiacSynchronizationSequence", "NominalCardiacTriggerDelayTime", "trigger {} ms"),
+)
+"""What tells the volumes of one Enhanced file apart: group, element, and what it is called."""
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """A slice, with what its header says in the types that it should have.
+
+    Attributes
+    ----------
+    frame : int, optional
+        Which frame of its file, from 0; None where the file is a single slice.
+    volume : tuple of str
+        What tells it from the slices of other volumes in the same file.
+    corner : ndarray, optional
+        Where its first pixel lies, in millimetres to the left, posterior and superior.
+    directions : ndarray, shape (3, 3), optional
+        Directions of rising x, rising y, and of the normal.
+    spacing : tuple of float, optional
+        Distance of rows and of columns.
+    """
+
+    path: Path
+    frame: int | None
+    series: str
+    number: int
+    description: str
+    volume: tuple[str, ...]
+    rows: int
+    columns: int
+    model: str
+    corner: NDArray[np.float64] | None
+    directions: NDArray[np.float64] | None
+    spacing: tuple[float, float] | None
+    thickness: float
+    slope: float
+    intercept: float
+
+    @property
+    def name(self) -> str:
+        return self.path.name if self.frame is None else f"{self.path.name}, frame {self.frame + 1}"
+
+    @property
+    def missing(self) -> str:
+        """What it lacks to be placed; empty if nothing."""
+        where = dict(zip(_WHERE, (self.directions, self.corner, self.spacing), strict=True))
+        return next((keyword for keyword, value in where.items() if value is None), "")
+
+    @property
+    def place(self) -> float:
+        """Where it lies along its normal, in millimetres."""
+        assert self.directions is not None
+        return float(self.directions[2] @ self.corner)
+
+
+def decode(path: Path, number: int | None) -> Scan:
+    """Read the series that a file belongs to, from its folder.
+
+    Files beside it that are damaged, or no slices of the same kind, are left out and named: the
+    file that was asked for is good.
+    """
+    own = _slices(path)
+    if not own:
+        raise Unreadable("the file holds no picture.")
+    parts = list(own)
+    strangers: dict[str, None] = {}
+    for file in sorted(path.parent.iterdir()):
+        try:
+            if file == path or not is_dicom(file):
+                continue
+            more = [part for part in _slices(file) if part.series == own[0].series]
+            for part in more:
+                _check(part, own[0])
+        except Unreadable as error:
+            strangers[error.cause.rstrip(".")] = None
+        else:
+            parts += more
+    scan = _chosen(parts, number, "volume")
+    if strangers:
+        rest = len(strangers) - _MOST_NAMED
+        more_text = f"; and {rest} more" if rest > 0 else ""
+        named = "; ".join(list(strangers)[:_MOST_NAMED])
+        scan.notices.insert(0, f"Left out of the folder: {named}{more_text}.")
+    if len(parts) > len(own):
+        scan.notices.insert(0, "Read with all slices of its series in the folder.")
+    return scan
+
+
+def decode_folder(files: Sequence[Path], number: int | None) -> Scan:
+    """Read one series of several DICOM files."""
+    parts = [part for file in files for part in _slices(file)]
+    if not parts:
+        raise Unreadable("its DICOM files hold no pictures.")
+    return _chosen(parts, number, "series")
+
+
+def is_dicom(path: Path) -> bool:
+    """Whether a path is a DICOM file, by its first bytes.
+
+    Raises
+    ------
+    Unreadable
+        If the system does not give them, for instance because the user may not read the file.
+    """
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as handle:
+            return matches(handle.read(START))
+    except OSError as error:
+        raise Unreadable(f"{path.name} cannot be read ({error.strerror}).") from error
+
+
+def _chosen(parts: Iterable[_Slice], number: int | None, what: str) -> Scan:
+    """Put the slices of one series and volume together."""
+    volumes: dict[tuple[str, ...], list[_Slice]] = {}
+    for part in parts:
+        volumes.setdefault((part.series, *part.volume), []).append(part)
+    found = sorted(volumes.values(), key=lambda group: (group[0].number, group[0].series))
+    names = [_name(group, of_several=what == "volume") for group in found]
+    chosen = choose(number, names, what)
+    scan = _assembled(found[chosen])
+    if len(found) > 1:
+        scan.notices.insert(
+            0, f"{what.capitalize()} {chosen + 1} of {len(found)}: {names[chosen]}."
+        )
+    return scan
+
+
+def _name(parts: Sequence[_Slice], *, of_several: bool) -> str:
+    first = parts[0]
+    described = [] if of_several and first.volume else [first.description or "without a name"]
+    text = ", ".join((*described, *first.volume))
+    count = f"{len(parts)} slices" if len(parts) > 1 else "1 slice"
+    return f"{text} ({count}, {first.columns}×{first.rows})"
+
+
+def _slices(path: Path) -> list[_Slice]:
+    """Read a header; reports, indices and other files without a picture have no slices."""
+    header = read_header(path)
+    with damage_explained(f"DICOM file {path.name}'s"):
+        if not _is_picture(header, path.name):
+            return []
+        if "PerFrameFunctionalGroupsSequence" in header:
+            return _frames(path, header)
+        if frame_count(header) > 1:
+            raise Unreadable(
+                f"{path.name} holds several frames in one file, which do not say where they lie.",
+                "Convert it to NIfTI, with dcm2niix for instance.",
+            )
+        return [_slice(path, header, None, (), header, header, header, header)]
+
+
+def _frames(path: Path, header: Any) -> list[_Slice]:
+    """Read the functional groups of an Enhanced file: those of a frame, or those of all."""
+    frames = header.PerFrameFunctionalGroupsSequence
+    count = frame_count(header)
+    if len(frames) != count:
+        raise Unreadable(f"{path.name} describes {len(frames)} frames and holds {count}.")
+    shared = (header.get("SharedFunctionalGroupsSequence") or [{}])[0]
+
+    def group(frame: Any, keyword: str) -> Any:
+        sequence = frame.get(keyword) or shared.get(keyword)
+        return sequence[0] if sequence else {}
+
+    keys = []
+    for frame in frames:
+        values = ((group(frame, name).get(key), text) for name, key, text in _VOLUME_KEYS)
+        keys.append([text.format(value) if value is not None else "" for value, text in values])
+    # Only what differs tells volumes apart.
+    several = [len(set(column)) > 1 for column in zip(*keys, strict=True)]
+    return [
+        _slice(
+            path,
+            header,
+            number,
+            tuple(text for text, tells in zip(key, several, strict=True) if tells),
+            group(frame, "PlanePositionSequence"),
+            group(frame, "PlaneOrientationSequence"),
+            group(frame, "PixelMeasuresSequence"),
+            group(frame, "PixelValueTransformationSequence"),
+        )
+        for number, (frame, key) in enumerate(zip(frames, keys, strict=True))
+    ]
+
+
+def _slice(
+    path: Path,
+    header: Any,
+    frame: int | None,
+    volume: tuple[str, ...],
+    position: Any,
+    orientation: Any,
+    measures: Any,
+    values: Any,
+) -> _Slice:
+    """Read what a header and its groups say of a slice; raises anything where that is damaged."""
+    corner = position.get("ImagePositionPatient")
+    directions = orientation.get("ImageOrientationPatient")
+    spacing = measures.get("PixelSpacing")
+    if "ModalityLUTSequence" in header:
+        raise Unreadable(
+            f"{path.name} has a table of values (Modality LUT), which is not supported."
+        )
+    placed = None
+    if directions:
+        x, y = np.array(directions, np.float64).reshape(2, 3)
+        placed = np.stack([x, y, np.cross(x, y)])
+    return _Slice(
+        path,
+        frame,
+        str(header.SeriesInstanceUID),
+        int(header.get("SeriesNumber") or 0),
+        str(header.get("SeriesDescription") or "").strip(),
+        volume,
+        int(header.Rows),
+        int(header.Columns),
+        str(header.get("PhotometricInterpretation")),
+        np.array(corner, np.float64).reshape(3) if corner else None,
+        placed,
+        (float(spacing[0]), float(spacing[1])) if spacing else None,
+        _thickness(measures),
+        _number(values, "RescaleSlope", 1.0),
+        _number(values, "RescaleIntercept", 0.0),
+    )
+
+
+def _number(values: Any, keyword: str, default: float) -> float:
+    value = values.get(keyword)
+    return default if value is None else float(value)
+
+
+def _is_picture(header: Any, name: str) -> bool:
+    """Whether a file is a slice; one that should be and is not must not just be missing."""
+    if all(keyword in header for keyword in ("Rows", "SeriesInstanceUID", "PixelData")):
+        return True
+    kind = header.file_meta.get("MediaStorageSOPClassUID")
+    unknown = not kind or (kind.name == kind and not kind.is_private)
+    if unknown or not len(header) or re.search("(?<!Non-)Image Storage", kind.name):
+        raise Unreadable(
+            f"{name} is cut off or damaged.",
+            "Get the file again from where it came from.",
+        )
+    return False
+
+
+def _assembled(parts: list[_Slice]) -> Scan:
+    """Check, sort and read the slices of one series."""
+    for part in parts:
+        _check(part, parts[0])
+    notices: list[str] = []
+    if len(parts) > 1 or parts[0].corner is not None:
+        _check_placed(parts[0])
+        parts = sorted(parts, key=lambda part: part.place)
+        affine = _affine(parts)
+        spacing = spacing_of(affine)
+    else:
+        affine, spacing = None, (1.0, 1.0, 1.0)
+        notices.append(UNKNOWN_SPACING)
+    first = parts[0]
+    check_shape((len(parts), first.rows, first.columns), first.path.parent.name)
+    if first.model == "MONOCHROME1":
+        notices.append("White is low in the files (MONOCHROME1): inverted.")
+    return Scan(_voxels(parts), spacing, affine, notices, others=(TAGS,))
+
+
+def _check(part: _Slice, first: _Slice) -> None:
+    """Refuse a slice that is no plain grey picture, or none of the same kind as the first."""
+    if part.model not in ("MONOCHROME1", "MONOCHROME2"):
+        raise Unreadable(
+            f"{part.name} is in colour.", "Choose a series in grey, or open it alone as a picture."
+        )
+    if part is first:
+        return
+    for what, this, other in (
+        ("height", part.rows, first.rows),
+        ("width", part.columns, first.columns),
+        ("kind of grey", part.model, first.model),
+    ):
+        if this != other:
+            raise Unreadable(
+                f"{part.name} and {first.name} differ in {what}: {this} and {other}.",
+                "Leave only the slices of one scan in the folder.",
+            )
+    _check_placed(first)
+    _check_placed(part)
+    for what, here, there in (
+        ("orientation", part.directions, first.directions),
+        ("spacing", part.spacing, first.spacing),
+    ):
+        if not np.allclose(np.array(here), np.array(there), atol=1e-3):
+            raise Unreadable(
+                f"{part.name} and {first.name} differ in {what}.",
+                "Leave only the slices of one scan in the folder.",
+            )
+
+
+def _check_placed(part: _Slice) -> None:
+    if part.missing:
+        raise Unreadable(
+            f"{part.name} does not tell where it lies ({part.missing} is missing).",
+            "Without it the slices cannot be put in order.",
+        )
+
+
+def _affine(parts: Sequence[_Slice]) -> NDArray[np.float64]:
+    """Return voxels to millimetres as NIfTI has it, of slices in order.
+
+    Slices of a tilted gantry do not lie straight above each other: the matrix tells so.
+    """
+    first, last = parts[0], parts[-1]
+    assert first.corner is not None
+    assert first.directions is not None
+    assert first.spacing is not None
+    x, y, normal = first.directions
+    step = _step(parts) if len(parts) > 1 else normal * first.thickness
+    down, right = first.spacing
+    affine = np.eye(4)
+    affine[:3] = np.stack([x * right, y * down, step, first.corner], axis=1)
+    affine[:2] *= -1  # DICOM counts to the left and posterior, NIfTI to the right and anterior.
+    if not np.isfinite(affine).all() or abs(np.linalg.det(affine)) < 1e-12:
+        raise Unreadable(f"the position of {first.name} and {last.name} makes no sense.")
+    return affine
+
+
+def _step(parts: Sequence[_Slice]) -> NDArray[np.float64]:
+    """Return the way from one slice to the next, the same for all."""
+    gaps = np.diff([part.place for part in parts])
+    usual = float(np.median(gaps))
+    for gap, (before, after) in zip(gaps, pairwise(parts), strict=True):
+        names = f"{before.name} and {after.name}"
+        if gap <= max(_EVEN * usual, 1e-3):
+            raise Unreadable(
+                f"{names} lie at the same place.",
+                "Leave only one echo, time or copy of each slice in the folder.",
+            )
+        if abs(gap - usual) > _EVEN * usual:
+            missing = round(gap / usual) - 1
+            raise Unreadable(
+                f"slices are missing between {names}: {missing}."
+                if missing > 0
+                else f"{names} lie {gap:.4g} mm apart, and most others {usual:.4g} mm.",
+                "Get the whole series again from where it came from.",
+            )
+    corners = np.array([part.corner for part in parts])
+    step = (corners[-1] - corners[0]) / (len(parts) - 1)
+    beside = np.linalg.norm(corners - corners[0] - np.outer(range(len(parts)), step), axis=1)
+    worst = int(beside.argmax())
+    if beside[worst] > 0.1 * usual:
+        raise Unreadable(f"{parts[worst].name} lies {beside[worst]:.3g} mm beside the others.")
+    return np.asarray(step)
+
+
+def _thickness(measures: Any) -> float:
+    """Return the distance that a single slice would have to the next."""
+    for keyword in ("SpacingBetweenSlices", "SliceThickness"):
+        if measures.get(keyword):
+            return abs(float(measures.get(keyword)))
+    return 1.0
+
+
+def _voxels(parts: Sequence[_Slice]) -> NDArray[Any]:
+    """Return rescaled values; whole ones in the smallest type that holds them."""
+    first = parts[0]
+    voxels = np.empty((len(parts), first.rows, first.columns), np.float32)
+    planes: dict[Path, list[tuple[NDArray[np.float32], _Slice]]] = {}
+    for plane, part in zip(voxels, parts, strict=True):
+        planes.setdefault(part.path, []).append((plane, part))
+    for path, group in planes.items():
+        stored, dark = _pixels(path)
+        for plane, part in group:
+            numbers = stored[part.frame or 0].astype(np.float64)
+            if dark is not None:
+                numbers = dark - numbers
+            plane[...] = numbers * part.slope + part.intercept
+    whole = all(part.slope.is_integer() and part.intercept.is_integer() for part in parts)
+    small = np.abs(voxels).max() <= 2**24
+    return narrowed(voxels) if whole and small else voxels
+
+
+def _pixels(path: Path) -> tuple[NDArray[Any], int | None]:
+    """Return the stored values, shape (frames, rows, columns), and what inverts them.
+
+    The latter is the sum of the darkest and the brightest value that could be stored, where
+    bright ones are low.
+    """
+    dataset = read_whole(path)
+    stored = stored_pixels(dataset, path.name)
+    if stored.ndim == 2:
+        stored = stored[np.newaxis]
+    if dataset.PhotometricInterpretation != "MONOCHROME1":
+        return stored, None
+    return stored, -1 if dataset.PixelRepresentation else 2 ** int(dataset.BitsStored) - 1

@@ -1,0 +1,114 @@
+"""Folders: a DICOM series, or pictures of equal size as a stack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.files.formats import Unreadable
+from kernelscope.files.reading import READABLE, read_image
+from kernelscope.files.volumes import dicom
+from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, Scan, choose
+from kernelscope.images.image import Image
+from kernelscope.images.volume import check_shape
+
+_SUFFIXES = {suffix for format in READABLE if format != dicom.FORMAT for suffix in format.suffixes}
+
+
+def decode(path: Path, number: int | None) -> Scan:
+    """Read a folder; subfolders and files of other kinds are left out."""
+    files = [file for file in path.iterdir() if file.is_file() and not file.name.startswith(".")]
+    files.sort(key=_natural)
+    slices = [file for file in files if dicom.is_dicom(file)]
+    if slices:
+        _check_strangers(slices, set(files) - set(slices))
+        scan = dicom.decode_folder(slices, number)
+    else:
+        slices = [file for file in files if file.suffix.lower() in _SUFFIXES]
+        if not slices:
+            raise Unreadable(
+                "this folder holds neither DICOM files nor pictures.",
+                "Open the folder that the files lie in, or a volume file itself.",
+            )
+        choose(number, ["all pictures"], "volume")
+        scan = _stacked(slices)
+    if len(slices) < len(files):
+        scan.notices.append(f"Other files in the folder are left out: {len(files) - len(slices)}.")
+    return scan
+
+
+def _check_strangers(slices: Sequence[Path], others: set[Path]) -> None:
+    """Refuse a file that is named like the slices: a damaged one must not just be missing."""
+    kinds = {kind for file in slices for kind in _kinds(file)}
+    for file in sorted(others):
+        if kinds & _kinds(file):
+            raise Unreadable(
+                f"{file.name} is named like the slices, but is no DICOM file.",
+                "Get it again from where it came from, or move it away if it is no slice.",
+            )
+
+
+def _kinds(file: Path) -> set[str]:
+    """Return what tells how a file is named: the name but for its numbers, and the suffix."""
+    suffix = file.suffix.lower()
+    return {re.sub(r"\d+", "#", file.name), *([suffix] if suffix[1:].isalpha() else [])}
+
+
+def _natural(path: Path) -> tuple[list[str | int], str]:
+    """Sort slice10 after slice9; text and numbers take turns, so that they never meet."""
+    parts: list[str | int] = []
+    for text, digits in re.findall(r"(\D*)(\d*)", path.name.casefold()):
+        parts += [text, int(digits or -1)]
+    return parts, path.name
+
+
+def _stacked(files: Sequence[Path]) -> Scan:
+    """Read one picture a slice."""
+    first = read_image(files[0], nan=0.0)
+    check_shape((len(files), first.height, first.width), files[0].parent.name)
+    voxels = np.empty((len(files), first.height, first.width), first.pixels.dtype)
+    notices = dict.fromkeys([UNKNOWN_SPACING, *_grey(first)[1]])
+    for plane, file in zip(voxels, files, strict=True):
+        image = first if file == files[0] else read_image(file, nan=0.0)
+        _check(image, first)
+        plane[...], new = _grey(image)
+        if image.missing is not None:
+            plane[image.missing] = np.nan  # The volume is asked about all of them at once.
+        notices.update(dict.fromkeys(new))
+    return Scan(voxels, notices=list(notices))
+
+
+def _check(image: Image, first: Image) -> None:
+    for what, this, other in (
+        ("size", _size(image), _size(first)),
+        ("type", image.pixels.dtype, first.pixels.dtype),
+    ):
+        if this != other:
+            raise Unreadable(
+                f"{image.title} and {first.title} differ in {what}: {this} and {other}.",
+                "Leave only the slices of one scan in the folder.",
+            )
+
+
+def _size(image: Image) -> str:
+    return f"{image.width}×{image.height}"
+
+
+def _grey(image: Image) -> tuple[NDArray[Any], list[str]]:
+    """Return (height, width) values of a picture that is grey, in whatever colour model."""
+    planes, notices = image.planes, list(image.notices)
+    if image.missing is not None:
+        notices.pop()  # that of NaN
+    if image.has_alpha:
+        white = 1 if planes.dtype.kind == "f" else np.iinfo(planes.dtype).max
+        if not (planes[:, :, -1] == white).all():
+            raise Unreadable(f"{image.title} is transparent.", "Save it without transparency.")
+        planes = planes[:, :, :-1]
+    if not (planes == planes[:, :, :1]).all():
+        raise Unreadable(f"{image.title} is in colour.", "Convert the pictures to grey first.")
+    return planes[:, :, 0], notices

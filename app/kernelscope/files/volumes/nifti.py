@@ -1,0 +1,239 @@
+"""NIfTI-1 and NIfTI-2 (.nii, .nii.gz); nibabel knows the header, the voxels are read here.
+
+The header is kept byte by byte, extensions included, and goes back into the file with only
+the size, the type and the scaling changed, and these only if they have to be: reading and
+saving gives the same file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.files.formats import Unreadable
+from kernelscope.files.reading import open_file
+from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, Scan, choose, fill, spacing_of
+from kernelscope.files.watched import WatchedFile
+from kernelscope.images.volume import Volume, check_shape
+
+GZIP_MAGIC = b"\x1f\x8b"
+MAX_START = 540
+"""Length of the longest header."""
+
+_LENGTHS = {b"n+1": 348, b"n+2": 540}
+_MAX_EXTENSIONS = 2**28
+_MAX_VOLUMES = 2**16
+_MAX_REST = 2**26
+"""Bytes behind the last volume."""
+_GZIP_MAX_RATIO = 1032
+"""Deflate packs no more bytes than this into one."""
+
+_MILLIMETRES = {1: 1000.0, 3: 0.001}
+"""By the code of the unit; millimetres and unknown units count as they are."""
+
+
+@dataclass(frozen=True)
+class NiftiHeader:
+    """What stands before the voxels in a file.
+
+    Attributes
+    ----------
+    block : bytes
+        The header itself, 348 or 540 bytes.
+    extensions : bytes
+        All that follows.
+    endianness : {"<", ">"}
+    """
+
+    block: bytes
+    extensions: bytes
+    endianness: Literal["<", ">"]
+
+    def parsed(self, *, check: bool) -> Any:
+        """Return a new header object of nibabel; `check` mends small faults, refuses large ones."""
+        return _classes()[len(self.block)](self.block, self.endianness, check=check)
+
+
+def matches(start: bytes) -> bool:
+    """Whether a file that starts like this is NIfTI."""
+    return start[344:347] in (b"n+1", b"ni1") or start[4:7] in (b"n+2", b"ni2")
+
+
+def decode(path: Path, number: int | None) -> Scan:
+    """Read one volume of a file of up to seven dimensions, in either byte order."""
+    with open_file(path) as file:
+        compressed = file.read(2) == GZIP_MAGIC
+        file.seek(0)
+        size = os.fstat(file.fileno()).st_size
+        if not compressed:
+            return _decode(file, file, path.name, number, size)[0]
+        with gzip.GzipFile(fileobj=file) as handle:
+            unpacked = size * _GZIP_MAX_RATIO
+            scan, rest = _decode(handle, file, path.name, number, unpacked)  # type: ignore[arg-type]
+            rest += _MAX_REST
+            while part := handle.read(2**22):  # The checksum stands at the end.
+                rest -= len(part)
+                if rest < 0:
+                    raise Unreadable("it is damaged: far more data follow than its header tells.")
+            return scan
+
+
+def encode(volume: Volume) -> bytes:
+    """Return the whole file, uncompressed."""
+    kept = volume.header if isinstance(volume.header, NiftiHeader) else _new_header(volume)
+    header = kept.parsed(check=False)
+    shape = volume.voxels.shape[::-1]
+    if _dimensions(header) != (*shape, 1):
+        header.set_data_shape(shape)
+    stored = None if volume.is_boolean else volume.stored
+    dtype = (stored.dtype if stored else volume.voxels.dtype).newbyteorder(kept.endianness)
+    if header.get_data_dtype() != dtype:
+        header.set_data_dtype(dtype)
+    scaling = (stored.slope, stored.intercept) if stored else (1.0, 0.0)
+    if _scaling(header) != scaling:
+        header.set_slope_inter(*scaling)
+    numbers = stored.numbers(volume.voxels) if stored else volume.voxels
+    voxels = np.ascontiguousarray(volume.restored(numbers), dtype)
+    return b"".join([header.binaryblock, kept.extensions, voxels.view(np.uint8).data])
+
+
+def encode_compressed(volume: Volume) -> bytes:
+    """Return the whole file, packed at the speed of the disk rather than as small as can be."""
+    import imagecodecs
+
+    return bytes(imagecodecs.gzip_encode(encode(volume), level=1))
+
+
+def _classes() -> dict[int, Any]:
+    """Return nibabel's classes by the length of the header."""
+    import nibabel.imageglobals
+
+    # nibabel writes what it mends to stderr; whoever listens to the log shall hear it.
+    nibabel.imageglobals.logger.handlers[:] = [logging.NullHandler()]
+    return {348: nibabel.Nifti1Header, 540: nibabel.Nifti2Header}
+
+
+def _decode(
+    handle: BinaryIO, file: WatchedFile, title: str, number: int | None, size: int
+) -> tuple[Scan, int]:
+    """Read one volume of a file that, when unpacked, holds at most `size` bytes.
+
+    Returns also how many bytes the volumes behind it have.
+    """
+    kept = _read_header(handle)
+    header = kept.parsed(check=True)
+    dtype = header.get_data_dtype()
+    _check_type(dtype)
+    dimensions = _dimensions(header)
+    shape, count = dimensions[2::-1], dimensions[3]
+    check_shape(shape, title)
+    if not 1 <= count <= _MAX_VOLUMES:
+        raise Unreadable(f"it holds {count} volumes.")
+    volume = math.prod(shape) * dtype.itemsize
+    if len(kept.block) + len(kept.extensions) + count * volume > size:
+        raise Unreadable("the file is cut off: it is too short for the voxels of its header.")
+    index = choose(number, [f"volume {i + 1}" for i in range(count)], "volume")
+    notices = [f"Volume {index + 1} of {count}."] if count > 1 else []
+    file.allow(count * volume)
+    handle.seek(index * volume, os.SEEK_CUR)
+    numbers = np.empty(shape, dtype)
+    fill(handle, numbers)
+    affine = _affine(header, notices)
+    spacing = _spacing(header, notices) if affine is None else spacing_of(affine)
+    slope, intercept = _scaling(header)
+    scan = Scan(numbers, spacing, affine, notices, kept, slope, intercept)
+    return scan, (count - index - 1) * volume
+
+
+def _read_header(handle: BinaryIO) -> NiftiHeader:
+    start = handle.read(348)
+    magic = start[4:7] if start[4:7] in (b"n+2", b"ni2") else start[344:347]
+    if magic not in _LENGTHS:
+        raise Unreadable(
+            "it is half of a pair of files (.hdr and .img).",
+            "Convert the pair to one .nii file, with nibabel or FSL for instance.",
+        )
+    length = _LENGTHS[magic]
+    block = start + handle.read(length - len(start))
+    header = _classes()[length](block, check=False)
+    offset = float(header["vox_offset"])
+    if not length <= offset <= length + _MAX_EXTENSIONS:
+        raise Unreadable(f"its header is damaged: the voxels start at byte {offset:g}.")
+    extensions = handle.read(int(offset) - length)
+    return NiftiHeader(block, extensions, header.endianness)
+
+
+def _dimensions(header: Any) -> tuple[int, int, int, int]:
+    """Return width, height, depth, and the number of volumes in all further dimensions."""
+    x, y, z, *more = (*header.get_data_shape(), 1, 1, 1)[: max(3, len(header.get_data_shape()))]
+    return int(x), int(y), int(z), math.prod(int(side) for side in more)
+
+
+def _check_type(dtype: np.dtype[Any]) -> None:
+    if dtype.kind == "c":
+        raise Unreadable(
+            "its voxels are complex numbers.", "Save their magnitude as a volume of its own."
+        )
+    if dtype.kind not in "iuf":
+        raise Unreadable("its voxels are colours.", "Save one component as a volume of its own.")
+
+
+def _scaling(header: Any) -> tuple[float, float]:
+    slope, intercept = header.get_slope_inter()
+    return (1.0, 0.0) if slope is None else (slope, intercept)
+
+
+def _affine(header: Any, notices: list[str]) -> NDArray[np.float64] | None:
+    """Return voxels to millimetres, if the header places them."""
+    if header["sform_code"] > 0:
+        affine = header.get_sform()
+    elif header["qform_code"] > 0:
+        affine = header.get_qform()
+    else:
+        return None
+    affine = np.asarray(affine, np.float64)
+    with np.errstate(all="ignore"):  # A damaged header holds any numbers.
+        affine[:3] *= _unit(header)
+        size = abs(np.linalg.det(affine))
+        steps = spacing_of(affine)
+    if not (np.isfinite(affine).all() and 1e-12 <= size < math.inf and max(steps) < math.inf):
+        notices.append("The orientation in its header makes no sense and is left aside.")
+        return None
+    return affine
+
+
+def _spacing(header: Any, notices: list[str]) -> tuple[float, float, float]:
+    x, y, z = (float(step) * _unit(header) for step in header["pixdim"][1:4])
+    if not all(0 < step < math.inf for step in (x, y, z)):
+        notices.append(UNKNOWN_SPACING)
+        return 1.0, 1.0, 1.0
+    return z, y, x
+
+
+def _unit(header: Any) -> float:
+    return _MILLIMETRES.get(int(header["xyzt_units"]) & 7, 1.0)
+
+
+def _new_header(volume: Volume) -> NiftiHeader:
+    """Return a header for a volume of another origin."""
+    length = 348 if max(volume.voxels.shape) < 2**15 else 540
+    header = _classes()[length]()
+    header.set_data_shape(volume.voxels.shape[::-1])
+    header.set_zooms(volume.spacing[::-1])
+    header.set_xyzt_units("mm")
+    if volume.affine is not None:
+        header.set_sform(volume.affine, code="scanner")
+        header.set_qform(volume.affine, code="scanner")
+        if not np.allclose(header.get_qform(), volume.affine, atol=1e-3):
+            header.set_qform(None, code="unknown")  # A quaternion cannot tell of shears.
+    header["vox_offset"] = length + 4
+    header["magic"] = header.single_magic
+    return NiftiHeader(header.binaryblock, bytes(4), header.endianness)

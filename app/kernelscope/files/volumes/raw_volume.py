@@ -1,0 +1,101 @@
+"""What the readers of all volume formats share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.files.formats import Unreadable
+from kernelscope.images.volume import Spacing
+
+UNKNOWN_SPACING = "The file does not tell the distance of voxels: 1 mm is assumed."
+
+
+@dataclass
+class Scan:
+    """What a reader returns; the attributes are the arguments of `Volume.from_array`.
+
+    Attributes
+    ----------
+    numbers : ndarray, shape (depth, height, width)
+        As stored, of any type and byte order.
+    others : tuple of str
+        Names of what else the file holds and no volume keeps: "DICOM tags".
+    """
+
+    numbers: NDArray[Any]
+    spacing: Spacing = (1.0, 1.0, 1.0)
+    affine: NDArray[np.float64] | None = None
+    notices: list[str] = field(default_factory=list)
+    header: object = None
+    slope: float = 1.0
+    intercept: float = 0.0
+    others: tuple[str, ...] = ()
+
+
+class Several(Unreadable):
+    """There are several volumes, and no number says which one is meant."""
+
+    def __init__(self, cause: str, hint: str, names: Sequence[str]) -> None:
+        super().__init__(cause, hint)
+        self.names = tuple(names)
+
+
+def choose(number: int | None, names: Sequence[str], what: str) -> int:
+    """Return the index of the one that is meant, of several in a file or folder.
+
+    Parameters
+    ----------
+    number : int, optional
+        Counted from 1.
+    names : sequence of str
+        What there is to choose from, in words.
+    what : str
+        What they are: "volume", "series".
+
+    Raises
+    ------
+    Several
+        If there are several, and no number.
+    Unreadable
+        If there is no such number.
+    """
+    total = len(names)
+    several = "series" if what == "series" else f"{what}s"
+    if number is None and total == 1:
+        return 0
+    if number is not None and 1 <= number <= total:
+        return number - 1
+    shown = "; ".join(f"{i}: {name}" for i, name in enumerate(names[:12], 1))
+    rest = "; …" if total > 12 else ""
+    if number is None:
+        hint = f"Choose one by number: {shown}{rest}."
+        raise Several(f"it holds {total} {several}.", hint, names)
+    raise Unreadable(f"it has no {what} {number}.", f"There is 1 to {total}: {shown}{rest}.")
+
+
+def fill(handle: BinaryIO, array: NDArray[Any]) -> None:
+    """Read the bytes of a C-ordered array.
+
+    Raises
+    ------
+    Unreadable
+        If the file ends before.
+    """
+    view = array.reshape(-1).view(np.uint8).data
+    done = 0
+    while done < len(view):
+        count = handle.readinto(view[done : done + 2**22])  # type: ignore[attr-defined]
+        if not count:
+            raise Unreadable(f"the file is cut off: {done} of {len(view)} bytes of voxels.")
+        done += count
+
+
+def spacing_of(affine: NDArray[np.float64]) -> Spacing:
+    """Return the steps along z, y and x of an affine matrix, which has x first."""
+    x, y, z = np.linalg.norm(affine[:3, :3], axis=0).tolist()
+    return z, y, x

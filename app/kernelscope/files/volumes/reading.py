@@ -1,0 +1,153 @@
+"""Opens volumes, decided by their content."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelscope.errors import ImageReadError, OutOfMemory, SeveralVolumes
+from kernelscope.files.formats import Format, Unreadable, damage_explained
+from kernelscope.files.reading import open_file
+from kernelscope.files.volumes import dicom, folder, nifti, numpy_file, tiff_stack
+from kernelscope.files.volumes.raw_volume import Scan, Several
+from kernelscope.images.volume import Volume
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    format: Format
+    matches: Callable[[bytes], bool]
+    decode: Callable[[Path, int | None], Scan]
+
+
+_NIFTI = Format("NIfTI", (".nii.gz", ".nii"))
+
+_READERS = (
+    # First, because a DICOM file may begin like anything else.
+    _Reader(dicom.FORMAT, dicom.matches, dicom.decode),
+    _Reader(_NIFTI, nifti.matches, nifti.decode),
+    _Reader(Format("TIFF stack", (".tif", ".tiff")), tiff_stack.matches, tiff_stack.decode),
+    _Reader(Format("NumPy array", (".npy",)), numpy_file.matches, numpy_file.decode),
+)
+
+READABLE_VOLUMES = tuple(reader.format for reader in _READERS)
+"""The formats that `read_volume` opens, beside folders."""
+
+
+def read_volume(
+    path: str | Path, volume_number: int | None = None, *, nan: float | None = None
+) -> Volume:
+    """Read a file of one of the formats in `READABLE_VOLUMES`, or a folder.
+
+    A folder holds a DICOM series, or pictures of equal size, one a slice, in the order of
+    the numbers in their names. A single DICOM file stands for its series. The content
+    decides about the format, not the suffix. Values come as they are, scaled as the file
+    says; see `Volume.from_array` for their type. What was decided or converted is told in
+    `Volume.notices`.
+
+    Parameters
+    ----------
+    volume_number : int, optional
+        Which volume of a file of several, or which DICOM series of a folder; from 1.
+    nan : float, optional
+        What to put in the place of NaN; what is saved has NaN there again.
+
+    Raises
+    ------
+    ImageReadError
+        If the file or folder is missing, damaged, of no known format, or not one grey volume.
+    SeveralVolumes
+        If there are several to choose from and `volume_number` is None.
+    NotANumber
+        If some voxels are NaN, and there is no `nan`.
+    InvalidImage
+        If there are too many voxels, or some are infinite.
+    OutOfMemory
+        If there is not enough memory for it.
+    """
+    path = Path(path)
+    title = path.name or str(path)
+    start = time.perf_counter()
+    try:
+        reader = _recognise(path)
+        with damage_explained(reader.format.name):
+            scan = reader.decode(path, volume_number)
+        volume = Volume.from_array(
+            scan.numbers,
+            title,
+            spacing=scan.spacing,
+            affine=scan.affine,
+            path=path,
+            notices=scan.notices,
+            header=scan.header,
+            slope=scan.slope,
+            intercept=scan.intercept,
+            others=scan.others,
+            nan=nan,
+        )
+    except Several as error:
+        raise SeveralVolumes(f"{title}: {error.cause}", error.hint, error.names) from error
+    except Unreadable as error:
+        raise ImageReadError(f"{title}: {error.cause}", error.hint) from error
+    except MemoryError as error:
+        raise OutOfMemory(
+            f"{title}: there is not enough memory to open it.",
+            "Close other programs or use a smaller volume.",
+        ) from error
+    elapsed = (time.perf_counter() - start) * 1e3
+    _logger.info("Read %s from %s: %.1f ms", volume.describe(), reader.format.name, elapsed)
+    for notice in volume.notices:
+        _logger.info("%s: %s", title, notice)
+    return volume
+
+
+def is_volume(path: str | Path) -> bool:
+    """Whether `read_volume` is what should open a path, rather than `read_image`.
+
+    True for folders, for NIfTI, NumPy and grey DICOM files, and for TIFF files of several grey
+    pages of one size; False for what cannot be read at all.
+    """
+    path = Path(path)
+    try:
+        reader = _recognise(path)
+        with damage_explained(reader.format.name):
+            if reader.decode is tiff_stack.decode:
+                return tiff_stack.is_stack(path)
+            return reader.decode is not dicom.decode or not dicom.is_colour(path)
+    except Unreadable:
+        return path.name.lower().endswith(_NIFTI.suffixes)
+
+
+def _recognise(path: Path) -> _Reader:
+    """Return the reader for a folder, or for a file by its first bytes."""
+    try:
+        if path.is_dir():
+            return _Reader(Format("folder", ()), lambda start: False, folder.decode)
+    except (OSError, ValueError):  # A long name, a closed folder: `open_file` has the words.
+        pass
+    with open_file(path) as handle:
+        start = handle.read(nifti.MAX_START)
+        if start.startswith(nifti.GZIP_MAGIC):
+            handle.seek(0)
+            try:
+                with gzip.GzipFile(fileobj=handle) as unpacked:
+                    start = unpacked.read(nifti.MAX_START)
+            except (EOFError, OSError, zlib.error) as error:
+                raise Unreadable(
+                    f"the compressed data are damaged or cut off ({error}).",
+                    "Get the file again from where it came from.",
+                ) from error
+    for reader in _READERS:
+        if reader.matches(start):
+            return reader
+    names = ", ".join(format.name for format in READABLE_VOLUMES)
+    raise Unreadable(
+        "this is no volume, or one of an unknown format.", f"Readable are {names} and folders."
+    )

@@ -1,0 +1,193 @@
+"""Saves volumes, the format by the suffix, never losing anything without being told to."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
+from kernelscope.files.atomic import check_folder, check_target, replace_file, replace_folder
+from kernelscope.files.formats import Format
+from kernelscope.files.volumes import nifti, numpy_file, slices, tiff_stack
+from kernelscope.files.writing import all_of
+from kernelscope.images.volume import DTYPES, Volume
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Who encodes a format, and what it can keep beside the voxels.
+
+    `slices` is the suffix of the pictures of a folder, which has no `encode`.
+    """
+
+    format: Format
+    encode: Callable[[Volume], bytes] | None
+    spacing: bool = True
+    place: bool = False
+    slices: str = ""
+
+    def losses(self, volume: Volume) -> list[str]:
+        """Return what the format cannot keep of a volume, in words."""
+        losses = slices.losses(volume, self.slices) if self.slices else []
+        if volume.spacing != (1.0, 1.0, 1.0) and not self.spacing:
+            losses.append("the distance of voxels")
+        if volume.affine is not None and not self.place:
+            losses += ["orientation", "position"]
+        return losses
+
+
+_WRITERS = (
+    _Writer(Format("NIfTI, compressed", (".nii.gz",)), nifti.encode_compressed, place=True),
+    _Writer(Format("NIfTI", (".nii",)), nifti.encode, place=True),
+    _Writer(Format("TIFF stack", (".tif", ".tiff")), tiff_stack.encode),
+    _Writer(Format("NumPy array", (".npy",)), numpy_file.encode, spacing=False),
+    *(
+        _Writer(
+            Format(f"Folder of {suffix[1:].upper()} pictures", (f"{suffix}s",)),
+            None,
+            spacing=False,
+            slices=suffix,
+        )
+        for suffix in slices.ENCODERS
+    ),
+)
+
+WRITABLE_VOLUMES = tuple(writer.format for writer in _WRITERS)
+"""The formats that `write_volume` writes."""
+
+
+def write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> Path:
+    """Write a volume in the format that the suffix names.
+
+    The file at `path` is replaced at once, when everything is written, or stays as it was.
+    Voxels are written in the type of the file that they came from. NIfTI also gets that
+    file's scaling and, if it was NIfTI too, everything of its header. Other formats know no
+    scaling: values that were scaled are written as 32-bit floats. The suffixes ``.pngs``,
+    ``.tifs`` and ``.bmps`` name folders, which get a picture for each slice.
+
+    Parameters
+    ----------
+    lossy : bool
+        Agree to lose what the format cannot keep: spacing, orientation and position; of
+        pictures also fractions, which are rounded.
+
+    Returns
+    -------
+    Path
+        Where it was written to.
+
+    Raises
+    ------
+    LossyFormat
+        If the format cannot keep the spacing or the orientation, and `lossy` is False.
+    ImageWriteError
+        If the suffix names no format, or the place cannot be written to.
+    OutOfMemory
+        If there is not enough memory to encode the volume.
+    """
+    path = Path(path)
+    start = time.perf_counter()
+    check_write_volume(volume, path, lossy=lossy)
+    writer = _writer(path)
+    try:
+        if writer.encode is None:
+            replace_folder(path, slices.files(volume, writer.slices), slices.is_slice)
+        else:
+            replace_file(path, writer.encode(volume))
+    except MemoryError as error:
+        raise OutOfMemory(
+            f"{path.name}: there is not enough memory to save it.", "Close other programs."
+        ) from error
+    elapsed = (time.perf_counter() - start) * 1e3
+    _logger.info("Saved %s as %s: %.1f ms", volume.describe(), path, elapsed)
+    losses = writer.losses(volume)
+    if losses:
+        _logger.info("%s: saved without %s", path.name, _enumerated(losses))
+    return path
+
+
+def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> None:
+    """Refuse at once what `write_volume` would refuse when the voxels are ready.
+
+    Parameters
+    ----------
+    volume : Volume
+        The volume to filter: its result has the same header.
+    lossy : bool
+        As for `write_volume`.
+
+    Raises
+    ------
+    LossyFormat, ImageWriteError
+        As `write_volume`; but the disk may still fill up later.
+    """
+    path = Path(path)
+    losses = _writer(path).losses(volume)
+    if losses and not lossy:
+        raise LossyFormat(
+            f"{path.name}: {_writer(path).format.name} cannot keep {_enumerated(losses)}.",
+            "Save it as NIfTI to keep everything.",
+        )
+    if _writer(path).slices:
+        check_folder(path, slices.is_slice)
+    else:
+        check_target(path)
+
+
+def unkept_of_volume(volume: Volume, path: str | Path) -> list[str]:
+    """Return one notice if `write_volume` leaves out something that nobody had to agree to."""
+    path = Path(path)
+    writer = _writer(path)
+    lost = [*volume.others]
+    if isinstance(volume.header, nifti.NiftiHeader) and not writer.place:
+        lost.append("the NIfTI header")
+    kinds = slices.ENCODERS[writer.slices][1] if writer.slices else DTYPES
+    if volume.missing is not None and not (
+        volume.unscaled.dtype.kind == "f" and np.dtype(np.float32) in kinds
+    ):
+        lost.append("NaN")
+    return [f"{path.name} is saved without {all_of(lost)} of the input."] if lost else []
+
+
+def beside(output: Path, title: str) -> Path:
+    """Return where to write a volume of this title that belongs to another one.
+
+    ``OUT-T2.nii.gz`` for ``OUT.nii.gz`` and ``T2.nii.gz``: one file each, since each has a header
+    of its own.
+    """
+    suffix = _suffix(output)
+    stem = title.removesuffix(_suffix(Path(title)))
+    return output.with_name(f"{output.name.removesuffix(suffix)}-{stem}{suffix}")
+
+
+def _enumerated(words: list[str]) -> str:
+    """Return ``a``, ``a and b`` or ``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _suffix(path: Path) -> str:
+    """Return the suffix of a volume file, as it is written: ``.nii.gz``; empty for any other."""
+    lower = path.name.lower()
+    suffixes = (suffix for writer in _WRITERS for suffix in writer.format.suffixes)
+    found = next((suffix for suffix in suffixes if lower.endswith(suffix)), "")
+    return path.name[len(path.name) - len(found) :]
+
+
+def _writer(path: Path) -> _Writer:
+    for writer in _WRITERS:
+        if path.name.lower().endswith(writer.format.suffixes):
+            return writer
+    suffixes = ", ".join(format.suffixes[0] for format in WRITABLE_VOLUMES)
+    raise ImageWriteError(
+        f"{path.name}: volumes are not written as {path.suffix} files."
+        if path.suffix
+        else f"{path.name}: the name has no suffix that says which format to write.",
+        f"Use one of {suffixes}.",
+    )

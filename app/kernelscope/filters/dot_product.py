@@ -1,0 +1,92 @@
+"""Dot product: the mean square of each row, a sum that many threads share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelscope.filters.shared.border_kernels import divide_round
+from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
+from kernelscope.jit import kernel
+from kernelscope.spec.filter import (
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TUNED,
+    CpuPass,
+    FilterTask,
+    white_level,
+)
+from kernelscope.spec.launch import CudaTask, Launch
+
+THREADS = 256
+"""Of the block that shares a row; a power of two, for the tree of sums."""
+
+
+@kernel
+def dot_product_integer(source: Any, output: Any, white: Any, start: Any, stop: Any) -> None:
+    """Compute the output rows from `start` to `stop`.
+
+    Sums are exact: 2^31 samples of 16 bits have squares of less than 2^63.
+    """
+    width = source.shape[1]
+    for y in range(start, stop):
+        for c in range(source.shape[2]):
+            total = np.int64(0)
+            for x in range(width):
+                total += np.int64(source[y, x, c]) * np.int64(source[y, x, c])
+            mean = divide_round(total, width * white)
+            for x in range(width):
+                output[y, x, c] = mean
+
+
+@kernel
+def dot_product_float(source: Any, output: Any, start: Any, stop: Any) -> None:
+    """As `dot_product_integer`, where white is 1."""
+    width = source.shape[1]
+    for y in range(start, stop):
+        for c in range(source.shape[2]):
+            total = np.float64(0)
+            for x in range(width):
+                total += np.float64(source[y, x, c]) * np.float64(source[y, x, c])
+            mean = np.float32(total / width)
+            for x in range(width):
+                output[y, x, c] = mean
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    rows = task.output.shape[0]
+    if task.source.dtype.kind == "f":
+        return [CpuPass(dot_product_float, (task.source, task.output), rows)]
+    white = int(white_level(task.source.dtype))
+    return [CpuPass(dot_product_integer, (task.source, task.output, white), rows)]
+
+
+def plan_cuda(task: CudaTask) -> Launch:
+    alone = task.level == GLOBAL.id
+    return Launch(
+        kernel=f"dot_product_{task.level}",
+        defines=task.defines(THREADS=THREADS),
+        block=(1, THREADS) if alone else (THREADS, 1),
+        tile=(task.output_shape[1], THREADS if alone else 1),
+        bytes_per_sample=2.0 * task.dtype.itemsize,
+        operations_per_sample=2.0,
+        shared_bytes=8 * THREADS if task.level == SHARED.id else 0,
+    )
+
+
+SPEC = TeachingSpec(
+    id="dot_product",
+    name="Dot product",
+    summary="Fills each row with its mean square: a sum that threads have to make together.",
+    source="Salari 2019, chapter 3: the dot product, by a tree of sums in shared memory",
+    plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(GLOBAL, SHARED, TUNED),
+    gpu_gaps=GAPS
+    | {
+        SINGLE_BLOCK.id: "The levels differ in how many threads share a row, not in blocks.",
+    },
+)

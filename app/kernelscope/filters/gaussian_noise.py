@@ -1,0 +1,79 @@
+"""Gaussian noise: adds normal random numbers of mean 0, the noise of source N."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelscope.filters.shared.correlation import settle
+from kernelscope.filters.shared.noise import SEED, NoiseSpec, plan_noise
+from kernelscope.jit import kernel
+from kernelscope.spec.filter import CpuPass, FilterTask, FloatParameter, white_level
+
+
+@kernel
+def gaussian(
+    source: Any,
+    output: Any,
+    colours: Any,
+    seeds: Any,
+    finish: Any,
+    sigma: Any,
+    start: Any,
+    stop: Any,
+) -> None:
+    """Add noise of standard deviation `sigma`, in units of a sample."""
+    for y in range(start, stop):
+        np.random.seed(seeds[y])
+        for x in range(source.shape[1]):
+            for c in range(colours):
+                noise = sigma * np.random.standard_normal()
+                output[y, x, c] = settle(source[y, x, c] + noise, finish)
+
+
+def sigma_of(parameters: Mapping[str, Any]) -> float:
+    """Return the standard deviation as a fraction of white."""
+    return float(parameters["sigma"] or math.sqrt(parameters["variance"]))
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    return plan_noise(task, gaussian, sigma_of(task.parameters) * white_level(task.source.dtype))
+
+
+SPEC = NoiseSpec(
+    id="gaussian_noise",
+    name="Gaussian noise",
+    summary="Adds normally distributed noise, as electronics do.",
+    source="Kasparidis, NLM report, Thessaloniki",
+    parameters=(
+        FloatParameter(
+            name="variance",
+            label="Variance",
+            help="Variance of the noise where white is 1: the square of sigma.",
+            default=0.001,
+            minimum=0.0,
+            maximum=1.0,
+            slider=(0.0, 0.05),
+            step=0.001,
+            decimals=6,
+            matters=lambda parameters: not parameters["sigma"],
+        ),
+        FloatParameter(
+            name="sigma",
+            label="Or sigma",
+            help="Standard deviation where white is 1; above 0 it replaces the variance.",
+            default=0.0,
+            minimum=0.0,
+            maximum=1000.0,
+            slider=(0.0, 0.25),
+            step=0.01,
+            decimals=4,
+            absent=0.0,
+        ),
+        SEED,
+    ),
+    plan_cpu=plan_cpu,
+)

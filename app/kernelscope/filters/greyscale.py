@@ -1,0 +1,164 @@
+"""Greyscale conversion after ITU-R BT.601."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kernelscope.filters.shared.plain import no_simd
+from kernelscope.filters.shared.rows_cuda import QUAD
+from kernelscope.jit import kernel
+from kernelscope.spec.filter import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+    Choice,
+    ChoiceParameter,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+)
+from kernelscope.spec.launch import CudaTask, Launch, level_launch
+
+
+@kernel
+def serial_integer(source: Any, output: Any, less: Any, start: Any, stop: Any) -> None:
+    """Exact: the weights are whole thousandths. See `integer_row`."""
+    no_simd()
+    for y in range(start, stop):
+        pixels = source[y]
+        grey = output[y]
+        for x in range(pixels.shape[0]):
+            red = np.int64(pixels[x, 0])
+            green = np.int64(pixels[x, 1])
+            blue = np.int64(pixels[x, 2])
+            total = 299 * red + 587 * green + 114 * blue
+            grey[x, 0] = np.rint((total - less) / 1000)
+
+
+@kernel
+def serial_float(source: Any, output: Any, less: Any, start: Any, stop: Any) -> None:
+    """As `serial_integer`, in float64 and not rounded."""
+    no_simd()
+    for y in range(start, stop):
+        pixels = source[y]
+        grey = output[y]
+        for x in range(pixels.shape[0]):
+            red = np.float64(pixels[x, 0])
+            green = np.float64(pixels[x, 1])
+            blue = np.float64(pixels[x, 2])
+            grey[x, 0] = np.float32(0.299 * red + 0.587 * green + 0.114 * blue)
+
+
+@kernel
+def integer_row(row: Any, step: Any, less: Any, output: Any) -> None:
+    """Convert a flat row with `step` samples per pixel, several pixels at a time.
+
+    The sum of thousandths fits int32. Its float64 quotient ends in exactly .5 for a tie and
+    is a thousandth away from that otherwise, so that ``rint`` rounds it right. `less` is 0, or
+    499.5 to round down: of 0 to 999 thousandths that leaves -499.5 to 499.5.
+    """
+    for x in range(output.shape[0]):
+        red = np.int32(row[step * x])
+        green = np.int32(row[step * x + 1])
+        blue = np.int32(row[step * x + 2])
+        total = np.int32(299) * red + np.int32(587) * green + np.int32(114) * blue
+        output[x, 0] = np.int32(np.rint((total - less) / 1000))
+
+
+@kernel
+def float_row(row: Any, step: Any, output: Any) -> None:
+    """As `integer_row`, with the sum of `serial_float`."""
+    for x in range(output.shape[0]):
+        red = np.float64(row[step * x])
+        green = np.float64(row[step * x + 1])
+        blue = np.float64(row[step * x + 2])
+        output[x, 0] = np.float32(0.299 * red + 0.587 * green + 0.114 * blue)
+
+
+@kernel
+def parallel_integer(source: Any, step: Any, output: Any, less: Any, start: Any, stop: Any) -> None:
+    """Convert rows of flat `source`; a literal step lets the compiler vectorise its loads."""
+    for y in range(start, stop):
+        if step == 3:
+            integer_row(source[y], 3, less, output[y])
+        else:
+            integer_row(source[y], 4, less, output[y])
+
+
+@kernel
+def parallel_float(source: Any, step: Any, output: Any, less: Any, start: Any, stop: Any) -> None:
+    """As `parallel_integer`."""
+    for y in range(start, stop):
+        if step == 3:
+            float_row(source[y], 3, output[y])
+        else:
+            float_row(source[y], 4, output[y])
+
+
+@kernel
+def copy(source: Any, output: Any, start: Any, stop: Any) -> None:
+    """A grey image stays as it is."""
+    output[start:stop] = source[start:stop]
+
+
+def output_channels(channels: int, parameters: Mapping[str, Any]) -> int:
+    return channels if channels <= 2 else channels - 2
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    source, output = task.source, task.output
+    height, _, channels = source.shape
+    less = 499.5 if task.parameters["rounding"] == "floor" else 0.0
+    is_float = source.dtype == np.float32
+    if channels <= 2:
+        return [CpuPass(copy, (source, output), height)]
+    if task.level == SERIAL.id:
+        serial = serial_float if is_float else serial_integer
+        return [CpuPass(serial, (source, output, less), height)]
+    parallel = parallel_float if is_float else parallel_integer
+    return [CpuPass(parallel, (source.reshape(height, -1), channels, output, less), height)]
+
+
+def plan_cuda(task: CudaTask) -> Launch:
+    down = int(task.parameters["rounding"] == "floor")
+    launch = level_launch("greyscale", task, 0, operations=5, ROUND_DOWN=down)
+    if task.level != TUNED.id:
+        return launch
+    return replace(launch, tile=(QUAD * launch.block[0], launch.block[1]))
+
+
+SPEC = FilterSpec(
+    id="greyscale",
+    name="Greyscale",
+    category="Colour",
+    summary="Converts colour to grey with the weights of the eye (ITU-R BT.601).",
+    source="ITU-R BT.601: 0.299 R + 0.587 G + 0.114 B; rounded down: Korčuška 2013, section 5.1",
+    parameters=(
+        ChoiceParameter(
+            name="rounding",
+            label="Rounding",
+            help="How whole numbers are rounded; “greyscale first” always takes the nearest.",
+            default="nearest",
+            choices=(
+                Choice("nearest", "To nearest", "Ties go to the even value."),
+                Choice("floor", "Down", "As Korčuška 2013 does: up to one level darker."),
+            ),
+        ),
+    ),
+    plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(GLOBAL, TUNED),
+    gpu_gaps={
+        level.id: "Each pixel is read once: there is nothing to share or to cache."
+        for level in (SINGLE_BLOCK, CONSTANT, SHARED, TEXTURE)
+    },
+    output_channels=output_channels,
+)

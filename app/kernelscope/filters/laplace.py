@@ -1,0 +1,99 @@
+"""Laplace filter: the second derivative, large at edges of every direction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kernelscope.filters.shared import correlation_cuda as cuda_correlation
+from kernelscope.filters.shared.correlation import (
+    NEGATIVE,
+    Divisor,
+    mask_array,
+    one_part,
+    plan_correlation,
+)
+from kernelscope.spec.filter import (
+    CONSTANT,
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+    Choice,
+    ChoiceParameter,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    Mask,
+)
+from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, quick_level
+
+MASKS: Mapping[str, Mask] = {
+    "4": ((0, 1, 0), (1, -4, 1), (0, 1, 0)),
+    "8": ((1, 1, 1), (1, -8, 1), (1, 1, 1)),
+    "5x5": (
+        (0, 0, 1, 0, 0),
+        (0, 1, 2, 1, 0),
+        (1, 2, -16, 2, 1),
+        (0, 1, 2, 1, 0),
+        (0, 0, 1, 0, 0),
+    ),
+}
+"""The masks by form. All have a negative centre: the sum of the derivatives, not its opposite."""
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    return len(MASKS[parameters["form"]]) // 2
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    weights = mask_array(MASKS[task.parameters["form"]])
+    return plan_correlation(task, weights, Divisor.one(len(weights)), task.parameters["negative"])
+
+
+def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
+    form, negative = task.parameters["form"], task.parameters["negative"]
+    weights = MASKS[form]
+    defines = {"FORM": int(form[0])} if task.level == TUNED.id else {}
+    launch = cuda_correlation.plan_correlation(
+        "laplace", task, weights, one_part(len(weights)), negative, dot_products=False, **defines
+    )
+    level = quick_level(task, len(weights) // 2, CONSTANT)
+    least = cuda_correlation.small(task, launch, len(weights))
+    return by_size(task, launch, plan_cuda, level, least)
+
+
+SPEC = FilterSpec(
+    id="laplace",
+    name="Laplace",
+    category="Edges",
+    summary="Finds edges of every direction with the second derivative.",
+    source="Gonzalez and Woods, Digital Image Processing, chapter 3; 5×5: chapter 10, Laplacian of "
+    "a Gaussian, sign reversed; Korčuška 2013 uses 3×3 and 5×5 masks but prints neither",
+    parameters=(
+        ChoiceParameter(
+            name="form",
+            label="Form",
+            help="The mask; its centre is negative in all of them.",
+            default="4",
+            choices=(
+                Choice("4", "3×3, 4 neighbours", "0 1 0; 1 -4 1; 0 1 0"),
+                Choice("8", "3×3, 8 neighbours", "1 1 1; 1 -8 1; 1 1 1"),
+                Choice(
+                    "5x5",
+                    "5×5",
+                    "The diamond 0 0 1 0 0; 0 1 2 1 0; 1 2 -16 2 1; 0 1 2 1 0; 0 0 1 0 0: "
+                    "smooths first, so it answers less to noise.",
+                ),
+            ),
+        ),
+        # Clipped, every edge would lose a half. Korčuška 2013, section 5.1, takes abs() too.
+        replace(NEGATIVE, default="absolute", formerly={1: "clip"}),
+    ),
+    radius=radius,
+    plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED),
+)

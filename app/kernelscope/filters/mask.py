@@ -1,0 +1,202 @@
+"""Custom mask: correlation with whatever weights the user types."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.errors import InvalidParameter
+from kernelscope.filters.shared import correlation_cuda as cuda_correlation
+from kernelscope.filters.shared.correlation import (
+    NEGATIVE,
+    Divisor,
+    binomial,
+    mask_array,
+    one_part,
+    plan_correlation,
+)
+from kernelscope.filters.shared.rows_cuda import SMALL
+from kernelscope.spec.filter import (
+    CONSTANT,
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+    Choice,
+    ChoiceParameter,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    Mask,
+    MaskParameter,
+    MaskPreset,
+)
+from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, quick_level
+
+_MAX_TOTAL = 400_000
+"""Sum of the Gaussian presets: keeps twice that below the largest weight of a mask."""
+
+
+def _mask(weights: NDArray[Any]) -> Mask:
+    return tuple(tuple(int(cell) for cell in row) for row in weights)
+
+
+def _spread(*rows: tuple[int, int, int]) -> Any:
+    """Return a preset that puts a 3x3 mask on the corners, edges and centre of any size.
+
+    The larger the mask, the broader the edges it answers to, with the same gain.
+    """
+
+    def fill(size: int) -> Mask:
+        weights = np.zeros((size, size), np.int64)
+        weights[:: size // 2, :: size // 2] = rows
+        return _mask(weights)
+
+    return fill
+
+
+def _mean(size: int) -> Mask:
+    return _mask(np.ones((size, size)))
+
+
+def _gaussian_weights(size: int) -> NDArray[np.int64]:
+    """Return binomial weights, scaled down (and not below 1) where they would be too large."""
+    row = binomial(size)
+    weights = np.outer(row, row)
+    scale = min(1.0, _MAX_TOTAL / float(weights.sum()))
+    return np.maximum(1, np.rint(weights * scale)).astype(np.int64)
+
+
+def _gaussian(size: int) -> Mask:
+    return _mask(_gaussian_weights(size))
+
+
+def _unsharp(size: int) -> Mask:
+    """Twice the image less its Gaussian."""
+    weights = -_gaussian_weights(size)
+    weights[size // 2, size // 2] -= 2 * weights.sum()
+    return _mask(weights)
+
+
+def _motion(size: int) -> Mask:
+    return _mask(np.eye(size))
+
+
+_EDGE = {"divisor": "one", "negative": "absolute"}
+_PLAIN = {"divisor": "one", "negative": "clip"}
+_AVERAGE = {"divisor": "sum", "negative": "clip"}
+
+PRESETS = (
+    MaskPreset("Identity", _spread((0, 0, 0), (0, 1, 0), (0, 0, 0)), _PLAIN),
+    MaskPreset("Mean", _mean, {"divisor": "count", "negative": "clip"}),
+    MaskPreset("Gaussian", _gaussian, _AVERAGE),
+    MaskPreset("Motion blur", _motion, _AVERAGE),
+    MaskPreset("Sharpen", _spread((0, -1, 0), (-1, 5, -1), (0, -1, 0)), _PLAIN),
+    MaskPreset("Unsharp mask", _unsharp, _AVERAGE),
+    MaskPreset("Edges (Laplace)", _spread((1, 1, 1), (1, -8, 1), (1, 1, 1)), _EDGE),
+    MaskPreset("Vertical edges (Prewitt)", _spread((-1, 0, 1), (-1, 0, 1), (-1, 0, 1)), _EDGE),
+    MaskPreset("Horizontal edges (Prewitt)", _spread((-1, -1, -1), (0, 0, 0), (1, 1, 1)), _EDGE),
+    MaskPreset("Vertical edges (Sobel)", _spread((-1, 0, 1), (-2, 0, 2), (-1, 0, 1)), _EDGE),
+    MaskPreset("Horizontal edges (Sobel)", _spread((-1, -2, -1), (0, 0, 0), (1, 2, 1)), _EDGE),
+    MaskPreset("Emboss", _spread((-2, -1, 0), (-1, 1, 1), (0, 1, 2)), _PLAIN),
+    MaskPreset(
+        "Relief",
+        _spread((-1, 0, 0), (0, 0, 0), (0, 0, 1)),
+        {"divisor": "one", "negative": "offset"},
+    ),
+)
+
+
+def divisor_parts(mask: Mask, choice: str) -> NDArray[Any]:
+    """Return what the divisor for `mask` is the sum of, cell by cell.
+
+    Under the border ``reduce`` only the cells inside the image count.
+    """
+    if choice == "one":
+        return one_part(len(mask))
+    weights = mask_array(mask)
+    return weights if choice == "sum" else np.ones(weights.shape)
+
+
+def divisor(mask: Mask, choice: str) -> Divisor:
+    """Return the divisor for `mask`."""
+    return Divisor.of(divisor_parts(mask, choice))
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    return len(parameters["mask"]) // 2
+
+
+def check(parameters: Mapping[str, Any]) -> None:
+    sums = divisor(parameters["mask"], parameters["divisor"])
+    if abs(sums.table[-1, -1]) <= sums.negligible:
+        raise InvalidParameter(
+            "The weights of the mask add up to 0, which nothing can be divided by.",
+            "Choose no division or division by the kernel size.",
+        )
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    mask, choice, negative = (task.parameters[name] for name in ("mask", "divisor", "negative"))
+    return plan_correlation(task, mask_array(mask), divisor(mask, choice), negative)
+
+
+def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
+    mask, choice, negative = (task.parameters[name] for name in ("mask", "divisor", "negative"))
+    launch = cuda_correlation.plan_correlation(
+        "mask", task, mask, divisor_parts(mask, choice), negative
+    )
+    level = quick_level(task, len(mask) // 2, CONSTANT)
+    least = cuda_correlation.small(task, launch, len(mask))
+    # Masks of bytes in colour that no tuned kernel is for: large pictures do without the tile.
+    large = task.output_shape[0] * task.out_row_samples >= SMALL
+    if math.isinf(least) and task.dtype.itemsize == 1 and large:
+        level = CONSTANT
+    return by_size(task, launch, plan_cuda, level, least)
+
+
+SPEC = FilterSpec(
+    id="mask",
+    name="Custom mask",
+    category="Linear",
+    summary="Weighs the cells around each pixel with a mask of your own.",
+    source="Korčuška 2013, section 1.2; correlation, the mask is not flipped",
+    parameters=(
+        MaskParameter(
+            name="mask",
+            label="Mask",
+            help="The weights of the cells around the pixel, row by row.",
+            default=_gaussian(3),
+            minimum=3,
+            maximum=15,
+            presets=PRESETS,
+        ),
+        ChoiceParameter(
+            name="divisor",
+            label="Division",
+            help="What the weighted sum is divided by.",
+            default="sum",
+            choices=(
+                Choice("one", "No division", "The sum is the result."),
+                Choice("count", "Divide by kernel size", "The number of cells of the mask."),
+                Choice(
+                    "sum",
+                    "Divide by the sum of the weights",
+                    "Keeps the brightness. Where “reduce” leaves weights that add up to 0, "
+                    "nothing is divided.",
+                ),
+            ),
+        ),
+        NEGATIVE,
+    ),
+    radius=radius,
+    plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED),
+    check=check,
+)

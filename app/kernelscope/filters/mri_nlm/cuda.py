@@ -1,0 +1,258 @@
+"""Launches of non-local means of volumes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelscope.filters.mri_nlm.sigma_map import SigmaMap
+from kernelscope.spec.filter import (
+    CONSTANT,
+    GLOBAL,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+    Radii,
+    RadiiParameter,
+)
+from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, Scratch
+
+GAPS = {
+    SINGLE_BLOCK.id: "One multiprocessor would take minutes where all of them take a second.",
+    CONSTANT.id: "All cells of a patch count alike: there is no mask to keep in constant memory.",
+    TEXTURE.id: "A texture unit gives a few voxels at a time, and each is read for thousands of "
+    "pairs; the apron leaves it no borders to treat.",
+}
+"""Why the other levels are not offered."""
+
+_SHARED_BYTES = 48 * 1024
+"""Shared memory that a block has on every card."""
+
+_BLOCKS = ((32, 4, 2), (32, 4, 1), (16, 4, 1), (8, 4, 1), (8, 2, 1))
+"""Threads along x, y and z, as shared memory allows."""
+
+_WARPS = (4, 2, 1)
+_PARTS = 3
+_TILES = ((4, 4), (4, 2), (2, 2))
+_REGISTERS = 256
+"""Level *tuned*: warps of a block, as many as shared memory allows if the offsets of a slice come
+in so many parts; rows and slices of a thread, as many as registers allow for what it keeps."""
+
+_MOST_VALUES = 700
+"""Values that a thread of *tuned* keeps, at most: beyond, most of them lie in slow memory and the
+kernel takes half a minute to compile."""
+
+
+class _Shape(NamedTuple):
+    """What decides how much memory a block needs."""
+
+    components: int
+    search: Radii
+    patch: Radii
+
+
+class _Blocks(NamedTuple):
+    """How a level divides its work: blocks, and rows of offsets in a step."""
+
+    block: tuple[int, int, int]
+    tile: tuple[int, int, int]
+    shared_bytes: int
+    rows: int
+
+
+def search_and_patch(parameters: Mapping[str, Any]) -> tuple[Radii, Radii]:
+    """Return the radii of search windows and patches along x, y and z; in 2-D none along z."""
+    search, patch = (
+        RadiiParameter.along_axes(parameters[name]) for name in ("search_radius", "patch_radius")
+    )
+    if parameters["dimensions"] == "3d":
+        return search, patch
+    return (*search[:2], 0), (*patch[:2], 0)
+
+
+def plan_mri_nlm(task: CudaTask) -> CudaPlan:
+    """Return the launches of volume non-local means at a level; ``mri_nlm.cu`` says what they do.
+
+    Parameters
+    ----------
+    task : CudaTask
+        `shape` is (depth, height, width, components); the parameters are resolved: there is a
+        sigma for all components or one for each, the least one where sigma is local. A sigma that
+        is adaptive comes as a ``sigma_map``. A plan that is only looked at needs neither.
+    """
+    parameters, components = task.parameters, task.shape[3]
+    local = parameters["sigma_from"] in ("local", "adaptive")
+    dimensions = 3 if parameters["dimensions"] == "3d" else 2
+    search, patch = search_and_patch(parameters)
+    shape = _Shape(components, search, patch)
+
+    rows, slices = _tile(shape, local)
+    tuned, plain = _tuned_blocks(shape, rows, slices), _plain_blocks(shape, task.block)
+    fits = tuned.shared_bytes <= _SHARED_BYTES and _values(shape, rows, slices) <= _MOST_VALUES
+    level = task.level if fits or task.level != TUNED.id else GLOBAL.id
+    # The same for all levels, so that they share their cubin.
+    defines = task.defines(
+        COMPONENTS=components,
+        DIMENSIONS=dimensions,
+        **dict(zip(("PATCH_X", "PATCH_Y", "PATCH_Z"), patch, strict=True)),
+        RICIAN=int(parameters["noise"] == "rician"),
+        LOCAL=int(local),
+        THREADS=math.prod(plain.block),
+        TUNED=int(fits),
+        TILE_Y=rows,
+        TILE_Z=slices,
+    )
+    offsets, cells = (math.prod(2 * radius + 1 for radius in radii) for radii in (search, patch))
+    operations = 3.0 * cells + 4
+    blocks = plain
+    if level == GLOBAL.id:
+        blocks = blocks._replace(shared_bytes=0)
+    elif level == TUNED.id:
+        blocks, operations = tuned, 4.0 + (2 * sum(patch) + 4) / components
+
+    constants = {
+        "search": np.array([*search, blocks.rows], np.int32),
+        "strength": np.array(1 / (2 * parameters["beta"] * components * cells), np.float32),
+    }
+    sigmas = np.resize(parameters["sigma"], components).astype(np.float32)
+    voxels = 4 * task.out_row_pixels
+    padded = {} if level == TUNED.id else {"padded": _padded(task, shape)}
+    sums = {"weights": Scratch(voxels), "values": Scratch(voxels * components)}
+    scratch = {**padded, **sums}
+    main = Launch(
+        kernel=f"mri_nlm_{level}",
+        defines=defines,
+        block=blocks.block,
+        tile=blocks.tile,
+        bytes_per_sample=12.0 if local else 8.0,
+        operations_per_sample=offsets * operations,
+        constants=constants,
+        tables=() if local else (sigmas,),
+        shared_bytes=blocks.shared_bytes,
+        scratch=("sigmas", *scratch) if local else tuple(scratch),
+        steps=math.ceil((2 * search[1] + 1) / blocks.rows) * (2 * search[2] + 1),
+    )
+    pad = Launch(
+        kernel="mri_nlm_pad",
+        defines=defines,
+        block=blocks.block,
+        bytes_per_sample=8.0,
+        operations_per_sample=1.0,
+        constants=constants,
+        scratch=tuple(padded),
+    )
+    notice = "" if level == task.level else _NOTICE
+    launches = (pad, main) if padded else (main,)
+    if not local:
+        return CudaPlan(launches, scratch, notice)
+    scratch = {"sigmas": Scratch(voxels * components), **scratch}
+    if parameters["sigma_from"] == "adaptive":
+        noise = _map(parameters.get("sigma_map", _NO_MAP), defines)
+        return CudaPlan((noise, *launches), scratch, notice)
+    window = parameters["window_radius"]
+    deep = window * (dimensions - 2)
+    x, y, z = _BLOCKS[0]
+    noise = Launch(
+        kernel="mri_nlm_sigma",
+        defines=defines,
+        block=_BLOCKS[0],
+        bytes_per_sample=8.0,
+        # Masks of 3 x 3 cells in each plane; sums of what they give, and of squares.
+        operations_per_sample=30.0 + 4 * (2 * window + 1) ** dimensions,
+        constants={"window_radius": np.array(window, np.int32)},
+        tables=(sigmas,),
+        shared_bytes=16 * (x + 2 * window) * (y + 2 * window) * (z + 2 * deep),
+        scratch=("sigmas",),
+    )
+    return CudaPlan((noise, *launches), scratch, notice)
+
+
+_NO_MAP = SigmaMap(np.zeros((1, 1, 1, 1), np.float32), (1, 1, 1))
+"""In place of a map, which takes seconds to estimate, where no kernel is going to run."""
+
+
+def _map(sigma_map: SigmaMap, defines: Mapping[str, str]) -> Launch:
+    """Return the launch that computes sigma at each voxel from a map's nodes."""
+    return Launch(
+        kernel="mri_nlm_map",
+        defines=defines,
+        block=_BLOCKS[0],
+        bytes_per_sample=4.0,
+        operations_per_sample=35.0,
+        constants={"grid": np.array([*sigma_map.nodes.shape[1:], *sigma_map.cell], np.int32)},
+        tables=(sigma_map.nodes,),
+        scratch=("sigmas",),
+    )
+
+
+_NOTICE = (
+    "What level tuned keeps of such large patches does not fit: the kernel of level global ran."
+)
+
+
+def _padded(task: CudaTask, shape: _Shape) -> Scratch:
+    """Return the buffer for the volume with its apron."""
+    x, y, z = (search + patch for search, patch in zip(shape.search, shape.patch, strict=True))
+    slice_bytes = 4 * shape.components * (task.shape[1] + 2 * y) * (task.shape[2] + 2 * x)
+    return Scratch(slice_bytes, 2 * z * slice_bytes)
+
+
+def _plain_blocks(shape: _Shape, wanted: tuple[int, int] | None) -> _Blocks:
+    """Return the largest blocks with the most offsets that fit into shared memory.
+
+    Or those that the user wants; large patches of many components may need more than every
+    card has.
+    """
+
+    def needed(block: tuple[int, int, int], rows: int) -> int:
+        x, y, z = (side + 2 * patch for side, patch in zip(block, shape.patch, strict=True))
+        return 4 * shape.components * z * (y + rows - 1) * (x + 2 * shape.search[0])
+
+    choice = ((*wanted, 1),) if wanted else _BLOCKS
+    block = next((block for block in choice if needed(block, 1) <= _SHARED_BYTES), choice[-1])
+    most = 2 * shape.search[1] + 1
+    fitting = (rows for rows in range(most, 1, -1) if needed(block, rows) <= _SHARED_BYTES)
+    rows = next(fitting, 1)
+    return _Blocks(block, block, needed(block, rows), rows)
+
+
+def _values(shape: _Shape, rows: int, slices: int) -> int:
+    """Return how many values a thread of *tuned* keeps of the volume."""
+    around = (rows + 2 * shape.patch[1]) * (slices + 2 * shape.patch[2])
+    return 2 * shape.components * around
+
+
+def _tile(shape: _Shape, local: bool) -> tuple[int, int]:
+    """Return how many rows and slices a thread computes: as many as its registers allow."""
+
+    def values(rows: int, slices: int) -> int:
+        sums = shape.components * (2 if local else 1) + 4
+        return _values(shape, rows, slices) + rows * slices * sums
+
+    return next((tile for tile in _TILES if values(*tile) <= _REGISTERS), _TILES[-1])
+
+
+def _tuned_blocks(shape: _Shape, tile_rows: int, tile_slices: int) -> _Blocks:
+    """Return the most warps and the fewest parts of a slice that fit into shared memory.
+
+    Where not even one row does, they need more.
+    """
+    columns = 32 + 2 * shape.search[0]
+    cell = 4 * shape.components * (tile_slices + 2 * shape.patch[2])
+    most_rows = _SHARED_BYTES // (cell * columns)
+
+    def around(warps: int) -> int:
+        return warps * tile_rows + 2 * shape.patch[1] - 1
+
+    side = 2 * shape.search[1] + 1
+    warps = next(
+        (warps for warps in _WARPS if (most_rows - around(warps)) * _PARTS >= side), _WARPS[-1]
+    )
+    parts = math.ceil(side / max(most_rows - around(warps), 1))
+    rows = math.ceil(side / parts)
+    tile = (32 - 2 * shape.patch[0], warps * tile_rows, tile_slices)
+    shared_bytes = cell * columns * (around(warps) + rows)
+    return _Blocks((32, warps, 1), tile, shared_bytes, rows)

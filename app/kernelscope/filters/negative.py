@@ -1,0 +1,101 @@
+"""Negative: the least arithmetic there is, so that only the way through memory counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
+from kernelscope.jit import kernel
+from kernelscope.spec.filter import (
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TUNED,
+    CpuPass,
+    FilterTask,
+    Level,
+    white_level,
+)
+from kernelscope.spec.launch import CudaTask, Launch
+
+MAPPED = Level(
+    "mapped",
+    "Mapped host memory",
+    "The picture stays in the computer's memory: each read and write crosses the bus.",
+)
+UNCOALESCED = Level(
+    "uncoalesced",
+    "Uncoalesced",
+    "Each thread takes neighbouring samples, so that the threads of a warp read far apart.",
+)
+LOCAL = Level(
+    "local",
+    "Local memory",
+    "Samples go through an array of each thread that registers cannot hold.",
+)
+
+BLOCK = (32, 8)
+"""Threads of a block: a warp a row."""
+
+CELLS = 16
+"""Samples of each thread."""
+
+
+@kernel
+def negative_integer(source: Any, output: Any, white: Any, start: Any, stop: Any) -> None:
+    """Compute the output rows from `start` to `stop`."""
+    for y in range(start, stop):
+        for x in range(source.shape[1]):
+            for c in range(source.shape[2]):
+                output[y, x, c] = white - np.int64(source[y, x, c])
+
+
+@kernel
+def negative_float(source: Any, output: Any, start: Any, stop: Any) -> None:
+    """As `negative_integer`, where white is 1."""
+    for y in range(start, stop):
+        for x in range(source.shape[1]):
+            for c in range(source.shape[2]):
+                output[y, x, c] = np.float32(1) - source[y, x, c]
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    rows = task.output.shape[0]
+    if task.source.dtype.kind == "f":
+        return [CpuPass(negative_float, (task.source, task.output), rows)]
+    white = int(white_level(task.source.dtype))
+    return [CpuPass(negative_integer, (task.source, task.output, white), rows)]
+
+
+def plan_cuda(task: CudaTask) -> Launch:
+    channels = task.shape[2]
+    pixels = BLOCK[0] * CELLS // channels
+    return Launch(
+        kernel=f"negative_{task.level}",
+        defines=task.defines(CELLS=CELLS, BLOCK_SAMPLES=pixels * channels),
+        block=BLOCK,
+        tile=(pixels, BLOCK[1]),
+        bytes_per_sample=2.0 * task.dtype.itemsize,
+        operations_per_sample=1.0,
+        mapped=task.level == MAPPED.id,
+    )
+
+
+SPEC = TeachingSpec(
+    id="negative",
+    name="Negative",
+    summary="Turns bright into dark: so little work that only the way through memory counts.",
+    source="Korčuška 2013, section 3.4: coalesced access, local and mapped memory",
+    plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(MAPPED, LOCAL, UNCOALESCED, GLOBAL),
+    gpu_gaps=GAPS
+    | {
+        SINGLE_BLOCK.id: "This filter compares ways of access, with all multiprocessors at work.",
+        SHARED.id: "Each sample is read once: there is nothing to share.",
+        TUNED.id: "Coalesced access at level global is as fast as the memory.",
+    },
+)

@@ -1,0 +1,164 @@
+"""Launches of the tuned non-local means."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.filters.shared.non_local import patch_profile
+from kernelscope.spec.filter import Border, colour_count, white_level
+from kernelscope.spec.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
+
+_COLUMNS = 128
+_BAND = 160
+"""Columns of a warp, and those that it reads for a row of candidates."""
+
+_SHARED = 48 * 1024
+"""Bytes of shared memory that a block has on every card."""
+
+_TILES = {3: 4, 5: 4, 7: 4, 9: 2, 11: 1}
+"""Groups of 16 pixels for which a warp keeps the patches, by the size of the patch."""
+
+_WARPS_WANTED = 2048
+"""Enough to keep the largest cards busy."""
+
+_MOST_LAYERS = 32
+"""Beyond, adding up what they found takes as long as finding it."""
+
+_LARGEST_NORM = 4096.0
+"""Up to this exponent of a weight, what single precision rounds off moves no byte by a level."""
+
+
+def plan_tuned(task: CudaTask) -> CudaPlan:
+    """Return the launch of level *tuned*: matrix products where they are exact enough."""
+    parameters = task.parameters
+    if parameters["search"] == "image":
+        one_by_one = colour_count(task.shape[2]) == 1 or parameters["colour"] == "separate"
+        # Cells of patches are centred, so that none is further than half of white from zero.
+        norm = _exponent(task, 1) * float(patch_profile(parameters).sum()) ** 2 / 4
+        if task.dtype == np.uint8 and one_by_one and norm <= _LARGEST_NORM:
+            return _plan_products(task)
+    return _plan_sums(task)
+
+
+def _exponent(task: CudaTask, together: int) -> float:
+    """Return the exponent of 1/2 in the weight of a pair at distance 1."""
+    return math.log2(math.e) / (together * float(task.parameters["filter_sigma"]))
+
+
+def _defines(task: CudaTask, **more: int) -> dict[str, str]:
+    # What `reduce` leaves out are candidates; patches are reflected.
+    border = Border.REFLECT if task.border is Border.REDUCE else task.border
+    return replace(task, border=border).defines(PATCH=task.parameters["patch"], **more)
+
+
+def _profile(task: CudaTask) -> NDArray[np.float32]:
+    """Return the weights of a patch along an axis, from the middle outwards."""
+    return patch_profile(task.parameters)[task.parameters["patch"] // 2 :].astype(np.float32)
+
+
+def _plan_products(task: CudaTask) -> CudaPlan:
+    """Plan distances as matrix products: ``kernels/nlm_products.cuh``."""
+    patch = task.parameters["patch"]
+    height, width, _ = task.output_shape
+    colours = colour_count(task.shape[2])
+    launch = Launch(
+        kernel="nlm_tuned",
+        defines=_defines(task, PRODUCTS=1),
+        block=(32, 4),
+        tile=(16 * _TILES[patch], 4),
+        bytes_per_sample=2.0,
+        operations_per_sample=height * width * (4.0 * patch**2 + 5),
+        constants={
+            "products_profile": _profile(task),
+            "products_scale": np.array(_exponent(task, 1) * (128 / 255) ** 2, np.float32),
+        },
+        scratch=("sums",),
+        steps=height,
+    )
+    return CudaPlan((launch,), {"sums": Scratch(8 * colours * task.out_row_pixels)})
+
+
+def _plan_sums(task: CudaTask) -> CudaPlan:
+    """Plan distances as sums over columns and rows: ``kernels/nlm_tuned.cuh``."""
+    parameters = task.parameters
+    patch, whole = parameters["patch"], parameters["search"] == "image"
+    uniform = parameters["weights"] == "uniform"
+    colours = colour_count(task.shape[2])
+    together = colours if parameters["colour"] == "joint" else 1
+    radius = 0 if whole else parameters["search_radius"]
+    offsets = 2 * radius + 1
+    group = 4 if patch <= 7 and together == 1 else 2  # more than registers allow would spill
+    strip = 8 if together == 1 else 4
+    warps, shared = _block(strip, patch, together)
+    scale = math.sqrt(_exponent(task, together)) / white_level(task.dtype)
+    height, width, _ = task.output_shape
+    candidates = height * width if whole else offsets**2
+    # The rows of candidates of a block's first row.
+    rows = height + strip * warps - 1 if whole else offsets
+    tile = (_COLUMNS - patch + 1, strip * warps)
+    tiles = math.ceil(width / tile[0]) * math.ceil(height / tile[1])
+    layers = _layers(tiles * warps, rows)
+    launch = Launch(
+        kernel="nlm_tuned",
+        defines=_defines(
+            task,
+            UNIFORM=int(uniform),
+            TOGETHER=together,
+            WHOLE=int(whole),
+            INSIDE=int(task.border is Border.REDUCE and not whole),
+            GROUP=group,
+            REST=1 if whole else offsets % group,
+        ),
+        block=(32, warps),
+        tile=tile,
+        bytes_per_sample=2.0 * task.dtype.itemsize,
+        operations_per_sample=candidates * ((10 if uniform else 4 * patch) / together + 5.0),
+        constants={
+            "tuned_profile": _profile(task),
+            "tuned_scale": np.array([scale, 1 / scale], np.float32),
+            "tuned_radius": np.array(radius, np.int32),
+            "tuned_layers": np.array(layers, np.int32),
+        },
+        shared_bytes=shared,
+        scratch=("sums",),
+        steps=math.ceil(rows / layers) if whole else 0,
+        layers=layers,
+        # The sums down a column begin with the thread's first row; that of a block decides which
+        # rows of candidates belong to a layer.
+        aligned=uniform or (whole and layers > 1),
+    )
+    sums = Scratch(4 * (colours // together + colours) * layers * task.out_row_pixels)
+    if not whole and layers == 1:
+        return CudaPlan((launch,), {"sums": Scratch()})
+    mean = replace(
+        launch,
+        kernel="nlm_tuned_mean",
+        block=BLOCK,
+        tile=BLOCK,
+        bytes_per_sample=float(task.dtype.itemsize),
+        operations_per_sample=2.0 * layers,
+        shared_bytes=0,
+        steps=0,
+        layers=1,
+        aligned=False,
+    )
+    return CudaPlan((launch, mean), {"sums": sums})
+
+
+def _layers(warps: int, most: int) -> int:
+    """Return how many blocks share the candidates of a tile, where `warps` warps have the tiles."""
+    return max(1, min(math.ceil(_WARPS_WANTED / warps), _MOST_LAYERS, most))
+
+
+def _block(strip: int, patch: int, together: int) -> tuple[int, int]:
+    """Return how many warps a block has, and its shared memory in bytes."""
+    for warps in (4, 2, 1):
+        rows = strip * warps + patch - 1
+        shared = 4 * (together * rows * (_COLUMNS + _BAND) + _BAND)
+        if shared <= _SHARED:
+            break
+    return warps, shared

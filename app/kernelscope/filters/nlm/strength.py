@@ -1,0 +1,278 @@
+"""How strong non-local means should be: the strength of least estimated error.
+
+Stein's unbiased risk estimate says from the noisy picture alone how far its average f is from the
+picture without noise y, if the noise is Gaussian:
+
+    mean squared error = mean of (f(i) - y(i))² - sigma² + 2 sigma² df(i) / dy(i)
+
+Van De Ville and Kocher, "SURE-based non-local means", IEEE Signal Processing Letters 16, 2009,
+give the derivative for non-local means in closed form. Here it is taken at some thousand pixels,
+for many strengths at once: the distances of patches, which take the time, are the same for all.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.filters.shared.non_local import add_moments, estimate_sigma, patch_profile
+from kernelscope.jit import kernel
+from kernelscope.spec.filter import Pixels, white_level
+
+_FACTORS = 2.0 ** np.arange(-4, 2.01, 0.5)
+"""Strengths that are tried, in units of the mean distance of patches that differ by noise."""
+
+_WORK = 1e8
+"""About how many operations are spent: some hundredths of a second."""
+
+_PARTS = 8
+"""Into which pixels are divided, for several cores; always as many, so that sums are the same."""
+
+_PIXELS, _FEWEST = 4096, 128
+"""Pixels at which the risk is estimated, at most and at least."""
+
+_CANDIDATES = 2**14
+"""Of a search of the whole image, about as many are drawn for each pixel."""
+
+_BLOCK, _FLATTEST = 8, 0.3
+"""Side of the blocks in which noise is measured, and the share of them that is."""
+
+_QUIETEST, _SHORT = 0.2, 1.375
+"""Which quantile of the noise in those blocks is taken, as fine texture only ever adds to it, and
+the mean of pure noise over that quantile: of the 64 squares that are averaged neighbours are much
+alike, so that their mean varies as a chi-squared distribution of 19 degrees of freedom does."""
+
+_FAR = np.float32(1e30)
+
+
+@kernel
+def compare_lines(
+    wide: Any, y: Any, x: Any, lines: Any, profile: Any, apart: Any, slopes: Any, values: Any
+) -> None:
+    """Write distances from a pixel to candidates, half their derivatives, and differences.
+
+    Parameters
+    ----------
+    wide : ndarray of float32, shape (channels, rows, columns)
+        The picture and a margin around it.
+    y, x : int
+        The pixel, in `wide`.
+    lines : ndarray of int, shape (lines, 2)
+        Row and column of the first candidate of each line, in `wide`.
+    profile : ndarray of float32, shape (patch,)
+        See `patch_profile`.
+    apart : ndarray of float32, shape (lines, length)
+        Distances; very far for the pixel itself.
+    slopes, values : ndarray of float32, shape (channels, lines, length)
+        Half the derivative of the distance by the pixel, and how much more the candidate is.
+    """
+    half, length = profile.size // 2, apart.shape[1]
+    for line in range(lines.shape[0]):
+        yy, first = lines[line, 0], lines[line, 1]
+        distances = apart[line]
+        distances[:] = 0
+        for c in range(wide.shape[0]):
+            for s in range(-half, half + 1):
+                for t in range(-half, half + 1):
+                    weight = profile[half + s] * profile[half + t]
+                    own, others = wide[c, y + s, x + t], wide[c, yy + s, first + t :]
+                    for j in range(length):
+                        difference = others[j] - own
+                        distances[j] += weight * (difference * difference)
+            # The pixel is in the middle of its own patch, and may lie in the candidate's.
+            middle, others = profile[half] * profile[half], wide[c, yy, first:]
+            for j in range(length):
+                values[c, line, j] = others[j] - wide[c, y, x]
+                slopes[c, line, j] = -middle * values[c, line, j]
+            if abs(yy - y) <= half:
+                for j in range(max(0, x - half - first), min(length, x + half + 1 - first)):
+                    dy, dx = yy - y, first + j - x
+                    weight = profile[half + dy] * profile[half + dx]
+                    slopes[c, line, j] += weight * (wide[c, y, x] - wide[c, y - dy, x - dx])
+        if yy == y and 0 <= x - first < length:
+            distances[x - first] = _FAR
+
+
+@kernel
+def risks(
+    wide: Any,
+    places: Any,
+    lines: Any,
+    share: Any,
+    profile: Any,
+    scales: Any,
+    work: Any,
+    totals: Any,
+) -> None:
+    """Add up squared residuals and divergences over pixels.
+
+    Parameters
+    ----------
+    wide, profile
+        As for `compare_lines`.
+    places : ndarray of int, shape (pixels, 2)
+        Rows and columns in `wide`.
+    lines : ndarray of int, shape (pixels, lines, 2)
+    share : float32
+        Which share of all candidates the lines have.
+    scales : ndarray of float32, shape (strengths,)
+        Make a distance the binary logarithm of its weight.
+    work : tuple of ndarray
+        `apart`, `slopes` and `values`.
+    totals : ndarray of float64, shape (2, strengths)
+        Squared residuals, and divergences.
+    """
+    apart, slopes, values = work
+    moments = np.empty(4)
+    flat = apart.reshape(-1)
+    for number in range(places.shape[0]):
+        y, x = places[number, 0], places[number, 1]
+        compare_lines(wide, y, x, lines[number], profile, apart, slopes, values)
+        for k in range(scales.size):
+            for c in range(wide.shape[0]):
+                moments[:] = 0
+                add_moments(flat, slopes[c].reshape(-1), values[c].reshape(-1), scales[k], moments)
+                moments /= share
+                weights = 1 + moments[0]
+                mean = moments[1] / weights
+                slope = (moments[3] - mean * moments[2]) / weights
+                totals[0, k] += mean * mean
+                totals[1, k] += 1 / weights + 2 * math.log(2) * scales[k] * slope
+
+
+def estimate_strength(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
+    """Return the ``filter_sigma`` of least estimated error for a picture with noise.
+
+    Parameters
+    ----------
+    pixels : ndarray, shape (height, width, channels)
+        Without alpha; uint8, uint16 or float32.
+    parameters : mapping
+        The other parameters of non-local means.
+    """
+    sigma = flat_sigma(pixels)
+    profile = patch_profile(parameters)
+    unit = 2 * sigma**2 * float(profile.sum() ** 2)
+    if unit == 0:
+        return 0.0
+    errors = estimated_errors(pixels, parameters, sigma, unit * _FACTORS)
+    return unit * _best(errors)
+
+
+def flat_sigma(pixels: Pixels) -> float:
+    """Return the standard deviation of the noise, as a fraction of white, from the flattest blocks.
+
+    The risk takes the noise for known, and detail that is taken for noise is smoothed away. So
+    only the third of all blocks counts whose quarters have the most equal means, and that are
+    nowhere black or white. The noise in a block is what the mask of Immerkær leaves of it ("Fast
+    noise variance estimation", Computer Vision and Image Understanding 64, 1996). The mask leaves
+    fine texture too, so it is the quieter ones among these blocks that say how much noise there
+    is. Pictures of fewer blocks have `estimate_sigma`.
+
+    Parameters
+    ----------
+    pixels : ndarray, shape (height, width, channels)
+        Without alpha; uint8, uint16 or float32.
+    """
+    white = white_level(pixels.dtype)
+    height, width = ((side - 2) // _BLOCK for side in pixels.shape[:2])
+    if height * width < 64:
+        return estimate_sigma(pixels)
+    estimates = []
+    for c in range(pixels.shape[2]):
+        image = pixels[: height * _BLOCK + 2, : width * _BLOCK + 2, c].astype(np.float32)
+        lines = image[:-2] - 2 * image[1:-1] + image[2:]
+        rest = lines[:, :-2] - 2 * lines[:, 1:-1] + lines[:, 2:]
+        inside = image[1:-1, 1:-1]
+        quarter = _BLOCK // 2
+        means = inside.reshape(2 * height, quarter, 2 * width, quarter).mean((1, 3))
+        spread = means.reshape(height, 2, width, 2).var((1, 3))
+        noise = np.square(rest).reshape(height, _BLOCK, width, _BLOCK).mean((1, 3)) / 36
+        clipped = (inside <= 0) | (inside >= white) if white > 1 else np.zeros_like(inside, bool)
+        usable = ~clipped.reshape(height, _BLOCK, width, _BLOCK).any((1, 3)) & (noise > 0)
+        if usable.sum() >= 64:
+            flat = usable & (spread <= np.quantile(spread[usable], _FLATTEST))
+            estimates.append(math.sqrt(_SHORT * float(np.quantile(noise[flat], _QUIETEST))) / white)
+    return float(np.mean(estimates)) if estimates else estimate_sigma(pixels)
+
+
+def _best(errors: NDArray[np.float64]) -> float:
+    """Return the factor of least error, between those that were tried."""
+    least = int(np.argmin(errors))
+    place = float(least)
+    if 0 < least < len(errors) - 1:
+        before, here, after = errors[least - 1 : least + 2].tolist()
+        place += (before - after) / (2 * (before - 2 * here + after))
+    return float(2 ** np.interp(place, np.arange(len(_FACTORS)), np.log2(_FACTORS)))
+
+
+def estimated_errors(
+    pixels: Pixels,
+    parameters: Mapping[str, Any],
+    sigma: float,
+    strengths: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the estimated mean squared errors, where white is 1, for some ``filter_sigma``.
+
+    Parameters
+    ----------
+    pixels : ndarray, shape (height, width, channels)
+    sigma : float
+        Standard deviation of the noise, where white is 1.
+    strengths : ndarray, shape (strengths,)
+    """
+    height, width, channels = pixels.shape
+    random = np.random.default_rng(0)
+    side, reach = parameters["patch"], parameters["search_radius"]
+    half, whole = side // 2, parameters["search"] == "image"
+    if whole:
+        count, length = min(height, -(-_CANDIDATES // width)), width
+    else:
+        count = length = 2 * reach + 1
+    operations = count * length * (2 * side**2 + 6 * len(strengths))
+    chosen = min(max(int(_WORK / operations), _FEWEST), _PIXELS, height * width)
+    places = np.stack(
+        np.divmod(random.choice(height * width, chosen, replace=False), width), axis=1
+    )
+    lines = np.zeros((chosen, count, 2), np.int64)
+    if whole:
+        margin = half
+        lines[..., 0] = random.permuted(np.tile(np.arange(height), (chosen, 1)), axis=1)[:, :count]
+    else:
+        margin = half + reach
+        lines[..., 0] = places[:, :1] + np.arange(-reach, reach + 1)
+        lines[..., 1] = places[:, 1:] - reach
+    margins = ((margin, margin), (margin, margin), (0, 0))
+    wide = np.pad(pixels, margins, mode="symmetric").transpose(2, 0, 1)
+    wide = np.ascontiguousarray(wide, np.float32) / np.float32(white_level(pixels.dtype))
+    together = channels if parameters["colour"] == "joint" else 1
+    scales = (-math.log2(math.e) / (together * strengths)).astype(np.float32)
+    profile = patch_profile(parameters).astype(np.float32)
+    share = np.float32(count / height if whole else 1)
+
+    def add(first: int, part: slice) -> NDArray[np.float64]:
+        """Return the sums of a group of channels over some of the pixels."""
+        totals = np.zeros((2, len(strengths)))
+        shape = (count, length)
+        work = (
+            np.empty(shape, np.float32),
+            np.empty((together, *shape), np.float32),
+            np.empty((together, *shape), np.float32),
+        )
+        group, at = wide[first : first + together], places[part] + margin
+        risks(group, at, lines[part] + margin, share, profile, scales, work, totals)
+        return totals
+
+    parts = [slice(part, None, _PARTS) for part in range(_PARTS)]
+    tasks = list(product(range(0, channels, together), parts))
+    with ThreadPoolExecutor(min(_PARTS, os.cpu_count() or 1), "kernelscope-strength") as pool:
+        totals = sum(pool.map(lambda task: add(*task), tasks), np.zeros((2, len(strengths))))
+    samples = chosen * channels
+    return totals[0] / samples - sigma**2 + 2 * sigma**2 * totals[1] / samples

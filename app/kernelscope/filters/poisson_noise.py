@@ -1,0 +1,67 @@
+"""Poisson noise: every sample becomes the count of photons that arrived at random."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelscope.filters.shared.correlation import settle
+from kernelscope.filters.shared.noise import SEED, NoiseSpec, plan_noise
+from kernelscope.jit import kernel
+from kernelscope.spec.filter import CpuPass, FilterTask, IntParameter, white_level
+
+_COUNTABLE = 2.0**52
+"""From here on the noise is below the precision of float32, and counts would overflow."""
+
+
+@kernel
+def poisson(
+    source: Any,
+    output: Any,
+    colours: Any,
+    seeds: Any,
+    finish: Any,
+    photons: Any,
+    white: Any,
+    start: Any,
+    stop: Any,
+) -> None:
+    """Count `photons` for `white`, in proportion for other samples, none below zero."""
+    for y in range(start, stop):
+        np.random.seed(seeds[y])
+        for x in range(source.shape[1]):
+            for c in range(colours):
+                expected = max(0.0, np.float64(source[y, x, c])) * photons / white
+                count = expected
+                if expected < _COUNTABLE:
+                    count = np.float64(np.random.poisson(expected))
+                output[y, x, c] = settle(count * white / photons, finish)
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    return plan_noise(
+        task, poisson, float(task.parameters["photons"]), white_level(task.source.dtype)
+    )
+
+
+SPEC = NoiseSpec(
+    id="poisson_noise",
+    name="Poisson noise",
+    summary="Counts photons one by one: the noise of little light, stronger where bright.",
+    source="Shot noise; with 255 photons and 8 bit as MATLAB’s imnoise with “poisson”",
+    parameters=(
+        IntParameter(
+            name="photons",
+            label="Photons at white",
+            help="Photons that make a sample white: the fewer, the more noise.",
+            default=255,
+            minimum=1,
+            maximum=1_000_000,
+            slider=(1, 1000),
+        ),
+        SEED,
+    ),
+    plan_cpu=plan_cpu,
+)

@@ -1,0 +1,62 @@
+"""Rician noise: the magnitude of a complex signal with Gaussian noise in both parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelscope.filters.shared.correlation import settle
+from kernelscope.filters.shared.noise import SEED, NoiseSpec, plan_noise
+from kernelscope.jit import kernel
+from kernelscope.spec.filter import CpuPass, FilterTask, FloatParameter, white_level
+
+
+@kernel
+def rician(
+    source: Any,
+    output: Any,
+    colours: Any,
+    seeds: Any,
+    finish: Any,
+    sigma: Any,
+    start: Any,
+    stop: Any,
+) -> None:
+    """Take samples for real parts; add noise of standard deviation `sigma` to both parts."""
+    for y in range(start, stop):
+        np.random.seed(seeds[y])
+        for x in range(source.shape[1]):
+            for c in range(colours):
+                real = source[y, x, c] + sigma * np.random.standard_normal()
+                imaginary = sigma * np.random.standard_normal()
+                magnitude = np.sqrt(real * real + imaginary * imaginary)
+                output[y, x, c] = settle(magnitude, finish)
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    return plan_noise(task, rician, task.parameters["sigma"] * white_level(task.source.dtype))
+
+
+SPEC = NoiseSpec(
+    id="rician_noise",
+    name="Rician noise",
+    summary="Adds the noise of magnitude MRI: like Gaussian where bright, never negative.",
+    source="Gudbjartsson and Patz, Magnetic Resonance in Medicine 34, 1995",
+    parameters=(
+        FloatParameter(
+            name="sigma",
+            label="Sigma",
+            help="Standard deviation of the real and the imaginary part, where white is 1.",
+            default=0.03,
+            minimum=0.0,
+            maximum=1000.0,
+            slider=(0.0, 0.25),
+            step=0.01,
+            decimals=4,
+        ),
+        SEED,
+    ),
+    plan_cpu=plan_cpu,
+)

@@ -1,0 +1,119 @@
+"""Ripple: a pattern that comes from arithmetic alone; nothing of the picture but its size.
+
+Mathematics libraries differ in the last bits of a cosine, and 16 bits show it. So the cosine is
+a polynomial, in float32 like all of the arithmetic here, and of operations that are rounded to
+nearest everywhere: processors and cards give the same bytes if they take the same steps in the
+same order, without multiply-adds that round once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
+from kernelscope.jit import kernel
+from kernelscope.spec.filter import (
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+    CpuPass,
+    FilterTask,
+    IntParameter,
+    white_level,
+)
+from kernelscope.spec.launch import CudaTask, Launch, level_launch
+
+SINE = (6.28318516, -41.34165503, 81.60100407, -76.54978232, 39.53670623)
+"""Factors of v, v³, ... v⁹ that make sin(2 pi v): off by 3.4e-9 at most for |v| <= 1/4, the
+least that five can do."""
+
+
+def wave(tick: int) -> NDArray[np.float32]:
+    """Return turns a pixel, the part of a turn that `tick` has moved the rings, and `SINE`."""
+    turn = 2 * math.pi
+    return np.array([1 / (10 * turn), tick / (7 * turn) % 1, *SINE], np.float32)
+
+
+@kernel
+def brightness(x: Any, y: Any, width: Any, height: Any, wave: Any) -> Any:
+    """Return the ripple at (y, x) as a fraction of white; `wave` is as that function has it."""
+    half = np.float32(0.5)
+    across = np.float32(x) - half * np.float32(width - 1)
+    down = np.float32(y) - half * np.float32(height - 1)
+    distance = np.sqrt(across * across + down * down)
+    turns = distance * wave[0] - wave[1]
+    v = np.float32(0.25) - abs(turns - np.rint(turns))  # the cosine is the sine of this
+    square = v * v
+    sine = wave[6]
+    for i in range(5, 1, -1):
+        sine = sine * square + wave[i]
+    return half + np.float32(5) * (sine * v) / (distance + np.float32(10))
+
+
+@kernel
+def ripple_integer(output: Any, white: Any, wave: Any, start: Any, stop: Any) -> None:
+    """Compute the output rows from `start` to `stop`."""
+    height, width, channels = output.shape
+    for y in range(start, stop):
+        for x in range(width):
+            value = np.rint(white * brightness(x, y, width, height, wave))
+            for c in range(channels):
+                output[y, x, c] = np.int32(value)
+
+
+@kernel
+def ripple_float(output: Any, wave: Any, start: Any, stop: Any) -> None:
+    """As `ripple_integer`, where white is 1."""
+    height, width, channels = output.shape
+    for y in range(start, stop):
+        for x in range(width):
+            value = brightness(x, y, width, height, wave)
+            for c in range(channels):
+                output[y, x, c] = value
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    output, numbers = task.output, wave(task.parameters["tick"])
+    if output.dtype.kind == "f":
+        return [CpuPass(ripple_float, (output, numbers), output.shape[0])]
+    white = np.float32(white_level(output.dtype))
+    return [CpuPass(ripple_integer, (output, white, numbers), output.shape[0])]
+
+
+def plan_cuda(task: CudaTask) -> Launch:
+    return level_launch("ripple", task, 0, operations=30, tables=(wave(task.parameters["tick"]),))
+
+
+SPEC = TeachingSpec(
+    id="ripple",
+    name="Ripple",
+    summary="Draws a ripple of the picture's size: arithmetic alone, nothing to read.",
+    source="Salari 2019, chapter 3: a ripple, a thread for each pixel",
+    parameters=(
+        IntParameter(
+            name="tick",
+            label="Tick",
+            help="Moves the ripple outwards, a seventh of a radian each.",
+            default=0,
+            minimum=0,
+            maximum=1000,
+            slider=(0, 100),
+        ),
+    ),
+    plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL),
+    gpu_gaps=GAPS
+    | {
+        SHARED.id: "Nothing is read, so there is nothing to share.",
+        TEXTURE.id: "Nothing is read, so there is nothing to cache.",
+        TUNED.id: "Arithmetic sets the pace: level global keeps all units busy.",
+    },
+)

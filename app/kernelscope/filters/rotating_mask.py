@@ -1,0 +1,360 @@
+"""Rotating mask: the mean of the most even 3x3 window that contains the pixel.
+
+Of nine windows, the one with the smallest variance is taken; of several, the one with the
+smallest mean. With n cells, their sum S and the sum Q of their squares, the variance is
+(n Q - S²) / n² and the mean S / n. Only ``reduce`` makes n differ from 9, and then it divides
+36, so that variances are compared as (36 / n)² (n Q - S²), and means as (36 / n) S: integers,
+compared without rounding.
+
+For float32 the order of operations decides which of two almost equal windows is taken, so
+every backend keeps to this one: S and Q are float64 sums over the counted cells, row by row
+from the top left; squares and products are rounded before they are added (no fused
+multiply-add); the comparison is that of the two formulas above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelscope.filters.shared.border_kernels import (
+    REDUCE,
+    VALID,
+    border_index,
+    divide_round,
+    fetch_row,
+)
+from kernelscope.filters.shared.correlation import Finish
+from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
+from kernelscope.filters.shared.rows_cuda import rows_launch
+from kernelscope.jit import inlined, kernel
+from kernelscope.spec.filter import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+    Border,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+)
+from kernelscope.spec.launch import (
+    NO_MASK,
+    CudaPlan,
+    CudaTask,
+    Launch,
+    by_size,
+    level_launch,
+    quick_level,
+)
+
+_WINDOWS = 9
+"""Around a pixel. A tuned thread goes down as many rows as for a mask of that size."""
+
+_SMALL_BYTES = 200_000
+"""Bytes of output from which on the tuned kernel is quicker than the other levels, on an H100."""
+
+
+RADIUS = 2
+
+
+@kernel
+def most_even_mean(source: Any, y: Any, x: Any, c: Any, border: Any) -> Any:
+    """Return 36 times the mean of the best window around a pixel; int64 or float64."""
+    no_simd()
+    height, width, _ = source.shape
+    best_variance = 0
+    best_mean = 0
+    for window in range(9):
+        total = 0
+        squares = 0
+        count = 0
+        for s in range(3):
+            yy = border_index(y + window // 3 + s - 2, height, border)
+            for t in range(3):
+                xx = border_index(x + window % 3 + t - 2, width, border)
+                if yy >= 0 and xx >= 0:
+                    value = np.int64(0) + source[yy, xx, c]
+                    total += value
+                    squares += value * value
+                    count += 1
+                elif border != REDUCE:
+                    count += 1
+        scale = 36 // count
+        variance = scale * scale * (count * squares - total * total)
+        mean = scale * total
+        if (
+            window == 0
+            or variance < best_variance
+            or (variance == best_variance and mean < best_mean)
+        ):
+            best_variance = variance
+            best_mean = mean
+    return best_mean
+
+
+@inlined
+def most_even_sum(samples: Any, place: Any, pitch: Any, step: Any) -> Any:
+    """Return the sum of the best window around a pixel; those windows begin at `place`.
+
+    As `most_even_mean` where all windows have 9 cells, which need no scale to be compared.
+    """
+    no_simd()
+    best_variance = 0
+    best_total = 0
+    for window in range(9):
+        corner = place + window // 3 * pitch + window % 3 * step
+        total = 0
+        squares = 0
+        for s in range(3):
+            row = corner + s * pitch
+            for t in range(3):
+                value = wide_cell(samples, row + t * step)
+                total += value
+                squares += value * value
+        variance = 9 * squares - total * total
+        if (
+            window == 0
+            or variance < best_variance
+            or (variance == best_variance and total < best_total)
+        ):
+            best_variance = variance
+            best_total = total
+    return best_total
+
+
+@kernel
+def rim(
+    source: Any,
+    results: Any,
+    finish: Any,
+    border: Any,
+    y: Any,
+    first: Any,
+    last: Any,
+) -> None:
+    """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
+    no_simd()
+    channels = source.shape[2]
+    for side in range(2):
+        left, right = (0, first) if side == 0 else (last, results.size // channels)
+        for x in range(left, right):
+            for c in range(channels):
+                mean = most_even_mean(source, y, x, c, border)
+                put(results, x * channels + c, np.true_divide(mean, 36), finish)
+
+
+@kernel
+def serial(source: Any, output: Any, finish: Any, border: Any, start: Any, stop: Any) -> None:
+    """Plain loops: for every sample, every cell of every window."""
+    no_simd()
+    height, width, channels = source.shape
+    inset = 0 if border == VALID else RADIUS
+    samples = source.reshape(source.size)
+    pitch = width * channels
+    for y in range(start, stop):
+        results = output[y].reshape(output.shape[1] * channels)
+        first, last = interior(y, RADIUS, height, width, border)
+        rim(source, results, finish, border, y, first, last)
+        corner = (y - inset) * pitch - inset * channels
+        for x in range(first * channels, last * channels):
+            total = most_even_sum(samples, corner + x, pitch, channels)
+            put(results, x, np.true_divide(total, 9), finish)
+
+
+@kernel
+def sum_along_row(row: Any, channels: Any, sums: Any, squares: Any) -> None:
+    """Add up three neighbours, and their squares, along a padded row."""
+    for k in range(sums.shape[0]):
+        a = np.int64(row[k])
+        b = np.int64(row[k + channels])
+        c = np.int64(row[k + 2 * channels])
+        sums[k] = a + b + c
+        squares[k] = a * a + b * b + c * c
+
+
+@kernel
+def make_keys(sums: Any, squares: Any, bits: Any, keys: Any) -> None:
+    """Write a key for each window: its variance, then in the last `bits` its rounded mean.
+
+    The smallest key is the window to take, and it ends with the result. It fits int32 for
+    uint8, and int64 for uint16. There are no ties to round, since 9 is odd.
+    """
+    for k in range(keys.shape[0]):
+        total = np.int64(sums[0, k]) + np.int64(sums[1, k]) + np.int64(sums[2, k])
+        square = np.int64(squares[0, k]) + np.int64(squares[1, k]) + np.int64(squares[2, k])
+        keys[k] = ((9 * square - total * total) << bits) | ((total + 4) // 9)
+
+
+@kernel
+def smallest_of_three(a: Any, b: Any, c: Any, smallest: Any) -> None:
+    """Write the element-wise minimum of three rows."""
+    for k in range(smallest.shape[0]):
+        least = a[k] if a[k] < b[k] else b[k]
+        smallest[k] = least if least < c[k] else c[k]
+
+
+@kernel
+def parallel_integer(
+    source: Any, output: Any, border: Any, bits: Any, key_type: Any, start: Any, stop: Any
+) -> None:
+    """Row by row: sums, keys, then the smallest key in 3x3, first along and then down.
+
+    `output` is flat in its rows. `key_type` is an empty array of the type for keys.
+    """
+    channels = source.shape[2]
+    samples = output.shape[1]
+    row = np.empty(samples + 4 * channels, source.dtype)
+    sums = np.empty((3, samples + 2 * channels), np.int32)
+    squares = np.empty((3, samples + 2 * channels), key_type.dtype)
+    keys = np.empty(samples + 2 * channels, key_type.dtype)
+    smallest = np.empty((3, samples), key_type.dtype)
+    for y in range(start, stop + 4):
+        slot = y % 3
+        fetch_row(source, y, RADIUS, border, row)
+        sum_along_row(row, channels, sums[slot], squares[slot])
+        if y < start + 2:
+            continue
+        make_keys(sums, squares, bits, keys)
+        smallest_of_three(keys, keys[channels:], keys[2 * channels :], smallest[slot])
+        if y < start + 4:
+            continue
+        # Storing keeps the low bits of the key, which are the result.
+        smallest_of_three(smallest[0], smallest[1], smallest[2], output[y - 4])
+
+
+@kernel
+def measure_windows(rows: Any, y: Any, channels: Any, variances: Any, totals: Any) -> None:
+    """Write n Q - S² and S of the windows whose last padded row is `y`."""
+    top, middle, bottom = rows[(y - 2) % 3], rows[(y - 1) % 3], rows[y % 3]
+    for k in range(totals.shape[0]):
+        total = 0.0
+        square = 0.0
+        for row in (top, middle, bottom):
+            for t in range(3):
+                value = row[k + t * channels]
+                total += value
+                square += value * value
+        variances[k] = 9 * square - total * total
+        totals[k] = total
+
+
+@kernel
+def choose(variance: Any, total: Any, other_variance: Any, other_total: Any) -> None:
+    """Overwrite the first windows with the others where these are more even."""
+    for k in range(total.shape[0]):
+        better = (other_variance[k] < variance[k]) | (
+            (other_variance[k] == variance[k]) & (other_total[k] < total[k])
+        )
+        variance[k] = other_variance[k] if better else variance[k]
+        total[k] = other_total[k] if better else total[k]
+
+
+@kernel
+def parallel_float(source: Any, output: Any, border: Any, start: Any, stop: Any) -> None:
+    """As `parallel_integer`, with variance and sum apart."""
+    channels = source.shape[2]
+    samples = output.shape[1]
+    rows = np.empty((3, samples + 4 * channels), np.float64)
+    variances = np.empty(samples + 2 * channels, np.float64)
+    totals = np.empty(samples + 2 * channels, np.float64)
+    best_variances = np.empty((3, samples), np.float64)
+    best_totals = np.empty((3, samples), np.float64)
+    for y in range(start, stop + 4):
+        slot = y % 3
+        fetch_row(source, y, RADIUS, border, rows[slot])
+        if y < start + 2:
+            continue
+        measure_windows(rows, y, channels, variances, totals)
+        variance, total = best_variances[slot], best_totals[slot]
+        variance[:] = variances[:samples]
+        total[:] = totals[:samples]
+        choose(variance, total, variances[channels:], totals[channels:])
+        choose(variance, total, variances[2 * channels :], totals[2 * channels :])
+        if y < start + 4:
+            continue
+        # The oldest row is not needed again.
+        variance, total = best_variances[(y - 2) % 3], best_totals[(y - 2) % 3]
+        choose(variance, total, best_variances[(y - 1) % 3], best_totals[(y - 1) % 3])
+        choose(variance, total, best_variances[slot], best_totals[slot])
+        for k in range(samples):
+            output[y - 4, k] = np.float32(total[k] / 9)
+
+
+@kernel
+def edges_integer(source: Any, output: Any, start: Any, stop: Any) -> None:
+    """Redo for ``reduce`` the samples that have windows beyond the image."""
+    height, width, channels = source.shape
+    for y in range(start, stop):
+        for x in range(width):
+            if RADIUS <= x < width - RADIUS and RADIUS <= y < height - RADIUS:
+                continue
+            for c in range(channels):
+                mean = most_even_mean(source, y, x, c, REDUCE)
+                output[y, x, c] = divide_round(mean, 36)
+
+
+@kernel
+def edges_float(source: Any, output: Any, start: Any, stop: Any) -> None:
+    """As `edges_integer`, in float64."""
+    height, width, channels = source.shape
+    for y in range(start, stop):
+        for x in range(width):
+            if RADIUS <= x < width - RADIUS and RADIUS <= y < height - RADIUS:
+                continue
+            for c in range(channels):
+                mean = most_even_mean(source, y, x, c, REDUCE)
+                output[y, x, c] = np.float32(mean / 36)
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    return RADIUS
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    source, output, border = task.source, task.output, task.border
+    rows = output.shape[0]
+    is_float = source.dtype == np.float32
+    if task.level == SERIAL.id:
+        finish = Finish.of(source.dtype, np.float64)
+        return [CpuPass(serial, (source, output, finish, border.code), rows)]
+    flat = output.reshape(rows, -1)
+    if is_float:
+        passes = [CpuPass(parallel_float, (source, flat, border.code), rows)]
+    else:
+        bits = 8 * source.itemsize
+        key_type = np.empty(0, np.int32 if source.dtype == np.uint8 else np.int64)
+        arguments = (source, flat, border.code, bits, key_type)
+        passes = [CpuPass(parallel_integer, arguments, rows)]
+    if border is Border.REDUCE:
+        edges = edges_float if is_float else edges_integer
+        passes.append(CpuPass(edges, (source, output), rows))
+    return passes
+
+
+def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
+    if task.level == TUNED.id:
+        launch = rows_launch("rotating_mask", task, _WINDOWS, operations=50)
+        level = quick_level(task, RADIUS, GLOBAL)
+        return by_size(task, launch, plan_cuda, level, _SMALL_BYTES * task.dtype.itemsize)
+    return level_launch("rotating_mask", task, 2, operations=250)
+
+
+SPEC = FilterSpec(
+    id="rotating_mask",
+    name="Rotating mask",
+    category="Smoothing",
+    summary="Averages the most even 3×3 square that contains the pixel: smooths, keeps edges.",
+    source="Korčuška 2013, section 1.3",
+    parameters=(),
+    radius=radius,
+    plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
+    gpu_gaps={CONSTANT.id: NO_MASK},
+)

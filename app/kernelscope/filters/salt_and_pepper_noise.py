@@ -1,0 +1,67 @@
+"""Salt and pepper noise: some samples become white or black, the others stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelscope.filters.shared.noise import SEED, NoiseSpec, plan_noise
+from kernelscope.jit import kernel
+from kernelscope.spec.filter import CpuPass, FilterTask, FloatParameter, white_level
+
+
+@kernel
+def salt_and_pepper(
+    source: Any,
+    output: Any,
+    colours: Any,
+    seeds: Any,
+    finish: Any,
+    density: Any,
+    white: Any,
+    start: Any,
+    stop: Any,
+) -> None:
+    """Replace the share `density` of the samples, by `white` and by zero alike."""
+    for y in range(start, stop):
+        np.random.seed(seeds[y])
+        for x in range(source.shape[1]):
+            for c in range(colours):
+                chance = np.random.random()
+                if chance < density / 2:
+                    output[y, x, c] = 0
+                elif chance < density:
+                    output[y, x, c] = white
+                else:
+                    output[y, x, c] = source[y, x, c]
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    return plan_noise(
+        task, salt_and_pepper, task.parameters["density"], white_level(task.source.dtype)
+    )
+
+
+SPEC = NoiseSpec(
+    id="salt_and_pepper_noise",
+    name="Salt and pepper noise",
+    summary="Turns some samples white and as many black, as faulty cells and lost bits do.",
+    source="Gonzalez and Woods, Digital Image Processing, chapter 5",
+    parameters=(
+        FloatParameter(
+            name="density",
+            label="Density",
+            help="Share of the samples that turn black or white, in each channel.",
+            default=0.05,
+            minimum=0.0,
+            maximum=1.0,
+            slider=(0.0, 0.5),
+            step=0.01,
+            decimals=4,
+        ),
+        SEED,
+    ),
+    plan_cpu=plan_cpu,
+)

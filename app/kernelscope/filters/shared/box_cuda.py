@@ -1,0 +1,76 @@
+"""The launch of ``box.cuh``: what the filters that sum up squares share at level *tuned*."""
+
+from __future__ import annotations
+
+import math
+
+from kernelscope.spec.filter import Border
+from kernelscope.spec.launch import CudaTask, Launch
+
+_HALF_BLOCK = 128
+"""Threads that walk down from the middle of a tile, and that walk up: see ``box.cuh``."""
+
+_COLUMNS = 8
+"""Columns (samples of a row) of a thread: ``COLUMNS`` in ``box.cuh``."""
+
+_LOADED = _COLUMNS * _HALF_BLOCK
+"""Columns that a block reads: ``LOADED`` in ``box.cuh``."""
+
+_RUN = 32
+"""Neighbouring results that a thread computes: ``RUN`` in ``box.cuh``."""
+
+_STEP = 16
+"""Rows that a block computes at a time, at most: ``STEP`` in ``box.cuh`` of each half."""
+
+_SAMPLES_A_ROW = 340_000
+"""Output samples for each row of a tile: smaller images need low tiles to busy all of a card."""
+
+_SMALL_WORK, _SMALL_WORK_FLOATS, _SMALL_WORK_COUNTED = 1e7, 5e7, 2e8
+"""Cells that another level adds up, for a whole picture, from which on these kernels are quicker:
+their own work hardly grows with the mask. They are slower where they add up doubles, and slowest
+where they divide by how many cells the border leaves. Measured on an H100 for 3x3 to 31x31."""
+
+
+def small(task: CudaTask, size: int) -> float:
+    """Return the least samples for which these kernels pay for `size` x `size` cells."""
+    work = _SMALL_WORK_FLOATS if task.dtype.kind == "f" else _SMALL_WORK
+    if task.border is Border.REDUCE:
+        work = _SMALL_WORK_COUNTED
+    return work / (size * size)
+
+
+def _tile_rows(size: int, samples: int) -> int:
+    """Return the height of a tile for an output of `samples`; the most was measured on an H100.
+
+    Low tiles keep the rows that tiles share in the cache and all multiprocessors busy to
+    the end; but for each tile, size - 1 rows have to be added up once more.
+    """
+    return min(max(samples // _SAMPLES_A_ROW // _STEP, 1) * _STEP, 64 if size <= 31 else 96)
+
+
+def tile_columns(size: int, channels: int, border: Border) -> int:
+    """Return how many results (pixels of a row) a block has the columns for."""
+    reach = size // 2 * channels
+    halo = reach if border is Border.VALID else -(-reach // _COLUMNS) * _COLUMNS  # as in box.cuh
+    whole = math.lcm(_RUN, channels)
+    return (_LOADED - halo - reach) // whole * whole // channels
+
+
+def plan_box(filter_id: str, task: CudaTask, size: int) -> Launch:
+    """Return the launch of a filter of `size` x `size` sums at level *tuned*."""
+    channels = task.shape[2]
+    samples = task.output_shape[0] * task.out_row_samples
+    tile = (tile_columns(size, channels, task.border), _tile_rows(size, samples))
+    return Launch(
+        kernel=f"{filter_id}_tuned",
+        defines=task.defines(
+            SIZE=size,
+            CHANNELS=channels,
+            TILE_COLUMNS=tile[0],
+            TUNED=1,
+        ),
+        block=(_HALF_BLOCK, 2),
+        tile=tile,
+        bytes_per_sample=2.0 * task.dtype.itemsize,
+        operations_per_sample=5.0,
+    )

@@ -1,0 +1,180 @@
+"""Correlation with a square mask: what the linear filters share on the GPU."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.filters.shared import rows_cuda as cuda_rows
+from kernelscope.filters.shared.correlation import NEGATIVE, Divisor, mask_array
+from kernelscope.filters.shared.rows_cuda import LATE, QUAD, SMALL, rows_launch
+from kernelscope.spec.filter import TUNED, Border, Mask
+from kernelscope.spec.launch import BLOCK, CudaTask, Launch, level_launch
+
+_TYPES = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.float64))
+"""Types of weights and sums, in the order of the macro ``WEIGHT_TYPE``."""
+
+_FLOAT_GAIN = 64.0
+"""Largest gain of a mask, sum of magnitudes / divisor, whose float32 sums are near enough."""
+
+
+def weight_type(weights: NDArray[Any], divisor: float, dtype: np.dtype[Any], border: Border) -> int:
+    """Return the ``WEIGHT_TYPE`` in which sums are exact, or near enough for float masks."""
+    total = float(np.abs(weights).sum())
+    if dtype.kind != "f" and weights.dtype.kind == "i":
+        white = float(np.iinfo(dtype).max)
+        # The offset adds half of white times the divisor; rounding doubles a remainder.
+        return 0 if total * white + max(abs(divisor), 1) * white < 2**30 else 1
+    averages = bool((weights >= 0).all())
+    # Under `reduce` a divisor of weights of both signs can come close to zero.
+    small = border is not Border.REDUCE and total <= _FLOAT_GAIN * abs(divisor)
+    return 2 if averages or small else 3
+
+
+def reciprocal(divisor: int) -> tuple[int, int]:
+    """Return factor and shift by which ``n // (2 * divisor) == n * factor >> 32 + shift``.
+
+    That holds for ``0 <= n < 2**31``; the factor has 32 bits, the highest of them set
+    (Granlund and Montgomery 1994, theorem 4.2).
+    """
+    twice = 2 * divisor
+    shift = (twice - 1).bit_length() - 1
+    return -(-(2 ** (32 + shift)) // twice), shift
+
+
+def _exact_in_floats(total: float, divisor: float, task: CudaTask) -> bool:
+    """Tell whether float32 holds all sums, and quotients round as the exact ones do.
+
+    A quotient that is no tie is 1 / (2 divisor) away from one: that must be more than the
+    rounding of a float up to white. A power of two divides exactly.
+    """
+    white = float(np.iinfo(task.dtype).max)
+    power_of_two = task.border is not Border.REDUCE and np.frexp(divisor)[0] == 0.5
+    return total * white < 2**24 and (power_of_two or max(total, abs(divisor)) * white < 2**23)
+
+
+def _fits_dot_products(weights: NDArray[Any], task: CudaTask) -> bool:
+    """Tell whether weights and samples are bytes in grey rows of whole words."""
+    return (
+        task.dtype == np.uint8
+        and task.shape[2] == 1
+        and task.shape[1] % QUAD == 0
+        and bool((np.abs(weights) < 128).all())
+        and int(np.abs(weights).sum()) * 255 < 2**22
+    )
+
+
+def _shifted_words(weights: NDArray[Any], border: Border) -> NDArray[np.int8]:
+    """Return the rows of a mask as words of bytes, shifted for each of four results.
+
+    Returns
+    -------
+    ndarray of int8, shape (4, side, bytes of the image's words around four results)
+    """
+    size = len(weights)
+    skip = 0 if border is Border.VALID else -(size // 2) % QUAD
+    length = -(-(skip + size - 1 + QUAD) // QUAD) * QUAD
+    words = np.zeros((QUAD, size, length), np.int8)
+    for shift in range(QUAD):
+        words[shift, :, skip + shift : skip + shift + size] = weights
+    return words
+
+
+def plan_correlation(
+    filter_id: str,
+    task: CudaTask,
+    mask: Mask | NDArray[np.int64],
+    divisor_parts: NDArray[Any],
+    negative: str = "keep",
+    *,
+    dot_products: bool = True,
+    **defines: int | str,
+) -> Launch:
+    """Return the launch of a linear filter.
+
+    Parameters
+    ----------
+    mask : tuple of tuples or ndarray, shape (side, side)
+        The weights.
+    divisor_parts : ndarray, shape (side, side)
+        What the divisor is the sum of: under ``reduce`` only cells inside the image count.
+    negative : str
+        A choice of `NEGATIVE`, or ``keep`` for filters that leave the sign of floats alone.
+    dot_products : bool
+        Whether the filter's tuned kernel can multiply bytes four at a time (macro ``DOT``).
+    defines
+        More macros for the kernel.
+    """
+    weights = mask_array(mask) if isinstance(mask, tuple) else mask
+    size = len(weights)
+    divisor = Divisor.of(divisor_parts)
+    total = float(divisor.table[-1, -1])
+    if total < 0:
+        weights, total = -weights, -total
+    kind = weight_type(weights, total, task.dtype, task.border)
+    centre_only = np.count_nonzero(divisor_parts) == 1
+    follows = 0 if centre_only else 1 if (divisor_parts == 1).all() else 2
+    if task.border is not Border.REDUCE:
+        follows = 0
+    if negative == "keep" and task.dtype.kind != "f":
+        negative = "clip"  # which saturation does anyway, and kernels know a short way
+    choices = [*(choice.value for choice in NEGATIVE.choices), "keep"]
+    negligible = divisor.negligible if kind >= 2 else 0
+    tuned = task.level == TUNED.id
+    words: dict[str, NDArray[Any]] = {}
+    if tuned and kind == 0 and _exact_in_floats(float(np.abs(weights).sum()), total, task):
+        if dot_products and _fits_dot_products(weights, task):
+            words["constant_words"] = _shifted_words(weights, task.border)
+        else:
+            kind = 2
+    table = weights.reshape(-1).astype(_TYPES[kind])
+    finishing = np.zeros(8, _TYPES[kind])
+    finishing[:4] = total, negligible, follows, choices.index(negative)
+    if kind == 0:
+        middle = int(np.iinfo(task.dtype).max) // 2 + 1 if negative == "offset" else 0
+        factor, shift = reciprocal(int(total))
+        fold = -2 if negative == "absolute" else 0
+        finishing[4:] = fold, (2 * middle + 1) * int(total), factor - 2**32, shift
+    operations = 2 * size * size + 1
+    defines |= {"SIZE": size, "WEIGHT_TYPE": kind, **({"DOT": 1} if words else {})}
+    in_constant = {"constant_weights": table}
+    arguments = {"finishing": finishing}
+    if tuned:
+        constants = {**words, **in_constant, **arguments}
+        return rows_launch(filter_id, task, size, operations, constants, **defines)
+    return level_launch(
+        filter_id,
+        task,
+        size // 2,
+        operations,
+        block=BLOCK,
+        constants=in_constant,
+        tables=(table,),
+        arguments=arguments,
+        **defines,
+    )
+
+
+_LARGEST_UNROLLED = 9
+"""Size up to which the levels have no loops over cells: ``UNROLLED_SIZE`` in ``cells.cuh``."""
+
+
+def small(task: CudaTask, launch: Launch, size: int, *, separable: bool = False) -> float:
+    """Return the least samples for which a tuned `launch` pays, for a mask of `size` x `size`.
+
+    Sums of whole numbers take several times as many instructions as floats (`DOT` aside, one for
+    four products), so that saving loads pays late; in colour, where neighbours share no loads, with
+    large masks never. Nor do floats in colour gain before the picture is large, as long as levels
+    unroll the whole mask. Those of separable masks save more than loads.
+    """
+    if separable:
+        return min(1.0, 8 / size) * SMALL
+    colour = task.shape[2] > 1
+    if launch.defines["WEIGHT_TYPE"] in ("0", "1") and "DOT" not in launch.defines:
+        return math.inf if colour and size > _LARGEST_UNROLLED else 16 * SMALL
+    if colour and task.dtype.kind == "f" and 3 < size <= _LARGEST_UNROLLED:
+        return LATE
+    return cuda_rows.small(task)

@@ -1,0 +1,71 @@
+"""What the noise filters share: where their random numbers come from, and their settings.
+
+Row y draws from the Mersenne Twister ``numpy.random.RandomState(seeds[y])``, which Numba
+implements too, with ``seeds = numpy.random.SeedSequence(seed).generate_state(height)``: the
+result does not depend on bands and threads, and seeds next to each other have nothing in
+common. A row draws pixel by pixel and channel by channel; alpha draws nothing, so that it
+does not change what the colours get.
+
+Amounts of noise are fractions of white, which is 255, 65535 or, for float32, 1. Integer
+results are rounded and saturated as usual; float32 results are not clipped to [0, 1].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from kernelscope.filters.shared.correlation import Finish
+from kernelscope.jit import Kernel
+from kernelscope.spec.filter import (
+    GPU_LEVELS,
+    Border,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    IntParameter,
+    colour_count,
+)
+
+SEED = IntParameter(
+    name="seed",
+    label="Seed",
+    help="The same seed gives the same noise, another one gives other noise.",
+    default=0,
+    minimum=0,
+    maximum=2**31 - 1,
+    slider=(0, 99),
+)
+
+CPU_ONLY = "Noise is drawn on the CPU only, so that a seed gives the same noise everywhere."
+
+
+def plan_noise(task: FilterTask, kernel: Kernel, *amounts: float) -> Sequence[CpuPass]:
+    """Plan ``kernel(source, output, colours, seeds, finish, *amounts, start, stop)``.
+
+    Serial and parallel are the same kernel: drawing the numbers takes nearly all the time,
+    and the two have to draw the same ones.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Gives the first `colours` channels of row y noise that is drawn after
+        ``np.random.seed(seeds[y])``.
+    """
+    source = task.source
+    height, _, channels = source.shape
+    colours = colour_count(channels)
+    seeds = np.random.SeedSequence(task.parameters["seed"]).generate_state(height)
+    finish = Finish.of(source.dtype, np.float64)
+    return [CpuPass(kernel, (source, task.output, colours, seeds, finish, *amounts), height)]
+
+
+NoiseSpec = partial(
+    FilterSpec,
+    category="Noise",
+    borders=(Border.REFLECT,),  # no pixel looks at another: all borders are the same
+    gpu_gaps={level.id: CPU_ONLY for level in GPU_LEVELS},
+)
+"""A `FilterSpec` with what is the same for every noise filter."""

@@ -1,0 +1,22 @@
+"""What the specs of the teaching filters share."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kernelscope.spec.filter import CONSTANT, TEXTURE, Border, FilterSpec
+
+GAPS = {
+    CONSTANT.id: "There is no mask to keep in constant memory.",
+    TEXTURE.id: "Each sample is read once, in order: there is nothing to cache.",
+}
+"""Why they lack these levels, where they have no better reason."""
+
+TeachingSpec = partial(
+    FilterSpec,
+    category="Teaching",
+    parameters=(),
+    borders=(Border.REFLECT,),  # no mask reaches beyond the edge
+    gpu_gaps=GAPS,
+)
+"""A `FilterSpec` with what is the same for every teaching filter."""

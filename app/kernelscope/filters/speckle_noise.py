@@ -1,0 +1,62 @@
+"""Speckle noise: multiplies every sample by a normal random number of mean 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelscope.filters.shared.correlation import settle
+from kernelscope.filters.shared.noise import SEED, NoiseSpec, plan_noise
+from kernelscope.jit import kernel
+from kernelscope.spec.filter import CpuPass, FilterTask, FloatParameter
+
+
+@kernel
+def speckle(
+    source: Any,
+    output: Any,
+    colours: Any,
+    seeds: Any,
+    finish: Any,
+    sigma: Any,
+    start: Any,
+    stop: Any,
+) -> None:
+    """Add to each sample its product with noise of standard deviation `sigma`."""
+    for y in range(start, stop):
+        np.random.seed(seeds[y])
+        for x in range(source.shape[1]):
+            for c in range(colours):
+                sample = np.float64(source[y, x, c])
+                noise = sigma * np.random.standard_normal()
+                output[y, x, c] = settle(sample + sample * noise, finish)
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    return plan_noise(task, speckle, math.sqrt(task.parameters["variance"]))
+
+
+SPEC = NoiseSpec(
+    id="speckle_noise",
+    name="Speckle noise",
+    summary="Multiplies each sample by noise, as radar and ultrasound do: black stays black.",
+    source="scikit-image, random_noise with mode “speckle”",
+    parameters=(
+        FloatParameter(
+            name="variance",
+            label="Variance",
+            help="Variance of the factor, whose mean is 1.",
+            default=0.01,
+            minimum=0.0,
+            maximum=1.0,
+            slider=(0.0, 0.2),
+            step=0.01,
+            decimals=6,
+        ),
+        SEED,
+    ),
+    plan_cpu=plan_cpu,
+)

@@ -1,0 +1,74 @@
+"""Turned tiles: each tile of the picture turned by half a turn, through shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
+from kernelscope.jit import kernel
+from kernelscope.spec.filter import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, CpuPass, FilterTask, Level
+from kernelscope.spec.launch import CudaTask, Launch
+
+NO_BARRIER = Level(
+    "no-barrier",
+    "Without barrier",
+    "As shared memory, but without __syncthreads: threads read what nobody has written yet, "
+    "so that the result is wrong.",
+    exact=False,
+)
+
+TILE = 16
+"""Side of a tile, in pixels: one block of threads."""
+
+
+@kernel
+def turn(source: Any, output: Any, tile: Any, start: Any, stop: Any) -> None:
+    """Compute the output rows from `start` to `stop`."""
+    height, width, channels = source.shape
+    for y in range(start, stop):
+        top = y // tile * tile
+        yy = top + min(top + tile, height) - 1 - y
+        for x in range(width):
+            left = x // tile * tile
+            xx = left + min(left + tile, width) - 1 - x
+            for c in range(channels):
+                output[y, x, c] = source[yy, xx, c]
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    return TILE - 1  # a pixel comes from elsewhere in its tile
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    return [CpuPass(turn, (task.source, task.output, TILE), task.output.shape[0])]
+
+
+def plan_cuda(task: CudaTask) -> Launch:
+    alone = task.level == GLOBAL.id
+    return Launch(
+        kernel=f"turned_tiles_{task.level.replace('-', '_')}",
+        defines=task.defines(TILE=TILE),
+        block=(TILE, TILE),
+        bytes_per_sample=2.0 * task.dtype.itemsize,
+        operations_per_sample=1.0,
+        shared_bytes=0 if alone else TILE * TILE * task.shape[2] * task.dtype.itemsize,
+        aligned=True,
+    )
+
+
+SPEC = TeachingSpec(
+    id="turned_tiles",
+    name="Turned tiles",
+    summary="Turns each tile of 16×16 pixels upside down: shows what a barrier is for.",
+    source="Salari 2019, chapter 3: a picture made with and without __syncthreads",
+    radius=radius,
+    plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(NO_BARRIER, GLOBAL, SHARED),
+    gpu_gaps=GAPS
+    | {
+        SINGLE_BLOCK.id: "A block turns one tile.",
+        TUNED.id: "Level global is as fast as the memory.",
+    },
+)

@@ -1,0 +1,88 @@
+"""Vector sum: each row added to itself backwards, by ever more threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
+from kernelscope.jit import kernel
+from kernelscope.spec.filter import (
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+    CpuPass,
+    FilterTask,
+    Level,
+)
+from kernelscope.spec.launch import CudaTask, Launch
+
+ONE_THREAD_BLOCKS = Level(
+    "one-thread-blocks",
+    "Blocks of one thread",
+    "A block for each pixel, with a single thread: 31 of the 32 lanes of a warp idle.",
+)
+
+
+@kernel
+def vector_sum_integer(source: Any, output: Any, start: Any, stop: Any) -> None:
+    """Compute the output rows from `start` to `stop`; halves are rounded to even."""
+    width = source.shape[1]
+    for y in range(start, stop):
+        for x in range(width):
+            for c in range(source.shape[2]):
+                total = np.int64(source[y, x, c]) + np.int64(source[y, width - 1 - x, c])
+                half = total >> 1
+                output[y, x, c] = half + (total & half & 1)
+
+
+@kernel
+def vector_sum_float(source: Any, output: Any, start: Any, stop: Any) -> None:
+    """As `vector_sum_integer`; halves first, as the sum of two large floats is no float."""
+    width = source.shape[1]
+    for y in range(start, stop):
+        for x in range(width):
+            for c in range(source.shape[2]):
+                half = np.float32(0.5) * source[y, width - 1 - x, c]
+                output[y, x, c] = np.float32(0.5) * source[y, x, c] + half
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    add = vector_sum_float if task.source.dtype.kind == "f" else vector_sum_integer
+    return [CpuPass(add, (task.source, task.output), task.output.shape[0])]
+
+
+_BLOCKS = {ONE_THREAD_BLOCKS.id: (1, 1), SINGLE_BLOCK.id: (32, 32), GLOBAL.id: (32, 8)}
+
+
+def plan_cuda(task: CudaTask) -> Launch:
+    block = _BLOCKS[task.level]
+    return Launch(
+        kernel=f"vector_sum_{task.level.replace('-', '_')}",
+        defines=task.defines(),
+        block=block,
+        tile=None if task.level == SINGLE_BLOCK.id else block,
+        bytes_per_sample=2.0 * task.dtype.itemsize,
+        operations_per_sample=2.0,
+    )
+
+
+SPEC = TeachingSpec(
+    id="vector_sum",
+    name="Vector sum",
+    summary="Averages each row with itself backwards: one kernel, three ways to launch it.",
+    source="Salari 2019, chapter 3: the sum of two vectors, with blocks, threads and both",
+    plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(ONE_THREAD_BLOCKS, SINGLE_BLOCK, GLOBAL),
+    gpu_gaps=GAPS
+    | {
+        SHARED.id: "Threads do not need what their neighbours read.",
+        TEXTURE.id: "Each sample is read twice at most: there is nothing to cache.",
+        TUNED.id: "This filter compares launches of one and the same kernel.",
+    },
+)

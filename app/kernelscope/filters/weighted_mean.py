@@ -1,0 +1,136 @@
+"""Weighted mean: binomial weights, the integer form of a Gaussian."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelscope.filters.shared import correlation_cuda as cuda_correlation
+from kernelscope.filters.shared.border_kernels import fetch_row
+from kernelscope.filters.shared.correlation import (
+    Divisor,
+    Finish,
+    binomial,
+    finish_row,
+    plan_correlation,
+    taps,
+    update_divisors,
+    weighted_sum,
+    working_type,
+)
+from kernelscope.jit import kernel
+from kernelscope.spec.filter import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+    CpuPass,
+    FilterSpec,
+    FilterTask,
+    OddParameter,
+)
+from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, quick_level
+
+
+@kernel
+def weighted_mean_parallel(
+    source: Any,
+    output: Any,
+    places: Any,
+    weights: Any,
+    divisor: Any,
+    finish: Any,
+    border: Any,
+    start: Any,
+    stop: Any,
+) -> None:
+    """Separable: columns of a ring of padded rows first, then along the row.
+
+    Parameters
+    ----------
+    places : ndarray of int64, shape (taps, 1)
+        Row, and then column, of each weight.
+    weights : ndarray of float32 or float64, shape (taps,)
+    """
+    side = divisor.table.shape[0] - 1
+    radius = side // 2
+    channels = source.shape[2]
+    length = output.shape[1] * channels
+    stride = length + 2 * radius * channels
+    ring = np.empty(side * stride, weights.dtype)
+    vertical = np.empty(weights.size, np.int64)
+    horizontal = np.empty(weights.size, np.int64)
+    for i in range(weights.size):
+        horizontal[i] = places[i, 0] * channels
+    columns = np.empty(stride, weights.dtype)
+    totals = np.empty(length, weights.dtype)
+    divisors = np.empty(length, weights.dtype)
+    for row in range(start, stop + side - 1):
+        slot = row % side * stride
+        fetch_row(source, row, radius, border, ring[slot : slot + stride])
+        y = row - side + 1
+        if y < start:
+            continue
+        for i in range(weights.size):
+            vertical[i] = (y + places[i, 0]) % side * stride
+        weighted_sum(ring, vertical, weights, columns)
+        weighted_sum(columns, horizontal, weights, totals)
+        update_divisors(divisors, y, start, source, divisor, border)
+        finish_row(totals, divisors, finish, output[y].reshape(length))
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    return int(parameters["size"]) // 2
+
+
+def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+    source, output, border = task.source, task.output, task.border
+    row = binomial(task.parameters["size"])
+    weights = np.outer(row, row)
+    divisor = Divisor.of(weights)
+    if task.level == SERIAL.id:
+        return plan_correlation(task, weights, divisor)
+    work = working_type(source.dtype, weights, divisor, border)
+    finish = Finish.of(source.dtype, work)
+    arguments = (source, output, *taps(row, work), divisor, finish, border.code)
+    return [CpuPass(weighted_mean_parallel, arguments, output.shape[0])]
+
+
+def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
+    row = binomial(task.parameters["size"])
+    weights = np.outer(row, row)
+    launch = cuda_correlation.plan_correlation(
+        "weighted_mean", task, weights, weights, dot_products=False
+    )
+    level = quick_level(task, len(row) // 2, CONSTANT)
+    least = cuda_correlation.small(task, launch, len(row), separable=True)
+    return by_size(task, launch, plan_cuda, level, least)
+
+
+SPEC = FilterSpec(
+    id="weighted_mean",
+    name="Weighted mean",
+    category="Smoothing",
+    summary="Averages with binomial weights that fall off like a Gaussian: a softer mean.",
+    source="Korčuška 2013, section 1.3, has 1 2 1 in both directions; larger masks: the next "
+    "binomial rows, 1 4 6 4 1 and so on",
+    parameters=(
+        OddParameter(
+            name="size",
+            label="Mask size",
+            help="Side of the square that is averaged.",
+            default=3,
+            minimum=3,
+            maximum=15,
+        ),
+    ),
+    radius=radius,
+    plan_cpu=plan_cpu,
+    plan_cuda=plan_cuda,
+    gpu_levels=(SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED),
+)

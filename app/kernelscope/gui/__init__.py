@@ -1,0 +1,12 @@
+"""The window; the only package that imports Qt and PyQtGraph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def run(path: Path | None = None) -> int:
+    """Open the window on `path`, or on a sample picture, and return the exit status."""
+    from kernelscope.gui.application import run as run_application
+
+    return run_application(path)

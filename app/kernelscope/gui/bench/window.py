@@ -1,0 +1,569 @@
+"""The bench in a window: choose, measure, see, export; and whether all levels agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.bench import (
+    QUICK_LOOK,
+    Parity,
+    Plan,
+    Report,
+    Row,
+    Step,
+    facts,
+    load,
+    measure,
+    merge,
+    save,
+    save_csv,
+    verify,
+)
+from kernelscope.bench.cases import GPU
+from kernelscope.bench.charts import Chart, Choice, Plot, chart, choices
+from kernelscope.bench.statistics import BASELINE
+from kernelscope.engine.backend import Availability, Backend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Request
+from kernelscope.engine.worker import Completed, Failed, Job
+from kernelscope.errors import AppError
+from kernelscope.gui.bench.form import BenchForm
+from kernelscope.gui.bench.parity_dialog import ParityDialog
+from kernelscope.gui.bench.plots import ChartView, save_chart
+from kernelscope.gui.bench.table import BenchTable
+from kernelscope.gui.widgets import messages as dialogs
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.work.bridge import WorkerBridge
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+
+_SEEN = "bench/seen"
+_REDRAW = 150
+"""Milliseconds that new rows are gathered before plots are drawn again."""
+
+_FRAME = QSize(16, 48)
+"""Room for the frame that the desktop draws around the window."""
+
+_PLOTS = "PNG picture (*.png);;SVG drawing (*.svg)"
+_WAITING = (
+    "On: whole runs, with upload and download of the GPU: what a user waits for. Off: computing "
+    "alone. The authors’ figures are shown where they are of the same."
+)
+_NO_CHOICE = {
+    Plot.STAGES: "This plot shows computing and transfers apart.",
+    Plot.ROOFLINE: "A roofline is about computing alone.",
+}
+"""Why a plot cannot be with transfers or without."""
+
+_DATA = "JSON, all that was measured (*.json);;CSV table (*.csv)"
+_REPORTS = "Results of the bench (*.json);;All files (*)"
+
+
+class BenchWindow(QWidget):
+    """Measures on the worker of the main window, which stays usable.
+
+    Parameters
+    ----------
+    bridge : WorkerBridge
+        Whose worker measures; a filter that is run meanwhile ends that, and what was measured
+        so far is kept.
+    current : callable
+        Returns the request that Run would make in the main window, or None: what is verified.
+    opened : callable
+        Returns the picture or the scan that is open, or None.
+    """
+
+    def __init__(
+        self,
+        bridge: WorkerBridge,
+        settings: Settings,
+        availability: Mapping[str, Availability],
+        current: Callable[[], Request | None],
+        opened: Callable[[], Image | Scan | None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent, Qt.WindowType.Window)
+        self.setObjectName("benchWindow")
+        self.setWindowTitle("Benchmark – Kernelscope")
+        self._bridge = bridge
+        self._settings = settings
+        self._current = current
+        self._busy = False
+        self._verifying = ""
+        self._report: Report | None = None
+        self._chart: Chart | None = None
+        self._wanted = ""
+        self._wanted_baseline = BASELINE
+
+        self._form = BenchForm(opened)
+        gpu = availability.get(GPU)
+        if gpu is not None:
+            self._form.set_gpu(gpu.available)
+        self._table = BenchTable()
+        self._view = ChartView()
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(_REDRAW)
+        self._timer.timeout.connect(self._refresh)
+        self._lay_out()
+        QShortcut(QKeySequence("Esc"), self, self.cancel)
+        QShortcut(QKeySequence("F5"), self, self.run)
+        bridge.job_reported.connect(self._on_reported)
+        bridge.job_ended.connect(self._on_ended)
+        self._show_busy(False)
+        self._tell("Ready.")
+        self._refresh()
+
+    # --- what the buttons do ---
+
+    def run(self) -> None:
+        """Measure what is set."""
+        try:
+            plan = self._form.plan()
+        except AppError as error:
+            dialogs.show_error(self, error)
+            return
+        self._decline()
+        self._measure(plan)
+
+    def quick_look(self) -> None:
+        """Measure what answers the first question, and show it in one picture."""
+        self._form.set_preset(QUICK_LOOK.name)
+        self._plot.setCurrentText(Plot.SPEED_UP)
+        self.run()
+
+    def cancel(self) -> None:
+        """Stop measuring; what was measured is kept."""
+        if self._busy:
+            self._tell("Stopping…")
+            self._bridge.stop_job()
+
+    def verify(self) -> None:
+        """Compare the results of all levels of the chosen filter on the open image."""
+        request = self._current()
+        if request is None:
+            self._tell("Open a picture in the main window first.")
+            return
+
+        def work(
+            backends: Mapping[str, Backend], token: CancelToken, report: Callable[[Any], None]
+        ) -> None:
+            parity = verify(
+                request.source,
+                request.filter.id,
+                request.parameters,
+                backends,
+                token,
+                lambda text, fraction: report((text, fraction)),
+                border=request.border,
+            )
+            report(parity)
+
+        self._start(Job(work), f"Verifying {request.filter.name}…")
+        self._verifying = request.filter.name
+
+    def save_plot(self) -> None:
+        """Ask where, then draw the plot in view into a PNG or an SVG."""
+        if self._chart is not None:
+            shown = self._chart
+            self._choose_file("Save the plot", "bench.png", _PLOTS, lambda p: save_chart(shown, p))
+
+    def save_data(self) -> None:
+        """Ask where, then write what was measured as JSON or CSV."""
+        report = self._report
+        if report is not None:
+
+            def write(path: Path) -> None:
+                (save_csv if path.suffix.lower() == ".csv" else save)(report, path)
+
+            self._choose_file("Save the data", "bench.json", _DATA, write)
+
+    def open_data(self) -> None:
+        """Ask for JSON files that were saved, here or by the command, and show them as one run."""
+        dialog = dialogs.choose_texts_to_open(self, "Open results", self._load, _REPORTS)
+        dialog.setObjectName("openBenchDialog")
+
+    # --- measuring ---
+
+    def _measure(self, plan: Plan) -> None:
+        def work(
+            backends: Mapping[str, Backend], token: CancelToken, report: Callable[[Any], None]
+        ) -> None:
+            report(Report(facts(backends, plan.peers), plan, ()))
+            for row in measure(plan, backends, token, report):
+                report(row)
+
+        self._start(Job(work), "Starting…")
+
+    def _start(self, job: Job, text: str) -> None:
+        self._verifying = ""
+        self._show_busy(True)
+        self._progress.setRange(0, 0)
+        self._tell(text)
+        self._bridge.start(job)
+
+    def _on_reported(self, value: Any) -> None:
+        match value:
+            case Report():
+                self._show_report(value)
+            case Row() if self._report is not None:
+                self._report = replace(self._report, rows=(*self._report.rows, value))
+                self._table.add(value)
+                self._timer.start()
+            case Step():
+                self._show_fraction(value.fraction)
+                self._tell(value.describe())
+            case (str(text), float(fraction)):
+                self._show_fraction(fraction)
+                self._tell(f"Verifying: {text}")
+            case Parity():
+                dialogs.open_dialog(ParityDialog(value, self))
+
+    def _on_ended(self, event: Any) -> None:
+        self._show_busy(False)
+        self._timer.stop()
+        self._refresh()
+        rows = self._report.rows if self._report is not None and not self._verifying else ()
+        missing = sum(not row.seconds for row in rows)
+        kept = f"{len(rows) - missing} rows measured" + (
+            f", {missing} cannot run here (reasons in the table)." if missing else "."
+        )
+        match event:
+            case Completed():
+                done = f"Verified {self._verifying}." if self._verifying else "Done."
+                self._tell(f"Done: {kept}" if rows else done)
+            case Failed(error=AppError() as error):
+                self._tell(f"Failed: {error.message}")
+                dialogs.show_error(self, error)
+            case Failed(error=error):
+                self._tell("Failed.")
+                raise error
+            case _:
+                self._tell(f"Stopped: {kept}" if rows else "Stopped.")
+
+    # --- showing ---
+
+    def _show_report(self, report: Report) -> None:
+        self._report = report
+        self._table.show_rows(report.rows, self._baseline_name)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Bring choices, plot, speed-ups and whose they are up to date with the rows."""
+        if self._report is not None:
+            self._origin.set_full_text(_origin(self._report))
+        rows = self._report.rows if self._report is not None else ()
+        names = list(dict.fromkeys(row.series for row in rows if row.seconds))
+        _refill(self._baseline, [(name, name) for name in names], self._wanted_baseline)
+        plot = Plot(self._plot.currentText())
+        fixed = _NO_CHOICE.get(plot, "")
+        self._waiting.setEnabled(not fixed)
+        self._waiting.setToolTip(fixed or _WAITING)
+        found = choices(plot, rows)
+        _refill(self._about, [(str(each), each) for each in found], self._wanted)
+        self._baseline.setEnabled(bool(names))
+        self._about.setEnabled(bool(found))
+        entries = self._about.view()  # long ones, which the box itself has no room for
+        entries.setMinimumWidth(entries.sizeHintForColumn(0) + 2 * self.fontMetrics().height())
+        self._table.compare(self._baseline_name)
+        self._draw()
+        self._save_data.setEnabled(bool(rows))
+
+    def _draw(self) -> None:
+        choice = self._about.currentData()
+        self._chart = None
+        if isinstance(choice, Choice) and self._report is not None:
+            self._chart = chart(
+                Plot(self._plot.currentText()),
+                choice,
+                self._report.rows,
+                baseline=self._baseline_name,
+                waiting=self._waiting.isChecked(),
+            )
+        if self._chart is not None and not any(s.points for s in self._chart.series):
+            self._chart = None
+        self._view.show_chart(self._chart)
+        self._view.setVisible(self._chart is not None)
+        self._hint.setVisible(self._chart is None)
+        self._hint.setText(self._hint_text())
+        self._save_plot.setEnabled(self._chart is not None)
+
+    def _hint_text(self) -> str:
+        if self._report is None or not any(row.seconds for row in self._report.rows):
+            return "Measuring…" if self._busy else "Choose what to measure, and press Run."
+        match Plot(self._plot.currentText()):
+            case Plot.STAGES:
+                return "Needs rows of the GPU."
+            case Plot.ROOFLINE:
+                return "Needs rows of the GPU whose plans tell bytes and operations."
+            case Plot.SPEED_UP:
+                return f"No row of {self._baseline_name} to compare with."
+            case _:
+                return "Nothing to show."
+
+    @property
+    def _baseline_name(self) -> str:
+        return self._baseline.currentText() or BASELINE
+
+    def _show_fraction(self, fraction: float) -> None:
+        self._progress.setRange(0, 1000)
+        self._progress.setValue(round(1000 * fraction))
+
+    def _show_busy(self, busy: bool) -> None:
+        self._busy = busy
+        self._progress.setRange(0, 1)
+        self._progress.setValue(0)
+        self._cancel.setEnabled(busy)
+        for widget in (self._form, self._run, self._verify, self._open, self._quick):
+            widget.setEnabled(not busy)
+
+    def _tell(self, text: str) -> None:
+        self._state.setText(text)
+
+    def _load(self, paths: list[Path]) -> None:
+        try:
+            report = merge([load(path) for path in paths])
+        except AppError as error:
+            dialogs.show_error(self, error)
+        else:
+            self._show_report(report)
+            self._form.set_preset(report.plan.name)  # Run measures the same here
+            self._tell(f"Opened {', '.join(path.name for path in paths)}.")
+
+    def _choose_file(
+        self, title: str, name: str, kinds: str, write: Callable[[Path], object]
+    ) -> None:
+        suffixes = re.findall(r"\*(\.\w+)", kinds)
+
+        def use(path: Path) -> None:
+            try:
+                if path.suffix.lower() not in suffixes:
+                    raise AppError(
+                        f"{path.name}: nothing is written in that format.",
+                        f"Let the name end in {' or '.join(suffixes)}.",
+                    )
+                write(path)
+            except AppError as error:
+                dialogs.show_error(self, error)
+            else:
+                self._tell(f"Saved {path.name}.")
+
+        dialog = dialogs.choose_text_to_save(self, title, name, use, kinds)
+        dialog.filterSelected.connect(
+            lambda kind: dialog.setDefaultSuffix(kind.rpartition("*.")[2].rstrip(")"))
+        )
+        dialog.setObjectName("saveBenchDialog")
+
+    # --- building ---
+
+    def _lay_out(self) -> None:
+        self._run = self._button("benchRun", "&Run", "Measure what is set (F5)", self.run)
+        self._cancel = self._button(
+            "benchCancel", "&Cancel", "Stop; what was measured is kept (Esc)", self.cancel
+        )
+        self._verify = self._button(
+            "benchVerify",
+            "&Verify levels",
+            "Run every level of the main window’s filter on the open image, and show where any "
+            "two differ most",
+            self.verify,
+        )
+        self._save_plot = self._button(
+            "benchSavePlot", "Save p&lot…", "Save the plot as PNG or SVG", self.save_plot
+        )
+        self._save_data = self._button(
+            "benchSaveData", "Save &data…", "Save all rows as JSON or CSV", self.save_data
+        )
+        self._open = self._button(
+            "benchOpen",
+            "&Open…",
+            "Show results that were saved as JSON; several are shown as one run",
+            self.open_data,
+        )
+        self._progress = QProgressBar()
+        self._progress.setObjectName("benchProgress")
+        self._progress.setAccessibleName("Progress")
+        self._progress.setTextVisible(False)
+        self._progress.setFixedHeight(8)
+        self._state = QLabel()
+        self._state.setObjectName("benchState")
+        self._state.setTextFormat(Qt.TextFormat.PlainText)
+        self._state.setWordWrap(True)
+        self._state.setMinimumHeight(3 * self.fontMetrics().height())
+        self._state.setAlignment(Qt.AlignmentFlag.AlignTop)
+
+        side = QWidget()
+        column = QVBoxLayout(side)
+        column.setContentsMargins(0, 0, 6, 0)
+        column.addWidget(self._form, 1)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self._run, 3)
+        buttons.addWidget(self._cancel, 2)
+        column.addLayout(buttons)
+        column.addWidget(self._progress)
+        column.addWidget(self._state)
+        column.addWidget(self._verify)
+
+        self._hint = QLabel()
+        self._hint.setObjectName("benchHint")
+        self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        upper = QWidget()
+        picture = QVBoxLayout(upper)
+        picture.setContentsMargins(0, 0, 0, 0)
+        picture.addLayout(self._plot_bar())
+        picture.addWidget(self._view, 1)
+        picture.addWidget(self._hint, 1)
+        self._origin = ElidedLabel()
+        self._origin.setObjectName("benchOrigin")
+        self._origin.set_full_text("Nothing is measured yet.")
+        lower = QWidget()
+        column = QVBoxLayout(lower)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._origin)
+        column.addWidget(self._table, 1)
+        results = QSplitter(Qt.Orientation.Vertical)
+        results.setObjectName("benchResults")
+        results.setChildrenCollapsible(False)
+        results.addWidget(upper)
+        results.addWidget(lower)
+        results.setSizes([480, 240])
+        across = QSplitter()
+        across.setObjectName("benchSplitter")
+        across.setChildrenCollapsible(False)
+        across.addWidget(side)
+        across.addWidget(results)
+        across.setStretchFactor(1, 1)
+        unit = self.fontMetrics().averageCharWidth()
+        across.setSizes([44 * unit, 130 * unit])
+        self._banner = self._offer()
+        layout = QVBoxLayout(self)
+        layout.addWidget(self._banner)
+        layout.addWidget(across, 1)
+        self.resize(QSize(1320, 760).boundedTo(self.screen().availableSize() - _FRAME))
+
+    def _plot_bar(self) -> QHBoxLayout:
+        self._plot = self._combo("benchPlotKind", "Plot", "What the plot shows")
+        self._plot.addItems([str(plot) for plot in Plot])
+        self._plot.currentIndexChanged.connect(self._refresh)
+        self._about = self._combo("benchAbout", "Of", "Which rows the plot is about")
+        self._about.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self._about.setMinimumContentsLength(12)
+        self._about.currentIndexChanged.connect(self._draw)
+        self._about.textActivated.connect(self._want)
+        self._baseline = self._combo("benchBaseline", "Baseline", "What speed-ups are over")
+        self._baseline.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self._baseline.textActivated.connect(self._want_baseline)
+        self._waiting = QCheckBox("With &transfers")
+        self._waiting.setObjectName("benchWaiting")
+        self._waiting.setChecked(True)
+        self._waiting.toggled.connect(self._draw)
+        bar = QHBoxLayout()
+        for caption, box in (
+            ("Plo&t", self._plot),
+            ("&Of", self._about),
+            ("&Over", self._baseline),
+        ):
+            label = QLabel(caption)
+            label.setBuddy(box)
+            bar.addWidget(label)
+            bar.addWidget(box, 1 if box is self._about else 0)
+        bar.addWidget(self._waiting)
+        for button in (self._save_plot, self._save_data, self._open):
+            bar.addWidget(button)
+        return bar
+
+    def _offer(self) -> QFrame:
+        """Return what offers a quick look, on the first open only."""
+        banner = QFrame()
+        banner.setObjectName("benchOffer")
+        banner.setFrameShape(QFrame.Shape.StyledPanel)
+        text = QLabel(
+            "What do you gain on this machine by using the GPU, and by each level? "
+            "A quick look answers that in about 20 seconds."
+        )
+        text.setWordWrap(True)
+        self._quick = self._button(
+            "benchQuick", "&Quick look", "Measure two filters at every level", self.quick_look
+        )
+        later = self._button(
+            "benchLater", "&Not now", "It stays in the list of presets", self._decline
+        )
+        row = QHBoxLayout(banner)
+        row.addWidget(text, 1)
+        row.addWidget(self._quick)
+        row.addWidget(later)
+        banner.setVisible(not self._settings.text(_SEEN))
+        return banner
+
+    def _want(self, about: str) -> None:
+        """Remember what the user chose: until then, the most telling is shown."""
+        self._wanted = about
+
+    def _want_baseline(self, name: str) -> None:
+        """Remember what the user chose, also while rows are shown that lack it."""
+        self._wanted_baseline = name
+        self._refresh()
+
+    def _decline(self) -> None:
+        self._settings.set_text(_SEEN, "yes")
+        self._banner.hide()
+
+    def _button(self, name: str, text: str, tip: str, action: Callable[[], object]) -> QPushButton:
+        button = QPushButton(text)
+        button.setObjectName(name)
+        button.setAccessibleName(text.replace("&", "").rstrip("…"))
+        button.setToolTip(tip)
+        button.clicked.connect(lambda: action())
+        return button
+
+    def _combo(self, name: str, accessible_name: str, tip: str) -> QComboBox:
+        box = ChoiceBox()
+        box.setObjectName(name)
+        box.setAccessibleName(accessible_name)
+        box.setToolTip(tip)
+        return box
+
+    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
+        """Stop measuring: nobody would see it."""
+        self.cancel()
+        super().closeEvent(event)
+
+
+def _origin(report: Report) -> str:
+    """Return whose times a report has: they keep that whatever else is done meanwhile."""
+    if not report.files:
+        return f"Measured here: {report.measured_on()}." if report.rows else "Measured here."
+    return "Opened: " + "; ".join(f"{name} ({text})" for name, text in report.files.items()) + "."
+
+
+def _refill(box: QComboBox, entries: list[tuple[str, Any]], chosen: str) -> None:
+    """Offer other entries, the chosen one kept where it is still there; tells nobody."""
+    box.blockSignals(True)
+    box.clear()
+    for text, data in entries:
+        box.addItem(text, data)
+    box.setCurrentIndex(max(0, box.findText(chosen)))
+    box.blockSignals(False)

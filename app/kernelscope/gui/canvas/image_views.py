@@ -1,0 +1,402 @@
+"""Input and output side by side, moved and scaled as one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSizeF, Qt, Signal
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPalette,
+    QPixmap,
+    QTransform,
+)
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.images.image import Image
+
+_MOST_ZOOM = 64.0
+_LEAST_ZOOM = 1 / 64
+_ZOOM_STEP = 1.25
+_FIT_MARGIN = 8
+"""Pixels left free around a fitted picture."""
+
+EARLIER = "Earlier settings – "
+"""Stands before the caption of what Run would not make as things are set now."""
+
+RUNNING = "Running…"
+"""Said where the output is going to be."""
+
+_PAN_STEP = 0.1
+"""Part of the view that an arrow key moves over."""
+
+_ARROWS: dict[int, tuple[float, float]] = {
+    Qt.Key.Key_Left: (-_PAN_STEP, 0),
+    Qt.Key.Key_Right: (_PAN_STEP, 0),
+    Qt.Key.Key_Up: (0, -_PAN_STEP),
+    Qt.Key.Key_Down: (0, _PAN_STEP),
+}
+
+
+class _Picture(pg.GraphicsObject):  # type: ignore[misc]
+    """Draws a picture: sharp pixels when magnified, averages when reduced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFlag(self.GraphicsItemFlag.ItemUsesExtendedStyleOption)
+        self._images: list[QImage] = []
+
+    def show_images(self, images: list[QImage], offset: int) -> None:
+        """Draw the first of `images`, or one of its halves; `offset` is its top left corner."""
+        self.prepareGeometryChange()
+        self._images = images
+        self.setPos(offset, offset)
+        self.update()
+
+    def boundingRect(self) -> QRectF:  # noqa: N802
+        return QRectF(self._images[0].rect()) if self._images else QRectF()
+
+    def paint(self, painter: QPainter, option: Any, widget: QWidget | None = None) -> None:
+        if not self._images:
+            return
+        full = self._images[0]
+        scale = abs(painter.deviceTransform().m11())
+        level = min(max(0, int(-math.log2(scale))), len(self._images) - 1)
+        image = self._images[level]
+        x_ratio, y_ratio = full.width() / image.width(), full.height() / image.height()
+        seen = QTransform.fromScale(1 / x_ratio, 1 / y_ratio).mapRect(option.exposedRect)
+        part = seen.toAlignedRect().adjusted(-1, -1, 1, 1) & image.rect()
+        target = QTransform.fromScale(x_ratio, y_ratio).mapRect(QRectF(part))
+        if full.hasAlphaChannel():
+            painter.fillRect(target, _chequers(painter.worldTransform()))
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, scale < 1)
+        # A copy of what is seen: Qt's scaling holds source positions in 16 bits and draws the
+        # wrong pixels of a very wide or high picture.
+        painter.drawImage(target, image.copy(part))
+
+
+def _chequers(world: QTransform) -> QBrush:
+    """Return the brush behind transparent pixels; its squares keep their size on screen."""
+    tile = QPixmap(16, 16)
+    tile.fill(QColor("#c8c8c8"))
+    painter = QPainter(tile)
+    painter.fillRect(QRect(0, 0, 8, 8), QColor("#989898"))
+    painter.fillRect(QRect(8, 8, 8, 8), QColor("#989898"))
+    painter.end()
+    brush = QBrush(tile)
+    brush.setTransform(world.inverted()[0])
+    return brush
+
+
+class ImageView(QWidget):
+    """One picture under its caption.
+
+    Scene coordinates are pixels of the input picture; a result that is smaller because of
+    the border ``valid`` lies where its pixels come from.
+
+    Signals
+    -------
+    moved
+        The user panned or zoomed this view.
+    resized
+    hovered : QPointF or None
+        Scene coordinates under the cursor; None when it left.
+    """
+
+    moved = Signal()
+    resized = Signal()
+    hovered = Signal(object)
+
+    def __init__(self, name: str, heading: str, hint: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self._heading = heading
+        self._first_hint = hint
+        self._stale = False
+        self._caption = heading, "", ""
+        self.image: Image | None = None
+        self.offset = 0
+
+        self._title = ElidedLabel(self)
+        self._title.setObjectName(f"{name}Title")
+        font = self._title.font()
+        font.setBold(True)
+        self._title.setFont(font)
+        self._details = ElidedLabel(self)
+        self._details.setObjectName(f"{name}Details")
+
+        self._box = pg.ViewBox(invertY=True, lockAspect=True, enableMenu=False, defaultPadding=0)
+        self._picture = _Picture()
+        self._box.addItem(self._picture)
+        self._canvas = pg.GraphicsView(self)
+        self._canvas.setObjectName(f"{name}Canvas")
+        self._canvas.setAccessibleName(heading)
+        self._canvas.setCentralItem(self._box)
+        self._canvas.setAcceptDrops(False)  # the window takes them
+        self._canvas.viewport().setAcceptDrops(False)
+        self._canvas.setMinimumSize(120, 90)
+        self._canvas.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
+        self._hint = QLabel(hint, self._canvas)
+        self._hint.setObjectName(f"{name}Hint")
+        self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._hint.setWordWrap(True)
+        self._hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(2)
+        for label in (self._title, self._details):
+            label.setContentsMargins(2, 0, 2, 0)
+            layout.addWidget(label)
+        layout.addSpacing(4)
+        layout.addWidget(self._canvas, 1)
+
+        self._box.sigRangeChangedManually.connect(self._on_moved)
+        self._box.sigResized.connect(self._on_resized)
+        self._canvas.installEventFilter(self)  # keys
+        self._canvas.viewport().installEventFilter(self)  # the mouse
+        self.clear()
+        self._follow_palette()
+
+    def show_picture(
+        self,
+        image: Image,
+        images: list[QImage],
+        offset: int,
+        title: str,
+        details: str,
+        brief: str = "",
+    ) -> None:
+        """Show `images`; `image` has the values under the cursor, where they are of interest.
+
+        Nothing is drawn without `images`: see `show_hint`. `brief` takes the place of `details`
+        where there is no room for them.
+        """
+        self.image = image
+        self.offset = offset
+        self._picture.show_images(images, offset)
+        self._hint.hide()
+        self._set_caption(title, details, brief)
+
+    def show_hint(self, text: str) -> None:
+        """Say `text` in place of a picture."""
+        self._hint.setText(text)
+        self._hint.show()
+
+    def set_running(self, running: bool) -> None:
+        """Say whether a picture is on its way, where the hint that the view began with stood."""
+        if self._hint.text() in (self._first_hint, RUNNING):
+            self._hint.setText(RUNNING if running else self._first_hint)
+
+    def clear(self) -> None:
+        """Show the hint that the view began with instead of a picture."""
+        self.image = None
+        self.offset = 0
+        self._picture.show_images([], 0)
+        self.show_hint(self._first_hint)
+        self._set_caption(self._heading, "")
+
+    def value_at(self, x: int, y: int) -> str:
+        """Return the sample values at a scene pixel as text; empty where there are none."""
+        if self.image is None:
+            return ""
+        return value_in(self.image, x - self.offset, y - self.offset)
+
+    @property
+    def canvas_size(self) -> QSizeF:
+        """Size of the drawing area in device-independent pixels."""
+        return QSizeF(self._box.size())
+
+    def camera(self) -> tuple[QPointF, float]:
+        """Return the centre in scene coordinates, and screen pixels per picture pixel."""
+        seen = self._box.viewRect()
+        return seen.center(), self._box.width() / seen.width()
+
+    def set_camera(self, centre: QPointF, scale: float) -> None:
+        """Look at `centre`, magnified by `scale`."""
+        width, height = self._box.width() / scale, self._box.height() / scale
+        left, top = centre.x() - width / 2, centre.y() - height / 2
+        if scale * self.devicePixelRatioF() == 1:  # one to one: pixel on pixel
+            left, top = round(left), round(top)
+        self._box.setRange(QRectF(left, top, width, height), padding=0)
+
+    def eventFilter(self, watched: Any, event: QEvent) -> bool:  # noqa: N802
+        if isinstance(event, QMouseEvent) and event.type() == QEvent.Type.MouseMove:
+            scene = self._canvas.mapToScene(event.position().toPoint())
+            self.hovered.emit(self._box.mapSceneToView(scene))
+        elif event.type() == QEvent.Type.Leave:
+            self.hovered.emit(None)
+        elif isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            arrow = _ARROWS.get(event.key())
+            if arrow is not None:
+                seen = self._box.viewRect()
+                self._box.translateBy(x=arrow[0] * seen.width(), y=arrow[1] * seen.height())
+                self.moved.emit()
+                return True
+        return super().eventFilter(watched, event)
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._follow_palette()
+
+    def set_stale(self, stale: bool) -> None:
+        """Say over the picture that Run would not make it as things are set now, or not."""
+        self._stale = stale
+        self._set_caption(*self._caption)
+
+    def _set_caption(self, title: str, details: str, brief: str = "") -> None:
+        self._caption = title, details, brief
+        stale = self._stale and self.image is not None
+        self._title.set_full_text(EARLIER + title if stale else title)
+        self._details.set_full_text(details, brief)
+        colour = theme.warning_text(self.palette()).name()
+        self._title.setStyleSheet(f"color: {colour}" if stale else "")
+
+    def _follow_palette(self) -> None:
+        ground = self.palette().color(QPalette.ColorRole.Window)
+        ground = ground.darker(140) if theme.is_dark(self.palette()) else ground.darker(115)
+        self._canvas.setBackground(ground)
+        self._set_caption(*self._caption)
+        quiet = theme.quiet_text(self.palette()).name()
+        self._details.setStyleSheet(f"color: {quiet}")
+        self._hint.setStyleSheet(f"color: {quiet}; padding: 24px")
+
+    def _on_moved(self) -> None:
+        self.moved.emit()
+
+    def _on_resized(self) -> None:
+        self._hint.setGeometry(self._canvas.rect())
+        self.resized.emit()
+
+
+def _within(scale: float) -> float:
+    """Return the nearest scale that is allowed."""
+    return min(max(scale, _LEAST_ZOOM), _MOST_ZOOM)
+
+
+def value_in(image: Image, x: int, y: int) -> str:
+    """Return the sample values at a pixel as text; empty outside of the picture."""
+    if not (0 <= x < image.width and 0 <= y < image.height):
+        return ""
+    values = [
+        f"{value:.4g}" if value.dtype.kind == "f" else str(value) for value in image.planes[y, x]
+    ]
+    return values[0] if len(values) == 1 else f"({', '.join(values)})"
+
+
+class ImagePair(QWidget):
+    """Input on the left, output on the right, with one camera for both.
+
+    Attributes
+    ----------
+    reference : Image or None
+        A picture whose values are told besides.
+
+    Signals
+    -------
+    described : str
+        Position and values under the cursor; empty when there are none.
+    zoomed : float
+        Device pixels per picture pixel.
+    """
+
+    described = Signal(str)
+    zoomed = Signal(float)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("images")
+        self.input = ImageView("input", "Input", "Open a picture (Ctrl+O) or drop one here", self)
+        self.output = ImageView("output", "Output", "Press Run (F5)", self)
+        self.reference: Image | None = None
+        self._views = (self.input, self.output)
+        self._centre = QPointF()
+        self._scale = 1.0
+        self._fitted = True
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(8)
+        for view in self._views:
+            row.addWidget(view, 1)
+            view.moved.connect(lambda view=view: self._follow(view))
+            view.resized.connect(self._apply)
+            view.hovered.connect(self._describe)
+
+    def set_running(self, running: bool) -> None:
+        """Say in place of an output whether it is on its way."""
+        self.output.set_running(running)
+
+    def fit(self) -> None:
+        """Show the whole picture, and go on doing so when the window is resized."""
+        self._fitted = True
+        self._apply()
+
+    def one_to_one(self) -> None:
+        """Show each pixel of the picture as exactly one of the screen."""
+        self._zoom_to(1 / self.devicePixelRatioF())
+
+    def zoom_in(self) -> None:
+        self._zoom_to(self._scale * _ZOOM_STEP)
+
+    def zoom_out(self) -> None:
+        self._zoom_to(self._scale / _ZOOM_STEP)
+
+    def _zoom_to(self, scale: float) -> None:
+        self._fitted = False
+        self._scale = _within(scale)
+        self._apply()
+
+    def _follow(self, leader: ImageView) -> None:
+        """Take over what the user did in one view."""
+        self._fitted = False
+        old, before = self._centre, self._scale
+        self._centre, scale = leader.camera()
+        allowed = _within(scale)
+        if allowed != scale:
+            # What is under the cursor stays there, which the view did for a scale too far.
+            fixed = (self._centre * scale - old * before) / (scale - before)
+            self._centre = fixed - (fixed - old) * (before / allowed)
+        self._zoom_to(allowed)
+
+    def _apply(self) -> None:
+        sizes = [view.canvas_size for view in self._views]
+        if any(size.isEmpty() for size in sizes):
+            return
+        if self._fitted and self.input.image is not None:
+            image = self.input.image
+            self._centre = QPointF(image.width / 2, image.height / 2)
+            self._scale = min(
+                min(
+                    max(1, size.width() - 2 * _FIT_MARGIN) / image.width,
+                    max(1, size.height() - 2 * _FIT_MARGIN) / image.height,
+                )
+                for size in sizes
+            )
+        for view in self._views:
+            view.set_camera(self._centre, self._scale)
+        self.zoomed.emit(self._scale * self.devicePixelRatioF())
+
+    def _describe(self, position: QPointF | None) -> None:
+        if position is None:
+            self.described.emit("")
+            return
+        x, y = math.floor(position.x()), math.floor(position.y())
+        before, after = self.input.value_at(x, y), self.output.value_at(x, y)
+        text = f"x {x}, y {y}"
+        if before:
+            text += f"   input {before}"
+        if after:
+            text += f"   output {after}"
+        if self.reference is not None and before:
+            text += f"   reference {value_in(self.reference, x, y) or '–'}"
+        self.described.emit(text if before or after else "")

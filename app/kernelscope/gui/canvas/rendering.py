@@ -1,0 +1,118 @@
+"""Pixels as the screen and the clipboard want them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
+
+from kernelscope.errors import OutOfMemory
+from kernelscope.images.image import Image
+
+_LARGEST_LAST = 512
+"""Longer side of the smallest of the halves."""
+
+
+def render(image: Image) -> list[QImage]:
+    """Return `image` for display in full size, then halved again and again.
+
+    A picture that is shown reduced is drawn from the next larger of these, so that it looks
+    averaged, not riddled. Takes a while for large images: call it off the GUI thread.
+    """
+    opaque = QImage.Format.Format_RGB32
+    blended = QImage.Format.Format_ARGB32_Premultiplied
+    full = _as_qimage(_eight_bit(image.planes)).convertToFormat(
+        blended if image.has_alpha else opaque
+    )
+    if full.isNull():
+        raise OutOfMemory(f"There is not enough memory to show {image.describe()}.")
+    return _halvings(full)
+
+
+def _halvings(full: QImage) -> list[QImage]:
+    """Return `full` and its halves, down to the size of a thumbnail."""
+    images = [full]
+    while max(images[-1].width(), images[-1].height()) > _LARGEST_LAST:
+        last = images[-1]
+        images.append(
+            last.scaled(
+                max(1, last.width() // 2),
+                max(1, last.height() // 2),
+                Qt.AspectRatioMode.IgnoreAspectRatio,
+                Qt.TransformationMode.SmoothTransformation,
+            )
+        )
+    return images
+
+
+def to_clipboard(image: Image) -> QImage:
+    """Return `image` for other programs, 16-bit samples kept, floats as 16 bit."""
+    planes = image.planes
+    if planes.dtype == np.uint8:
+        return _as_qimage(planes)
+    if planes.dtype == np.float32:
+        planes = np.rint(planes.clip(0, 1) * np.float32(65535)).astype(np.uint16)
+    if image.channels == 1:
+        return _wrap(planes, QImage.Format.Format_Grayscale16)
+    layout = QImage.Format.Format_RGBA64 if image.has_alpha else QImage.Format.Format_RGBX64
+    return _wrap(_rgba(planes, 65535), layout)
+
+
+def from_clipboard(image: QImage) -> NDArray[Any]:
+    """Return the pixels of a pasted `image`, shape (height, width[, channels])."""
+    alpha = image.hasAlphaChannel()
+    if image.pixelFormat().bitsPerPixel() > 32:
+        pixels = _unwrap(image.convertToFormat(QImage.Format.Format_RGBA64), np.uint16, 4)
+        return pixels if alpha else pixels[:, :, :3]
+    if image.format() == QImage.Format.Format_Grayscale16:
+        return _unwrap(image, np.uint16, 1)[:, :, 0]
+    if alpha:
+        return _unwrap(image.convertToFormat(QImage.Format.Format_RGBA8888), np.uint8, 4)
+    if image.allGray():
+        return _unwrap(image.convertToFormat(QImage.Format.Format_Grayscale8), np.uint8, 1)[:, :, 0]
+    return _unwrap(image.convertToFormat(QImage.Format.Format_RGB888), np.uint8, 3)
+
+
+def _eight_bit(planes: NDArray[Any]) -> NDArray[np.uint8]:
+    if planes.dtype == np.uint16:
+        return (planes >> 8).astype(np.uint8)
+    if planes.dtype == np.float32:
+        return np.rint(planes.clip(0, 1) * np.float32(255)).astype(np.uint8)
+    return planes
+
+
+def _as_qimage(planes: NDArray[np.uint8]) -> QImage:
+    """Return 8-bit samples, shape (height, width, channels), as a QImage of their own."""
+    match planes.shape[2]:
+        case 1:
+            return _wrap(planes, QImage.Format.Format_Grayscale8)
+        case 3:
+            return _wrap(planes, QImage.Format.Format_RGB888)
+        case _:
+            return _wrap(_rgba(planes, 255), QImage.Format.Format_RGBA8888)
+
+
+def _rgba(planes: NDArray[Any], opaque: int) -> NDArray[Any]:
+    """Return grey with alpha, RGB or RGBA samples as RGBA."""
+    result = np.empty((*planes.shape[:2], 4), planes.dtype)
+    colours = planes[:, :, :1] if planes.shape[2] == 2 else planes[:, :, :3]
+    result[:, :, :3] = colours
+    result[:, :, 3] = planes[:, :, -1] if planes.shape[2] in (2, 4) else opaque
+    return result
+
+
+def _wrap(samples: NDArray[Any], layout: QImage.Format) -> QImage:
+    samples = np.ascontiguousarray(samples)
+    height, width = samples.shape[:2]
+    image = QImage(samples.data, width, height, samples.strides[0], layout)
+    return image.copy()  # `samples` may be gone before the picture is
+
+
+def _unwrap(image: QImage, dtype: type[np.generic], channels: int) -> NDArray[Any]:
+    row = image.bytesPerLine() // np.dtype(dtype).itemsize
+    flat = np.frombuffer(image.constBits(), dtype).reshape(image.height(), row)
+    used = flat[:, : image.width() * channels]
+    return used.reshape(image.height(), image.width(), channels).copy()

@@ -1,0 +1,228 @@
+"""CUDA source to read: highlighted, with line numbers."""
+
+from __future__ import annotations
+
+import re
+
+from PySide6.QtCore import QEvent, QRect, QSize, Qt
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QResizeEvent,
+    QSyntaxHighlighter,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+)
+from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
+
+from kernelscope.backends.cuda.sources import find_function
+from kernelscope.gui.widgets import theme
+
+_KEYWORDS = (
+    "alignas auto break case class const constexpr continue default do else enum explicit extern "
+    "false for if inline namespace new operator private public return sizeof static static_assert "
+    "struct switch template this true typedef typename union using volatile while"
+)
+_TYPES = (
+    "bool char double float int int2 int4 long short signed size_t uchar2 uchar4 uint2 uint4 "
+    r"unsigned void cudaTextureObject_t u?int(?:8|16|32|64)_t [A-Z][A-Z0-9]*[a-z][A-Za-z0-9]*"
+)
+"""The last one is the kernels' own: they write types, and nothing else, like ``ColumnSums``."""
+_CUDA = (
+    "__global__ __device__ __host__ __shared__ __constant__ __restrict__ __forceinline__ "
+    r"__align__ __launch_bounds__ blockIdx blockDim gridDim threadIdx warpSize __\w+_sync "
+    r"__syncthreads __syncwarp __ldg tex[123]D(?:Lod)? __v\w+ __byte_perm atomic\w+"
+)
+_RULES = {
+    "comment": r"//.*",
+    "preprocessor": r"^\s*#\s*\w+",
+    "string": r'"(?:\\.|[^"\\])*"' + r"|'(?:\\.|[^'\\])+'",
+    "cuda": rf"\b(?:{'|'.join(_CUDA.split())})\b",
+    "keyword": rf"\b(?:{'|'.join(_KEYWORDS.split())})\b",
+    "type": rf"\b(?:{'|'.join(_TYPES.split())})\b",
+    "number": r"\b(?:0[xX][0-9a-fA-F']+|\d[\d']*\.?\d*(?:[eE][+-]?\d+)?)[uUlLfF]*\b|\B\.\d+[fF]?",
+}
+_TOKEN = re.compile("|".join(f"(?P<{name}>{rule})" for name, rule in _RULES.items()))
+"""One pass over a line: what begins first wins, so that a string may contain ``//``."""
+
+_COLOURS = {  # on a light ground, on a dark one; 4.5 : 1 or more against white, black
+    "comment": ("#5a6b5a", "#9ab59a"),
+    "preprocessor": ("#8a3c00", "#e5a56b"),
+    "string": ("#a31515", "#e6a08c"),
+    "cuda": ("#7a1fa2", "#d9a3f0"),
+    "keyword": ("#0033b3", "#8ab4ff"),
+    "type": ("#00627a", "#6fd0c5"),
+    "number": ("#1750a0", "#b5d08f"),
+}
+
+
+class CudaHighlighter(QSyntaxHighlighter):
+    """Colours CUDA C++ after the palette, light or dark."""
+
+    def __init__(self, document: QTextDocument, palette: QPalette) -> None:
+        super().__init__(document)
+        self._formats: dict[str, QTextCharFormat] = {}
+        self.set_palette(palette)
+
+    def set_palette(self, palette: QPalette) -> None:
+        """Take the colours that suit `palette`."""
+        dark = theme.is_dark(palette)
+        for kind, colours in _COLOURS.items():
+            style = self._formats[kind] = QTextCharFormat()
+            style.setForeground(QColor(colours[dark]))
+            style.setFontItalic(kind == "comment")
+            if kind == "cuda":
+                style.setFontWeight(QFont.Weight.Bold)
+        self.rehighlight()
+
+    def highlightBlock(self, text: str) -> None:  # noqa: N802
+        """Colour one line; state 1 is inside a ``/* */`` comment."""
+        position = 0
+        self.setCurrentBlockState(0)
+        if self.previousBlockState() == 1:
+            position = self._comment(text, 0, 0)
+        while (match := _next_token(text, position)) is not None:
+            if match.group().startswith("/*"):
+                position = self._comment(text, match.start(), match.start() + 2)
+                continue
+            kind = match.lastgroup
+            assert kind is not None
+            self._colour(match.start(), match.end(), kind)
+            position = match.end()
+
+    def _comment(self, text: str, start: int, search: int) -> int:
+        """Colour a ``/* */`` comment from `start` and return where it ends."""
+        end = text.find("*/", search)
+        if end < 0:
+            self.setCurrentBlockState(1)
+        stop = len(text) if end < 0 else end + 2
+        self._colour(start, stop, "comment")
+        return stop
+
+    def _colour(self, start: int, stop: int, kind: str) -> None:
+        # Qt counts UTF-16 units, of which a character beyond the basic plane has two.
+        self.setFormat(start, stop - start, self._formats[kind])
+
+
+_OPENING = re.compile(r"/\*")
+
+
+def _next_token(text: str, position: int) -> re.Match[str] | None:
+    """Return the next thing to colour, a comment's opening included."""
+    token, opening = _TOKEN.search(text, position), _OPENING.search(text, position)
+    if opening is not None and (token is None or opening.start() < token.start()):
+        return opening
+    return token
+
+
+class CodeView(QPlainTextEdit):
+    """A source file, read-only, with line numbers and one marked stretch of lines."""
+
+    def __init__(self, name: str, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(f"code_{name}")
+        self.setAccessibleName(f"Source of {name}")
+        self.setReadOnly(True)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self.setTabChangesFocus(True)
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.setFont(theme.fixed_font())
+        self._marked = (0, 0)
+        self._numbers = _LineNumbers(self)
+        self._highlighter = CudaHighlighter(self.document(), self.palette())
+        self.setPlainText(text)
+        self.blockCountChanged.connect(self._make_room)
+        self.updateRequest.connect(self._on_update)
+        self._make_room()
+
+    def show_function(self, name: str) -> bool:
+        """Mark the function `name` and scroll to its first line; tell if it is here."""
+        found = find_function(self.toPlainText().split("\n"), name)
+        if found is None:
+            self._mark(0, 0)
+            return False
+        start, stop = found
+        self._mark(start, stop)
+        cursor = QTextCursor(self.document().findBlockByNumber(start))
+        self.setTextCursor(cursor)
+        self.verticalScrollBar().setValue(max(0, start - 2))
+        return True
+
+    @property
+    def marked_lines(self) -> tuple[int, int]:
+        """First line that is marked and the one after the last, from 0 on; equal if none is."""
+        return self._marked
+
+    def _mark(self, start: int, stop: int) -> None:
+        self._marked = (start, stop)
+        colour = self.palette().color(QPalette.ColorRole.Highlight)
+        colour.setAlpha(40)
+        selections = []
+        for line in range(start, stop):
+            selection = QTextEdit.ExtraSelection()
+            selection.format.setBackground(colour)
+            selection.format.setProperty(QTextCharFormat.Property.FullWidthSelection, True)
+            selection.cursor = QTextCursor(self.document().findBlockByNumber(line))
+            selections.append(selection)
+        self.setExtraSelections(selections)
+
+    def number_width(self) -> int:
+        """Return the width of the column of line numbers."""
+        digits = len(str(self.blockCount()))
+        return self.fontMetrics().horizontalAdvance("9") * digits + 14
+
+    def paint_numbers(self, event: QPaintEvent) -> None:
+        """Draw the line numbers that are in view."""
+        painter = QPainter(self._numbers)
+        painter.fillRect(event.rect(), self.palette().color(QPalette.ColorRole.AlternateBase))
+        painter.setFont(self.font())
+        painter.setPen(theme.quiet_text(self.palette()))
+        block = self.firstVisibleBlock()
+        top = self.blockBoundingGeometry(block).translated(self.contentOffset()).top()
+        while block.isValid() and top <= event.rect().bottom():
+            height = self.blockBoundingRect(block).height()
+            area = QRect(0, round(top), self._numbers.width() - 7, round(height))
+            painter.drawText(area, Qt.AlignmentFlag.AlignRight, str(block.blockNumber() + 1))
+            top += height
+            block = block.next()
+
+    def _make_room(self) -> None:
+        self.setViewportMargins(self.number_width(), 0, 0, 0)
+
+    def _on_update(self, area: QRect, scrolled: int) -> None:
+        if scrolled:
+            self._numbers.scroll(0, scrolled)
+        else:
+            self._numbers.update(0, area.y(), self._numbers.width(), area.height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        super().resizeEvent(event)
+        area = self.contentsRect()
+        self._numbers.setGeometry(area.left(), area.top(), self.number_width(), area.height())
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._highlighter.set_palette(self.palette())
+            self._mark(*self._marked)
+
+
+class _LineNumbers(QWidget):
+    """The column left of the text."""
+
+    def __init__(self, view: CodeView) -> None:
+        super().__init__(view)
+        self._view = view
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        return QSize(self._view.number_width(), 0)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        self._view.paint_numbers(event)

@@ -1,0 +1,63 @@
+"""A difference to read: what is gone on red, what is new on green, signs before the lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtGui import QColor, QPalette, QTextCharFormat, QTextCursor
+from PySide6.QtWidgets import QTextEdit, QWidget
+
+from kernelscope.gui.dialogs.code_view import CodeView
+from kernelscope.gui.model.kernel_difference import GONE, HEADING, NEW, Line
+from kernelscope.gui.widgets import theme
+
+_FILLS = {GONE: theme.removed_fill, NEW: theme.added_fill}
+_SIGN = 2
+"""Characters before each line."""
+
+
+class DifferenceView(CodeView):
+    """Lines of a difference, highlighted as the language is."""
+
+    def __init__(self, lines: Sequence[Line], parent: QWidget | None = None) -> None:
+        self._lines = list(lines)
+        super().__init__("difference", "\n".join(map(str, lines)), parent)
+        self.setAccessibleName("Difference of two levels")
+        self._mark(0, 0)
+
+    @property
+    def lines(self) -> list[Line]:
+        """What is shown."""
+        return self._lines
+
+    def _mark(self, start: int, stop: int) -> None:
+        """Colour the lines: nothing else is marked here."""
+        self._marked = (0, 0)
+        selections = []
+        for number, line in enumerate(self._lines):
+            if line.kind == HEADING:
+                ground = self.palette().color(QPalette.ColorRole.AlternateBase)
+                selections.append(self._selection(number, ground))
+            if line.kind in _FILLS:
+                fill = _FILLS[line.kind]
+                selections.append(self._selection(number, fill(self.palette())))
+                selections += [
+                    self._selection(number, fill(self.palette(), strong=True), span)
+                    for span in line.spans
+                ]
+        self.setExtraSelections(selections)
+
+    def _selection(
+        self, number: int, ground: QColor, span: tuple[int, int] | None = None
+    ) -> QTextEdit.ExtraSelection:
+        selection = QTextEdit.ExtraSelection()
+        selection.format.setBackground(ground)
+        cursor = QTextCursor(self.document().findBlockByNumber(number))
+        if span is None:
+            selection.format.setProperty(QTextCharFormat.Property.FullWidthSelection, True)
+        else:
+            start = cursor.position() + _SIGN
+            cursor.setPosition(start + span[0])
+            cursor.setPosition(start + span[1], QTextCursor.MoveMode.KeepAnchor)
+        selection.cursor = cursor
+        return selection

@@ -1,0 +1,556 @@
+"""Opening and saving pictures and volumes: files, dropped files, the clipboard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PySide6.QtCore import QMimeData, QObject, QStandardPaths, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QWidget
+
+from kernelscope.errors import (
+    AppError,
+    ImageReadError,
+    ImageWriteError,
+    LossyFormat,
+    NotANumber,
+    SeveralVolumes,
+)
+from kernelscope.files import READABLE, SAMPLES, WRITABLE, Format, read_image, unkept, write_image
+from kernelscope.files.volumes import (
+    READABLE_VOLUMES,
+    WRITABLE_VOLUMES,
+    beside,
+    is_volume,
+    read_volume,
+    unkept_of_volume,
+    write_volume,
+)
+from kernelscope.gui.canvas.rendering import from_clipboard, to_clipboard
+from kernelscope.gui.widgets.messages import open_dialog, show_error, show_notice
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
+from kernelscope.images.scan import MAX_COMPONENTS
+from kernelscope.images.volume import Volume
+from kernelscope.spec.filter import Kind, read_number
+from kernelscope.text import printable
+
+_MOST_NAMES = 5
+"""Files that a message lists."""
+
+_SAMPLE_PATHS = {sample.path for sample in SAMPLES}
+"""Not listed as recent files: they have a menu of their own."""
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What the user decided about a file that cannot be read without.
+
+    Attributes
+    ----------
+    number : int, optional
+        Which of several volumes, from 1.
+    nan : float, optional
+        What takes the place of NaN.
+    """
+
+    number: int | None = None
+    nan: float | None = None
+
+
+class Pictures(QObject):
+    """Reads and writes files off the GUI thread, with the dialogs that belong to it.
+
+    Signals
+    -------
+    loaded : Image or Volume
+        A picture was opened or pasted, or a volume opened.
+    scan_loaded : list of Volume
+        Volumes were dropped together: the components of one scan.
+    component_loaded : Volume
+        A volume was opened to be filtered together with others.
+    reference_loaded : Image or Volume
+        A picture or a volume was opened to judge others by.
+    saved : Image or Volume, Path
+        This is on the disk now.
+    told : str
+        One line for the status bar.
+    broken : Exception
+        Something failed that is not the user's to mend.
+    """
+
+    loaded = Signal(object)
+    scan_loaded = Signal(object)
+    component_loaded = Signal(object)
+    reference_loaded = Signal(object)
+    saved = Signal(object, object)
+    told = Signal(str)
+    broken = Signal(object)
+
+    def __init__(self, window: QWidget, settings: Settings, background: Background) -> None:
+        super().__init__(window)
+        self._window = window
+        self._settings = settings
+        self._background = background
+
+    def choose(self) -> None:
+        """Let the user choose a file to open."""
+        everything = ("All pictures and volumes", (*READABLE, *READABLE_VOLUMES))
+        self._choose("Open Picture or Volume", "openDialog", self.open, *everything)
+
+    def choose_folder(self) -> None:
+        """Let the user choose a folder of slices to open."""
+        dialog = QFileDialog(self._window, "Open Folder of Slices", self._folder("open"))
+        dialog.setObjectName("folderDialog")
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        self._show_dialog(dialog, self.open)
+
+    def choose_component(self) -> None:
+        """Let the user choose a volume to filter together with those that are open."""
+        volumes = ("All volumes", READABLE_VOLUMES)
+        self._choose("Add Volume", "componentDialog", self.open_component, *volumes)
+
+    def choose_reference(self, kind: Kind) -> None:
+        """Let the user choose a file to judge pictures or volumes by."""
+        formats = READABLE if kind is Kind.PICTURE else READABLE_VOLUMES
+        open_ = self._open_reference if kind is Kind.PICTURE else self._open_reference_volume
+        title = f"Reference {kind.capitalize()}"
+        self._choose(title, "referenceDialog", open_, f"All {kind}s", formats)
+
+    def _choose(
+        self,
+        title: str,
+        name: str,
+        use: Callable[[Path], None],
+        together: str,
+        formats: tuple[Format, ...],
+    ) -> None:
+        """Let the user choose a file; `together` is what all `formats` are called."""
+        dialog = QFileDialog(self._window, title, self._folder("open"))
+        dialog.setObjectName(name)
+        dialog.setOption(QFileDialog.Option.HideNameFilterDetails)  # dozens of suffixes
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        suffixes = dict.fromkeys(suffix for kind in formats for suffix in kind.suffixes)
+        everything = Format(together, tuple(suffixes))
+        names = [_name_filter(kind) for kind in (everything, *formats)]
+        dialog.setNameFilters([*names, "All files (*)"])
+        self._show_dialog(dialog, use)
+
+    def _folder(self, purpose: str) -> str:
+        """Return where a dialog opens: in the folder used last, else where pictures are kept."""
+        places = QStandardPaths.StandardLocation
+        candidates = (
+            self._settings.folder(purpose),
+            self._settings.folder("open"),
+            QStandardPaths.writableLocation(places.PicturesLocation),
+            QStandardPaths.writableLocation(places.HomeLocation),
+        )
+        return next((each for each in candidates if each and Path(each).is_dir()), "")
+
+    def _show_dialog(self, dialog: QFileDialog, use: Callable[[Path], None]) -> None:
+        def chosen(text: str) -> None:
+            self._settings.set_folder("open", Path(text).parent)
+            use(Path(text))
+
+        dialog.fileSelected.connect(chosen)
+        open_dialog(dialog)
+
+    def _open_reference(self, path: Path) -> None:
+        def read(choice: _Choice) -> Image:
+            return read_image(path, nan=choice.nan)
+
+        self._read("reference", path, read, self.reference_loaded.emit)
+
+    def _open_reference_volume(self, path: Path) -> None:
+        def read(choice: _Choice) -> Volume:
+            return read_volume(path, choice.number, nan=choice.nan)
+
+        self._read("reference", path, read, self.reference_loaded.emit)
+
+    def open(self, path: Path, number: int | None = None) -> None:
+        """Read `path`; what is open stays until then, and if it fails.
+
+        `number` is that of one of several volumes.
+        """
+
+        def read(choice: _Choice) -> Image | Volume:
+            if is_volume(path):
+                return read_volume(path, choice.number, nan=choice.nan)
+            return read_image(path, nan=choice.nan)
+
+        self._read("open", path, read, self._on_read, _Choice(number))
+
+    def open_all(self, paths: Sequence[Path], nan: float | None = None) -> None:
+        """Open volumes as the components of one scan, or else the first of several files.
+
+        There is room for one picture only: that the others were not opened is said. `nan` takes
+        the place of NaN.
+        """
+        first, *others = paths
+        self.told.emit(f"Opening {first.name}…")
+
+        def read() -> list[Volume] | Image | Volume:
+            if len(paths) > MAX_COMPONENTS or not all(map(is_volume, paths)):
+                if is_volume(first):
+                    return read_volume(first, nan=nan)
+                return read_image(first, nan=nan)
+            volumes: list[Volume] = []
+            for path in paths:
+                try:
+                    volume = read_volume(path, nan=nan)
+                except SeveralVolumes as error:
+                    raise ImageReadError(
+                        error.message, "Open it alone, then add the others."
+                    ) from error
+                if not any(np.array_equal(volume.voxels, each.voxels) for each in volumes):
+                    volumes.append(volume)  # each slice of a DICOM series stands for all of it
+            return volumes
+
+        def show(read: list[Volume] | Image | Volume) -> None:
+            if not isinstance(read, list):
+                self._on_read(read)
+                found = isinstance(read, Volume)
+                self._say_what_is_not_open(first, others, is_open_a_volume=found)
+                return
+            known = [volume.path for volume in read]
+            if len(read) < len(paths):
+                names = ", ".join(path.name for path in paths if path not in known)
+                show_notice(
+                    self._window,
+                    f"Some of the files hold the same volume; not opened: {names}.",
+                    "A DICOM file stands for its whole series.",
+                )
+            if len(read) == 1:
+                self._on_read(read[0])
+            else:
+                for volume in read:
+                    if volume.path is not None:
+                        self._settings.add_recent(volume.path)
+                self.scan_loaded.emit(read)
+
+        def again(number: int) -> None:
+            self.open(first, number)
+            self._say_what_is_not_open(first, others, is_open_a_volume=True)
+
+        def failed(error: Exception) -> None:
+            if isinstance(error, SeveralVolumes):
+                self._ask_number(error, again)
+            elif isinstance(error, NotANumber):
+                self._ask_nan(error, lambda number: self.open_all(paths, number))
+            else:
+                self._on_unread(error)
+
+        self._background.start("open", read, show, failed)
+
+    def _say_what_is_not_open(
+        self, first: Path, others: Sequence[Path], *, is_open_a_volume: bool
+    ) -> None:
+        count = len(others)
+        names = ", ".join(path.name for path in others[:_MOST_NAMES])
+        names += ", …" if count > _MOST_NAMES else ""
+        room = f"The window shows one picture, or up to {MAX_COMPONENTS} volumes of one head."
+        way_out = (
+            " A DICOM file stands for its whole series."
+            if is_open_a_volume
+            else " To filter many pictures alike, save a recipe (menu Run) and call “kernelscope "
+            "apply --recipe” for each of them."
+        )
+        show_notice(
+            self._window,
+            f"{first.name} is open. {count} other file{'s were' if count > 1 else ' was'} not "
+            f"opened: {names}.",
+            room + way_out,
+        )
+
+    def open_component(self, path: Path) -> None:
+        """Read a volume that is to be filtered together with those that are open."""
+
+        def read(choice: _Choice) -> Volume:
+            return read_volume(path, choice.number, nan=choice.nan)
+
+        self._read(f"component {path}", path, read, self.component_loaded.emit)
+
+    def _read(
+        self,
+        topic: str,
+        path: Path,
+        read: Callable[[_Choice], Image | Volume],
+        then: Callable[[Any], None],
+        choice: _Choice | None = None,
+    ) -> None:
+        """Read a file in the background, and ask for what only the user can decide about it."""
+        decided = choice or _Choice()
+
+        def failed(error: Exception) -> None:
+            if isinstance(error, SeveralVolumes):
+                self._ask_number(error, lambda number: again(replace(decided, number=number)))
+            elif isinstance(error, NotANumber):
+                self._ask_nan(error, lambda nan: again(replace(decided, nan=nan)))
+            else:
+                self._on_unread(error)
+
+        def again(choice: _Choice) -> None:
+            self._read(topic, path, read, then, choice)
+
+        self.told.emit(f"Opening {path.name}…")
+        self._background.start(topic, lambda: read(decided), then, failed)
+
+    def _ask_nan(self, error: NotANumber, then: Callable[[float], None]) -> None:
+        """Ask which number takes the place of NaN."""
+
+        def chosen(text: str) -> None:
+            try:
+                number = read_number(text)
+            except ValueError:
+                show_error(
+                    self._window, AppError(f"“{text}” is no number.", "Open the file again.")
+                )
+            else:
+                then(number)
+
+        self.told.emit("")
+        dialog = QInputDialog(self._window)
+        dialog.setObjectName("nan")
+        dialog.setWindowTitle("Kernelscope")
+        dialog.setLabelText(
+            f"{error.message}\nNumber to filter in their place (what is saved has NaN there again):"
+        )
+        dialog.setTextValue("0")
+        dialog.textValueSelected.connect(chosen)
+        open_dialog(dialog)
+
+    def _ask_number(self, error: SeveralVolumes, again: Callable[[int], None]) -> None:
+        """Ask for one of several volumes."""
+        self.told.emit("")
+        names = [f"{number}: {name}" for number, name in enumerate(error.names, 1)]
+        dialog = QInputDialog(self._window)
+        dialog.setObjectName("volumeNumber")
+        dialog.setWindowTitle("Kernelscope")
+        dialog.setLabelText(f"{error.message}\nWhich one?")
+        dialog.setComboBoxItems(names)
+        dialog.textValueSelected.connect(lambda name: again(1 + names.index(name)))
+        open_dialog(dialog)
+
+    def paste(self) -> None:
+        """Open what is on the clipboard."""
+        mime = QGuiApplication.clipboard().mimeData()
+        if mime is None or not self.take(mime):  # nothing at all is on it, on some desktops
+            self.told.emit("There is no picture on the clipboard.")
+
+    def take(self, mime: QMimeData) -> bool:
+        """Open what was dropped or pasted; tell whether there was something to open."""
+        files = [Path(url.toLocalFile()) for url in mime.urls() if url.isLocalFile()]
+        if files:
+            if len(files) > 1:
+                self.open_all(files)
+            else:
+                self.open(files[0])
+            return True
+        image = QImage(mime.imageData()) if mime.hasImage() else QImage()
+        if image.isNull():
+            return False
+        self._background.forget("open")
+        try:
+            picture = Image.from_array(from_clipboard(image), "pasted picture")
+        except AppError as error:
+            show_error(self._window, error)
+        else:
+            self.loaded.emit(picture)
+        return True
+
+    @staticmethod
+    def can_take(mime: QMimeData) -> bool:
+        """Tell whether `take` may succeed."""
+        return mime.hasImage() or any(url.isLocalFile() for url in mime.urls())
+
+    def copy(self, image: Image) -> None:
+        """Put `image` on the clipboard."""
+        QGuiApplication.clipboard().setImage(to_clipboard(image))
+        self.told.emit(f"Copied {image.describe()}.")
+
+    def save(self, images: Sequence[Image | Volume], name: str) -> None:
+        """Let the user choose where to save a picture, or volumes; see `_targets`.
+
+        `name` is offered, without suffix.
+        """
+        what, setting, writable = (
+            ("Picture", "saveFormat", WRITABLE)
+            if isinstance(images[0], Image)
+            else ("Volume" + "s" * (len(images) > 1), "saveVolumeFormat", WRITABLE_VOLUMES)
+        )
+        dialog = QFileDialog(self._window, f"Save {what}", self._folder("save"))
+        dialog.setObjectName("saveDialog")
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        kinds = {_name_filter(kind): kind for kind in writable}
+        dialog.setNameFilters(list(kinds))
+        preferred = self._settings.text(setting)
+        if preferred in kinds:
+            dialog.selectNameFilter(preferred)
+        dialog.selectFile(name)
+
+        def chosen(text: str) -> None:
+            selected = dialog.selectedNameFilter()
+            self._settings.set_text(setting, selected)
+            path = _with_suffix(Path(text), kinds[selected], writable)
+            self._settings.set_folder("save", path.parent)
+            # The dialog asked about the name that was typed only.
+            there = [each for each in _targets(images, path) if each.exists()]
+            there = [each for each in there if each != Path(text)]
+            if there:
+                self._ask_overwrite(images, path, there)
+            else:
+                self._write(images, path)
+
+        dialog.fileSelected.connect(chosen)
+        open_dialog(dialog)
+
+    def _on_read(self, image: Image | Volume) -> None:
+        if image.path is not None and image.path not in _SAMPLE_PATHS:
+            self._settings.add_recent(image.path)
+        self.loaded.emit(image)
+
+    def _on_unread(self, error: Exception) -> None:
+        self.told.emit("")
+        if isinstance(error, AppError):
+            show_error(self._window, error)
+        else:
+            self.broken.emit(error)
+
+    def _write(self, images: Sequence[Image | Volume], path: Path, *, lossy: bool = False) -> None:
+        targets = _targets(images, path)
+        names = ", ".join(target.name for target in targets)
+        self.told.emit(f"Saving {names}…")
+
+        def write() -> None:
+            for image, target in zip(images, targets, strict=True):
+                if isinstance(image, Image):
+                    write_image(image, target, lossy=lossy)
+                else:
+                    write_volume(image, target, lossy=lossy)
+
+        def written(_: None) -> None:
+            notices = (
+                notice
+                for image, target in zip(images, targets, strict=True)
+                for notice in (
+                    unkept(image, target)
+                    if isinstance(image, Image)
+                    else unkept_of_volume(image, target)
+                )
+            )
+            self.told.emit("  ".join((f"Saved {path if len(targets) == 1 else names}.", *notices)))
+            for image, target in zip(images, targets, strict=True):
+                self.saved.emit(image, target)
+
+        self._background.start(
+            "save",
+            write,
+            written,
+            lambda error: self._on_unwritten(images, path, error),
+            must_finish=True,
+        )
+
+    def _on_unwritten(self, images: Sequence[Image | Volume], path: Path, error: Exception) -> None:
+        self.told.emit("")
+        go_on = "Save with Loss"
+        if isinstance(error, LossyFormat):
+            answers = [go_on, "Choose Another Format…"]
+        elif isinstance(error, ImageWriteError):
+            answers = ["Choose Another Place…"]
+        elif isinstance(error, AppError):
+            show_error(self._window, error)
+            return
+        else:
+            self.broken.emit(error)
+            return
+
+        def answered(answer: str) -> None:
+            if answer == go_on:
+                self._write(images, path, lossy=True)
+            else:
+                self.save(images, _stem(path))
+
+        self._ask("saveProblem", error.message, error.hint, answers, answered)
+
+    def _ask_overwrite(
+        self, images: Sequence[Image | Volume], path: Path, there: Sequence[Path]
+    ) -> None:
+        names = " and ".join(f"“{each.name}”" for each in there)
+        self._ask(
+            "overwrite",
+            f"{names} already exist{'s' * (len(there) == 1)}.",
+            "Replace it?" if len(there) == 1 else "Replace them?",
+            ["Replace", "Choose Another Name…"],
+            lambda answer: (
+                self._write(images, path) if answer == "Replace" else self.save(images, _stem(path))
+            ),
+        )
+
+    def _ask(
+        self,
+        name: str,
+        text: str,
+        details: str,
+        answers: list[str],
+        then: Callable[[str], None],
+    ) -> None:
+        """Ask a question with buttons for `answers` and Cancel; call ``then(answer)``."""
+        box = QMessageBox(self._window)
+        box.setObjectName(name)
+        box.setIcon(QMessageBox.Icon.Warning)
+        box.setWindowTitle("Kernelscope")
+        box.setTextFormat(Qt.TextFormat.PlainText)  # a name may look like HTML
+        box.setText(printable(text))
+        box.setInformativeText(details)
+        buttons = {box.addButton(a, QMessageBox.ButtonRole.AcceptRole): a for a in answers}
+        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(cancel)
+        box.buttonClicked.connect(
+            lambda button: then(buttons[button]) if button in buttons else None
+        )
+        open_dialog(box)
+
+
+def _targets(images: Sequence[Image | Volume], path: Path) -> list[Path]:
+    """Return where to write `images`: the first to `path`, further volumes beside it."""
+    targets = [path]
+    for number, image in enumerate(images[1:], 2):
+        title = stem_of(image)
+        # Some systems take names for the same that differ in case alone.
+        taken = {target.name.casefold() for target in targets}
+        while beside(path, title).name.casefold() in taken:
+            title = f"{number}-{title}"
+        targets.append(beside(path, title))
+    return targets
+
+
+def _name_filter(kind: Format) -> str:
+    return f"{kind.name} ({' '.join(f'*{suffix}' for suffix in kind.suffixes)})"
+
+
+def _with_suffix(path: Path, kind: Format, writable: tuple[Format, ...]) -> Path:
+    """Return `path` with a suffix that we can write: its own, or the usual one of `kind`."""
+    suffixes = tuple(suffix for each in writable for suffix in each.suffixes)
+    known = path.name.lower().endswith(suffixes)
+    return path if known else path.with_name(path.name + kind.suffixes[0])
+
+
+def stem_of(volume: Image | Volume) -> str:
+    """Return what files made of `volume` are called after, without suffix.
+
+    What is no file yet, such as a phantom, gets a name that suits one: ``Phantom-T1w``.
+    """
+    if volume.path is not None:
+        return _stem(Path(volume.title))
+    return re.sub(r"[^\w.+-]+", "-", volume.title).strip("-")
+
+
+def _stem(path: Path) -> str:
+    """Return the name without its suffix, which may be ``.nii.gz``."""
+    return Path(path.name.removesuffix(".gz")).stem

@@ -1,0 +1,213 @@
+"""What the program knows about the GPU, and how to get one going."""
+
+from __future__ import annotations
+
+import html
+import logging
+import re
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QDialogButtonBox,
+    QLabel,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.backends import gpu_numbers
+from kernelscope.engine.backend import Availability, Backend, Fact, FactGroup
+from kernelscope.gui.widgets.fact_table import FactTable
+from kernelscope.gui.widgets.messages import SELECTABLE, add_button, close_box, headline
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.theme import fixed_font
+from kernelscope.gui.work.background import Background
+
+_logger = logging.getLogger(__name__)
+
+_REFRESH = 1000
+"""Milliseconds between looks at memory and load."""
+
+
+class GpuDialog(QDialog):
+    """The state of the GPU: the device, or why there is none and what to do about it.
+
+    Parameters
+    ----------
+    backend : Backend, optional
+        Who is asked for facts and load, on threads of `background`.
+    settings : Settings, optional
+        Where the choice among several devices is kept.
+    """
+
+    def __init__(
+        self,
+        availability: Availability,
+        parent: QWidget | None = None,
+        *,
+        backend: Backend | None = None,
+        background: Background | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("gpuDialog")
+        self.setWindowTitle("GPU information")
+        self._availability = availability
+        self._background = background
+        self._settings = settings
+        self._table: FactTable | None = None
+        self._headline = (
+            "GPU filters can be used"
+            if availability.available
+            else "GPU filters cannot be used now"
+        )
+
+        reason = QLabel(availability.summary)
+        reason.setObjectName("reason")
+        reason.setTextFormat(Qt.TextFormat.PlainText)
+        reason.setWordWrap(True)
+        reason.setTextInteractionFlags(SELECTABLE)
+        reason.setMinimumWidth(70 * self.fontMetrics().averageCharWidth())
+
+        layout = QVBoxLayout(self)
+        layout.addWidget(headline(self._headline))
+        layout.addWidget(reason)
+        if not availability.available:
+            rest = QLabel("Filters run on the CPU; everything else works as usual.")
+            rest.setObjectName("rest")
+            rest.setWordWrap(True)
+            layout.addWidget(rest)
+        if availability.steps:
+            layout.addWidget(self._steps())
+        if settings is not None and len(availability.devices) > 1:
+            layout.addLayout(self._chooser(settings))
+        if availability.available and backend is not None and background is not None:
+            self._table = FactTable("facts", "Facts of the GPU")
+            layout.addWidget(self._table, 1)
+            self._state = QLabel("Asking the GPU…")
+            self._state.setObjectName("state")
+            layout.addWidget(self._state)
+            self.resize(
+                100 * self.fontMetrics().averageCharWidth(), 36 * self.fontMetrics().height()
+            )
+            self._ask(background, backend)
+        else:
+            layout.addStretch(1)
+        box = close_box(self)
+        add_button(box, "copyButton", "&Copy", "Copy all of this text", self.copy)
+        layout.addWidget(box)
+        # The table would mark its first row, as if that were chosen.
+        box.button(QDialogButtonBox.StandardButton.Close).setFocus()
+
+    def _steps(self) -> QLabel:
+        items = "".join(
+            f"<li style='margin-bottom: 4px'>{_with_commands(step)}</li>"
+            for step in self._availability.steps
+        )
+        label = QLabel(f"<p>What to do:</p><ol style='margin-top: 0'>{items}</ol>")
+        label.setObjectName("steps")
+        label.setWordWrap(True)
+        label.setTextInteractionFlags(SELECTABLE)
+        return label
+
+    def _chooser(self, settings: Settings) -> QVBoxLayout:
+        """Return a box to tick for each device; one of them stays ticked."""
+        try:
+            chosen = gpu_numbers(settings.text("gpu"))
+        except ValueError:
+            chosen = (0,)
+        boxes = [
+            QCheckBox(f"{number}: {name}") for number, name in enumerate(self._availability.devices)
+        ]
+
+        def choose(box: QCheckBox) -> None:
+            if not any(each.isChecked() for each in boxes):
+                box.setChecked(True)
+            numbers = (str(number) for number, each in enumerate(boxes) if each.isChecked())
+            settings.set_text("gpu", ",".join(numbers))
+
+        caption = QLabel("Use, from the next start on; several share volumes and large pictures:")
+        caption.setObjectName("chooserCaption")
+        column = QVBoxLayout()
+        column.addWidget(caption)
+        for number, box in enumerate(boxes):
+            box.setObjectName(f"device{number}")
+            box.setChecked(number in chosen)
+            box.clicked.connect(lambda checked, box=box: choose(box))
+            column.addWidget(box)
+        return column
+
+    def _ask(self, background: Background, backend: Backend) -> None:
+        """Fill the table group by group, and show the load until the dialog is closed."""
+        groups = backend.facts()
+
+        def ask() -> None:
+            background.start("gpu-facts", lambda: next(groups, None), show, self._on_failed)
+
+        def show(group: FactGroup | None) -> None:
+            if group is None:
+                self._state.hide()
+                return
+            self._show_group(group)
+            ask()
+
+        ask()
+        self._timer = QTimer(self)
+        self._timer.setInterval(_REFRESH)
+        self._timer.setSingleShot(True)  # the next look begins when this one has its answer
+        self._timer.timeout.connect(
+            lambda: background.start("gpu-load", backend.load, self._on_load, self._on_failed)
+        )
+        self._timer.start(0)
+        self.finished.connect(lambda: self._stop(background))
+        self.destroyed.connect(lambda: _forget(background))
+
+    def _show_group(self, group: FactGroup, *, on_top: bool = False) -> None:
+        """Show `group`, in a window that grows with what is new as far as the screen allows."""
+        assert self._table is not None
+        before = self._table.hidden_height
+        self._table.set_group(group, on_top=on_top)
+        screen, frame = self.screen().availableGeometry(), self.frameGeometry()
+        missing = self._table.hidden_height - before
+        growth = min(missing, screen.height() - frame.height())
+        if growth > 0:
+            self.resize(self.width(), self.height() + growth)
+            below = frame.bottom() + growth - screen.bottom()
+            self.move(self.x(), self.y() - max(0, below))
+
+    def _stop(self, background: Background) -> None:
+        self._timer.stop()
+        _forget(background)
+
+    def _on_load(self, load: tuple[Fact, ...]) -> None:
+        if load:  # else there is nobody to ask, now or later
+            self._show_group(FactGroup("Now", load), on_top=True)
+            self._timer.start(_REFRESH)
+
+    def _on_failed(self, error: Exception) -> None:
+        _logger.error("The GPU does not answer", exc_info=error)
+        self._state.setText(f"The GPU does not answer: {error}")
+        self._state.show()
+
+    def text(self) -> str:
+        """Return everything the dialog says, as plain text."""
+        steps = [f"{number}. {step}" for number, step in enumerate(self._availability.steps, 1)]
+        facts = [self._table.text()] if self._table is not None else []
+        return "\n".join((self._headline, self._availability.summary, *steps, *facts))
+
+    def copy(self) -> None:
+        """Put `text` on the clipboard."""
+        QGuiApplication.clipboard().setText(self.text())
+
+
+def _forget(background: Background) -> None:
+    for topic in ("gpu-facts", "gpu-load"):
+        background.forget(topic)
+
+
+def _with_commands(step: str) -> str:
+    """Return `step` as HTML, with the commands between backticks in monospace."""
+    style = f"font-family: {fixed_font().family()}; white-space: pre"
+    return re.sub("`([^`]+)`", rf'<span style="{style}">\1</span>', html.escape(step))

@@ -1,0 +1,210 @@
+"""Asks for a head phantom, so that volumes can be tried without data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QDialogButtonBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, WholeBox
+from kernelscope.images.phantom import (
+    BRIGHTEST,
+    Contrast,
+    Noise,
+    Shape,
+    Voxel,
+    add_noise,
+    affine,
+    head,
+)
+from kernelscope.images.volume import Volume
+
+_FIRST_SIZE = (112, 128, 96)
+"""Width, height and depth: large enough to see something, small enough for any CPU."""
+
+_MOST = 1024
+_NOISES = {
+    Noise.RICIAN: ("Rician", "magnitude images"),
+    Noise.VARYING_RICIAN: ("varying Rician", "parallel imaging"),
+    Noise.GAUSSIAN: ("Gaussian", "real images"),
+    Noise.UNIFORM: ("uniform", "no scanner"),
+}
+"""What kinds of noise are called, and where they come from."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which phantom to make.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Depth, height and width.
+    voxel : tuple of float, optional
+        Size along z, y and x in millimetres; None: the head fills the volume.
+    sigma : float
+        In percent of the brightest tissue.
+    """
+
+    shape: Shape
+    contrasts: tuple[Contrast, ...]
+    noise: Noise
+    sigma: float
+    seed: int = 0
+    voxel: Voxel | None = None
+
+    def make(self) -> tuple[list[Volume], list[Volume]]:
+        """Return the volumes with noise and those without, one for each contrast.
+
+        Takes a while: call it off the GUI thread.
+        """
+        phantom = head(self.shape, self.contrasts, voxel=self.voxel)
+        noisy, truth = [], []
+        for number, (contrast, signal) in enumerate(phantom.truth.items()):
+            seed = self.seed + number  # each scan has noise of its own
+            voxels = add_noise(signal, self.noise, self.sigma / 100 * BRIGHTEST, seed).voxels
+            title = f"Phantom {contrast}, {self.sigma:g} % {_NOISES[self.noise][0]} noise"
+            place: dict[str, Any] = {"affine": affine(self.voxel)}
+            place["spacing"] = self.voxel or (1.0, 1.0, 1.0)
+            noisy.append(Volume.from_array(voxels, title, **place))
+            truth.append(Volume.from_array(signal, f"Phantom {contrast}", **place))
+        return noisy, truth
+
+
+class PhantomDialog(QDialog):
+    """Size, contrasts and noise of a phantom.
+
+    Signals
+    -------
+    ordered : Order
+        The user wants this one.
+    """
+
+    ordered = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("phantomDialog")
+        self.setWindowTitle("New phantom")
+        about = QLabel("A head of known truth, with the noise of a scanner.", self)
+        self._sides = [
+            self._side(name, value)
+            for name, value in zip(("width", "height", "depth"), _FIRST_SIZE, strict=True)
+        ]
+        size = QHBoxLayout()
+        for number, box in enumerate(self._sides):
+            if number:
+                size.addWidget(QLabel("×", self))
+            size.addWidget(box, 1)
+        self._has_voxel = QCheckBox("Voxels in mm", self)
+        self._has_voxel.setObjectName("hasVoxel")
+        self._has_voxel.setAccessibleName("Voxels have a size")
+        self._has_voxel.setToolTip("Off: voxels of 1 mm, and the head fills the volume")
+        self._voxel = [self._side_in_mm(name) for name in ("width", "height", "depth")]
+        voxel = QHBoxLayout()
+        for number, side in enumerate(self._voxel):
+            if number:
+                voxel.addWidget(QLabel("×", self))
+            voxel.addWidget(side, 1)
+            side.setEnabled(False)
+            self._has_voxel.toggled.connect(side.setEnabled)
+        self._contrasts = {contrast: QCheckBox(contrast.value, self) for contrast in Contrast}
+        contrasts = QHBoxLayout()
+        for contrast, switch in self._contrasts.items():
+            switch.setObjectName(contrast.value)
+            switch.setAccessibleName(contrast.value)
+            switch.setChecked(contrast is Contrast.T1W)
+            switch.toggled.connect(self._check)
+            contrasts.addWidget(switch)
+        contrasts.addStretch(1)
+        self._noise = ChoiceBox(self)
+        self._noise.setObjectName("noiseKind")
+        for noise, (name, origin) in _NOISES.items():
+            self._noise.addItem(f"{name[0].upper()}{name[1:]} ({origin})", noise)
+        self._sigma = NumberBox(self)
+        self._sigma.setObjectName("noiseSigma")
+        self._sigma.setRange(0, 100)
+        self._sigma.setDecimals(1)
+        self._sigma.setValue(9)
+        self._sigma.setSuffix(" % of the brightest tissue")
+        self._seed = WholeBox(self)
+        self._seed.setObjectName("noiseSeed")
+        self._seed.setRange(0, 10**6)
+        self._seed.setToolTip("The same number gives the same noise again")
+
+        form = QFormLayout()
+        form.addRow("Size in voxels", size)
+        form.addRow(self._has_voxel, voxel)
+        form.addRow("Weightings", contrasts)
+        form.addRow("&Noise", self._noise)
+        form.addRow("&Sigma", self._sigma)
+        form.addRow("S&eed", self._seed)
+        self._noise.setAccessibleName("Kind of noise")
+        self._sigma.setAccessibleName("Sigma of the noise")
+        self._seed.setAccessibleName("Seed of the noise")
+        self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
+        self._make = self._buttons.addButton("Make", QDialogButtonBox.ButtonRole.AcceptRole)
+        self._make.setObjectName("makePhantom")
+        self._make.setAccessibleName("Make the phantom")
+        cancel = self._buttons.button(QDialogButtonBox.StandardButton.Cancel)
+        cancel.setObjectName("cancelPhantom")
+        cancel.setAccessibleName("Cancel")
+        self._buttons.accepted.connect(self._order)
+        self._buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.addWidget(about)
+        layout.addLayout(form)
+        layout.addWidget(self._buttons)
+
+    @property
+    def order(self) -> Order:
+        """What is set."""
+        width, height, depth = (box.value() for box in self._sides)
+        chosen = tuple(contrast for contrast, box in self._contrasts.items() if box.isChecked())
+        return Order(
+            (depth, height, width),
+            chosen,
+            Noise(self._noise.currentData()),
+            self._sigma.value(),
+            self._seed.value(),
+            (self._voxel[2].value(), self._voxel[1].value(), self._voxel[0].value())
+            if self._has_voxel.isChecked()
+            else None,
+        )
+
+    def _side(self, name: str, value: int) -> WholeBox:
+        box = WholeBox(self)
+        box.setObjectName(name)
+        box.setAccessibleName(f"{name.capitalize()} in voxels")
+        box.setToolTip(name.capitalize())
+        box.setRange(8, _MOST)
+        box.setValue(value)
+        return box
+
+    def _side_in_mm(self, name: str) -> NumberBox:
+        box = NumberBox(self)
+        box.setObjectName(f"{name}InMillimetres")
+        box.setAccessibleName(f"{name.capitalize()} of a voxel in millimetres")
+        box.setToolTip(f"{name.capitalize()} of a voxel")
+        box.setRange(0.1, 20)
+        box.setSingleStep(0.1)
+        box.setValue(1)
+        return box
+
+    def _check(self) -> None:
+        self._make.setEnabled(bool(self.order.contrasts))
+
+    def _order(self) -> None:
+        self.ordered.emit(self.order)
+        self.accept()

@@ -1,0 +1,1 @@
+"""State and arithmetic of the window that need no Qt."""

@@ -1,0 +1,194 @@
+"""What a run did to a picture: differences, figures, and the reference for the next run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from PySide6.QtGui import QImage
+
+from kernelscope.engine.request import Request, Result
+from kernelscope.errors import Incomparable
+from kernelscope.files.depth import to_grey
+from kernelscope.gui.canvas.rendering import render
+from kernelscope.gui.model.history import Moment, Origin, Reference
+from kernelscope.images.image import Image
+from kernelscope.judging import colours
+from kernelscope.judging.metrics import Quality, judge
+from kernelscope.judging.pictures import difference, suggest_gain
+from kernelscope.spec.filter import Border, colour_count
+
+NOISE = "Noise"
+"""The category of filters that spoil a picture, so that others can be judged by mending it."""
+
+NO_REFERENCE = "Choose a reference (menu Edit, Reference)"
+
+
+class View(StrEnum):
+    """What can be shown of a result."""
+
+    OUTPUT = "output"
+    RESIDUAL = "residual"
+    DIFFERENCE = "difference"
+
+    @property
+    def help(self) -> str:
+        """One line for tooltips."""
+        return _HELP[self]
+
+
+_FORMULAS = {View.RESIDUAL: "output – input", View.DIFFERENCE: "output – reference"}
+
+_HELP = {
+    View.OUTPUT: "The result of the run",
+    View.RESIDUAL: "Output minus input, around mid-grey: what the filter took away or added",
+    View.DIFFERENCE: "Output minus reference, around mid-grey: what is still wrong",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A view, ready for the screen.
+
+    Attributes
+    ----------
+    image : Image or None
+        What is drawn, to be saved; None where `problem` says why there is nothing.
+    rendered : list of QImage
+        See `render`.
+    gain : int
+        How much differences are amplified.
+    """
+
+    view: View
+    image: Image | None
+    rendered: list[QImage]
+    gain: int = 1
+    problem: str = ""
+
+    def title(self, output: Image) -> str:
+        """Return a caption; `output` is the result that the view is of."""
+        if self.view is View.OUTPUT:
+            return f"Output: {output.width}×{output.height}, {output.mode}"
+        name = self.view.value.capitalize()
+        return f"{name}: {_FORMULAS[self.view]}, ×{self.gain}" if self.image else name
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How input and output compare with the reference; None where they do not.
+
+    `problem` says why the output, or without one the input, does not compare.
+    """
+
+    before: Quality | None = None
+    after: Quality | None = None
+    problem: str = ""
+
+
+def offset_of(request: Request) -> int:
+    """Return where the result begins in the input: border “valid” cuts off the rim."""
+    valid = request.border is Border.VALID
+    return request.filter.radius(request.parameters) if valid else 0
+
+
+def like_output(image: Image, result: Result) -> Image:
+    """Return a picture of the input's size as the output shows it: without the rim, in grey."""
+    source, output = result.request.image, result.image
+    planes = image.planes
+    if (image.height, image.width) == (source.height, source.width):
+        start = offset_of(result.request)
+        planes = planes[start : start + output.height, start : start + output.width]
+    if output.is_grey and not image.is_grey:
+        planes = np.concatenate([to_grey(planes[:, :, :3]), planes[:, :, 3:]], axis=2)
+    if planes.shape == image.planes.shape:
+        return image
+    return Image.from_array(planes, image.title, image.path)
+
+
+def following(moment: Moment[Image]) -> Moment[Image]:
+    """Return the moment whose input is the output of `moment`.
+
+    What the picture was before noise was added becomes the reference by itself, unless there
+    is one already for this picture.
+    """
+    result = moment.result
+    assert result is not None
+    reference = moment.reference
+    noise = result.request.filter.category == NOISE
+    if noise and (reference is None or reference.origin is Origin.KEPT):
+        reference = Reference(moment.source, Origin.NOISE)
+    if reference is not None:
+        reference = replace(reference, image=like_output(reference.image, result))
+    steps = (*moment.steps, result.request)
+    return Moment(result.image, result.request.filter.name, steps, reference)
+
+
+def judging(request: Request, reference: Reference[Image] | None) -> Request:
+    """Return `request` with the reference, if its result will compare with that."""
+    if reference is None:
+        return request
+    height, width, channels = request.output_shape
+    same_type = request.image.pixels.dtype == reference.image.pixels.dtype
+    if same_type and colours(reference.image.planes).shape == (
+        height,
+        width,
+        colour_count(channels),
+    ):
+        return replace(request, reference=reference.image)
+    return request
+
+
+def draw(
+    view: View, result: Result, reference: Reference[Image] | None, gain: int | None
+) -> Drawing:
+    """Return a view of `result`; without a `gain` the one that shows most.
+
+    Takes a while for large images: call it off the GUI thread.
+    """
+    if view is View.OUTPUT:
+        return Drawing(view, result.image, render(result.image))
+    if view is View.RESIDUAL:
+        other = like_output(result.request.image, result)
+    elif reference is None:
+        return Drawing(view, None, [], problem=NO_REFERENCE)
+    else:
+        other = like_output(reference.image, result)
+    first, second = colours(result.image.planes), colours(other.planes)
+    try:
+        chosen = gain or suggest_gain(first, second)
+        shown = difference(first, second, chosen)
+        image = Image.from_array(shown, result.request.image.title)
+    except Incomparable as error:
+        return Drawing(view, None, [], problem=str(error))
+    return Drawing(view, image, render(image), chosen)
+
+
+def judge_both(image: Image, result: Result | None, reference: Image) -> Judged:
+    """Compare input and output with the reference, where the run has not done so already.
+
+    Takes a while for large images: call it off the GUI thread.
+    """
+    if result is None:
+        before = _judge(image, reference)
+        return Judged(before) if isinstance(before, Quality) else Judged(problem=before)
+    known = result.quality if result.request.reference is reference else None
+    if known is not None and known.before is not None:
+        return Judged(known.before, known.after)
+    reference = like_output(reference, result)
+    before = _judge(like_output(image, result), reference)
+    after = _judge(result.image, reference)
+    return Judged(
+        before if isinstance(before, Quality) else None,
+        after if isinstance(after, Quality) else None,
+        after if isinstance(after, str) else "",
+    )
+
+
+def _judge(image: Image, reference: Image) -> Quality | str:
+    """Return the quality, or why there is none."""
+    try:
+        return judge(colours(image.planes), colours(reference.planes))
+    except Incomparable as error:
+        return str(error)

@@ -1,0 +1,65 @@
+"""The settings of a run as texts and values, to compare with and to come back to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kernelscope.engine.request import Request
+from kernelscope.images.scan import Scan
+from kernelscope.spec.blocks import block_name
+
+MIB = 1 << 20
+
+_OPTIONS = ("border", "device", "level", "block", "repeat", "memory_limit")
+
+
+@dataclass(frozen=True)
+class FormState:
+    """What the panel shows.
+
+    Attributes
+    ----------
+    parameters : mapping
+        Valid values of the filter's parameters.
+    automatic : tuple of str
+        Those that every run estimates anew.
+    options : mapping
+        Texts of the options of a run, see `RunOptions.texts`; one that is left out stays.
+    """
+
+    filter_id: str
+    parameters: Mapping[str, Any]
+    automatic: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, request: Request, automatic: tuple[str, ...] = ()) -> FormState:
+        """Return the settings that `request` was made with."""
+        options = {
+            "device": request.device.value,
+            "level": request.level or "",
+            "border": request.border.value,
+            "block": block_name(request.block) if request.block else "",
+            "repeat": str(request.repeat),
+            "memoryLimit": str((request.memory_limit or 0) // MIB),
+        }
+        if not isinstance(request.source, Scan):  # which is grey
+            options["grey"] = "on" if request.grey else "off"
+        return cls(request.filter.id, dict(request.parameters), automatic, options)
+
+    def but(self, names: tuple[str, ...]) -> FormState:
+        """Return the same without the values of the parameters of these names."""
+        kept = {name: self.parameters[name] for name in self.parameters if name not in names}
+        return replace(self, parameters=kept)
+
+
+def made_with(request: Request, arguments: Mapping[str, Any]) -> bool:
+    """Tell whether `arguments`, those of `ParameterPanel.arguments`, are those of `request`."""
+    return (
+        request.filter.id == arguments["filter_id"]
+        and dict(request.parameters) == arguments["parameters"]
+        and request.grey == arguments.get("grey", False)
+        and all(getattr(request, name) == arguments[name] for name in _OPTIONS)
+    )

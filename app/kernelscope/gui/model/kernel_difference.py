@@ -1,0 +1,145 @@
+"""What tells the kernels of two levels of a filter apart, as lines; without Qt."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from kernelscope.backends.cuda.inspection import Plan
+from kernelscope.backends.cuda.sources import SourceFile, find_function
+from kernelscope.engine.backend import Fact
+
+SAME, GONE, NEW, HEADING = "same", "gone", "new", "heading"
+"""The kinds of lines: in both, in the first only, in the second only, in none."""
+
+_SIGNS = {SAME: " ", GONE: "-", NEW: "+", HEADING: " "}
+_TOKEN = re.compile(r"\w+|\W")
+
+_ALIKE = 0.4
+"""From this likeness on the words are marked that differ between two lines."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a difference.
+
+    Attributes
+    ----------
+    kind : str
+        See `SAME` and the others.
+    text : str
+        Without the sign.
+    spans : tuple of (int, int)
+        Where in the text the words are that the other line lacks.
+    """
+
+    kind: str
+    text: str
+    spans: tuple[tuple[int, int], ...] = ()
+
+    def __str__(self) -> str:
+        return f"{_SIGNS[self.kind]} {self.text}".rstrip()
+
+
+def difference(
+    files: Sequence[SourceFile],
+    first: Sequence[tuple[Plan, Sequence[Fact]]],
+    second: Sequence[tuple[Plan, Sequence[Fact]]],
+) -> list[Line]:
+    """Return how the launches of two levels differ, and then their kernels' source.
+
+    Parameters
+    ----------
+    files
+        In which the kernels are.
+    first, second
+        Every launch of a level, with the facts about it.
+    """
+    lines: list[Line] = []
+    pairs = list(itertools.zip_longest((facts for _, facts in first), (f for _, f in second)))
+    for number, (before, after) in enumerate(pairs, start=1):
+        which = f" {number} of {len(pairs)}" if len(pairs) > 1 else ""
+        lines.append(Line(HEADING, f"// Launch{which}"))
+        lines += _of_facts(before or (), after or ())
+    lines.append(Line(HEADING, "// Kernel" if len(pairs) == 1 else "// Kernels"))
+    sources = [
+        _joined(_function(files, plan.launch.kernel) for plan, _ in side)
+        for side in (first, second)
+    ]
+    return [*lines, *_of_texts(*sources)]
+
+
+def _joined(functions: Iterator[list[str]]) -> list[str]:
+    """Return functions one after the other, an empty line between them."""
+    lines: list[str] = []
+    for function in functions:
+        lines += ["", *function] if lines else function
+    return lines
+
+
+def _function(files: Sequence[SourceFile], name: str) -> list[str]:
+    """Return the lines of a kernel."""
+    for file in files:
+        lines = file.text.split("\n")
+        found = find_function(lines, name)
+        if found is not None:
+            return lines[slice(*found)]
+    return [f"// {name} is made by a macro"]
+
+
+def _of_facts(before: Sequence[Fact], after: Sequence[Fact]) -> Iterator[Line]:
+    """Yield facts of both; those of one name beside each other, in the order of the first."""
+    first, second = ({fact.name: _said(fact) for fact in facts} for facts in (before, after))
+    width = max(map(len, (*first, *second)), default=0)
+    for name in dict.fromkeys((*first, *second)):
+        values = first.get(name), second.get(name)
+        if values[0] == values[1]:
+            yield Line(SAME, f"//   {name:{width}}  {values[0]}")
+            continue
+        for kind, value in zip((GONE, NEW), values, strict=True):
+            if value is not None:
+                yield Line(kind, f"//   {name:{width}}  {value}")
+
+
+def _said(fact: Fact) -> str:
+    return f"{fact.value} {fact.unit}".rstrip()
+
+
+def _of_texts(before: list[str], after: list[str]) -> Iterator[Line]:
+    """Yield the lines of both, common ones once."""
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    for tag, i, j, k, m in matcher.get_opcodes():
+        if tag == "equal":
+            yield from (Line(SAME, text) for text in before[i:j])
+            continue
+        gone, new = before[i:j], after[k:m]
+        spans = [_spans(a, b) for a, b in zip(gone, new, strict=False)]
+        rest = [((), ())] * (max(len(gone), len(new)) - len(spans))
+        paired: list[tuple[_Spans, _Spans]] = [*spans, *rest]
+        yield from (Line(GONE, text, own) for text, (own, _) in zip(gone, paired, strict=False))
+        yield from (Line(NEW, text, own) for text, (_, own) in zip(new, paired, strict=False))
+
+
+_Spans = tuple[tuple[int, int], ...]
+
+
+def _spans(before: str, after: str) -> tuple[_Spans, _Spans]:
+    """Return where the words are that two similar lines do not share; none of lines unlike."""
+    words, others = _TOKEN.findall(before), _TOKEN.findall(after)
+    matcher = SequenceMatcher(None, words, others, autojunk=False)
+    if matcher.ratio() < _ALIKE:
+        return (), ()
+    changes = [each for each in matcher.get_opcodes() if each[0] != "equal"]
+    return (
+        tuple(_span(words, i, j) for _, i, j, _, _ in changes if j > i),
+        tuple(_span(others, k, m) for _, _, _, k, m in changes if m > k),
+    )
+
+
+def _span(words: Sequence[str], start: int, stop: int) -> tuple[int, int]:
+    """Return from which character to which some words of a line go."""
+    before = sum(map(len, words[:start]))
+    return before, before + sum(map(len, words[start:stop]))

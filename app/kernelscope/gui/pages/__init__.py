@@ -1,0 +1,1 @@
+"""The middle of the window: one page for pictures, one for volumes."""

@@ -1,0 +1,1 @@
+"""Panels around the picture: parameters, options, timings, quality."""

@@ -1,0 +1,202 @@
+"""The debug console: what the program did, how long it took, and what went wrong."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterable
+
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal, Slot
+from PySide6.QtGui import (
+    QCloseEvent,
+    QColor,
+    QGuiApplication,
+    QPalette,
+    QTextCharFormat,
+    QTextCursor,
+)
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.messages import save_text
+
+MAX_LINES = 10_000
+
+_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
+
+
+class _Relay(QObject):
+    logged = Signal(int, str)
+
+
+class ConsoleHandler(logging.Handler):
+    """Hands log records from any thread to the thread of whoever connects to `logged`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._relay = _Relay()
+        self.logged = self._relay.logged
+        self.setFormatter(
+            logging.Formatter(
+                "%(asctime)s.%(msecs)03d  %(levelname)-7s  %(message)s", datefmt="%H:%M:%S"
+            )
+        )
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = self.format(record)
+        except Exception:
+            self.handleError(record)
+        else:
+            self.logged.emit(record.levelno, text)
+
+
+class Console(QWidget):
+    """Shows the records of the logger ``app`` as they come.
+
+    The handler is installed at once, so that nothing is missed while the console is hidden,
+    and removed when the console is closed or destroyed.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("console")
+        self._lines: deque[tuple[int, str]] = deque(maxlen=MAX_LINES)
+        self._level = logging.DEBUG
+        self._build()
+
+        handler = ConsoleHandler()
+        handler.logged.connect(self._append, Qt.ConnectionType.QueuedConnection)
+        logger = logging.getLogger("kernelscope")
+        logger_level = logger.level
+        logger.addHandler(handler)
+        logger.setLevel(logging.DEBUG)
+
+        def detach() -> None:
+            if handler in logger.handlers:
+                logger.removeHandler(handler)
+                logger.setLevel(logger_level)
+
+        self._detach = detach
+        self.destroyed.connect(detach)
+
+    def _build(self) -> None:
+        level = ChoiceBox()
+        level.setObjectName("consoleLevel")
+        level.setAccessibleName("Least level shown")
+        level.setToolTip("Show this level and the more serious ones.")
+        for number in _LEVELS:
+            level.addItem(logging.getLevelName(number).capitalize(), number)
+        level.currentIndexChanged.connect(lambda: self._filter(level.currentData()))
+        label = QLabel("&Show from")
+        label.setObjectName("consoleLevelLabel")
+        label.setBuddy(level)
+
+        self._view = QPlainTextEdit()
+        self._view.setObjectName("consoleText")
+        self._view.setAccessibleName("Log")
+        self._view.setReadOnly(True)
+        self._view.setTabChangesFocus(True)
+        self._view.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self._view.setFont(theme.fixed_font())
+        self._view.setMaximumBlockCount(MAX_LINES)
+        self._view.setPlaceholderText("Nothing happened yet.")
+
+        row = QHBoxLayout()
+        row.addWidget(label)
+        row.addWidget(level)
+        row.addStretch(1)
+        for name, text, tip, action in (
+            ("consoleCopy", "Copy all", "Copy all lines shown", self.copy),
+            ("consoleSave", "Save…", "Save all lines shown to a file", self.save),
+            ("consoleClear", "Clear", "Forget all lines", self.clear),
+        ):
+            button = QPushButton(text)
+            button.setObjectName(name)
+            button.setAccessibleName(tip)
+            button.setToolTip(tip)
+            button.clicked.connect(lambda _=False, action=action: action())
+            row.addWidget(button)
+        layout = QVBoxLayout(self)
+        layout.addLayout(row)
+        layout.addWidget(self._view, 1)
+
+    def text(self) -> str:
+        """Return every line kept, whatever level is shown, for a report."""
+        # Records that were logged a moment ago are still on their way.
+        QCoreApplication.sendPostedEvents(self, QEvent.Type.MetaCall)
+        return "\n".join(line for _, line in self._lines)
+
+    def copy(self) -> None:
+        """Put the lines shown on the clipboard."""
+        QGuiApplication.clipboard().setText(self._view.toPlainText())
+
+    def save(self) -> None:
+        """Ask for a file and write the lines shown to it."""
+        save_text(self, "Save the log", "kernelscope-log.txt", self._view.toPlainText() + "\n")
+
+    def clear(self) -> None:
+        """Forget every line."""
+        self._lines.clear()
+        self._view.clear()
+
+    @Slot(int, str)
+    def _append(self, level: int, text: str) -> None:
+        bar = self._view.verticalScrollBar()
+        follow = bar.value() == bar.maximum()
+        lines = [(level, line) for line in text.splitlines()]
+        self._lines.extend(lines)
+        self._show(lines)
+        if follow:
+            bar.setValue(bar.maximum())
+
+    def _show(self, lines: Iterable[tuple[int, str]]) -> None:
+        """Append those of `lines` that are serious enough."""
+        cursor = QTextCursor(self._view.document())
+        cursor.beginEditBlock()
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        style = QTextCharFormat()
+        for level, line in lines:
+            if level >= self._level:
+                if not cursor.atStart():
+                    cursor.insertBlock()
+                style.setForeground(self._colour(level))
+                cursor.insertText(line, style)
+        cursor.endEditBlock()
+
+    def _colour(self, level: int) -> QColor:
+        palette = self.palette()
+        if level >= logging.ERROR:
+            return theme.error_text(palette)
+        if level >= logging.WARNING:
+            return theme.warning_text(palette)
+        if level >= logging.INFO:
+            return palette.color(QPalette.ColorRole.Text)
+        return theme.quiet_text(palette)
+
+    def _filter(self, level: int) -> None:
+        self._level = level
+        self._show_all()
+
+    def _show_all(self) -> None:
+        self._view.clear()
+        self._show(self._lines)
+        bar = self._view.verticalScrollBar()
+        bar.setValue(bar.maximum())
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._show_all()
+
+    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
+        self._detach()
+        super().closeEvent(event)

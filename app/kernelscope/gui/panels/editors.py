@@ -1,0 +1,385 @@
+"""One editing widget for each kind of filter parameter."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, SignalInstance
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QLineEdit,
+    QStyle,
+    QStyleOptionSpinBox,
+    QToolButton,
+    QWidget,
+)
+
+from kernelscope.gui.panels.mask_editor import MaskEditor
+from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
+from kernelscope.gui.widgets.switch import Switch
+from kernelscope.spec.filter import (
+    BoolParameter,
+    ChoiceParameter,
+    FloatParameter,
+    IntParameter,
+    MaskParameter,
+    NumbersParameter,
+    OddParameter,
+    Parameter,
+    Radii,
+    RadiiParameter,
+    rounded,
+)
+
+_QUICK_SIZES = (3, 5, 7, 9)
+_SLIDER_STEPS = 1000
+
+_LEAST_BOX = 84
+"""Pixels that a box for a number is wide at least."""
+
+
+class _OddSpinBox(WholeBox):
+    """Steps from odd to odd; what is typed may be even, and is refused with the reason."""
+
+    def stepBy(self, steps: int) -> None:  # noqa: N802
+        even = self.value() % 2 == 0
+        self.setValue(self.value() + 2 * steps - (1 if steps > 0 else -1) * even)
+
+
+class OddEditor(QWidget):
+    """Buttons for the usual mask sizes and a box for any other."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: OddParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        self._buttons: dict[int, QToolButton] = {}
+        for size in _QUICK_SIZES:
+            if parameter.minimum <= size <= parameter.maximum:
+                button = Switch(self)
+                button.setText(str(size))
+                button.setCheckable(True)
+                button.setMinimumSize(30, 26)
+                button.setObjectName(f"{parameter.name}{size}")
+                button.setAccessibleName(f"{parameter.label} {size} {parameter.unit}")
+                button.setToolTip(f"{size}×{size}")
+                button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+                button.clicked.connect(lambda _=False, size=size: self._pick(size))
+                self._buttons[size] = button
+                row.addWidget(button)
+        row.addStretch(1)
+        self._box = _OddSpinBox(self)
+        self._box.setRange(parameter.minimum, parameter.maximum)
+        self._box.setValue(parameter.default)
+        _dress_box(self._box, parameter)
+        self._box.valueChanged.connect(self._on_changed)
+        tell_of_refusals(self._box, self.changed)
+        row.addWidget(self._box)
+        self._parameter = parameter
+        self._mark()
+
+    def value(self) -> int:
+        """Return the number; raises `InvalidParameter` while something else stands there."""
+        return int(_checked(self._box, self._parameter))
+
+    def set_value(self, value: int) -> None:
+        self._box.setValue(value)
+
+    def _pick(self, size: int) -> None:
+        self._box.setValue(size)
+        self._mark()  # a click on the button that is on already must not switch it off
+
+    def _on_changed(self) -> None:
+        self._mark()
+        self.changed.emit()
+
+    def _mark(self) -> None:
+        for size, button in self._buttons.items():
+            button.setChecked(size == self._box.value())
+
+
+class NumberEditor(QWidget):
+    """A slider over the usual range and a box over the whole range.
+
+    A parameter that can be estimated from the picture has a button for that as well. It stays
+    pressed where every run is to estimate the number anew, until the user sets one.
+    """
+
+    changed = Signal()
+    estimate_wanted = Signal()
+
+    def __init__(
+        self, parameter: IntParameter | FloatParameter, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._low, self._high = parameter.slider or (parameter.minimum, parameter.maximum)
+        self._parameter = parameter
+        self._box: WholeBox | NumberBox
+        if isinstance(parameter, FloatParameter):
+            self._box = NumberBox(self)
+            self._box.setDecimals(parameter.decimals)
+            steps = _SLIDER_STEPS
+        else:
+            self._box = WholeBox(self)
+            steps = max(1, math.ceil((self._high - self._low) / parameter.step))
+        self._decimals = parameter.decimals if isinstance(parameter, FloatParameter) else None
+        self._button: QToolButton | None = None
+        self._follows = False
+        self._box.setRange(parameter.minimum, parameter.maximum)  # type: ignore[arg-type]
+        self._box.setSingleStep(parameter.step)  # type: ignore[arg-type]
+        self._box.setValue(parameter.default)
+        tell_of_refusals(self._box, self.changed)
+        _dress_box(self._box, parameter)
+
+        self._slider = Slider(self)
+        self._slider.setRange(0, steps)
+        self._slider.setPageStep(max(1, steps // 10))
+        self._slider.setSingleStep(max(1, steps // 100))
+        self._slider.setObjectName(f"{parameter.name}Slider")
+        self._slider.setAccessibleName(f"{parameter.label}, slider")
+
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._slider, 1)
+        row.addWidget(self._box)
+        if isinstance(parameter, FloatParameter) and parameter.estimate is not None:
+            self._button = self._estimate_button(parameter)
+            row.addWidget(self._button)
+        self._slider.valueChanged.connect(self._on_slid)
+        self._box.valueChanged.connect(self._on_changed)
+        self._move_slider()
+
+    def value(self) -> int | float:
+        """Return the number; raises `InvalidParameter` while something else stands there."""
+        number: int | float = _checked(self._box, self._parameter)
+        return number
+
+    def set_value(self, value: float) -> None:
+        self.set_automatic(False)
+        self._box.setValue(value)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether every run estimates the number anew."""
+        return self._button is not None and self._button.isChecked()
+
+    def set_automatic(self, automatic: bool) -> None:
+        """Let every run estimate the number anew, where that may be, or leave it as it is."""
+        if self._button is not None and self._button.isCheckable():
+            self._button.setChecked(automatic)
+
+    def set_estimate(self, value: float) -> None:
+        """Show what was estimated; later runs may estimate again."""
+        automatic = self.automatic
+        self._follows = True
+        self.set_value(value)
+        self._follows = False
+        self.set_automatic(automatic)
+
+    def _estimate_button(self, parameter: FloatParameter) -> QToolButton:
+        button = Switch(self) if parameter.estimated else QToolButton(self)
+        button.setText("Estimate")
+        button.setCheckable(parameter.estimated)
+        button.setChecked(parameter.estimated)
+        button.setObjectName(f"{parameter.name}Estimate")
+        button.setAccessibleName(f"Estimate {parameter.label.lower()} from the input")
+        button.setToolTip(button.accessibleName())
+        if parameter.estimated:
+            button.setToolTip(f"{button.accessibleName()}: pressed, every run does that")
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        button.clicked.connect(self._on_estimate)
+        return button
+
+    def _on_estimate(self) -> None:
+        self.set_automatic(True)
+        self.estimate_wanted.emit()
+
+    def _on_slid(self, position: int) -> None:
+        value = self._low + (self._high - self._low) * position / self._slider.maximum()
+        self._box.setValue(round(value, self._decimals))
+
+    def _on_changed(self) -> None:
+        if not self._follows:
+            self.set_automatic(False)
+        self._move_slider()
+        self.changed.emit()
+
+    def _move_slider(self) -> None:
+        share = (self._box.value() - self._low) / (self._high - self._low)
+        share = min(max(share, 0.0), 1.0)  # the box goes further than the slider
+        with QSignalBlocker(self._slider):
+            self._slider.setValue(round(share * self._slider.maximum()))
+
+
+class NumbersEditor(QLineEdit):
+    """A line for one or several numbers."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: NumbersParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._parameter = parameter
+        self.setPlaceholderText(parameter.none)
+        self.set_value(parameter.default)
+        self.textChanged.connect(self.changed)
+
+    def show_estimate(self, value: tuple[float, ...]) -> None:
+        """Show what was estimated, where nothing is written."""
+        self.setPlaceholderText(
+            f"{self._parameter.format(rounded(value))} ({self._parameter.none})"
+        )
+
+    def forget_estimate(self) -> None:
+        """Show no longer what was estimated, from something else."""
+        self.setPlaceholderText(self._parameter.none)
+
+    def value(self) -> tuple[float, ...]:
+        """Return the numbers; raises `InvalidParameter`."""
+        return self._parameter.parse(self.text())
+
+    def set_value(self, value: tuple[float, ...]) -> None:
+        self.setText(self._parameter.format(value))
+
+
+class RadiiEditor(QLineEdit):
+    """A line for one radius, or for three along x, y and z."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: RadiiParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._parameter = parameter
+        self.setPlaceholderText("one, or along x, y, z")
+        self.set_value(parameter.default)
+        self.textChanged.connect(self.changed)
+
+    def value(self) -> int | Radii:
+        """Return the radii; raises `InvalidParameter`."""
+        return self._parameter.parse(self.text())
+
+    def set_value(self, value: int | Radii) -> None:
+        self.setText(self._parameter.format(value))
+
+
+class ChoiceEditor(ChoiceBox):
+    """A list of the named values."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: ChoiceParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        for choice in parameter.choices:
+            self.addItem(choice.label, choice.value)
+            self.setItemData(self.count() - 1, choice.help, Qt.ItemDataRole.ToolTipRole)
+        shrink(self)
+        self.set_value(parameter.default)
+        self.currentIndexChanged.connect(self.changed)
+
+    def value(self) -> str:
+        return str(self.currentData())
+
+    def set_value(self, value: str) -> None:
+        self.setCurrentIndex(self.findData(value))
+
+
+class BoolEditor(QCheckBox):
+    """A switch that carries its own label."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: BoolParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parameter.label, parent)
+        self.set_value(parameter.default)
+        self.toggled.connect(self.changed)
+
+    def value(self) -> bool:
+        return self.isChecked()
+
+    def set_value(self, value: bool) -> None:
+        self.setChecked(value)
+
+
+Editor = (
+    OddEditor | NumberEditor | NumbersEditor | RadiiEditor | ChoiceEditor | BoolEditor | MaskEditor
+)
+"""All have ``value()``, ``set_value(value)`` and the signal ``changed()``."""
+
+
+def create_editor(parameter: Parameter, parent: QWidget) -> Editor:
+    """Return the widget that edits `parameter`, set to its default."""
+    editor: Editor
+    match parameter:
+        case OddParameter():
+            editor = OddEditor(parameter, parent)
+        case IntParameter() | FloatParameter():
+            editor = NumberEditor(parameter, parent)
+        case BoolParameter():
+            editor = BoolEditor(parameter, parent)
+        case ChoiceParameter():
+            editor = ChoiceEditor(parameter, parent)
+        case NumbersParameter():
+            editor = NumbersEditor(parameter, parent)
+        case RadiiParameter():
+            editor = RadiiEditor(parameter, parent)
+        case MaskParameter():
+            editor = MaskEditor(parameter, parent)
+        case _:
+            raise TypeError(f"no editor for {type(parameter).__name__}")
+    editor.setObjectName(parameter.name)
+    editor.setAccessibleName(parameter.label)
+    editor.setAccessibleDescription(parameter.help)
+    editor.setToolTip(parameter.help)
+    return editor
+
+
+def shrink(combo: QComboBox) -> None:
+    """Let `combo` become narrower than its longest entry, so that the panel keeps its width."""
+    combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    combo.setMinimumContentsLength(10)
+
+
+def tell_of_refusals(box: WholeBox | NumberBox, changed: SignalInstance) -> None:
+    """Emit `changed` also where what is typed is no number, and when that is gone again."""
+    refused = False
+
+    def look() -> None:
+        nonlocal refused
+        was, refused = refused, not box.hasAcceptableInput()
+        if was or refused:
+            changed.emit()
+
+    box.lineEdit().textChanged.connect(look)
+
+
+def _checked(box: WholeBox | NumberBox, parameter: Parameter) -> Any:
+    """Return the number in `box`, or say in the words of `parameter` why there is none."""
+    return box.value() if box.hasAcceptableInput() else parameter.parse(box.typed())
+
+
+def _dress_box(box: WholeBox | NumberBox, parameter: Parameter) -> None:
+    box.setObjectName(f"{parameter.name}Box")
+    box.setAccessibleName(parameter.label)
+    box.setToolTip(parameter.help)
+
+    def make_room() -> None:
+        if parameter.unit:
+            box.setSuffix(parameter.behind(box.value()))
+        box.ensurePolished()
+        option = QStyleOptionSpinBox()
+        box.initStyleOption(option)
+        metrics = box.fontMetrics()
+        text = QSize(
+            metrics.horizontalAdvance(f"{box.shown()}{box.suffix()} "), box.lineEdit().height()
+        )
+        kind = QStyle.ContentsType.CT_SpinBox
+        needed = box.style().sizeFromContents(kind, option, text, box).width()
+        box.setMinimumWidth(max(_LEAST_BOX, needed))
+
+    box.valueChanged.connect(make_room)
+    make_room()

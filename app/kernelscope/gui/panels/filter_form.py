@@ -1,0 +1,160 @@
+"""The parameters of one filter."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+
+from kernelscope.engine.recipe import ESTIMATE, is_estimated
+from kernelscope.errors import InvalidParameter
+from kernelscope.gui.panels.editors import (
+    BoolEditor,
+    Editor,
+    NumberEditor,
+    NumbersEditor,
+    create_editor,
+)
+from kernelscope.gui.panels.mask_editor import MaskEditor
+from kernelscope.spec.filter import FilterSpec, MaskPreset
+
+
+class FilterForm(QWidget):
+    """An editor for each parameter of a filter, under its label.
+
+    Signals
+    -------
+    changed
+    estimate_wanted : str
+        The parameter of this name should be estimated from the picture.
+    """
+
+    changed = Signal()
+    estimate_wanted = Signal(str)
+
+    def __init__(self, spec: FilterSpec, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(f"{spec.id}Form")
+        self._spec = spec
+        self._editors: dict[str, Editor] = {}
+        self._labels: dict[str, QLabel] = {}
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        for parameter in spec.parameters:
+            editor = create_editor(parameter, self)
+            if not isinstance(editor, BoolEditor):  # which shows its label itself
+                label = QLabel(parameter.label, self)
+                label.setBuddy(editor)
+                label.setToolTip(parameter.help)
+                layout.addWidget(label)
+                self._labels[parameter.name] = label
+            layout.addWidget(editor)
+            layout.addSpacing(8)
+            editor.changed.connect(self._on_changed)
+            if isinstance(editor, MaskEditor):
+                editor.presetChosen.connect(self._apply_preset)
+            if isinstance(editor, NumberEditor):
+                editor.estimate_wanted.connect(partial(self.estimate_wanted.emit, parameter.name))
+            self._editors[parameter.name] = editor
+        if not spec.parameters:
+            nothing = QLabel("This filter has nothing to set.", self)
+            nothing.setAlignment(Qt.AlignmentFlag.AlignLeft)
+            layout.addWidget(nothing)
+        self._offer_what_matters()
+
+    def values(self) -> dict[str, Any]:
+        """Return the checked values; raises `InvalidParameter`."""
+        return self._spec.validate(self._raw_values())
+
+    def explains(self, problem: str) -> bool:
+        """Tell whether an editor says `problem` itself, where it is."""
+        masks = (editor for editor in self._editors.values() if isinstance(editor, MaskEditor))
+        return any(mask.problem == problem for mask in masks)
+
+    @property
+    def automatic(self) -> tuple[str, ...]:
+        """The parameters that every run estimates anew; `values` has what was shown last."""
+        return tuple(
+            name
+            for name, editor in self._editors.items()
+            if isinstance(editor, NumberEditor) and editor.automatic
+        )
+
+    def set_values(self, values: Mapping[str, Any]) -> None:
+        """Show `values`; parameters that are not named keep theirs."""
+        for name, value in values.items():
+            self._editors[name].set_value(value)
+
+    def show_estimates(self, values: Mapping[str, Any]) -> None:
+        """Show what was estimated where no number is set."""
+        for name, value in values.items():
+            editor = self._editors[name]
+            if isinstance(editor, NumbersEditor):
+                editor.show_estimate(value)
+            elif isinstance(editor, NumberEditor):
+                editor.set_estimate(value)
+
+    def forget_estimates(self) -> None:
+        """Show no longer what `show_estimates` did."""
+        for editor in self._editors.values():
+            if isinstance(editor, NumbersEditor):
+                editor.forget_estimate()
+
+    def reset(self) -> None:
+        """Go back to the defaults."""
+        self.set_values(self._spec.defaults())
+        for parameter in self._spec.parameters:
+            if is_estimated(parameter):
+                self._set_automatic(parameter.name)
+
+    def texts(self) -> dict[str, str]:
+        """Return the values as texts to remember; none if they are not valid."""
+        try:
+            values = self._raw_values()
+        except InvalidParameter:
+            return {}
+        return {
+            name: ESTIMATE if name in self.automatic else self._spec.parameter(name).format(value)
+            for name, value in values.items()
+        }
+
+    def set_texts(self, texts: Mapping[str, str]) -> None:
+        """Show what `texts` returned once; what no longer fits the filter is left out."""
+        for name, text in texts.items():
+            if text == ESTIMATE:
+                self._set_automatic(name)
+                continue
+            with contextlib.suppress(InvalidParameter):
+                self.set_values({name: self._spec.parameter(name).parse(text)})
+
+    def _set_automatic(self, name: str) -> None:
+        editor = self._editors.get(name)
+        if isinstance(editor, NumberEditor):
+            editor.set_automatic(True)
+
+    def _raw_values(self) -> dict[str, Any]:
+        return {name: editor.value() for name, editor in self._editors.items()}
+
+    def _on_changed(self) -> None:
+        self._offer_what_matters()
+        self.changed.emit()
+
+    def _offer_what_matters(self) -> None:
+        """Disable what has no part in the result as the other parameters are set."""
+        try:
+            values = self._raw_values()
+        except InvalidParameter:
+            return  # as it was, until the values can be read
+        for parameter in self._spec.parameters:
+            matters = parameter.matters(values)
+            self._editors[parameter.name].setEnabled(matters)
+            if parameter.name in self._labels:
+                self._labels[parameter.name].setEnabled(matters)
+
+    def _apply_preset(self, preset: MaskPreset) -> None:
+        self.set_values(preset.settings)

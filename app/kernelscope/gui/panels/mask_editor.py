@@ -1,0 +1,517 @@
+"""A table to type a convolution mask into."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import (
+    QEvent,
+    QItemSelectionModel,
+    QLocale,
+    QModelIndex,
+    QPersistentModelIndex,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import (
+    QFontMetrics,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QPalette,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QAbstractItemDelegate,
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QMenu,
+    QPushButton,
+    QSizePolicy,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableWidget,
+    QTableWidgetItem,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.errors import AppError, InvalidParameter
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.messages import (
+    choose_text_to_open,
+    choose_text_to_save,
+    show_error,
+    write_text,
+)
+from kernelscope.spec.filter import Mask, MaskParameter, MaskPreset, read_number
+
+_WITHOUT_SCROLLING = 7
+"""Up to this size all cells are in view, however narrow the window (long weights are cut short)."""
+
+_CELL_PADDING = 8
+
+_LARGEST_FILE = 1 << 20
+
+
+class MaskEditor(QWidget):
+    """Shows and edits the value of a `MaskParameter`.
+
+    Signals
+    -------
+    changed()
+        After a change by the user or by `set_value`, also to something `value` refuses.
+    presetChosen(MaskPreset)
+        After the table was filled from a preset, whose settings the listener may apply.
+    """
+
+    changed = Signal()
+    presetChosen = Signal(object)  # noqa: N815
+
+    def __init__(self, parameter: MaskParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("maskEditor")
+        self._parameter = parameter
+        self._problem = ""
+        self._build()
+        self.set_value(parameter.default)
+
+    def _build(self) -> None:
+        parameter = self._parameter
+        self._table = _Table()
+        self._table.setToolTip(parameter.help)
+        self._table.itemChanged.connect(self._cell_edited)
+        self._table.copy_asked.connect(self.copy)
+        self._table.paste_asked.connect(self.paste)
+        self._table.clear_asked.connect(self._clear_cells)
+
+        self._size = ChoiceBox()
+        self._size.setObjectName("maskSize")
+        self._size.setAccessibleName("Size of the mask")
+        self._size.setToolTip("Rows and columns. The weights stay centred.")
+        for size in range(parameter.minimum, parameter.maximum + 1, 2):
+            self._size.addItem(f"{size}×{size}", size)
+        self._size.currentIndexChanged.connect(lambda: self._resize(self._size.currentData()))
+        size_label = QLabel("Si&ze")
+        size_label.setObjectName("maskSizeLabel")
+        size_label.setBuddy(self._size)
+
+        presets = QPushButton("Fill &with")
+        presets.setObjectName("maskPresets")
+        presets.setAccessibleName("Fill the mask with a preset")
+        presets.setToolTip("Replace all weights by a well-known mask of this size.")
+        menu = QMenu(presets)
+        menu.setObjectName("maskPresetsMenu")
+        for preset in parameter.presets:
+            menu.addAction(preset.name).triggered.connect(
+                lambda _=False, preset=preset: self._fill(preset)
+            )
+        presets.setMenu(menu)
+        presets.setVisible(bool(parameter.presets))
+
+        top = QHBoxLayout()
+        top.addWidget(size_label)
+        top.addWidget(self._size)
+        top.addWidget(presets)
+        top.addStretch(1)
+
+        tools = QHBoxLayout()
+        tools.setSpacing(2)
+        for name, text, tip, action in (
+            ("maskCopy", "Copy", "Copy the mask as text (Ctrl+C in the table)", self.copy),
+            ("maskPaste", "Paste", "Paste a mask from text (Ctrl+V in the table)", self.paste),
+            ("maskLoad", "Load…", "Load a mask from a text file", self.load),
+            ("maskSave", "Save…", "Save the mask to a text file", self.save),
+        ):
+            button = QToolButton()
+            button.setText(text)
+            button.setObjectName(name)
+            button.setAccessibleName(tip)
+            button.setToolTip(tip)
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            button.clicked.connect(lambda _=False, action=action: action())
+            tools.addWidget(button)
+        tools.addStretch(1)
+
+        self._note = QLabel()
+        self._note.setObjectName("maskNote")
+        self._note.setTextFormat(Qt.TextFormat.PlainText)
+        self._note.setWordWrap(True)
+
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addLayout(top)
+        layout.addWidget(self._table)
+        layout.addWidget(self._note)
+        layout.addLayout(tools)
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the weights, as it stands under the table; empty if nothing is."""
+        return self._problem
+
+    def value(self) -> Mask:
+        """Return the mask in the table.
+
+        Raises
+        ------
+        InvalidParameter
+            If a cell holds something that is not an allowed number.
+        """
+        return self._parameter.validate(_numbers(self._table.texts()))
+
+    def set_value(self, mask: Sequence[Sequence[Any]]) -> None:
+        """Show `mask`.
+
+        Raises
+        ------
+        InvalidParameter
+            If the parameter does not allow it; the table stays as it was.
+        """
+        mask = self._parameter.validate(mask)
+        self._set_texts([[_text(weight) for weight in row] for row in mask])
+
+    def copy(self) -> None:
+        """Put the table on the clipboard: rows by line ends, cells by tabs."""
+        QGuiApplication.clipboard().setText(
+            "\n".join("\t".join(row) for row in self._table.texts())
+        )
+
+    def paste(self) -> None:
+        """Replace the mask by the clipboard's text; one number goes into the selected cells."""
+        text = QGuiApplication.clipboard().text()
+        words = text.split()
+        if len(words) == 1 and text.count(",") <= 1 and ";" not in text:
+            self._table.write_selected(words[0])
+            return
+        try:
+            self.set_value(self._parameter.parse(text))
+        except InvalidParameter as error:
+            show_error(
+                self,
+                InvalidParameter(f"The clipboard holds no mask. {error.message}", error.hint),
+            )
+
+    def load(self) -> None:
+        """Ask for a text file and read the mask from it."""
+        choose_text_to_open(self, "Load a mask", self.load_from)
+
+    def load_from(self, path: Path) -> None:
+        """Read the mask from a text file; a file that holds none is reported."""
+        try:
+            self.set_value(self._parse_file(path))
+        except AppError as error:
+            show_error(self, error)
+
+    def _parse_file(self, path: Path) -> Mask:
+        try:
+            with path.open(encoding="utf-8-sig") as file:
+                text = file.read(_LARGEST_FILE)
+        except OSError as error:
+            raise AppError(f"“{path}” cannot be read: {error.strerror}.") from None
+        except UnicodeDecodeError:
+            raise AppError(
+                f"“{path}” is not a text file.", "Choose a file with rows of numbers."
+            ) from None
+        try:
+            return self._parameter.parse(text)
+        except InvalidParameter as error:
+            raise InvalidParameter(f"“{path}” holds no mask. {error.message}", error.hint) from None
+
+    def save(self) -> None:
+        """Ask for a file and write the mask to it."""
+        choose_text_to_save(self, "Save the mask", "mask.txt", self.save_to)
+
+    def save_to(self, path: Path) -> None:
+        """Write the mask as rows of text; failures are reported."""
+        try:
+            rows = (" ".join(_text(weight) for weight in row) for row in self.value())
+            write_text(path, "".join(f"{row}\n" for row in rows))
+        except AppError as error:
+            show_error(self, error)
+
+    def _fill(self, preset: MaskPreset) -> None:
+        self.set_value(preset.fill(self._size.currentData()))
+        self.presetChosen.emit(preset)
+
+    def _resize(self, size: int) -> None:
+        """Add zeros around the weights, or cut from all sides."""
+        old = self._table.texts()
+        shift = (size - len(old)) // 2
+
+        def cell(y: int, x: int) -> str:
+            inside = 0 <= y < len(old) and 0 <= x < len(old)
+            return old[y][x] if inside else "0"
+
+        self._set_texts([[cell(y - shift, x - shift) for x in range(size)] for y in range(size)])
+
+    def _set_texts(self, texts: list[list[str]]) -> None:
+        if texts == self._table.texts():
+            return
+        blocked = self._table.blockSignals(True)
+        self._table.set_texts(texts)
+        self._table.blockSignals(blocked)
+        blocked = self._size.blockSignals(True)
+        self._size.setCurrentIndex(self._size.findData(len(texts)))
+        self._size.blockSignals(blocked)
+        self._check()
+        self.changed.emit()
+
+    def _clear_cells(self) -> None:
+        self._table.write_selected("0")
+
+    def _cell_edited(self, item: QTableWidgetItem) -> None:
+        blocked = self._table.blockSignals(True)
+        item.setText(item.text().strip() or "0")
+        self._table.blockSignals(blocked)
+        self._check()
+        self.changed.emit()
+
+    def _check(self) -> None:
+        """Mark the cells that hold no number, and note the sum."""
+        self._problem = ""
+        total = []
+        blocked = self._table.blockSignals(True)
+        for y, row in enumerate(_numbers(self._table.texts())):
+            for x, number in enumerate(row):
+                try:
+                    total.append(self._parameter.validate_cell(number, y, x))
+                    refusal = ""
+                except InvalidParameter as error:
+                    refusal = str(error)
+                self._table.mark(y, x, refusal)
+                self._problem = self._problem or refusal
+        self._table.fit()
+        self._table.blockSignals(blocked)
+
+        palette = self.palette()
+        if self._problem:
+            palette.setColor(QPalette.ColorRole.WindowText, theme.error_text(palette))
+        self._note.setPalette(palette)
+        self._note.setText(self._problem or f"Sum of the weights: {math.fsum(total):.10g}")
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._check()
+
+
+def _text(weight: float) -> str:
+    """Return the shortest text that reads back as exactly `weight`."""
+    return repr(weight)
+
+
+def _number(text: str) -> float | str:
+    """Return the number that `text` stands for, a fraction also, or `text` itself."""
+    top, slash, bottom = text.partition("/")
+    try:
+        return read_number(top) / read_number(bottom) if slash else read_number(text)
+    except (ValueError, ZeroDivisionError):
+        return text
+
+
+def _numbers(texts: list[list[str]]) -> list[list[float | str]]:
+    return [[_number(text) for text in row] for row in texts]
+
+
+class _Table(QTableWidget):
+    """Square cells of text that behave like a spreadsheet's.
+
+    Tab and the arrows move, Enter goes down, typing replaces, Delete clears. Tab leaves the
+    table after the last cell (and Shift+Tab before the first), so that the keyboard is never
+    caught in it.
+    """
+
+    copy_asked = Signal()
+    paste_asked = Signal()
+    clear_asked = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("maskTable")
+        self.setAccessibleName("Weights of the mask")
+        self.setItemDelegate(_ShortNumbers(self))
+        self._narrow = self._wide = 0
+        self.setEditTriggers(
+            QAbstractItemView.EditTrigger.AnyKeyPressed
+            | QAbstractItemView.EditTrigger.EditKeyPressed
+            | QAbstractItemView.EditTrigger.DoubleClicked
+        )
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        for header in (self.horizontalHeader(), self.verticalHeader()):
+            header.hide()
+            header.setMinimumSectionSize(1)
+            header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+
+    def texts(self) -> list[list[str]]:
+        """Return what the cells hold, row by row."""
+        return [
+            [self._cell(y, x).text() for x in range(self.columnCount())]
+            for y in range(self.rowCount())
+        ]
+
+    def _cell(self, y: int, x: int) -> QTableWidgetItem:
+        item = self.item(y, x)
+        assert item is not None
+        return item
+
+    def set_texts(self, texts: list[list[str]]) -> None:
+        """Show `texts`; the current cell stays, as far as it is still there."""
+        size = len(texts)
+        y, x = self.currentRow(), self.currentColumn()
+        self.setRowCount(size)
+        self.setColumnCount(size)
+        for row, cells in enumerate(texts):
+            for column, text in enumerate(cells):
+                item = QTableWidgetItem(text)
+                item.setTextAlignment(Qt.AlignmentFlag.AlignCenter)
+                self.setItem(row, column, item)
+        # Current, but not selected: a coloured corner would look as if it meant something.
+        self.selectionModel().setCurrentIndex(
+            self.model().index(min(max(y, 0), size - 1), min(max(x, 0), size - 1)),
+            QItemSelectionModel.SelectionFlag.NoUpdate,
+        )
+
+    def write_selected(self, text: str) -> None:
+        """Put `text` into the selected cells, or into the current one."""
+        for item in self.selectedItems() or [self._cell(self.currentRow(), self.currentColumn())]:
+            item.setText(text)
+
+    def mark(self, y: int, x: int, refusal: str) -> None:
+        """Show that a cell is wrong and why, or that it is not."""
+        item = self._cell(y, x)
+        item.setData(
+            Qt.ItemDataRole.BackgroundRole, theme.error_fill(self.palette()) if refusal else None
+        )
+        item.setToolTip(refusal or f"Row {y + 1}, column {x + 1}: {item.text()}")
+
+    def fit(self) -> None:
+        """Make the columns as wide as the longest weight needs, all alike."""
+        texts = {_short(text) for row in self.texts() for text in row}
+        bold = self.font()
+        bold.setBold(True)
+        width = QFontMetrics(bold).horizontalAdvance
+        self._narrow = width("000") + _CELL_PADDING
+        self._wide = max(self._narrow, *(width(text) + _CELL_PADDING for text in texts))
+        self._wide = min(self._wide, width("-0.0000") + _CELL_PADDING)
+        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 8)
+        self.setMaximumSize(self._outer_size(self._wide, self.columnCount()))
+        self.updateGeometry()
+        self._share_out()
+
+    def _share_out(self) -> None:
+        """Give the columns what room there is, within reason."""
+        room = self.maximumViewportSize().width()
+        if self.columnCount() > _WITHOUT_SCROLLING:
+            room -= self.verticalScrollBar().sizeHint().width()
+        share = room // min(self.columnCount(), _WITHOUT_SCROLLING)
+        self.horizontalHeader().setDefaultSectionSize(max(self._narrow, min(share, self._wide)))
+
+    def _outer_size(self, width: int, columns: int) -> QSize:
+        frame = 2 * self.frameWidth()
+        return QSize(
+            columns * width + frame,
+            columns * self.verticalHeader().defaultSectionSize() + frame,
+        )
+
+    def _hint(self, width: int) -> QSize:
+        size = self._outer_size(width, min(self.columnCount(), _WITHOUT_SCROLLING))
+        if self.columnCount() > _WITHOUT_SCROLLING:
+            size += QSize(
+                self.verticalScrollBar().sizeHint().width(),
+                self.horizontalScrollBar().sizeHint().height(),
+            )
+        return size
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        return self._hint(self._wide)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        return self._hint(self._narrow)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        self._share_out()
+        super().resizeEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        own = (QKeySequence.StandardKey.Copy, QKeySequence.StandardKey.Paste)
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.ShortcutOverride
+            and any(event.matches(key) for key in own)
+        ):
+            # Here these keys are the table's, although the window has shortcuts for them.
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self.copy_asked.emit()
+        elif event.matches(QKeySequence.StandardKey.Paste):
+            self.paste_asked.emit()
+        elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
+            self.clear_asked.emit()
+        elif event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            super().keyPressEvent(event)
+        elif self.state() != QAbstractItemView.State.EditingState:
+            # While editing, the key comes here as well, and then `closeEditor` moves.
+            self._go_down()
+
+    def closeEditor(  # noqa: N802
+        self, editor: QWidget, hint: QAbstractItemDelegate.EndEditHint
+    ) -> None:
+        hints = QAbstractItemDelegate.EndEditHint
+        forward = hint == hints.EditNextItem
+        if forward or hint == hints.EditPreviousItem:
+            # Tab moves on without opening the next cell, and out of the last one.
+            super().closeEditor(editor, hints.NoHint)
+            self.focusNextPrevChild(forward)
+        else:
+            super().closeEditor(editor, hint)
+            if hint == hints.SubmitModelCache:
+                self._go_down()
+
+    def focusNextPrevChild(self, forward: bool) -> bool:  # noqa: N802
+        last = self.rowCount() - 1
+        end = (last, last) if forward else (0, 0)
+        self.setTabKeyNavigation((self.currentRow(), self.currentColumn()) != end)
+        return super().focusNextPrevChild(forward)
+
+    def _go_down(self) -> None:
+        y, x, size = self.currentRow(), self.currentColumn(), self.rowCount()
+        below = (y + 1, x) if y + 1 < size else (0, (x + 1) % size)
+        self.setCurrentCell(*below)
+
+
+class _ShortNumbers(QStyledItemDelegate):
+    """Shows few digits, edits all of them, and marks the centre of the table."""
+
+    def displayText(self, value: Any, locale: QLocale | QLocale.Language) -> str:  # noqa: N802
+        return _short(value)
+
+    def initStyleOption(  # noqa: N802
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        super().initStyleOption(option, index)
+        middle = index.model().rowCount() // 2
+        if index.row() == middle and index.column() == middle:
+            option.font.setBold(True)
+
+
+def _short(text: str) -> str:
+    """Return a few digits of a number; all of them are kept, and come back for editing."""
+    number = _number(text)
+    if isinstance(number, str):
+        return text
+    if 0.001 <= abs(number) < 100:
+        return f"{number:.3f}".rstrip("0").rstrip(".")
+    return f"{number:.5g}" if abs(number) >= 1 else f"{number:.1g}"

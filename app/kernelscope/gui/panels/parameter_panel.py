@@ -1,0 +1,320 @@
+"""Everything that decides what Run does, generated from the filters' specs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QColor, QStandardItemModel
+from PySide6.QtWidgets import (
+    QFrame,
+    QGroupBox,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope import filters
+from kernelscope.engine.backend import Availability, Backend
+from kernelscope.engine.recipe import ESTIMATE
+from kernelscope.engine.request import Request, Result
+from kernelscope.errors import InvalidParameter
+from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.panels.editors import shrink
+from kernelscope.gui.panels.filter_form import FilterForm
+from kernelscope.gui.panels.run_options import RunOptions
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.spec.filter import FilterSpec, Kind
+
+FIRST_FILTER = "median"
+"""Chosen at the very first start: shows the most on a noisy picture."""
+
+VOLUMES = "Volumes"
+"""The heading of what filters volumes as such."""
+
+_WIDTH = 300
+
+
+def by_category(kind: Kind) -> dict[str, list[FilterSpec]]:
+    """Return the filters for pictures or for volumes under headings.
+
+    Those that filter volumes as such come first; those of pictures follow under their
+    categories, all in alphabetical order, because they filter volumes too, slice by slice.
+    """
+    specs = filters.discover().values()
+    of_pictures = {
+        category: [spec for spec in specs if spec.category == category]
+        for category in sorted({spec.category for spec in specs})
+    }
+    if kind is Kind.PICTURE:
+        return of_pictures
+    return {VOLUMES: list(filters.discover(kind).values()), **of_pictures}
+
+
+class ParameterPanel(QScrollArea):
+    """The filter, its parameters, and the options of the run.
+
+    Each filter's values stay as they were left when another filter is chosen.
+
+    Signals
+    -------
+    filter_changed : str
+        The filter with this id was chosen.
+    changed
+        What `arguments` returns may be something else now.
+    kernel_wanted
+        The user asks for the CUDA source of the filter at its level.
+    estimate_wanted : str
+        The user asks to estimate the parameter of this name from the input.
+    """
+
+    filter_changed = Signal(str)
+    changed = Signal()
+    kernel_wanted = Signal()
+    estimate_wanted = Signal(str)
+
+    def __init__(
+        self, backends: Mapping[str, Backend], settings: Settings, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("panel")
+        self._settings = settings
+        self._forms: dict[str, FilterForm] = {}
+        self._current: FilterForm | None = None
+        self._kind = Kind.PICTURE
+        self._others: dict[Kind, str] = {}
+        """The filters that were chosen for what is not shown."""
+
+        self._filter = ChoiceBox(self)
+        self._filter.setObjectName("filter")
+        self._filter.setAccessibleName("Filter")
+        self._filter.setMaxVisibleItems(30)
+        shrink(self._filter)
+        self._fill_filters()
+        label = QLabel("F&ilter", self)
+        label.setBuddy(self._filter)
+        self._summary = QLabel(self)
+        self._summary.setObjectName("summary")
+        self._summary.setWordWrap(True)
+
+        self._parameters = QGroupBox("Parameters", self)
+        self._parameters.setObjectName("parameters")
+        self._form_space = QVBoxLayout(self._parameters)
+        self._reset = QPushButton("Reset to Def&aults", self._parameters)
+        self._reset.setObjectName("reset")
+        self._reset.setAccessibleName("Reset to defaults")
+        self._reset.setToolTip("Set this filter's parameters to their defaults.")
+        self._reset.clicked.connect(self.reset)
+        self._problem = QLabel(self._parameters)
+        self._problem.setObjectName("problem")
+        self._problem.setWordWrap(True)
+        self._problem.hide()
+        self._form_space.addWidget(self._problem)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(self._reset)
+        self._form_space.addLayout(row)
+
+        run_box = QGroupBox("Run on", self)
+        run_box.setObjectName("runBox")
+        self._options = RunOptions(backends, run_box)
+        self._options.kernel_wanted.connect(self.kernel_wanted)
+        self._options.changed.connect(self.changed)
+        QVBoxLayout(run_box).addWidget(self._options)
+
+        content = QWidget(self)
+        layout = QVBoxLayout(content)
+        layout.setSpacing(8)
+        layout.addWidget(label)
+        layout.addWidget(self._filter)
+        layout.addWidget(self._summary)
+        layout.addWidget(self._parameters)
+        layout.addWidget(run_box)
+        layout.addStretch(1)
+        self.setWidget(content)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setMinimumWidth(_WIDTH)
+
+        self._filter.currentIndexChanged.connect(self._on_filter)
+        remembered = settings.text("filter")
+        known = filters.discover()
+        first = remembered if remembered in known else FIRST_FILTER
+        self.set_filter(first if first in known else next(iter(known)))
+        self._options.set_texts(settings.texts("run"))
+
+    @property
+    def filter_id(self) -> str:
+        """Identifier of the filter that is chosen."""
+        return str(self._filter.currentData())
+
+    @property
+    def filter_kind(self) -> Kind:
+        """What the filter that is chosen works on."""
+        return filters.get(self.filter_id).kind
+
+    def set_filter(self, filter_id: str) -> None:
+        """Choose a filter; one that is not offered for what is open changes nothing."""
+        row = self._filter.findData(filter_id)
+        if row >= 0:
+            self._filter.setCurrentIndex(row)
+
+    def set_kind(self, kind: Kind) -> None:
+        """Offer what filters pictures or volumes, and choose what was chosen there last."""
+        if kind is self._kind:
+            return
+        self._others[self._kind], self._kind = self.filter_id, kind
+        first = next(iter(next(iter(by_category(kind).values())))).id
+        with QSignalBlocker(self._filter):
+            self._filter.clear()
+            self._fill_filters()
+            self.set_filter(self._others.get(kind, first))
+        self._options.offer_grey(kind is Kind.PICTURE)
+        self._on_filter()
+
+    def set_availability(self, availability: Mapping[str, Availability]) -> None:
+        """Offer the devices that can be used."""
+        self._options.set_availability(availability)
+        self.changed.emit()
+
+    def arguments(self) -> dict[str, Any]:
+        """Return keyword arguments for `Request.create`; raises `InvalidParameter`."""
+        return {
+            "filter_id": self.filter_id,
+            "parameters": self._form.values(),
+            **self._options.arguments(),
+        }
+
+    def run_options(self) -> dict[str, Any]:
+        """Return those of `arguments` that suit any filter: the device and what goes with it."""
+        return self._options.general_arguments()
+
+    def show_request(self, request: Request) -> None:
+        """Show the settings that `request` was made with."""
+        self.set_filter(request.filter.id)
+        self._form.set_values(request.parameters)
+        self._options.show_request(request)
+        self.changed.emit()
+
+    def state(self) -> FormState | None:
+        """Return what is set, for `show_state`; None while that is not valid."""
+        try:
+            values = self._form.values()
+            return FormState(self.filter_id, values, self.automatic, self._options.texts())
+        except InvalidParameter:
+            return None
+
+    def show_state(self, state: FormState) -> None:
+        """Show what `state` returned, or the settings of a run."""
+        self.set_filter(state.filter_id)
+        if self.filter_id != state.filter_id:
+            return
+        self._form.set_values(state.parameters)
+        self._form.set_texts(dict.fromkeys(state.automatic, ESTIMATE))
+        self._options.set_texts(state.options)
+        self.changed.emit()
+
+    def set_values(self, filter_id: str, values: Mapping[str, Any]) -> None:
+        """Set parameters of a filter that was shown already; others keep their values."""
+        self._forms[filter_id].set_values(values)
+
+    @property
+    def automatic(self) -> tuple[str, ...]:
+        """Parameters of the chosen filter that every run estimates anew."""
+        return self._form.automatic
+
+    def set_estimates(self, filter_id: str, values: Mapping[str, Any]) -> None:
+        """Show what was estimated for parameters of a filter that was shown already."""
+        self._forms[filter_id].show_estimates(values)
+
+    def show_estimates(self, result: Result | None) -> None:
+        """Show what the run that is shown estimated for parameters, and nothing of others."""
+        for form in self._forms.values():
+            form.forget_estimates()
+        if result is not None and result.request.filter.id in self._forms:
+            self._forms[result.request.filter.id].show_estimates(result.estimates)
+
+    def reset(self) -> None:
+        """Set the parameters of the chosen filter to their defaults."""
+        self._form.reset()
+
+    def save(self) -> None:
+        """Remember everything in the settings."""
+        of_pictures = self._kind is Kind.PICTURE
+        chosen = self.filter_id if of_pictures else self._others[Kind.PICTURE]
+        self._settings.set_text("filter", chosen)
+        self._settings.set_texts("run", self._options.texts())
+        for filter_id, form in self._forms.items():
+            self._settings.set_texts(f"filters/{filter_id}", form.texts())
+
+    @property
+    def _form(self) -> FilterForm:
+        assert self._current is not None
+        return self._current
+
+    def _fill_filters(self) -> None:
+        model = self._filter.model()
+        assert isinstance(model, QStandardItemModel)
+        for category, specs in by_category(self._kind).items():
+            self._filter.addItem(category)
+            heading = model.item(self._filter.count() - 1)
+            heading.setFlags(Qt.ItemFlag.NoItemFlags)
+            font = heading.font()
+            font.setBold(True)
+            heading.setFont(font)
+            heading.setForeground(QColor("#808080"))  # readable on light and on dark
+            for spec in specs:
+                self._filter.addItem(spec.name, spec.id)
+                self._filter.setItemData(
+                    self._filter.count() - 1, spec.summary, Qt.ItemDataRole.ToolTipRole
+                )
+
+    def _on_filter(self) -> None:
+        spec = filters.get(self.filter_id)
+        if self._current is not None:
+            self._current.hide()
+        if spec.id not in self._forms:
+            form = self._forms[spec.id] = FilterForm(spec, self._parameters)
+            form.set_texts(self._settings.texts(f"filters/{spec.id}"))
+            form.changed.connect(self._check)
+            form.changed.connect(self.changed)
+            form.estimate_wanted.connect(self.estimate_wanted)
+            self._form_space.insertWidget(0, form)
+            self._put_into_tab_order(form)
+        self._current = self._forms[spec.id]
+        self._current.show()
+        self._summary.setText(spec.summary)
+        self._summary.setToolTip(f"Source: {spec.source}")
+        self._reset.setVisible(bool(spec.parameters))
+        self._options.set_filter(spec)
+        self._check()
+        self.filter_changed.emit(spec.id)
+        self.changed.emit()
+
+    def _put_into_tab_order(self, form: FilterForm) -> None:
+        """Let Tab go through `form` after the filter, though it was made after the rest."""
+        before: QWidget = self._filter
+        for widget in form.findChildren(QWidget):
+            takes_focus = widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+            if takes_focus and widget.focusProxy() is None and widget.window() is self.window():
+                QWidget.setTabOrder(before, widget)
+                before = widget
+        QWidget.setTabOrder(before, self._reset)
+
+    def _check(self) -> None:
+        """Say at once what Run would refuse."""
+        try:
+            self._form.values()
+        except InvalidParameter as error:
+            self._problem.setStyleSheet(f"color: {theme.error_text(self.palette()).name()}")
+            self._problem.setText(str(error))
+            self._problem.setVisible(not self._form.explains(str(error)))
+        else:
+            self._problem.hide()

@@ -1,0 +1,220 @@
+"""How good input and output are beside a reference, and how their values are spread."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QCheckBox,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QMenu,
+    QSplitter,
+    QToolButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.gui.model.comparison import Judged
+from kernelscope.gui.panels.histogram_view import Histogram, HistogramView, as_csv
+from kernelscope.gui.widgets.messages import save_text
+from kernelscope.judging.metrics import Quality
+
+_COLUMNS = ("Figure", "Input", "Output", "The output is")
+_FIGURES = ("PSNR", "SSIM", "MSE", "MAE")
+_HELP = {
+    "PSNR": "Peak signal-to-noise ratio: more is better, equal pictures have ∞ dB",
+    "SSIM": "Structural similarity: 1 for equal pictures",
+    "MSE": "Mean squared difference: less is better",
+    "MAE": "Mean absolute difference: less is better",
+    "bias": "Mean difference: above 0 where it is too bright, 0 is best",
+}
+NO_REFERENCE = "No reference: choose one, or add noise and use the output as input."
+_CSV_FILES = "Tables (*.csv);;All files (*)"
+
+
+class QualityPanel(QWidget):
+    """Figures of input and output against the reference, and both histograms."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("qualityPanel")
+
+        self._reference = QLabel(self)
+        self._reference.setObjectName("referenceName")
+        self._reference.setTextFormat(Qt.TextFormat.PlainText)
+        self._reference.setWordWrap(True)
+        choose = self._choose = QToolButton(self)
+        choose.setObjectName("referenceButton")
+        choose.setText("Reference")
+        choose.setAccessibleName("Reference")
+        choose.setToolTip("What input and output are judged by")
+        choose.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        choose.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        top = QHBoxLayout()
+        top.addWidget(self._reference, 1)
+        top.addWidget(choose, 0, Qt.AlignmentFlag.AlignTop)
+
+        self._table = QTreeWidget(self)
+        self._table.setObjectName("qualityFigures")
+        self._table.setAccessibleName("Quality of input and output")
+        self._table.setHeaderLabels(list(_COLUMNS))
+        self._table.setRootIsDecorated(False)
+        self._table.setUniformRowHeights(True)
+        self._table.setAllColumnsShowFocus(True)
+        self._table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self._table.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self._table.header().setStretchLastSection(True)
+        self._table.installEventFilter(self)
+        for column in (1, 2):
+            self._table.headerItem().setTextAlignment(column, _RIGHT)
+        figures = QWidget(self)
+        figures.setMinimumWidth(48 * self.fontMetrics().averageCharWidth())
+        column_layout = QVBoxLayout(figures)
+        column_layout.setContentsMargins(0, 0, 0, 0)
+        column_layout.addLayout(top)
+        column_layout.addWidget(self._table, 1)
+
+        self.histograms = HistogramView(self)
+        self._log = QCheckBox("L&og", self)
+        self._log.setObjectName("logHistogram")
+        self._log.setAccessibleName("Logarithmic histogram")
+        self._log.setToolTip("Count in powers of ten, so that rare values are seen")
+        self._log.toggled.connect(self.histograms.set_log)
+        self._save = QToolButton(self)
+        self._save.setObjectName("saveHistogram")
+        self._save.setText("Save…")
+        self._save.setAccessibleName("Save histograms")
+        self._save.setToolTip("Save both histograms as a table (CSV)")
+        self._save.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._save.clicked.connect(self.save_histograms)
+        tools = QVBoxLayout()
+        tools.addWidget(self._log)
+        tools.addWidget(self._save)
+        tools.addStretch(1)
+        spread = QWidget(self)
+        row = QHBoxLayout(spread)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.histograms, 1)
+        row.addLayout(tools)
+
+        splitter = QSplitter(self)
+        splitter.setObjectName("qualitySplitter")
+        splitter.setChildrenCollapsible(False)
+        splitter.addWidget(figures)
+        splitter.addWidget(spread)
+        splitter.setStretchFactor(0, 2)
+        splitter.setStretchFactor(1, 3)
+        layout = QVBoxLayout(self)
+        layout.addWidget(splitter)
+        self.show_judged("", "", Judged())
+        self.show_histograms({})
+
+    def set_menu(self, menu: QMenu) -> None:
+        """Let the button open `menu`, which is about the reference."""
+        self._choose.setMenu(menu)
+
+    def show_comparing(self, title: str) -> None:
+        """Say that a comparison with the reference of this title is under way."""
+        self._reference.setText(f"Comparing with {title}…")
+
+    def show_judged(self, title: str, origin: str, judged: Judged) -> None:
+        """Show the title of the reference, why it is that, and what the comparison said."""
+        if not title:
+            self._reference.setText(NO_REFERENCE)
+        elif judged.problem:
+            self._reference.setText(f"{title}: {judged.problem}")
+        else:
+            self._reference.setText(f"Beside {title}, {origin}")
+        self._table.clear()
+        before, after = _figures(judged.before), _figures(judged.after)
+        for name in before | after:
+            texts = (each.get(name, "–") for each in (before, after))
+            item = QTreeWidgetItem([f"{name[0].upper()}{name[1:]}", *texts, ""])
+            item.setToolTip(0, _HELP[name])
+            for column in (1, 2):
+                item.setTextAlignment(column, _RIGHT)
+            if judged.before is not None and judged.after is not None:
+                gain = improvement(name, judged.before, judged.after)
+                item.setText(3, _verdict(name, judged.before, judged.after, gain))
+                if gain:
+                    column = 2 if gain > 0 else 1
+                    font = item.font(column)
+                    font.setBold(True)
+                    item.setFont(column, font)
+            self._table.addTopLevelItem(item)
+
+    def show_histograms(self, histograms: dict[str, Histogram]) -> None:
+        """Show those of “input” and “output”, as far as they are there."""
+        self.histograms.show_histograms(histograms)
+        self._save.setEnabled(bool(histograms))
+
+    def save_histograms(self) -> None:
+        """Ask where, then save the counts."""
+        text = as_csv(self.histograms.histograms)
+        save_text(self, "Save Histograms", "histograms.csv", text, _CSV_FILES)
+
+    def text(self) -> str:
+        """Return the figures with their header, cells separated by tabs."""
+        rows: list[tuple[str, ...]] = [_COLUMNS]
+        for place in range(self._table.topLevelItemCount()):
+            item = self._table.topLevelItem(place)
+            assert item is not None
+            rows.append(tuple(item.text(column) for column in range(len(_COLUMNS))))
+        return "\n".join("\t".join(row) for row in rows)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        metrics = self.fontMetrics()
+        return QSize(45 * metrics.averageCharWidth(), 10 * metrics.height())
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """In the table Ctrl+C copies it, although the window has a shortcut for that key."""
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
+            and event.matches(QKeySequence.StandardKey.Copy)
+        ):
+            event.accept()
+            if event.type() == QEvent.Type.KeyPress:
+                QGuiApplication.clipboard().setText(self.text())
+            return True
+        return super().eventFilter(watched, event)
+
+
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+def _figures(quality: Quality | None) -> dict[str, str]:
+    return dict.fromkeys(_FIGURES, "–") if quality is None else dict(quality.figures())
+
+
+def improvement(name: str, before: Quality, after: Quality) -> float:
+    """Return by how much a figure became better; negative if it became worse."""
+    first, second = (getattr(quality, name.lower()) for quality in (before, after))
+    if first is None or second is None or first == second:  # also infinite ones
+        return 0.0
+    return float(second - first if name in ("PSNR", "SSIM") else abs(first) - abs(second))
+
+
+def _verdict(name: str, before: Quality, after: Quality, gain: float) -> str:
+    """Return in words what became of a figure."""
+    if getattr(before, name.lower()) is None:
+        return ""
+    if gain == 0:
+        return "equal"
+    word, size = ("better", gain) if gain > 0 else ("worse", -gain)
+    if math.isinf(size):
+        return word
+    match name:
+        case "PSNR":
+            return f"{word} by {size:.2f} dB"
+        case "SSIM":
+            return f"{word} by {size:.4f}"
+        case _:
+            return f"{word} by {size:.4g}"

@@ -1,0 +1,101 @@
+"""The row above the pictures: back and forth on the left, what the right one shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from kernelscope.gui.widgets.controls import WholeBox
+from kernelscope.gui.widgets.switch import Switch
+
+GAINS = [figure * 10**power for power in range(5) for figure in (1, 2, 5)]
+"""What an automatic gain chooses from."""
+
+
+class _GainBox(WholeBox):
+    """Steps through 1, 2, 5, 10, 20... like `suggest_gain`; any whole number can be typed."""
+
+    def stepBy(self, steps: int) -> None:  # noqa: N802
+        ahead = [gain for gain in GAINS if (gain - self.value()) * steps > 0]
+        if ahead:
+            self.setValue(ahead[0] if steps > 0 else ahead[-1])
+
+
+class ViewBar(QWidget):
+    """Buttons for actions on the input, one for each view, and the gain of differences.
+
+    Signals
+    -------
+    gain_changed
+        See `gain`.
+    """
+
+    gain_changed = Signal()
+
+    def __init__(
+        self, steps: Sequence[QAction], views: Sequence[QAction], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("viewBar")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        for action in steps:
+            row.addWidget(self._button(action))
+        row.addStretch(1)
+        for action in views:
+            row.addWidget(self._button(action))
+        row.addSpacing(4)
+
+        self._gain = _GainBox(self)
+        self._gain.setObjectName("gain")
+        self._gain.setAccessibleName("Gain of differences")
+        self._gain.setToolTip("How much differences are amplified")
+        self._gain.setRange(GAINS[0], GAINS[-1])
+        self._gain.setPrefix("× ")
+        self._gain.setMinimumWidth(84)
+        self._gain.setKeyboardTracking(False)
+        self._gain.valueChanged.connect(self._on_gain)
+        self._auto = Switch(self)
+        self._auto.setObjectName("autoGain")
+        self._auto.setText("Auto")
+        self._auto.setAccessibleName("Choose the gain automatically")
+        self._auto.setToolTip("The largest gain with which few differences saturate")
+        self._auto.setCheckable(True)
+        self._auto.setChecked(True)
+        self._auto.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._auto.toggled.connect(self.gain_changed)
+        for widget in (self._gain, self._auto):
+            row.addWidget(widget)
+        self.show_gain(None)
+
+    @property
+    def gain(self) -> int | None:
+        """The gain that the user set; None to choose one automatically."""
+        return None if self._auto.isChecked() else self._gain.value()
+
+    def show_gain(self, gain: int | None) -> None:
+        """Show the gain of what is drawn; None disables it."""
+        for widget in (self._gain, self._auto):
+            widget.setEnabled(gain is not None)
+        if gain is not None:
+            with QSignalBlocker(self._gain):
+                self._gain.setValue(gain)
+
+    def _on_gain(self) -> None:
+        if self._auto.isChecked():
+            self._auto.setChecked(False)  # which tells of the change
+        else:
+            self.gain_changed.emit()
+
+    def _button(self, action: QAction) -> Switch:
+        button = Switch(self)
+        button.setDefaultAction(action)
+        button.setObjectName(f"{action.objectName()}Button")
+        button.setAccessibleName(action.toolTip())
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        button.setMinimumHeight(26)
+        return button

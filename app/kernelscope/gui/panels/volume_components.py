@@ -1,0 +1,163 @@
+"""The volumes that are filtered together: a list to add to, to sort and to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent, QKeyEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QLabel,
+    QListWidget,
+    QListWidgetItem,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.images.scan import MAX_COMPONENTS
+from kernelscope.images.volume import Volume
+
+_VOLUME = Qt.ItemDataRole.UserRole
+
+
+class _List(QListWidget):
+    """Rows change places by dragging; files can be dropped between them."""
+
+    moved = Signal()
+    dropped = Signal(object)
+    delete_pressed = Signal()
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
+        self.setAcceptDrops(True)
+        self.setUniformItemSizes(True)
+        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFixedHeight(MAX_COMPONENTS * (self.fontMetrics().height() + 4) + 6)
+        self.model().rowsMoved.connect(lambda: self.moved.emit())
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
+        if event.mimeData().hasUrls():
+            event.acceptProposedAction()
+        else:
+            super().dragEnterEvent(event)
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:  # noqa: N802
+        if event.mimeData().hasUrls():
+            event.acceptProposedAction()
+        else:
+            super().dragMoveEvent(event)
+
+    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
+        if event.mimeData().hasUrls():
+            urls = event.mimeData().urls()
+            self.dropped.emit([Path(url.toLocalFile()) for url in urls if url.isLocalFile()])
+            event.acceptProposedAction()
+        else:
+            super().dropEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        if event.key() == Qt.Key.Key_Delete:
+            self.delete_pressed.emit()
+        else:
+            super().keyPressEvent(event)
+
+
+class Components(QWidget):
+    """One to four volumes in the order of the filter's components; one of them is shown.
+
+    Signals
+    -------
+    chosen : int
+        The component in this place shall be shown.
+    reordered : list of Volume
+        The user put the volumes into this order, or took one away.
+    add_wanted : list of Path
+        Files to add; empty to let the user choose.
+    """
+
+    chosen = Signal(int)
+    reordered = Signal(object)
+    add_wanted = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("components")
+        self._list = _List(self)
+        self._list.setObjectName("componentList")
+        self._list.setAccessibleName("Components")
+        self._list.setToolTip(
+            "Volumes of one head that are filtered together. Drag them into another order, "
+            "drop files to add them, choose the one to look at."
+        )
+        label = QLabel("&Components", self)
+        label.setBuddy(self._list)
+        self._add = self._button("addComponent", "Add…", "Add a volume of the same head")
+        self._remove = self._button("removeComponent", "Remove", "Take the chosen volume away")
+        row = QHBoxLayout()
+        row.addWidget(label)
+        row.addStretch(1)
+        row.addWidget(self._add)
+        row.addWidget(self._remove)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(9, 6, 9, 0)
+        column.setSpacing(4)
+        column.addLayout(row)
+        column.addWidget(self._list)
+        self._list.currentRowChanged.connect(self._on_row)
+        self._list.moved.connect(self._on_moved)
+        self._list.dropped.connect(self.add_wanted)
+        self._list.delete_pressed.connect(self._remove_current)
+        self._add.clicked.connect(lambda: self.add_wanted.emit([]))
+        self._remove.clicked.connect(self._remove_current)
+
+    @property
+    def current(self) -> int:
+        """The place of the component that is shown."""
+        return max(0, self._list.currentRow())
+
+    def show_volumes(self, volumes: Sequence[Volume]) -> None:
+        """List `volumes`; the one that was shown stays chosen if it is still there."""
+        shown = self._list.currentItem()
+        wanted = shown.data(_VOLUME) if shown is not None else None
+        with QSignalBlocker(self._list):
+            self._list.clear()
+            for volume in volumes:
+                item = QListWidgetItem(volume.title)
+                item.setData(_VOLUME, volume)
+                item.setToolTip("\n".join((volume.describe(), *volume.notices)))
+                self._list.addItem(item)
+            places = [place for place, volume in enumerate(volumes) if volume is wanted]
+            self._list.setCurrentRow(places[0] if places else 0)
+        self._add.setEnabled(len(volumes) < MAX_COMPONENTS)
+        self._remove.setEnabled(len(volumes) > 1)
+
+    def _volumes(self) -> list[Volume]:
+        return [self._list.item(row).data(_VOLUME) for row in range(self._list.count())]
+
+    def _on_row(self, row: int) -> None:
+        if row >= 0:
+            self.chosen.emit(row)
+
+    def _on_moved(self) -> None:
+        self.reordered.emit(self._volumes())
+
+    def _remove_current(self) -> None:
+        volumes = self._volumes()
+        if len(volumes) > 1:
+            del volumes[self.current]
+            self.reordered.emit(volumes)
+
+    def _button(self, name: str, text: str, tip: str) -> QToolButton:
+        button = QToolButton(self)
+        button.setObjectName(name)
+        button.setText(text)
+        button.setAccessibleName(tip)
+        button.setToolTip(tip)
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        return button

@@ -1,0 +1,193 @@
+"""Boxes, lists and sliders that behave the same in every locale, and under a passing wheel."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from PySide6.QtCore import QLocale, QPoint, Qt
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QValidator, QWheelEvent
+from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QSlider, QSpinBox, QToolTip, QWidget
+
+from kernelscope.errors import InvalidParameter
+from kernelscope.spec.filter import read_number
+
+_MOST_DECIMALS = 323
+"""With so many, Qt keeps every bit of a float."""
+
+_LONGEST = 10
+"""Characters up to which a number is shown in full; longer ones to six digits."""
+
+
+class ChoiceBox(QComboBox):
+    """A list to choose from, which the wheel changes only where it has the focus.
+
+    Else the wheel goes on to what the list stands in, a panel that scrolls for instance.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # the wheel does not give it
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+        super().wheelEvent(event) if self.hasFocus() else event.ignore()
+
+
+class Slider(QSlider):
+    """A horizontal slider, which the wheel moves only where it has the focus."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+        super().wheelEvent(event) if self.hasFocus() else event.ignore()
+
+
+_Qt: Any = object
+"""Stands for what `_Box` is mixed into: a box of Qt's."""
+
+
+class _Box(_Qt):  # type: ignore[misc]
+    """What boxes for numbers have in common.
+
+    They take every key: Qt's own drop what they do not understand, so that ``0,05`` becomes 5
+    where the locale has a decimal point, and 0.05 where it has a comma. Here what is typed stays
+    as it was typed; `typed` returns it, and while it is no number, or out of range, the box keeps
+    its value and is not acceptable. When it is left like that, it goes back to what it held
+    before, and says so.
+    """
+
+    _before: float
+
+    def _set_up(self) -> None:
+        plain = QLocale.c()
+        plain.setNumberOptions(
+            QLocale.NumberOption.OmitGroupSeparator | QLocale.NumberOption.RejectGroupSeparator
+        )
+        self.setLocale(plain)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._before = self.value()
+
+    def typed(self) -> str:
+        """Return the number as it stands in the box, without prefix and suffix."""
+        return self._bare(self.lineEdit().text())
+
+    def checked(self) -> Any:
+        """Return the value; raises `InvalidParameter` while something else stands in the box."""
+        if not self.hasAcceptableInput():
+            limits = " to ".join(map(self.textFromValue, (self.minimum(), self.maximum())))
+            raise InvalidParameter(
+                f"{self.accessibleName()}: “{self.typed()}” is no such number.", f"Use {limits}."
+            )
+        return self.value()
+
+    def _bare(self, text: str) -> str:
+        return text.strip().removeprefix(self.prefix()).removesuffix(self.suffix()).strip()
+
+    def _read(self, text: str) -> Any:
+        """Return the number that `text` stands for; None where there is none in range."""
+        if self.specialValueText() and text == self.specialValueText():
+            return self.minimum()
+        try:
+            number = self._parse(self._bare(text))
+        except ValueError:
+            return None
+        return number if self.minimum() <= number <= self.maximum() else None
+
+    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
+        well = self._read(text) is not None
+        state = QValidator.State.Acceptable if well else QValidator.State.Intermediate
+        return state, text, position
+
+    def valueFromText(self, text: str) -> Any:  # noqa: N802
+        if self._bare(text) == self.textFromValue(self.value()):
+            return self.value()  # it may have more digits than are shown
+        number = self._read(text)
+        return self.value() if number is None else number
+
+    def setValue(self, value: float) -> None:  # noqa: N802
+        """Show `value`, or the nearest that is in range, however large it is."""
+        super().setValue(min(max(value, self.minimum()), self.maximum()))
+        self._before = self.value()
+
+    def stepBy(self, steps: int) -> None:  # noqa: N802
+        super().stepBy(steps)
+        self._before = self.value()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+        super().wheelEvent(event) if self.hasFocus() else event.ignore()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._leave()
+        super().keyPressEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802
+        self._before = self.value()
+        super().focusInEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802
+        self._leave()
+        super().focusOutEvent(event)
+
+    def _leave(self) -> None:
+        """Take what was typed, or go back to what stood here before it."""
+        if not self.hasAcceptableInput():
+            refused = self.typed()
+            self.setValue(self._before)
+            self.lineEdit().setText(f"{self.prefix()}{self.shown()}{self.suffix()}")
+            limits = " to ".join(map(self.textFromValue, (self.minimum(), self.maximum())))
+            QToolTip.showText(
+                self.mapToGlobal(QPoint(0, self.height())),
+                f"“{refused}” is not a number from {limits}: {self.shown()} stays.",
+                self,
+            )
+        self._before = self.value()
+
+    def shown(self) -> str:
+        """Return the text of the value."""
+        return str(self.textFromValue(self.value()))
+
+
+class WholeBox(_Box, QSpinBox):
+    """A box for a whole number."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._set_up()
+
+    def _parse(self, text: str) -> int:
+        if not text.lstrip("+-").isdecimal():
+            raise ValueError(text)
+        return int(text)
+
+    def textFromValue(self, value: int) -> str:  # noqa: N802
+        return str(value)
+
+
+class NumberBox(_Box, QDoubleSpinBox):
+    """A box for a real number, with a decimal point or comma; keeps all digits."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._digits = 2
+        super().setDecimals(_MOST_DECIMALS)
+        self._set_up()
+
+    def setDecimals(self, decimals: int) -> None:  # noqa: N802
+        """Set how many digits behind the point are usual; what is typed may have more."""
+        self._digits = decimals
+
+    def _parse(self, text: str) -> float:
+        return read_number(text)
+
+    def textFromValue(self, value: float) -> str:  # noqa: N802
+        if round(value, self._digits) == value:
+            text = f"{value:.{self._digits}f}"
+            return text.rstrip("0").removesuffix(".") if "." in text else text
+        return repr(value) if len(repr(value)) <= _LONGEST else f"{value:.6g}"
+
+    def stepBy(self, steps: int) -> None:  # noqa: N802
+        stepped = self.value() + steps * self.singleStep()
+        self.setValue(float(f"{stepped:.12g}") if math.isfinite(stepped) else stepped)

@@ -1,0 +1,106 @@
+"""A table of facts in groups, of which everything can be copied."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QAction, QGuiApplication, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
+
+from kernelscope.engine.backend import FactGroup
+
+
+class FactTable(QTreeWidget):
+    """Name and value of each fact, under the titles of their groups.
+
+    Ctrl+C and the context menu copy the selected rows.
+    """
+
+    def __init__(self, name: str, accessible_name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName(accessible_name)
+        self.setColumnCount(2)
+        self.setHeaderHidden(True)
+        self.setRootIsDecorated(False)
+        self.setIndentation(12)
+        self.setUniformRowHeights(True)
+        self.setAllColumnsShowFocus(True)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.header().setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
+        self.header().setStretchLastSection(True)
+        self.installEventFilter(self)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        copy = QAction("Copy", self)
+        copy.setObjectName(f"{name}Copy")
+        copy.triggered.connect(self.copy)
+        self.addAction(copy)
+        self._groups: dict[str, QTreeWidgetItem] = {}
+
+    def set_group(self, group: FactGroup, *, on_top: bool = False) -> None:
+        """Show a group, in place of an earlier one with this title, else below or on top."""
+        heading = self._groups.get(group.title)
+        if heading is None:
+            heading = self._groups[group.title] = QTreeWidgetItem([group.title])
+            font = self.font()
+            font.setBold(True)
+            heading.setFont(0, font)
+            self.insertTopLevelItem(0 if on_top else self.topLevelItemCount(), heading)
+            heading.setFirstColumnSpanned(True)
+            heading.setExpanded(True)
+        rows = [(fact.name, f"{fact.value} {fact.unit}".rstrip()) for fact in group.facts]
+        while heading.childCount() > len(rows):
+            heading.takeChild(heading.childCount() - 1)
+        while heading.childCount() < len(rows):
+            heading.addChild(QTreeWidgetItem())
+        for place, texts in enumerate(rows):  # in place, so that a selection stays
+            row = heading.child(place)
+            assert row is not None
+            for column, text in enumerate(texts):
+                row.setText(column, text)
+                row.setToolTip(column, text)
+
+    @property
+    def hidden_height(self) -> int:
+        """How many pixels are missing for all rows to be seen at once."""
+        first = self.topLevelItem(0)
+        if first is None:
+            return 0
+        rows = sum(1 + heading.childCount() for heading in self._groups.values())
+        return max(0, rows * self.visualItemRect(first).height() - self.viewport().height())
+
+    def clear_groups(self) -> None:
+        """Take all groups away."""
+        self._groups.clear()
+        self.clear()
+
+    def text(self, selected: bool = False) -> str:
+        """Return all rows, or those that are selected, cells separated by tabs."""
+        rows = []
+        for place in range(self.topLevelItemCount()):
+            heading = self.topLevelItem(place)
+            assert heading is not None
+            if not selected or heading.isSelected():
+                rows.append(heading.text(0))
+            for number in range(heading.childCount()):
+                row = heading.child(number)
+                assert row is not None
+                if not selected or row.isSelected():
+                    rows.append(f"{row.text(0)}\t{row.text(1)}")
+        return "\n".join(rows)
+
+    def copy(self) -> None:
+        """Put the selected rows on the clipboard; all of them if none is selected."""
+        QGuiApplication.clipboard().setText(self.text(bool(self.selectedItems())))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """Here Ctrl+C copies rows, although the window has a shortcut for that key."""
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
+            and event.matches(QKeySequence.StandardKey.Copy)
+        ):
+            event.accept()
+            if event.type() == QEvent.Type.KeyPress:
+                self.copy()
+            return True
+        return super().eventFilter(watched, event)

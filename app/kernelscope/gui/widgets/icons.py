@@ -1,0 +1,75 @@
+"""The icons of the tool bar, drawn in the colours of the palette: a desktop may have none."""
+
+from __future__ import annotations
+
+import functools
+
+from PySide6.QtCore import QByteArray, QPoint, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QIcon, QIconEngine, QPainter, QPalette, QPixmap
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QApplication
+
+from kernelscope.gui.widgets import theme
+
+_SHAPES = {
+    "load": '<path d="M1.5 13V3.5h4.3l1.4 1.8h7.3V13z"/><path d="M8 11.5V7.4M6 9.2l2-2 2 2"/>',
+    "save": '<path d="M8 1.8v7.7M4.8 6.6L8 9.8l3.2-3.2M2 11v3h12v-3"/>',
+    "run": '<path d="M4 2.2v11.6L13.4 8z" fill="{accent}" stroke="{accent}"/>',
+    "cancel": '<rect x="3.5" y="3.5" width="9" height="9" rx="1"/>',
+    "kernel": '<path d="M5 4L1.5 8 5 12M11 4l3.5 4L11 12M9.2 2.5L6.8 13.5"/>',
+    "benchmark": '<path d="M1.5 14h13M3.5 14V9.5M8 14V5.5M12.5 14V2"/>',
+    "debug": '<rect x="1" y="2.5" width="14" height="11" rx="1.5"/>'
+    '<path d="M4 6l2.2 2L4 10M8.2 10.5h3.6"/>',
+    "gpu": '<rect x="4" y="4" width="8" height="8" rx="1"/><rect x="6.6" y="6.6" width="2.8" '
+    'height="2.8"/><path d="M6 1.5V4M10 1.5V4M6 12v2.5M10 12v2.5M1.5 6H4M1.5 10H4M12 6h2.5'
+    'M12 10h2.5"/>',
+}
+_SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><g fill="none" stroke="{colour}" '
+    'stroke-width="1.4" stroke-linecap="round" stroke-linejoin="round">{shape}</g></svg>'
+)
+_ACCENTS = ("#1a7f4b", "#4cc38a")
+"""The green of *Run*, on a light ground and on a dark one."""
+
+
+def icon(name: str) -> QIcon:
+    """Return one of the icons: ``load``, ``save``, ``run``, ``cancel``, ``kernel``,
+    ``benchmark``, ``debug``, ``gpu``."""
+    return QIcon(_Engine(_SHAPES[name]))
+
+
+class _Engine(QIconEngine):
+    """Draws with the palette of the moment, so that light and dark need no second set."""
+
+    def __init__(self, shape: str) -> None:
+        super().__init__()
+        self._shape = shape
+
+    def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, state: QIcon.State) -> None:
+        palette = QApplication.palette()
+        off = mode is QIcon.Mode.Disabled
+        group = QPalette.ColorGroup.Disabled if off else QPalette.ColorGroup.Active
+        role = QPalette.ColorRole.ButtonText
+        if mode is QIcon.Mode.Selected:  # the line of a menu that is pointed at
+            role = QPalette.ColorRole.HighlightedText
+        colour = palette.color(group, role).name()
+        plain = off or mode is QIcon.Mode.Selected
+        accent = colour if plain else _ACCENTS[theme.is_dark(palette)]
+        _renderer(self._shape, colour, accent).render(painter, QRectF(rect))
+
+    def pixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:
+        pixmap = QPixmap(size)
+        pixmap.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(pixmap)
+        self.paint(painter, QRect(QPoint(), size), mode, state)
+        painter.end()
+        return pixmap
+
+    def clone(self) -> QIconEngine:
+        return _Engine(self._shape)
+
+
+@functools.lru_cache(maxsize=64)
+def _renderer(shape: str, colour: str, accent: str) -> QSvgRenderer:
+    drawing = _SVG.format(colour=colour, shape=shape.format(accent=accent))
+    return QSvgRenderer(QByteArray(drawing.encode()))

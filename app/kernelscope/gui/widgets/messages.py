@@ -1,0 +1,359 @@
+"""The small dialogs: about, an error, a bug; and choosing a text file.
+
+None of them blocks: they are opened and the event loop goes on.
+"""
+
+from __future__ import annotations
+
+import html
+import platform
+import traceback
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import TypeVar
+
+from PySide6.QtCore import QIODevice, QSaveFile, Qt, qVersion
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QMessageBox,
+    QPlainTextEdit,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope import __version__
+from kernelscope.errors import AppError
+from kernelscope.gui.widgets import theme
+from kernelscope.text import printable
+
+_SOURCES = (
+    ("R. Korčuška, bachelor’s thesis, Brno 2013", "the window, its filters and memory levels"),
+    ("Parallel computing report no. 5", "the mean filter in four memory variants"),
+    ("P. Kasparidis, report, Thessaloniki", "non-local means over the whole image"),
+    ("M. Salari, master’s thesis, Kerman 2019", "non-local means for MRI volumes"),
+)
+
+TEXT_FILES = "Text files (*.txt);;All files (*)"
+
+SELECTABLE = (
+    Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+)
+"""How labels with something to copy behave."""
+
+AnyDialog = TypeVar("AnyDialog", bound=QDialog)
+
+_open: set[QDialog] = set()
+"""Keeps dialogs without a parent alive until they are closed."""
+
+
+def show_about(parent: QWidget | None) -> AboutDialog:
+    """Open the about box."""
+    return open_dialog(AboutDialog(parent))
+
+
+def show_error(parent: QWidget | None, error: AppError) -> ErrorDialog:
+    """Tell the user about a failure that they can mend."""
+    return open_dialog(ErrorDialog(error, parent))
+
+
+def show_notice(parent: QWidget | None, text: str, details: str) -> NoticeDialog:
+    """Tell the user what was done otherwise than they may think, and why."""
+    return open_dialog(NoticeDialog(text, details, parent))
+
+
+def show_bug(parent: QWidget | None, exception: BaseException, log_text: str) -> BugDialog:
+    """Report a bug of the program.
+
+    While one report is open no second one comes up, so that a bug that repeats itself (in
+    painting, say) does not bury the window; the log has them all.
+    """
+    for dialog in _open:
+        if isinstance(dialog, BugDialog):
+            return dialog
+    return open_dialog(BugDialog(exception, log_text, parent))
+
+
+def open_dialog(dialog: AnyDialog) -> AnyDialog:
+    """Open `dialog` without waiting for it; it is deleted when it is closed."""
+    _open.add(dialog)
+    dialog.finished.connect(lambda: _open.discard(dialog))
+    dialog.destroyed.connect(lambda: _open.discard(dialog))  # with its parent, never finished
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+    return dialog
+
+
+def choose_text_to_open(
+    parent: QWidget, title: str, use: Callable[[Path], object], kinds: str = TEXT_FILES
+) -> QFileDialog:
+    """Let the user choose a text file and call `use` with its path."""
+    return _choose(QFileDialog(parent, title, filter=kinds), use)
+
+
+def choose_texts_to_open(
+    parent: QWidget, title: str, use: Callable[[list[Path]], object], kinds: str
+) -> QFileDialog:
+    """Let the user choose text files and call `use` with their paths."""
+    dialog = QFileDialog(parent, title, filter=kinds)
+    dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+    dialog.filesSelected.connect(lambda paths: use([Path(path) for path in paths]))
+    return open_dialog(dialog)
+
+
+def choose_text_to_save(
+    parent: QWidget,
+    title: str,
+    name: str,
+    use: Callable[[Path], object],
+    kinds: str = TEXT_FILES,
+) -> QFileDialog:
+    """Let the user choose where to save a text, `name` offered, and call `use` with the path."""
+    dialog = QFileDialog(parent, title, name, kinds)
+    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    dialog.setDefaultSuffix(Path(name).suffix.removeprefix(".") or "txt")
+    return _choose(dialog, use)
+
+
+def _choose(dialog: QFileDialog, use: Callable[[Path], object]) -> QFileDialog:
+    dialog.fileSelected.connect(lambda path: use(Path(path)))
+    return open_dialog(dialog)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` as UTF-8; on failure a file that was there stays whole.
+
+    Raises
+    ------
+    AppError
+        If the file cannot be written.
+    """
+    file = QSaveFile(str(path))
+    data = text.encode()
+    if not (
+        file.open(QIODevice.OpenModeFlag.WriteOnly)
+        and file.write(data) == len(data)
+        and file.commit()
+    ):
+        raise AppError(
+            f"“{path}” cannot be written: {file.errorString()}.", "Choose another place."
+        )
+
+
+def save_text(
+    parent: QWidget, title: str, name: str, text: str, kinds: str = TEXT_FILES
+) -> QFileDialog:
+    """Let the user save `text`, and say so if that fails."""
+
+    def save(path: Path) -> None:
+        try:
+            write_text(path, text)
+        except AppError as error:
+            show_error(parent, error)
+
+    return choose_text_to_save(parent, title, name, save, kinds)
+
+
+def _plain_label(text: str, name: str) -> QLabel:
+    label = QLabel(text)
+    label.setObjectName(name)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setWordWrap(True)
+    return label
+
+
+def close_box(dialog: QDialog) -> QDialogButtonBox:
+    """Return a row of buttons with Close, to which `dialog` can add others."""
+    box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+    box.setObjectName("buttons")
+    close = box.button(QDialogButtonBox.StandardButton.Close)
+    close.setObjectName("closeButton")
+    close.setAccessibleName("Close")
+    box.rejected.connect(dialog.reject)
+    return box
+
+
+def add_button(
+    box: QDialogButtonBox, name: str, text: str, tip: str, action: Callable[[], object]
+) -> None:
+    """Add a button to `box` that calls `action` and leaves the dialog open."""
+    button = box.addButton(text, QDialogButtonBox.ButtonRole.ActionRole)
+    button.setObjectName(name)
+    button.setAccessibleName(tip)
+    button.setToolTip(tip)
+    button.setAutoDefault(False)
+    button.clicked.connect(lambda: action())
+
+
+def headline(text: str) -> QLabel:
+    """Return a label in larger, bold type."""
+    label = _plain_label(text, "headline")
+    font = label.font()
+    font.setBold(True)
+    font.setPointSizeF(font.pointSizeF() * 1.3)
+    label.setFont(font)
+    return label
+
+
+class AboutDialog(QDialog):
+    """What the program is, whose work it builds on, and which versions run."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("aboutDialog")
+        self.setWindowTitle("About Kernelscope")
+
+        icon = QLabel()
+        icon.setObjectName("icon")
+        size = 2 * self.fontMetrics().height() + 16
+        icon.setPixmap(theme.app_icon().pixmap(size, size))
+        titles = QVBoxLayout()
+        titles.addWidget(headline("Kernelscope"))
+        titles.addWidget(_plain_label(f"Version {__version__}", "version"))
+        top = QHBoxLayout()
+        if not icon.pixmap().isNull():
+            top.addWidget(icon)
+        top.addLayout(titles, 1)
+
+        sources = "".join(
+            f"<li style='margin-bottom: 3px'>{html.escape(who)}: {html.escape(what)}</li>"
+            for who, what in _SOURCES
+        )
+        text = QLabel(
+            "<p>Filters and denoises images on the CPU and with CUDA, side by side, with honest "
+            "timings.</p>"
+            f"<p>It brings together four published systems and goes past them:</p>"
+            f"<ul style='margin: 0 0 0 16px; -qt-list-indent: 0'>{sources}</ul>"
+            "<p>Free software under the MIT licence.</p>"
+        )
+        text.setObjectName("aboutText")
+        text.setWordWrap(True)
+        text.setTextInteractionFlags(SELECTABLE)
+        text.setMinimumWidth(_characters(self, 60))
+        self._versions = ", ".join(f"{name} {number}" for name, number in _versions())
+        versions = _plain_label(self._versions, "versions")
+        versions.setTextInteractionFlags(SELECTABLE)
+
+        box = close_box(self)
+        add_button(box, "copyButton", "&Copy versions", "Copy the versions", self.copy)
+        layout = QVBoxLayout(self)
+        layout.addLayout(top)
+        layout.addWidget(text)
+        layout.addWidget(versions)
+        layout.addWidget(box)
+
+    def copy(self) -> None:
+        """Put the versions on the clipboard, for a report."""
+        QGuiApplication.clipboard().setText(f"Kernelscope {__version__}; {self._versions}")
+
+
+class ErrorDialog(QMessageBox):
+    """An expected failure: its cause and the way out."""
+
+    def __init__(self, error: AppError, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("errorDialog")
+        self.setWindowTitle("Kernelscope")
+        self.setIcon(QMessageBox.Icon.Warning)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setText(printable(error.message))
+        self.setInformativeText(error.hint)
+        self.setStandardButtons(QMessageBox.StandardButton.Ok)
+        button = self.button(QMessageBox.StandardButton.Ok)
+        button.setObjectName("okButton")
+        button.setAccessibleName("OK")
+
+
+class NoticeDialog(QMessageBox):
+    """Something that is no failure, but that has to be known."""
+
+    def __init__(self, text: str, details: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("noticeDialog")
+        self.setWindowTitle("Kernelscope")
+        self.setIcon(QMessageBox.Icon.Information)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setText(printable(text))
+        self.setInformativeText(details)
+        self.setStandardButtons(QMessageBox.StandardButton.Ok)
+        button = self.button(QMessageBox.StandardButton.Ok)
+        button.setObjectName("okButton")
+        button.setAccessibleName("OK")
+
+
+class BugDialog(QDialog):
+    """A bug of the program, with all that a report needs."""
+
+    def __init__(
+        self, exception: BaseException, log_text: str, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("bugDialog")
+        self.setWindowTitle("A bug in Kernelscope")
+        self.setSizeGripEnabled(True)
+
+        versions = ", ".join(f"{name} {number}" for name, number in _versions())
+        self._details = "\n".join(
+            (
+                f"Kernelscope {__version__}; {versions}; {platform.platform()}",
+                "",
+                "".join(traceback.format_exception(exception)).rstrip(),
+                "",
+                "Log",
+                log_text.rstrip() or "(empty)",
+                "",
+            )
+        )
+        details = QPlainTextEdit(self._details)
+        details.setObjectName("details")
+        details.setAccessibleName("Details of the bug")
+        details.setReadOnly(True)
+        details.setTabChangesFocus(True)
+        details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        details.setFont(theme.fixed_font())
+
+        box = close_box(self)
+        add_button(box, "copyButton", "&Copy", "Copy the details", self.copy)
+        add_button(box, "saveButton", "&Save…", "Save the details to a file", self.save)
+        layout = QVBoxLayout(self)
+        layout.addWidget(headline("Something went wrong inside Kernelscope"))
+        layout.addWidget(
+            _plain_label(
+                "This is a bug in the program; you did nothing wrong. Your pictures are still "
+                "open and you can go on working. Please send these details to the developers:",
+                "explanation",
+            )
+        )
+        layout.addWidget(details, 1)
+        layout.addWidget(box)
+        self.resize(_characters(self, 110), 28 * self.fontMetrics().height())
+
+    def copy(self) -> None:
+        """Put the details on the clipboard."""
+        QGuiApplication.clipboard().setText(self._details)
+
+    def save(self) -> None:
+        """Ask for a file and write the details to it."""
+        save_text(self, "Save the details", "kernelscope-bug.txt", self._details)
+
+
+def _characters(widget: QWidget, count: int) -> int:
+    """Return the width of so many characters in the font of `widget`."""
+    return count * widget.fontMetrics().averageCharWidth()
+
+
+def _versions() -> list[tuple[str, str]]:
+    """Return names and versions of what the program runs on, without importing any of it."""
+    packages = (("PySide6", "PySide6_Essentials"), ("NumPy", "numpy"), ("Numba", "numba"))
+    found = [("Python", platform.python_version()), ("Qt", qVersion())]
+    for name, package in packages:
+        try:
+            found.append((name, metadata.version(package)))
+        except metadata.PackageNotFoundError:
+            found.append((name, "unknown"))
+    return found

@@ -1,0 +1,176 @@
+"""What the window remembers from one start to the next: texts in a file of the user's own.
+
+The file is JSON and not `QSettings`: that one reads Python objects from its file, and runs what
+they say, before the program has seen them.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+from PySide6.QtCore import QByteArray
+
+from kernelscope import atomic, json_fields
+from kernelscope.errors import AppError
+
+_logger = logging.getLogger(__name__)
+
+_MOST_RECENT = 10
+
+_MOST_BYTES = 1 << 20
+"""More than all settings ever take: a larger file is not ours."""
+
+
+class Settings:
+    """Texts by key, kept in a file that is replaced whole at each change.
+
+    What the file holds beside texts is left out, and a damaged file is made again: settings
+    are lost then, but nothing in the file is ever run or interpreted.
+
+    Parameters
+    ----------
+    path : Path, optional
+        The file; by default the user's own.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path or platformdirs.user_config_path("kernelscope") / "settings.json"
+        read = _read(self._path)
+        if read is None:
+            read = _read_earlier(_EARLIER) if path is None else {}
+        self._texts = read
+
+    def flush(self) -> None:
+        """Write everything to the disk now."""
+        try:
+            atomic.own_folder(self._path.parent)
+            text = json.dumps(self._texts, indent=1)  # it names the user's files
+            atomic.replace(self._path, text.encode(), private=True, durable=False)
+        except OSError as error:
+            _logger.warning("settings cannot be kept in %s: %s", self._path, error)
+
+    def text(self, key: str, default: str = "") -> str:
+        return self._texts.get(key, default)
+
+    def set_text(self, key: str, value: str) -> None:
+        self.set_texts("", {key: value})
+
+    def blob(self, key: str) -> QByteArray:
+        """Return what Qt saved of a widget's state; empty if there is none that is whole.
+
+        Qt believes what it saved, and ends the program over a few changed bytes.
+        """
+        digest, _, text = self.text(key).partition(" ")
+        try:
+            data = base64.b64decode(text, validate=True)
+        except ValueError:
+            return QByteArray()
+        return QByteArray(data if hashlib.sha256(data).hexdigest() == digest else b"")
+
+    def set_blob(self, key: str, value: QByteArray) -> None:
+        data = value.data()
+        text = base64.b64encode(data).decode("ascii")
+        self.set_text(key, f"{hashlib.sha256(data).hexdigest()} {text}")
+
+    def texts(self, group: str) -> dict[str, str]:
+        """Return all texts in `group` by name."""
+        start = f"{group}/"
+        return {
+            key.removeprefix(start): text
+            for key, text in self._texts.items()
+            if key.startswith(start)
+        }
+
+    def set_texts(self, group: str, texts: Mapping[str, str]) -> None:
+        keyed = {f"{group}/{name}" if group else name: text for name, text in texts.items()}
+        if keyed.items() <= self._texts.items():
+            return
+        self._texts |= keyed
+        self.flush()
+
+    def folder(self, purpose: str) -> str:
+        """Return the folder last used for `purpose` (“open”, “save”)."""
+        return self.text(f"folders/{purpose}")
+
+    def set_folder(self, purpose: str, path: Path) -> None:
+        self.set_text(f"folders/{purpose}", str(path))
+
+    @property
+    def recent_files(self) -> list[Path]:
+        """The files opened last, latest first."""
+        return [Path(line) for line in self.text("recentFiles").split("\n") if line]
+
+    def add_recent(self, path: Path) -> None:
+        path = path.absolute()
+        others = [other for other in self.recent_files if other != path]
+        self._set_recent([path, *others][:_MOST_RECENT])
+
+    def clear_recent(self) -> None:
+        self._set_recent([])
+
+    def _set_recent(self, paths: list[Path]) -> None:
+        self.set_text("recentFiles", "\n".join(map(str, paths)))
+
+
+def _read(path: Path) -> dict[str, str] | None:
+    """Return the texts of a file; None if there is none, empty if it is damaged."""
+    try:
+        text = atomic.read_own(path, _MOST_BYTES).decode(errors="replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _logger.warning("settings will be made again: %s", error)
+        return {}
+    try:
+        content = json_fields.parse(text, path.name).value
+        if not isinstance(content, dict):
+            raise AppError(f"{path} holds no settings.")
+    except AppError as error:
+        _logger.warning("damaged settings will be made again: %s", error)
+        return {}
+    return {key: text for key, text in content.items() if isinstance(text, str)}
+
+
+# The file of earlier versions --------------------------------------------------------
+
+_EARLIER = Path("~/.config/Kernelscope/Kernelscope.conf")
+_ESCAPES = re.compile(r'\\(x[0-9a-fA-F]{1,6}|[\\"abfnrtv0])')
+_CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
+
+
+def _read_earlier(path: Path) -> dict[str, str]:
+    """Return the plain texts of the file that earlier versions kept on Linux.
+
+    Values that begin with @ are objects; they are never interpreted.
+    """
+    try:
+        lines = path.expanduser().read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError, RuntimeError):
+        return {}
+    texts: dict[str, str] = {}
+    group = ""
+    for line in lines:
+        key, found, value = line.partition("=")
+        if line.startswith("["):
+            section = line.strip("[]")
+            group = "" if section == "General" else f"{section}/"
+        elif found and not value.startswith(("@", '"@')):
+            if len(value) > 1 and value[0] == value[-1] == '"':
+                value = value[1:-1]
+            key = key.replace("\\", "/")
+            texts[group + key] = _ESCAPES.sub(_unescaped, value)
+    return texts
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] == "x":
+        return chr(int(code[1:], 16))
+    return _CONTROLS.get(code, code)

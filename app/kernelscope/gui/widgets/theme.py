@@ -1,0 +1,78 @@
+"""Colours, fonts and the icon; colours follow the desktop's palette, light or dark."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPalette
+
+from kernelscope.paths import RESOURCES
+
+
+def is_dark(palette: QPalette) -> bool:
+    """Tell whether `palette` shows light text on a dark ground."""
+    return palette.color(QPalette.ColorRole.Base).lightness() < 128
+
+
+def error_text(palette: QPalette) -> QColor:
+    """Return a red that is readable on the base colour of `palette`."""
+    return QColor("#ff8f87" if is_dark(palette) else "#b3261e")
+
+
+def warning_text(palette: QPalette) -> QColor:
+    """Return an amber that is readable on the base colour of `palette`."""
+    return QColor("#ffc46b" if is_dark(palette) else "#8a5300")
+
+
+def error_fill(palette: QPalette) -> QColor:
+    """Return a reddish ground on which the text colour of `palette` is readable."""
+    return QColor("#6b1f1a" if is_dark(palette) else "#ffd5d1")
+
+
+def quiet_text(palette: QPalette) -> QColor:
+    """Return the text colour of `palette`, toned down for what matters less."""
+    text = palette.color(QPalette.ColorRole.Text)
+    base = palette.color(QPalette.ColorRole.Base)
+    return QColor(
+        round(0.7 * text.red() + 0.3 * base.red()),
+        round(0.7 * text.green() + 0.3 * base.green()),
+        round(0.7 * text.blue() + 0.3 * base.blue()),
+    )
+
+
+def kernel_fill(palette: QPalette) -> QColor:
+    """Return the colour of computing in bars: light, with `transfers_fill` as its dark."""
+    return QColor("#5fa3d6" if is_dark(palette) else "#8ec4ea")
+
+
+def transfers_fill(palette: QPalette) -> QColor:
+    """Return the colour of carrying data in bars."""
+    return QColor("#1f5c8f" if is_dark(palette) else "#1b5e92")
+
+
+def other_fill(palette: QPalette) -> QColor:
+    """Return the colour of what is neither computing nor carrying data, in bars."""
+    return QColor("#6d6d6d" if is_dark(palette) else "#bdbdbd")
+
+
+def added_fill(palette: QPalette, strong: bool = False) -> QColor:
+    """Return the ground of lines that are new; a strong one of the characters that are."""
+    if is_dark(palette):
+        return QColor("#2b6a3f" if strong else "#16351f")
+    return QColor("#a6e3b5" if strong else "#e2f5e7")
+
+
+def removed_fill(palette: QPalette, strong: bool = False) -> QColor:
+    """Return the ground of lines that are gone; a strong one of the characters that are."""
+    if is_dark(palette):
+        return QColor("#7c2f2a" if strong else "#431b18")
+    return QColor("#f6bab3" if strong else "#fde6e3")
+
+
+def fixed_font() -> QFont:
+    """Return the desktop's monospace font."""
+    return QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+
+
+def app_icon() -> QIcon:
+    """Return the program's icon, empty if the file is missing."""
+    path = RESOURCES / "icon.svg"
+    return QIcon(str(path)) if path.exists() else QIcon()

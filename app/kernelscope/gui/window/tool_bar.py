@@ -1,0 +1,61 @@
+"""The row below the menus: what the first minute needs, each with its name in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QSizePolicy, QToolBar, QWidget
+
+from kernelscope.gui.widgets.switch import Switch
+
+_ROOM, _HEIGHT = 8, 28
+"""Pixels beside icon and text, and the least height: a target that a mouse does not miss."""
+
+
+class ToolBar(QToolBar):
+    """Buttons with icon and text, in groups.
+
+    Parameters
+    ----------
+    left, right : sequence of groups of actions
+        Groups stand apart; those of `right` at the far end.
+    """
+
+    def __init__(
+        self,
+        left: Sequence[Sequence[QAction]],
+        right: Sequence[Sequence[QAction]],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__("Tool Bar", parent)
+        self.setObjectName("toolBar")
+        self.setMovable(False)
+        self.setIconSize(QSize(16, 16))
+        self._places: dict[QAction, QAction] = {}
+        self._add(left)
+        gap = QWidget(self)
+        gap.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self.addWidget(gap)
+        self._add(right)
+
+    def _add(self, groups: Sequence[Sequence[QAction]]) -> None:
+        for number, group in enumerate(groups):
+            if number:
+                self.addSeparator()
+            for action in group:
+                button = Switch(self)
+                button.setDefaultAction(action)
+                button.setObjectName(f"{action.objectName()}Tool")
+                button.setAccessibleName(action.iconText())
+                button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+                button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+                button.setAutoRaise(True)
+                hint = button.sizeHint()
+                button.setMinimumSize(hint.width() + _ROOM, max(hint.height(), _HEIGHT))
+                self._places[action] = self.addWidget(button)
+
+    def offer(self, action: QAction, offered: bool) -> None:
+        """Show the button of `action` or not, where it stands elsewhere in sight."""
+        self._places[action].setVisible(offered)

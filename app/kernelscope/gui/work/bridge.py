@@ -1,0 +1,119 @@
+"""Brings the worker's events to the GUI thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import QObject, Qt, Signal
+
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.request import Request
+from kernelscope.engine.worker import (
+    Completed,
+    Event,
+    Failed,
+    Finished,
+    Job,
+    Progressed,
+    Reported,
+    Started,
+    Stopped,
+    Worker,
+)
+
+
+class WorkerBridge(QObject):
+    """Owns the worker; its signals come on the GUI thread and tell of the latest request only.
+
+    Between `submitted` and one of `finished`, `failed` and `stopped` a request is under way.
+    A job ends in `job_ended`, with a `Completed`, `Failed` or `Stopped`; a request that is
+    submitted meanwhile takes its place, and the other way round.
+    """
+
+    submitted = Signal(object)
+    progressed = Signal(str, float)
+    finished = Signal(object)
+    failed = Signal(object)
+    stopped = Signal()
+    job_reported = Signal(object)
+    job_ended = Signal(object)
+
+    _arrived = Signal(object)
+
+    def __init__(
+        self,
+        backends: Mapping[str, Backend],
+        parent: QObject | None = None,
+        costs: Costs | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._current: Request | None = None
+        self._job: Job | None = None
+        self._arrived.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
+        self._worker = Worker(backends, self._arrived.emit, costs)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is under way."""
+        return self._current is not None
+
+    def submit(self, request: Request) -> None:
+        """Run `request` in place of the one that is under way."""
+        self._current = request
+        self._worker.submit(request)
+        self.submitted.emit(request)
+
+    def cancel(self, *, followed: bool = False) -> None:
+        """Stop the request that is under way; see `Worker.cancel`.
+
+        `stopped` comes at once, although a kernel that is being compiled runs to its end.
+        """
+        self._worker.cancel(followed=followed)
+        if self._current is not None:
+            self._current = None
+            self.stopped.emit()
+
+    def start(self, job: Job) -> None:
+        """Run `job` in place of what is under way."""
+        self._job = job
+        self._worker.submit(job)
+
+    def stop_job(self) -> None:
+        """Stop the job that is under way; what it still reports comes before `job_ended`."""
+        if self._job is not None:
+            self._worker.cancel()
+
+    def close(self, timeout: float) -> None:
+        """Cancel and wait for the worker's thread to end, `timeout` seconds at most."""
+        self._current = self._job = None
+        self._worker.close(timeout)
+
+    def _deliver(self, event: Event) -> None:
+        if self._job is not None and event.request is self._job:
+            self._deliver_of_job(event)
+            return
+        if event.request is not self._current:
+            return  # of a request that was replaced
+        match event:
+            case Started():
+                pass
+            case Progressed(stage=stage, fraction=fraction):
+                self.progressed.emit(stage, fraction)
+            case Finished(result=result):
+                self._current = None
+                self.finished.emit(result)
+            case Failed(error=error):
+                self._current = None
+                self.failed.emit(error)
+            case Stopped():
+                self._current = None
+                self.stopped.emit()
+
+    def _deliver_of_job(self, event: Event) -> None:
+        match event:
+            case Reported(value=value):
+                self.job_reported.emit(value)
+            case Completed() | Failed() | Stopped():
+                self._job = None
+                self.job_ended.emit(event)

@@ -1,0 +1,38 @@
+"""Compiles the first filter while the user still looks at the window."""
+
+from __future__ import annotations
+
+import logging
+
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.control import CancelToken, no_progress
+from kernelscope.engine.request import Device, Request
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.images.image import Image
+
+_logger = logging.getLogger(__name__)
+
+_SIDE = 16
+
+
+def warm_up(request: Request) -> None:
+    """Import Numba and compile the kernels of `request`, or load them from the disk cache.
+
+    Runs the filter on a corner of the picture and forgets the result; kernels depend on the
+    type of the pixels, not on their number. Compiling takes seconds the first time on a
+    computer: call it off the GUI thread.
+    """
+    corner = Image.from_array(request.image.pixels[:_SIDE, :_SIDE], "warm-up")
+    backend = CpuBackend(threads=1)
+    try:
+        wanted = Request.create(
+            corner, request.filter.id, request.parameters, device=Device.CPU, grey=request.grey
+        )
+        # Not through the engine, which would report this as if the user had run it.
+        _logger.info("Getting %s ready for the first run", request.filter.name)
+        backend.run(
+            wanted, backend.levels(wanted.filter)[-1], Stopwatch(), CancelToken(), no_progress
+        )
+        _logger.info("%s is ready: its code is compiled", request.filter.name)
+    finally:
+        backend.close()

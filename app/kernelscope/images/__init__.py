@@ -1,0 +1,1 @@
+"""Pictures and volumes as values, without files, engine or window."""

@@ -1,0 +1,244 @@
+"""The image type that every part of the program passes around."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.errors import InvalidImage, InvalidParameter, NotANumber
+
+DTYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))
+"""The sample types that filters work on."""
+
+MAX_SAMPLES = 2**31
+"""Largest number of samples of an image: indices inside kernels stay within 32 bits."""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What a picture file holds beside its pixels.
+
+    Attributes
+    ----------
+    profile : bytes
+        ICC profile that says which colours the samples mean; empty without one.
+    resolution : tuple of float, optional
+        Pixels per inch along x and y.
+    exif : bytes
+        EXIF data from their TIFF header on, of a picture that stands upright.
+    others : tuple of str
+        Names of what else the file holds and no format keeps: "XMP data".
+    """
+
+    profile: bytes = b""
+    resolution: tuple[float, float] | None = None
+    exif: bytes = b""
+    others: tuple[str, ...] = ()
+
+
+NOTHING = Metadata()
+"""Of pictures that were computed, pasted, or saved without any."""
+
+
+@dataclass(frozen=True, eq=False)
+class Image:
+    """Pixels that never change, and where they came from.
+
+    Attributes
+    ----------
+    pixels : ndarray
+        C-ordered, native byte order, read-only; shape (height, width) or (height, width,
+        channels) with 2 (grey, alpha), 3 (RGB) or 4 (RGB, alpha) channels; uint8, uint16
+        or float32. Floats are finite, and 0 to 1 stands for black to white.
+    title : str
+        Short name for window titles and labels.
+    path : Path, optional
+        The file it was read from or saved to.
+    notices : tuple of str
+        What was changed on the way in ("CMYK converted to RGB"), for the user to know.
+    metadata : Metadata
+        What its file holds beside the pixels; results inherit it.
+    missing : ndarray of bool, shape (height, width), optional
+        Pixels that the file marks as unknown (NaN) and that got a number to be filtered; they
+        are saved as unknown again.
+    """
+
+    pixels: NDArray[Any]
+    title: str = "untitled"
+    path: Path | None = None
+    notices: tuple[str, ...] = ()
+    metadata: Metadata = NOTHING
+    missing: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def from_array(
+        cls,
+        array: NDArray[Any],
+        title: str = "untitled",
+        path: Path | None = None,
+        notices: tuple[str, ...] = (),
+        metadata: Metadata = NOTHING,
+        nan: float | None = None,
+    ) -> Image:
+        """Return an image of `array`, converted to the form that filters expect.
+
+        Non-contiguous and big-endian arrays are copied. The caller must not write to
+        `array` afterwards.
+
+        Parameters
+        ----------
+        nan : float, optional
+            What to put in the place of NaN; `missing` remembers where that was.
+
+        Raises
+        ------
+        NotANumber
+            If a float is NaN, and there is no `nan`.
+        InvalidImage
+            If the type or the shape is not one of those above, if there are no pixels, or
+            if a float is infinite.
+        """
+        if array.ndim == 3 and array.shape[2] == 1:
+            array = array[:, :, 0]
+        if array.dtype.newbyteorder("=") not in DTYPES:
+            raise InvalidImage(
+                f"{title}: samples of type {array.dtype} cannot be filtered.",
+                "Convert them to 8-bit, 16-bit or 32-bit float.",
+            )
+        if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (2, 3, 4)):
+            raise InvalidImage(
+                f"{title}: an array of shape {array.shape} is not an image.",
+                "Use (height, width) or (height, width, channels) with up to 4 channels.",
+            )
+        if 0 in array.shape:
+            raise InvalidImage(f"{title}: the image has no pixels.")
+        if array.size >= MAX_SAMPLES:
+            raise InvalidImage(
+                f"{title}: {array.shape[1]}×{array.shape[0]} pixels are too many.",
+                "Crop or scale it to fewer than two billion samples.",
+            )
+        array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+        missing = None
+        if array.dtype == np.float32 and not np.isfinite(array).all():
+            array, holes, notice = fill_nan(array, title, "samples", nan)
+            notices = (*notices, notice)
+            missing = np.asarray(holes if holes.ndim == 2 else holes.any(axis=2))
+            missing.flags.writeable = False
+        view = array.view()
+        view.flags.writeable = False
+        return cls(view, title, path, notices, metadata, missing)
+
+    def arrays(self) -> Iterator[NDArray[Any]]:
+        """Yield what it holds in memory."""
+        yield self.pixels
+
+    @property
+    def height(self) -> int:
+        return int(self.pixels.shape[0])
+
+    @property
+    def width(self) -> int:
+        return int(self.pixels.shape[1])
+
+    @property
+    def channels(self) -> int:
+        """Number of channels, alpha included; 1 for grey."""
+        return 1 if self.pixels.ndim == 2 else int(self.pixels.shape[2])
+
+    @property
+    def has_alpha(self) -> bool:
+        return self.channels in (2, 4)
+
+    @property
+    def is_grey(self) -> bool:
+        return self.channels <= 2
+
+    @property
+    def planes(self) -> NDArray[Any]:
+        """The pixels as (height, width, channels), also for grey images; a view."""
+        return self.pixels.reshape(self.height, self.width, self.channels)
+
+    @property
+    def mode(self) -> str:
+        """Colour model and depth in words, like ``RGBA, 16 bit``."""
+        model = {1: "grey", 2: "grey with alpha", 3: "RGB", 4: "RGBA"}[self.channels]
+        depth = {"uint8": "8 bit", "uint16": "16 bit", "float32": "32-bit float"}
+        return f"{model}, {depth[self.pixels.dtype.name]}"
+
+    def describe(self) -> str:
+        """Return ``title, 512×512, RGB, 8 bit``."""
+        return f"{self.title}, {self.width}×{self.height}, {self.mode}"
+
+    def like(self, planes: NDArray[Any]) -> Image:
+        """Return an image of other pixels, which were made from these."""
+        image = Image.from_array(planes, self.title, metadata=self.metadata)
+        return replace(image, missing=self._missing_in(image))
+
+    def _missing_in(self, other: Image) -> NDArray[np.bool_] | None:
+        """Return `missing` for a picture of the same middle: border “valid” cuts off the rim."""
+        if self.missing is None:
+            return None
+        rims = (self.height - other.height, self.width - other.width)
+        if any(rim < 0 or rim % 2 for rim in rims):
+            return None
+        top, left = (rim // 2 for rim in rims)
+        return self.missing[top : top + other.height, left : left + other.width]
+
+    def renamed(self, title: str, path: Path | None = None) -> Image:
+        """Return the same pixels under another name."""
+        return replace(self, title=title, path=path)
+
+
+def fill_nan(
+    values: NDArray[np.float32], title: str, what: str, number: float | None
+) -> tuple[NDArray[np.float32], NDArray[np.bool_], str]:
+    """Put a number in the place of NaN.
+
+    Parameters
+    ----------
+    values : ndarray of float32
+        Some of them are not finite.
+    what : str
+        What they are: "samples", "voxels".
+    number : float, optional
+        None refuses them.
+
+    Returns
+    -------
+    ndarray, ndarray of bool, str
+        The new values, where they are new, and what to tell of that.
+
+    Raises
+    ------
+    NotANumber
+        If some are NaN, and there is no number for them.
+    InvalidImage
+        If others are infinite.
+    """
+    holes = np.isnan(values)
+    count = int(np.count_nonzero(holes))
+    infinite = values.size - count - int(np.count_nonzero(np.isfinite(values)))
+    if infinite:
+        verb = "is" if infinite == 1 else "are"
+        raise InvalidImage(
+            f"{title}: {infinite} of {values.size} {what} {verb} infinite or too large for "
+            "32-bit floats.",
+            "Replace them in the program that wrote the file.",
+        )
+    if number is None:
+        verb = "is" if count == 1 else "are"
+        raise NotANumber(
+            f"{title}: {count} of {values.size} {what} {verb} NaN, which is no number.",
+            "Choose a number to take their place: 0 where they are the background.",
+        )
+    if not np.isfinite(number) or abs(number) > float(np.finfo(np.float32).max):
+        raise InvalidParameter(
+            f"{number:g} cannot take the place of NaN.", "Choose a number that 32-bit floats have."
+        )
+    notice = f"{count} of {values.size} {what} are NaN: filtered as {number:g}, saved as NaN again."
+    return np.where(holes, np.float32(number), values), holes, notice

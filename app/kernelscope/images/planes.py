@@ -1,0 +1,198 @@
+"""The three planes through a volume, and how their voxels become grey on the screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.images.volume import AXES, Volume
+
+Position = tuple[int, int, int]
+"""A voxel: its indices along z, y and x."""
+
+_SAMPLE = 1 << 18
+"""About how many voxels decide on windows and gains."""
+
+_SHARES = (1, 99)
+"""Percentiles between which the automatic window lies."""
+
+_GAIN_SHARE = 99.5
+"""Percentage of the differences that an automatic gain keeps from saturating."""
+
+_OPPOSITES = dict(zip("RLAPSI", "LRPAIS", strict=True))
+
+_NAMES = {"S": "Axial", "A": "Coronal", "R": "Sagittal"}
+"""A plane is called after the direction that it lies across."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Slices across one axis of a volume, as they are drawn.
+
+    Where the file tells how the patient lies, the head stands upright and is seen as
+    radiologists see it: the patient's right on the left of the screen, anterior above, and
+    on the left where seen from the side. Otherwise z points up.
+
+    Attributes
+    ----------
+    name : str
+        “Axial”, “Coronal”, “Sagittal”; or “Across z” where that is unknown.
+    axis, rows, columns : int
+        Axes of the voxels: the one that slices are taken across, and those that run down
+        and to the right on the screen.
+    flip_rows, flip_columns : bool
+        Whether the first voxels lie at the bottom, or on the right.
+    letters : str
+        What lies above, below, to the left and to the right; empty if unknown.
+    """
+
+    name: str
+    axis: int
+    rows: int
+    columns: int
+    flip_rows: bool = False
+    flip_columns: bool = False
+    letters: str = ""
+
+    def cut(self, voxels: NDArray[Any], index: int) -> NDArray[Any]:
+        """Return slice `index`, rows from the top and columns from the left; a view."""
+        first: list[Any] = [slice(None)] * 3
+        first[self.axis] = index
+        plane: NDArray[Any] = voxels[tuple(first)]
+        if self.rows > self.columns:
+            plane = plane.T
+        return plane[:: -1 if self.flip_rows else 1, :: -1 if self.flip_columns else 1]
+
+    def place(self, position: Position, shape: tuple[int, ...]) -> tuple[int, int]:
+        """Return where a voxel is drawn: its column and its row on the screen."""
+        column, row = position[self.columns], position[self.rows]
+        return (
+            shape[self.columns] - 1 - column if self.flip_columns else column,
+            shape[self.rows] - 1 - row if self.flip_rows else row,
+        )
+
+    def moved(self, position: Position, column: int, row: int, shape: tuple[int, ...]) -> Position:
+        """Return `position`, moved within its slice to what is drawn at a place.
+
+        Places outside of the volume become the nearest ones inside.
+        """
+        new = list(position)
+        for axis, place, flip in (
+            (self.columns, column, self.flip_columns),
+            (self.rows, row, self.flip_rows),
+        ):
+            inside = min(max(place, 0), shape[axis] - 1)
+            new[axis] = shape[axis] - 1 - inside if flip else inside
+        z, y, x = new
+        return z, y, x
+
+
+def planes_of(volume: Volume) -> tuple[Plane, Plane, Plane]:
+    """Return the axial, coronal and sagittal plane, or those across z, y and x."""
+    letters = volume.orientation[::-1]  # of z, y and x
+    if not letters:
+        return (
+            Plane(f"Across {AXES[0]}", 0, 1, 2),
+            Plane(f"Across {AXES[1]}", 1, 0, 2, flip_rows=True),
+            Plane(f"Across {AXES[2]}", 2, 0, 1, flip_rows=True),
+        )
+
+    def along(direction: str) -> int:
+        """Return the axis that runs to or from a side of the patient."""
+        return next(
+            axis for axis in range(3) if letters[axis] in (direction, _OPPOSITES[direction])
+        )
+
+    def plane(across: str, above: str, left: str) -> Plane:
+        rows, columns = along(above), along(left)
+        return Plane(
+            _NAMES[across],
+            along(across),
+            rows,
+            columns,
+            letters[rows] == above,
+            letters[columns] == left,
+            above + _OPPOSITES[above] + left + _OPPOSITES[left],
+        )
+
+    return plane("S", "A", "R"), plane("A", "S", "R"), plane("R", "S", "A")
+
+
+@dataclass(frozen=True)
+class Window:
+    """The values that are drawn black and white.
+
+    Attributes
+    ----------
+    level : float
+        The value of mid-grey.
+    width : float
+        From black to white; more than 0.
+    """
+
+    level: float
+    width: float
+
+    @property
+    def low(self) -> float:
+        return self.level - self.width / 2
+
+    def share(self, plane: NDArray[Any]) -> NDArray[np.float32]:
+        """Return a slice with 0 for black and 1 for white; values beyond stay beyond."""
+        scale, shift = np.float32(1 / self.width), np.float32(self.low / self.width)
+        share: NDArray[np.float32] = np.multiply(plane, scale, dtype=np.float32, order="C")
+        share -= shift
+        return share
+
+    def grey(self, plane: NDArray[Any]) -> NDArray[np.uint8]:
+        """Return a slice as grey levels, C-ordered."""
+        return _bytes(plane, 255 / self.width, -255 * self.low / self.width)
+
+    def difference(self, plane: NDArray[Any], other: NDArray[Any], gain: int) -> NDArray[np.uint8]:
+        """Return ``plane - other`` around mid-grey.
+
+        With a gain of 1 a difference of half the window's width saturates.
+        """
+        change = plane.astype(np.float32) - other
+        return _bytes(change, 255 * gain / self.width, 128.0)
+
+
+def auto_window(volume: Volume) -> Window:
+    """Return a window from the 1st to the 99th percentile of the values."""
+    low, high = np.percentile(_sample(volume.voxels), _SHARES).tolist()
+    if low == high:  # mostly background
+        low, high = volume.value_range
+    return Window((low + high) / 2, (high - low) or 1.0)
+
+
+def auto_gain(volume: Volume, other: Volume, window: Window, gains: list[int]) -> int:
+    """Return the largest of `gains` with which few differences saturate."""
+    change = _sample(volume.voxels).astype(np.float32) - _sample(other.voxels)
+    sizes = np.abs(change)
+    size = float(np.percentile(sizes, _GAIN_SHARE)) or float(sizes.max())
+    most = window.width / 2 / size if size else 1
+    return max((gain for gain in gains if gain <= most), default=gains[0])
+
+
+def millimetres(volume: Volume, position: Position) -> tuple[float, float, float] | None:
+    """Return where a voxel lies, x first; None if the file does not tell."""
+    if volume.affine is None:
+        return None
+    x, y, z = (volume.affine @ (*reversed(position), 1))[:3].tolist()
+    return x, y, z
+
+
+def _bytes(plane: NDArray[Any], scale: float, shift: float) -> NDArray[np.uint8]:
+    grey: NDArray[np.float32] = np.multiply(plane, np.float32(scale), dtype=np.float32, order="C")
+    grey += np.float32(shift + 0.5)
+    np.clip(grey, 0, 255, out=grey)
+    return grey.astype(np.uint8)
+
+
+def _sample(voxels: NDArray[Any]) -> NDArray[Any]:
+    """Return voxels from all over the volume."""
+    step = max(1, round((voxels.size / _SAMPLE) ** (1 / 3)))
+    return voxels[::step, ::step, ::step]

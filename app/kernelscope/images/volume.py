@@ -1,0 +1,520 @@
+"""The volume type: an image whose rows are slices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.errors import Incomparable, InvalidImage, InvalidParameter
+from kernelscope.images.image import Image, fill_nan
+from kernelscope.parallel import in_parts
+
+DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "int16", "float32"))
+"""The types of voxels; integers come before floats, small ones before large ones."""
+
+MAX_VOXELS = 2**31
+"""A volume has fewer voxels than this: indices inside kernels stay within 32 bits."""
+
+AXES = ("z", "y", "x")
+"""The axes of `Volume.voxels`, by their index."""
+
+_WHOLE = 2**24
+"""Up to here float32 holds every integer."""
+
+_MISPLACED = 0.1
+"""By how many voxels volumes may be shifted against each other and still be stacked."""
+
+Spacing = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """How a file stores voxels, where that is another type or another unit.
+
+    Attributes
+    ----------
+    dtype : dtype
+        The type of the stored numbers.
+    slope, intercept : float
+        ``voxel = slope * number + intercept``.
+    """
+
+    dtype: np.dtype[Any]
+    slope: float = 1.0
+    intercept: float = 0.0
+
+    @property
+    def scaled(self) -> bool:
+        return (self.slope, self.intercept) != (1.0, 0.0)
+
+    def values(self, numbers: NDArray[Any]) -> NDArray[np.float32]:
+        """Return what stored `numbers` stand for."""
+        values = np.empty(numbers.shape, np.float32)
+        with np.errstate(over="ignore"):  # What becomes infinite is refused by `Volume`.
+            for target, source in zip(values, numbers, strict=True):
+                target[...] = source.astype(np.float64) * self.slope + self.intercept
+        return values
+
+    def numbers(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return what to store for `values`: the nearest numbers, saturated to the type."""
+        if not self.scaled and values.dtype.kind in "iu":
+            return values.astype(self.dtype)
+        numbers = np.empty(values.shape, self.dtype)
+        for target, source in zip(numbers, values, strict=True):
+            exact = (source.astype(np.float64) - self.intercept) / self.slope
+            target[...] = _saturated(exact, self.dtype) if self.dtype.kind in "iu" else exact
+        return numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Volume:
+    """Voxels that never change, where they lie, and where they came from.
+
+    Attributes
+    ----------
+    voxels : ndarray, shape (depth, height, width)
+        C-ordered, native byte order, read-only; uint8, uint16, int16 or finite float32.
+        Real values: a file's slope and intercept are applied.
+    spacing : tuple of float
+        Distance between voxels along z, y and x in millimetres.
+    affine : ndarray, shape (4, 4), optional
+        Takes (x, y, z, 1), indices of a voxel, to millimetres towards the patient's right,
+        anterior and superior, as NIfTI has it; None where the file does not tell.
+    title, path, notices
+        As in `Image`.
+    header : object, optional
+        What the file's format has to keep beside the voxels; only kernelscope.files looks into it.
+    stored : Stored, optional
+        How the file stored the voxels and how they are saved; None: as they are here.
+    missing : ndarray of bool, optional
+        Voxels that the file marks as unknown (NaN) and that got a number to be filtered; they
+        are saved as unknown again.
+    others : tuple of str
+        Names of what else the file holds and no format keeps: "DICOM tags".
+    """
+
+    voxels: NDArray[Any]
+    spacing: Spacing = (1.0, 1.0, 1.0)
+    affine: NDArray[np.float64] | None = None
+    title: str = "untitled"
+    path: Path | None = None
+    notices: tuple[str, ...] = ()
+    header: object = None
+    stored: Stored | None = None
+    missing: NDArray[np.bool_] | None = None
+    others: tuple[str, ...] = ()
+
+    @classmethod
+    def from_array(
+        cls,
+        array: NDArray[Any],
+        title: str = "untitled",
+        *,
+        spacing: Spacing = (1.0, 1.0, 1.0),
+        affine: NDArray[Any] | None = None,
+        path: Path | None = None,
+        notices: Sequence[str] = (),
+        header: object = None,
+        slope: float = 1.0,
+        intercept: float = 0.0,
+        others: tuple[str, ...] = (),
+        nan: float | None = None,
+    ) -> Volume:
+        """Return a volume of `array`, converted to the form that filters expect.
+
+        Integers of other types become the smallest type that holds every value, or float32
+        where none does; other floats become float32. Values with a `slope` or an
+        `intercept` become float32. `Volume.stored` remembers the type and the scaling, so
+        that saving brings them back, unless that would not give the same numbers again.
+        The caller must not write to `array` afterwards.
+
+        Parameters
+        ----------
+        nan : float, optional
+            What to put in the place of NaN; `missing` remembers where that was.
+
+        Raises
+        ------
+        NotANumber
+            If a voxel is NaN, and there is no `nan`.
+        InvalidImage
+            If the values are no real numbers or not finite, if the shape is not (depth,
+            height, width), or if there are no or too many voxels.
+        """
+        check_shape(array.shape, title)
+        if array.dtype.kind not in "biuf":
+            raise InvalidImage(
+                f"{title}: voxels of type {array.dtype} cannot be filtered.",
+                "Convert them to one real number a voxel.",
+            )
+        stored = Stored(array.dtype.newbyteorder("="), slope, intercept)
+        voxels, remark, exact = _converted(array, stored)
+        missing = None
+        if voxels.dtype == np.float32 and not _is_finite(voxels):
+            voxels, missing, notice = fill_nan(voxels, title, "voxels", nan)
+            remark.append(notice)
+            missing.flags.writeable = False
+        voxels.flags.writeable = False
+        as_stored = not stored.scaled and stored.dtype == voxels.dtype
+        return cls(
+            voxels,
+            spacing,
+            affine,
+            title,
+            path,
+            (*notices, *remark),
+            header,
+            None if as_stored or not exact else stored,
+            missing,
+            others,
+        )
+
+    @property
+    def depth(self) -> int:
+        return int(self.voxels.shape[0])
+
+    @property
+    def height(self) -> int:
+        return int(self.voxels.shape[1])
+
+    @property
+    def width(self) -> int:
+        return int(self.voxels.shape[2])
+
+    @property
+    def unscaled(self) -> NDArray[Any]:
+        """The voxels in the type of their file, for formats that know no scaling or booleans."""
+        if self.stored is None or self.stored.scaled or self.is_boolean:
+            return self.voxels
+        return self.stored.numbers(self.voxels)
+
+    @property
+    def is_boolean(self) -> bool:
+        """Whether the voxels were booleans in their file, and are 1 and 0."""
+        return self.stored is not None and self.stored.dtype.kind == "b"
+
+    def restored(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return what is saved for the voxels, with NaN where the file had it, if there can be."""
+        if self.missing is None or numbers.dtype.kind != "f":
+            return numbers
+        return np.where(self.missing, numbers.dtype.type(np.nan), numbers)
+
+    @cached_property
+    def value_range(self) -> tuple[float, float]:
+        """The smallest and the largest voxel."""
+        return self.voxels.min().item(), self.voxels.max().item()
+
+    @cached_property
+    def orientation(self) -> str:
+        """Where x, y and z point to, one letter each, like ``RAS``; empty if unknown.
+
+        Right, Left, Anterior, Posterior, Superior and Inferior of the patient.
+        """
+        if self.affine is None:
+            return ""
+        directions = self.affine[:3, :3] / np.linalg.norm(self.affine[:3, :3], axis=0)
+        # Each axis of the volume gets another axis of the patient, also where it is oblique.
+        rows = max(permutations(range(3)), key=lambda p: sum(abs(directions[p, range(3)])))
+        return "".join(
+            ("RAS" if directions[row, axis] > 0 else "LPI")[row] for axis, row in enumerate(rows)
+        )
+
+    def describe(self) -> str:
+        """Return ``title, 157×189×130, 16 bit signed, 1×1×1.2 mm, RAS``, all x first."""
+        kind = {
+            "uint8": "8 bit",
+            "uint16": "16 bit",
+            "int16": "16 bit signed",
+            "float32": "32-bit float",
+        }[self.voxels.dtype.name]
+        size = "×".join(str(side) for side in self.voxels.shape[::-1])
+        spacing = "×".join(f"{step:.4g}" for step in self.spacing[::-1])
+        facts = (self.title, size, kind, f"{spacing} mm", self.orientation)
+        return ", ".join(fact for fact in facts if fact)
+
+    def slice(self, axis: int, index: int) -> Image:
+        """Return one slice as a picture for the 2-D filters, with the same values.
+
+        Slices of one volume all get the same type: int16 becomes uint16, or float32 if the
+        volume has negative values.
+
+        Parameters
+        ----------
+        axis : int
+            0, 1 or 2: across z, y or x.
+        index : int
+            Which slice, from 0.
+
+        Raises
+        ------
+        InvalidParameter
+            If there is no such slice.
+        """
+        if axis not in range(3) or index not in range(self.voxels.shape[axis]):
+            raise InvalidParameter(
+                f"{self.title}: there is no slice {index} across axis {axis}.",
+                f"The volume has {self.depth}, {self.height} and {self.width} slices "
+                "across axes 0, 1 and 2.",
+            )
+        pixels = self.voxels.take(index, axis)
+        low, high = self.value_range
+        notices = []
+        if pixels.dtype == np.int16:
+            pixels = pixels.astype(np.float32 if low < 0 else np.uint16)
+            if low < 0:
+                notices.append("Signed 16-bit values kept as floats.")
+        if pixels.dtype == np.float32 and (low < 0 or high > 1):
+            notices.append(f"Voxels run from {low:g} to {high:g}; 0 is black, 1 is white.")
+        title = f"{self.title}, {AXES[axis]} = {index}"
+        return Image.from_array(pixels, title, notices=tuple(notices))
+
+    def with_voxels(
+        self, voxels: NDArray[Any], *, as_float: bool = False, copy: bool = True
+    ) -> Volume:
+        """Return the same volume with new voxels of the same shape.
+
+        They are rounded (ties to even) and saturated to the type of this volume, and to the
+        steps in which its file stores them: what is seen is what is saved.
+
+        Parameters
+        ----------
+        as_float : bool
+            Keep the values as float32, in memory and in files.
+        copy : bool
+            False where nobody writes to `voxels` any more: they are kept if nothing changes.
+
+        Raises
+        ------
+        InvalidImage
+            If the shape is another one, or a value is not finite.
+        """
+        if voxels.shape != self.voxels.shape:
+            raise InvalidImage(
+                f"{self.title}: the result has shape {voxels.shape}, "
+                f"the volume {self.voxels.shape}.",
+                "Choose a border that keeps the size.",
+            )
+        dtype, stored = self.voxels.dtype, self.stored
+        if as_float:
+            dtype, stored = np.dtype(np.float32), None
+        if voxels.dtype.kind == "f":
+            _check_finite(voxels, self.title)
+        if dtype.kind == "f":
+            new = voxels.astype(dtype, copy=copy)
+            if stored and stored.dtype.kind in "iu":
+                new = stored.values(stored.numbers(new))
+        elif voxels.dtype == dtype:
+            new = voxels.copy() if copy else voxels
+        else:
+            new = np.stack([_saturated(plane, dtype) for plane in voxels])
+        if stored and self.is_boolean:
+            new = np.minimum(new, 1)
+        new = np.ascontiguousarray(new).view()
+        new.flags.writeable = False
+        return replace(self, voxels=new, stored=stored)
+
+    def minus(self, other: Volume) -> Volume:
+        """Return by how much the voxels exceed those of a volume of the same shape, as floats."""
+        change = self.voxels.astype(np.float32) - other.voxels
+        return self.with_voxels(change, as_float=True)
+
+
+def stack(volumes: Sequence[Volume]) -> NDArray[np.float32]:
+    """Put volumes of the same head side by side, for filters of several components.
+
+    Returns
+    -------
+    ndarray of float32, shape (depth, height, width, components)
+
+    Raises
+    ------
+    InvalidParameter
+        If there is no volume.
+    InvalidImage
+        If they differ in shape, or, where known, in orientation, spacing or position by
+        more than a tenth of a voxel.
+    """
+    if not volumes:
+        raise InvalidParameter("There is no volume to filter.", "Choose at least one.")
+    first = volumes[0]
+    if len(volumes) == 1 and first.voxels.dtype == np.float32:
+        return first.voxels[..., np.newaxis]  # no second copy of what may be large
+    for other in volumes[1:]:
+        _check_aligned(first, other)
+    stacked = np.empty((*first.voxels.shape, len(volumes)), np.float32)
+
+    def fill(part: slice) -> None:
+        for component, volume in enumerate(volumes):
+            stacked[part, ..., component] = volume.voxels[part]
+
+    in_parts(fill, stacked)
+    return stacked
+
+
+def unstack(planes: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return the components of what `stack` made, each C-contiguous, copied only if needed."""
+    if planes.shape[-1] == 1:
+        return [np.ascontiguousarray(planes[..., 0])]
+    volumes = [np.empty(planes.shape[:-1], planes.dtype) for _ in range(planes.shape[-1])]
+
+    def fill(part: slice) -> None:
+        for component, volume in enumerate(volumes):
+            volume[part] = planes[part, ..., component]
+
+    in_parts(fill, planes)
+    return volumes
+
+
+def check_reference(volume: Volume, reference: Volume) -> None:
+    """Refuse a reference that does not compare with `volume`.
+
+    Raises
+    ------
+    Incomparable
+        If they differ in size.
+    """
+    if volume.voxels.shape != reference.voxels.shape:
+        raise Incomparable(
+            f"{volume.describe()} cannot be judged by {reference.describe()}.",
+            "Choose a volume of the same size.",
+        )
+
+
+def check_shape(shape: Sequence[int], title: str) -> None:
+    """Refuse a shape before memory is taken for it.
+
+    Raises
+    ------
+    InvalidImage
+        If it is not (depth, height, width), or has no voxels, or `MAX_VOXELS` or more.
+    """
+    if len(shape) != 3:
+        raise InvalidImage(
+            f"{title}: an array of shape {tuple(shape)} is not a volume.",
+            "Use (depth, height, width).",
+        )
+    size = "×".join(str(side) for side in reversed(shape))
+    if min(shape) < 1:
+        raise InvalidImage(f"{title}: the volume has no voxels ({size}).")
+    if math.prod(shape) >= MAX_VOXELS:
+        raise InvalidImage(
+            f"{title}: {size} voxels are too many.",
+            "Crop or scale it to fewer than two billion voxels.",
+        )
+
+
+def narrowed(integers: NDArray[Any]) -> NDArray[Any]:
+    """Return integers as the smallest of `DTYPES` that holds them, float32 as a last resort."""
+    low, high = int(integers.min()), int(integers.max())
+    for dtype in DTYPES[:-1]:
+        info = np.iinfo(dtype)
+        if info.min <= low and high <= info.max:
+            return integers.astype(dtype)
+    return integers.astype(np.float32)
+
+
+def _converted(array: NDArray[Any], stored: Stored) -> tuple[NDArray[Any], list[str], bool]:
+    """Return voxels, notices, and whether `stored` gives the stored numbers again."""
+    dtype = stored.dtype
+    kind, bits = dtype.kind, dtype.itemsize * 8
+    if stored.scaled:
+        values = stored.values(array)
+        notice = f"Stored values are scaled by {stored.slope:g}, plus {stored.intercept:g}."
+        # With floats there would be no end of rounding.
+        exact = kind in "iu" and np.array_equal(stored.numbers(values), array)
+        as_float = [] if exact else ["Saved as 32-bit floats without that scaling."]
+        return values, [notice, *as_float], exact
+    if dtype in DTYPES:
+        return np.ascontiguousarray(array, dtype).view(), [], True
+    if kind == "b":
+        notice = "Booleans are filtered as 1 and 0; .npy files get booleans again."
+        return np.ascontiguousarray(array, np.uint8), [notice], True
+    if kind == "f":
+        with np.errstate(over="ignore"):
+            voxels = np.ascontiguousarray(array, np.float32)
+        return voxels, [f"{bits}-bit floats converted to 32-bit floats."], bits == 64
+    voxels = narrowed(np.ascontiguousarray(array))
+    name = f"{'Signed' if kind == 'i' else 'Unsigned'} {bits}-bit integers"
+    exact = voxels.dtype.kind != "f" or np.array_equal(stored.numbers(voxels), array)
+    new = "32-bit floats" if voxels.dtype.kind == "f" else f"{voxels.dtype.name}"
+    rounded = "" if exact else f", rounded above {_WHOLE}"
+    return voxels, [f"{name} converted to {new}{rounded}."], exact
+
+
+def _is_finite(values: NDArray[Any]) -> bool:
+    def looks_finite(part: slice) -> bool:
+        with np.errstate(all="ignore"):  # a third of the time of looking at each
+            return bool(np.isfinite(np.vdot(values[part], values[part])))
+
+    # A sum of squares may be too large where no value is.
+    return all(in_parts(looks_finite, values)) or all(
+        bool(np.isfinite(plane).all()) for plane in values
+    )
+
+
+def _check_finite(values: NDArray[Any], title: str) -> None:
+    if _is_finite(values):
+        return
+    finite = sum(int(np.count_nonzero(np.isfinite(plane))) for plane in values)
+    if finite != values.size:
+        raise InvalidImage(
+            f"{title}: {values.size - finite} of {values.size} voxels are NaN, infinite or "
+            "too large for 32-bit floats.",
+            "Replace them in the program that wrote the file.",
+        )
+
+
+def _saturated(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Round to nearest, ties to even, and saturate to an integer type."""
+    info = np.iinfo(dtype)
+    high = np.float64(info.max)
+    if int(high) > info.max:  # 64-bit integers: the next float is already too large.
+        high = np.nextafter(high, 0)
+    rounded: NDArray[Any] = np.clip(np.rint(values), info.min, high).astype(dtype)
+    return rounded
+
+
+def _check_aligned(first: Volume, other: Volume) -> None:
+    """Refuse two volumes whose voxels do not show the same places."""
+
+    def differ(what: str, values: tuple[str, str], hint: str) -> InvalidImage:
+        return InvalidImage(
+            f"{first.title} and {other.title} differ in {what}: {values[0]} and {values[1]}.",
+            hint,
+        )
+
+    if first.voxels.shape != other.voxels.shape:
+        sizes = ["×".join(map(str, volume.voxels.shape[::-1])) for volume in (first, other)]
+        raise differ("size", (sizes[0], sizes[1]), "Resample them to the same grid.")
+    if first.affine is None or other.affine is None:
+        return
+    if first.orientation != other.orientation:
+        raise differ(
+            "orientation",
+            (first.orientation, other.orientation),
+            "Turn one of them first, with nibabel or FSL for instance.",
+        )
+    shift = _shift(first, other)
+    if shift > _MISPLACED * min(first.spacing):
+        raise InvalidImage(
+            f"{first.title} and {other.title} lie up to {shift:.3g} mm apart.",
+            "Register them and resample them to the same grid.",
+        )
+
+
+def _shift(first: Volume, other: Volume) -> float:
+    """Return how far apart two volumes place the same corner, at most, in mm."""
+    assert first.affine is not None
+    assert other.affine is not None
+    ends = [(0, side - 1) for side in first.voxels.shape[::-1]]
+    corners = np.array([(x, y, z, 1) for x in ends[0] for y in ends[1] for z in ends[2]])
+    apart = corners @ (first.affine - other.affine)[:3].T
+    return float(np.linalg.norm(apart, axis=1).max())

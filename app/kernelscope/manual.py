@@ -1,0 +1,177 @@
+"""The manual: pages of Markdown in ``resources/docs``, and the parts that the filters generate.
+
+The same pages make the site (``.ci/mkdocs.yml``) and are shown by the program. They are plain
+Markdown. A comment that stands alone on its line is replaced by generated text if it names an
+entry of `GENERATED`, so that adding a filter changes no page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from kernelscope import filters
+from kernelscope.engine.recipe import ESTIMATE, default_text, has_estimate
+from kernelscope.paths import RESOURCES
+from kernelscope.spec.filter import (
+    Border,
+    ChoiceParameter,
+    FilterSpec,
+    FloatParameter,
+    IntParameter,
+    Kind,
+    Level,
+    MaskParameter,
+    NumbersParameter,
+    OddParameter,
+    Parameter,
+    RadiiParameter,
+)
+
+FOLDER = RESOURCES / "docs"
+"""Where the pages are."""
+
+SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Use": (
+            "index",
+            "window",
+            "command-line",
+            "filters",
+            "gpu-levels",
+            "volumes",
+            "benchmark",
+        ),
+        "Develop": ("architecture", "add-a-filter", "debugging", "decisions"),
+    }
+)
+"""Names of the pages, in reading order."""
+
+_MARK = re.compile(r"^<!-- (.+?) -->$", re.MULTILINE)
+_PICTURE = re.compile(r"^!\[[^]]*\]\(([^)]+)\)\n*", re.MULTILINE)
+
+
+def option_of(parameter: Parameter) -> str:
+    """Return how a parameter is written on the command line."""
+    return "--" + parameter.name.replace("_", "-")
+
+
+def filter_name(spec: FilterSpec) -> str:
+    """Return a filter's id as it is written on a command line."""
+    return spec.id.replace("_", "-")
+
+
+def allowed(parameter: Parameter) -> str:
+    """Return the values that a parameter takes, in words."""
+    unit = f" {parameter.unit}" if parameter.unit else ""
+    match parameter:
+        case OddParameter():
+            return f"odd, {parameter.minimum} to {parameter.maximum}{unit}"
+        case IntParameter():
+            return f"{parameter.minimum} to {parameter.maximum}{unit}"
+        case FloatParameter():
+            word = f", or {ESTIMATE}" if has_estimate(parameter) else ""
+            return f"{parameter.minimum:g} to {parameter.maximum:g}{unit}{word}"
+        case MaskParameter(minimum=least, maximum=most):
+            return f"{least}×{least} to {most}×{most}"
+        case NumbersParameter(minimum=least, maximum=most):
+            return f"up to {parameter.most} numbers, {least:g} to {most:g}{unit}"
+        case RadiiParameter(minimum=least, maximum=most):
+            return f"{least} to {most}{unit}, or three along x, y and z"
+        case ChoiceParameter():
+            return ", ".join(choice.value for choice in parameter.choices)
+    return "on, off"
+
+
+def page(name: str) -> str:
+    """Return a page as the program shows it: generated parts filled in, comments left out.
+
+    Pictures that are not installed are left out too; the wheel has none of them.
+    """
+    text = fill((FOLDER / f"{name}.md").read_text(encoding="utf-8"))
+    text = _PICTURE.sub(lambda found: found[0] if (FOLDER / found[1]).exists() else "", text)
+    return _MARK.sub("", text)
+
+
+def title_of(path: Path) -> str:
+    """Return the title of a page: its first line."""
+    with path.open(encoding="utf-8") as lines:
+        return next(lines).removeprefix("# ").strip()
+
+
+def fill(text: str) -> str:
+    """Return the Markdown `text` with generated parts in place of the comments that name them."""
+    return _MARK.sub(
+        lambda found: GENERATED[found[1]]() if found[1] in GENERATED else found[0], text
+    )
+
+
+def table(heading: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
+    """Return a table of Markdown."""
+    lines = (heading, ["---"] * len(heading), *rows)
+    return "\n".join(f"| {' | '.join(_cell(text) for text in line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
+def _overview(kind: Kind) -> str:
+    """Return one line for each filter."""
+
+    def rows() -> Iterator[Sequence[str]]:
+        for spec in filters.discover(kind).values():
+            gpu = ", ".join(level.id for level in spec.gpu_levels) or "none"
+            yield f"[`{filter_name(spec)}`](#{filter_name(spec)})", spec.summary, gpu
+
+    return table(("filter", "effect", "GPU levels"), rows())
+
+
+def _details(kind: Kind) -> str:
+    """Return a section for each filter: its parameters, levels and borders."""
+    return "\n\n".join(_section(spec) for spec in filters.discover(kind).values())
+
+
+def _section(spec: FilterSpec) -> str:
+    parts = [f"### {filter_name(spec)}", f"**{spec.name}.** {spec.summary} Source: {spec.source}."]
+    if spec.parameters:
+        heading = ("option", "values", "default", "meaning")
+        parts.append(table(heading, map(_parameter, spec.parameters)))
+    facts = [f"CPU levels: {_names(spec.cpu_levels)}."]
+    facts.append(f"GPU levels: {_names(spec.gpu_levels)}." if spec.gpu_levels else "CPU only.")
+    missing = [border for border in Border if border not in spec.borders]
+    if missing and spec.kind is Kind.PICTURE:
+        facts.append(f"Borders: all but {', '.join(f'`{border}`' for border in missing)}.")
+    return "\n\n".join([*parts, " ".join(facts)])
+
+
+def _parameter(parameter: Parameter) -> Sequence[str]:
+    default = default_text(parameter)
+    return (
+        f"`{option_of(parameter)}`",
+        allowed(parameter),
+        f"`{default}`" if default else "none",
+        parameter.help,
+    )
+
+
+def _names(levels: tuple[Level, ...]) -> str:
+    return ", ".join(f"`{level.id}`" for level in levels)
+
+
+def _borders() -> str:
+    return table(("border", "cells outside the image"), ((f"`{b}`", b.help) for b in Border))
+
+
+GENERATED: Mapping[str, Callable[[], str]] = MappingProxyType(
+    {
+        "filters of pictures": lambda: _overview(Kind.PICTURE),
+        "filters of volumes": lambda: _overview(Kind.VOLUME),
+        "parameters of picture filters": lambda: _details(Kind.PICTURE),
+        "parameters of volume filters": lambda: _details(Kind.VOLUME),
+        "borders": _borders,
+    }
+)
+"""Generated parts by the comment in whose place they stand."""

@@ -1,0 +1,161 @@
+"""How much memory there still is, so that what cannot fit is refused before it begins."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from kernelscope.errors import OutOfMemory
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+COMPILER_BYTES = 272 << 20
+COMPILER_BYTES_A_CORE = 40 << 20
+"""Addresses that the compiler takes: Numba, LLVM, and SciPy, which Numba loads where it is
+installed; of each core a stack and a buffer of its OpenBLAS. Measured 330 MiB on two cores. With
+less they do not fail but end the process, or never return: OpenBLAS asks for memory until it gets
+some."""
+
+_NOTHING = 4 << 20
+"""Bytes of addresses with which no library can do anything."""
+
+_CGROUP = Path("/sys/fs/cgroup")
+_MEMINFO = Path("/proc/meminfo")
+_STATM = Path("/proc/self/statm")
+
+_SIGNS = re.compile(
+    r"can't start new thread|failed to map segment|cannot allocate memory|out of memory|"
+    r"unable to allocate|bad_alloc|error mapping",
+    re.IGNORECASE,
+)
+
+_CPYTHON = re.compile(r"without (setting an )?exception")
+"""What CPython says where something written in C ran out of memory and did not. Pillow uses the
+same class of errors for damaged files."""
+
+
+def require(needed: float, what: str, hint: str = "Close other programs.") -> None:
+    """Refuse what takes more memory than there is.
+
+    Parameters
+    ----------
+    needed : float
+        Bytes that it takes at least.
+    what : str
+        Finishes the sentence ``There is not enough memory ...``.
+
+    Raises
+    ------
+    OutOfMemory
+        If less is left; where that is unknown, never.
+    """
+    left = available()
+    if needed > left:
+        raise OutOfMemory(
+            f"There is not enough memory {what}: it takes {_size(needed)} at least, and "
+            f"{_size(max(left, 0))} are left.",
+            hint,
+        )
+
+
+def require_compiler() -> None:
+    """Refuse to load the compiler where it would end the process.
+
+    Raises
+    ------
+    OutOfMemory
+        If this process may not take the addresses that it needs.
+    """
+    needed = COMPILER_BYTES + COMPILER_BYTES_A_CORE * (os.cpu_count() or 1)
+    if "numba" not in sys.modules and needed > addresses_left():
+        raise OutOfMemory(
+            "There is not enough memory for the compiler of the filters: it takes "
+            f"{_size(needed)} of addresses, and this process may take no more than "
+            f"{_size(max(addresses_left(), 0))}.",
+            "Raise the limit (ulimit -v), or use a smaller image.",
+        )
+
+
+def available() -> float:
+    """Return the bytes that this process may still take; infinity where that is unknown.
+
+    The least of what its limit of addresses, its control group and the machine leave; of those,
+    files that the system keeps in memory count as free, and so does swap space.
+    """
+    return min(addresses_left(), _group_left(), _machine_left())
+
+
+def addresses_left() -> float:
+    """Return what `RLIMIT_AS` leaves."""
+    if resource is None:
+        return math.inf
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return math.inf
+    try:
+        pages = int(_STATM.read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return math.inf
+    return float(limit - pages * resource.getpagesize())
+
+
+def _machine_left() -> float:
+    try:
+        lines = _MEMINFO.read_text(encoding="ascii").splitlines()
+        kilobytes = {name: int(rest.split()[0]) for name, _, rest in _pairs(lines)}
+        return 1024.0 * (kilobytes["MemAvailable"] + kilobytes["SwapFree"])
+    except (OSError, ValueError, IndexError, KeyError):
+        return math.inf
+
+
+def _pairs(lines: list[str]) -> Iterator[tuple[str, str, str]]:
+    return (line.partition(":") for line in lines)
+
+
+def _group_left() -> float:
+    """Return what a container, or another control group of version 2, leaves."""
+    try:
+        limit = int((_CGROUP / "memory.max").read_text(encoding="ascii"))
+        taken = int((_CGROUP / "memory.current").read_text(encoding="ascii"))
+        words = (_CGROUP / "memory.stat").read_text(encoding="ascii").split()
+        files = sum(int(words[words.index(name) + 1]) for name in ("inactive_file", "active_file"))
+        return float(limit - taken + files)
+    except (OSError, ValueError, IndexError):  # “max” is no number: there is no limit
+        return math.inf
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Tell whether an error, or what led to it, says that there was no memory.
+
+    Libraries that cannot be loaded, threads that cannot be started and C++ say so in words;
+    others say something else, and nothing is left.
+    """
+    if addresses_left() < _NOTHING:
+        return True
+    seen: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        # Not all of an error of the system: the name of its file may say anything.
+        text = (each.strerror if isinstance(each, OSError) else None) or str(each)
+        if isinstance(each, MemoryError) or _SIGNS.search(text):
+            return True
+        if isinstance(each, OSError) and each.errno == errno.ENOMEM:
+            return True
+        if isinstance(each, SystemError) and _CPYTHON.search(text):
+            return True
+        each = each.__cause__ or each.__context__
+    return False
+
+
+def _size(count: float) -> str:
+    """Return ``512 MB`` or ``1.2 GB``."""
+    return f"{count / 1e6:.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"

@@ -1,0 +1,1 @@
+"""The vocabulary of filters: parameters, levels, borders and launches, as plain data."""
