@@ -6,27 +6,29 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelscope.filters.shared.border_kernels import VALID, border_index, pad_columns
+from kernelscope.filters.shared.box import (
+    add_row,
+    add_up,
+    copy,
+    mean_rim,
+    sum_types,
+    window_sums,
+)
 from kernelscope.filters.shared.box_cuda import plan_box, small
 from kernelscope.filters.shared.correlation import (
     Divisor,
     Finish,
-    Work,
     finish_row,
     update_divisors,
 )
 from kernelscope.filters.shared.plain import (
-    count_cells,
-    gather,
     interior,
     no_simd,
     put,
-    rolled,
-    wide_cell,
 )
-from kernelscope.jit import inlined, kernel
+from kernelscope.jit import kernel
 from kernelscope.spec.filter import (
     CONSTANT,
     GLOBAL,
@@ -49,116 +51,6 @@ from kernelscope.spec.launch import (
     level_launch,
     quick_level,
 )
-
-_LARGEST_16_BIT = 15
-"""Largest mask whose 8-bit samples add up to 16 bits: 15 * 15 * 255 = 57375."""
-
-
-@kernel
-def add_row(source: Any, y: Any, sign: Any, columns: Any) -> None:
-    """Add row `y` of `source`, times `sign`, to `columns`; nothing if `y` is outside (-1)."""
-    if y >= 0:
-        samples = source[y].reshape(columns.size)
-        for x in range(columns.size):
-            columns[x] += sign * columns.dtype.type(samples[x])
-
-
-@kernel
-def copy(samples: Any, copied: Any) -> None:
-    """Write `samples` to `copied`, in its type. (Numba copies slices sample by sample.)"""
-    for x in range(copied.size):
-        copied[x] = samples[x]
-
-
-@kernel
-def add(samples: Any, totals: Any) -> None:
-    """Add to `totals` as many of `samples`."""
-    for x in range(totals.size):
-        totals[x] += samples[x]
-
-
-@kernel
-def add_pairs(samples: Any, distance: Any, pairs: Any) -> None:
-    """Set ``pairs[x]`` to the sum of the samples at ``x`` and ``x + distance``."""
-    partners = samples[distance:]
-    for x in range(pairs.size):
-        pairs[x] = samples[x] + partners[x]
-
-
-@kernel
-def window_sums(columns: Any, spare: Any, size: Any, step: Any, totals: Any) -> None:
-    """Set ``totals[x]`` to the sum of the `size` columns from `x` on, `step` apart.
-
-    Sums of 1, 2, 4, 8... columns add up to any size in a few sweeps that vectorise, which a
-    running sum along the row does not. (They are calls because LLVM vectorises a loop only
-    if it can tell its arrays apart, and here two of them change places.) `columns` and
-    `spare`, of the same length, are overwritten.
-    """
-    copy(columns, totals)
-    done = span = 1
-    length = columns.size
-    while done < size:
-        length -= span * step
-        add_pairs(columns, span * step, spare[:length])
-        columns, spare = spare, columns
-        span *= 2
-        if size & span:
-            add(columns[done * step :], totals)
-            done += span
-
-
-@inlined
-def add_up(samples: Any, place: Any, pitch: Any, step: Any, size: Any) -> Any:
-    """Return the sum of a window whose first cell is at `place`, int64 or float64.
-
-    Its rows are `pitch` samples apart, its columns `step`.
-    """
-    no_simd()
-    total = 0
-    for s in range(size):
-        row = place + s * pitch
-        for t in range(size):
-            rolled()
-            total += wide_cell(samples, row + t * step)
-    return total
-
-
-@inlined
-def choose(total: Any, count: Any, pixel: Any, reach: Any) -> Any:
-    """Return the mean, or the pixel if that is further from it than `reach`."""
-    if abs(total - count * pixel) <= reach * count:
-        return np.true_divide(total, count)
-    return np.float64(pixel)
-
-
-@kernel
-def mean_rim(
-    source: Any,
-    results: Any,
-    size: Any,
-    reach: Any,
-    finish: Any,
-    border: Any,
-    y: Any,
-    first: Any,
-    last: Any,
-) -> None:
-    """Compute `results`, output row `y`, but for the columns from `first` up to `last`.
-
-    `reach` is that of `choose`: infinite for the mean itself.
-    """
-    no_simd()
-    height, width, channels = source.shape
-    window = np.empty(size * size, source.dtype)
-    for side in range(2):
-        left, right = (0, first) if side == 0 else (last, results.size // channels)
-        for x in range(left, right):
-            count = count_cells(y, x, size // 2, height, width, border)
-            for c in range(channels):
-                gather(source, y, x, c, size // 2, border, window)
-                total = add_up(window, 0, size, 1, size)
-                pixel = wide_cell(window, window.size // 2)
-                put(results, x * channels + c, choose(total, count, pixel, reach), finish)
 
 
 @kernel
@@ -231,19 +123,6 @@ def mean_parallel(
 
 def radius(parameters: Mapping[str, Any]) -> int:
     return int(parameters["size"]) // 2
-
-
-def sum_types(dtype: np.dtype[Any], size: int) -> tuple[NDArray[Any], Work]:
-    """Return an empty array of the type that holds the sum of a mask, and that of its mean.
-
-    Sums of integers are exact in both. The quotient of a sum below 2**22 and a divisor is
-    rounded correctly in float32, see `correlation.working_type`.
-    """
-    if dtype.kind == "f":
-        return np.empty(0, np.float64), np.float64
-    if dtype == np.uint16:
-        return np.empty(0, np.int32), np.float64
-    return np.empty(0, np.uint16 if size <= _LARGEST_16_BIT else np.int32), np.float32
 
 
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:

@@ -15,8 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.filters.mean import add_row, add_up, choose, copy, mean_rim, sum_types, window_sums
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, pad_columns
+from kernelscope.filters.shared.box import (
+    add_row,
+    add_up,
+    choose,
+    copy,
+    mean_rim,
+    sum_types,
+    window_sums,
+)
 from kernelscope.filters.shared.box_cuda import plan_box, small
 from kernelscope.filters.shared.correlation import Divisor, Finish, finish_row, update_divisors
 from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
