@@ -39,6 +39,7 @@ from kernelscope.backends import create_backends
 from kernelscope.engine.backend import Availability
 from kernelscope.errors import AppError
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
+from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.dialogs.phantom_dialog import PhantomDialog
 from kernelscope.gui.widgets.messages import AboutDialog, BugDialog, ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
@@ -296,10 +297,11 @@ def dialogs() -> list[QDialog]:
         BugDialog(ValueError("x"), "log"),
         GpuDialog(missing),
         PhantomDialog(),
+        ManualWindow(),
     ]
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(6))
 def test_dialogs_have_names_and_room(qtbot: QtBot, number: int) -> None:
     dialog = dialogs()[number]
     qtbot.addWidget(dialog)

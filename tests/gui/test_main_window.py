@@ -13,6 +13,7 @@ import pytest
 from PIL import Image as Pillow
 from PySide6.QtCore import QMimeData, QPoint, QPointF, QSize, Qt, QUrl
 from PySide6.QtGui import (
+    QAction,
     QColor,
     QDropEvent,
     QGuiApplication,
@@ -52,6 +53,7 @@ from kernelscope.gui.application import BugCatcher
 from kernelscope.gui.canvas.image_views import ImageView
 from kernelscope.gui.dialogs import file_dialogs as pictures_module
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
+from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.panels.timing_panel import TimingPanel
 from kernelscope.gui.widgets.icons import icon
 from kernelscope.gui.widgets.messages import BugDialog, ErrorDialog
@@ -524,6 +526,19 @@ def test_unavailable_gpu_is_shown_disabled_with_the_reason(
         assert level.itemData(each, Qt.ItemDataRole.ToolTipRole) == reason
     window.show_gpu()
     dialog(qtbot, window, GpuDialog).reject()
+
+
+def test_manual_is_one_window_that_keeps_its_page(qtbot: QtBot, open_window: Opener) -> None:
+    window = open_window()
+    action = window.findChild(QAction, "manual")
+    action.trigger()
+    guide = dialog(qtbot, window, ManualWindow)
+    guide.open_page("volumes")
+    guide.reject()
+    action.trigger()
+    assert dialog(qtbot, window, ManualWindow) is guide
+    assert guide.page == "volumes"
+    assert not guide.isModal()
 
 
 def test_available_gpu_can_be_chosen(qtbot: QtBot, open_window: Opener) -> None:

@@ -182,6 +182,13 @@ class Actions:
             "What the program does, how long it takes, and what went wrong (F12)",
         )
         self.debug.setCheckable(True)
+        guide = self._action(
+            "manual",
+            "&Manual",
+            window.show_manual,
+            Key.HelpContents,
+            "The pages of the manual, with a search over all of them (F1)",
+        )
         about = self._action("about", "&About Kernelscope", window.show_about)
 
         for action, name, text in (
@@ -258,7 +265,7 @@ class Actions:
         run_menu.addActions([kernel, bench])
 
         help_menu = self._menu("helpMenu", "&Help")
-        help_menu.addActions([gpu, about])
+        help_menu.addActions([guide, gpu, about])
 
     def show_kind(self, kind: Kind) -> None:
         """Offer what can be done with a picture or with a volume."""

@@ -34,6 +34,7 @@ from kernelscope.gui.canvas.volume_viewer import VolumeViewer
 from kernelscope.gui.dialogs.file_dialogs import Pictures
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
+from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes, as_recipe
 from kernelscope.gui.model.comparison import (
@@ -421,6 +422,12 @@ class MainWindow(QMainWindow):
             self._on_scan()
         elif self._input is not None:
             self._show()
+
+    def show_manual(self) -> None:
+        """Show the manual in a window of its own, at the page where it was."""
+        guide = self.findChild(ManualWindow) or ManualWindow(self)
+        guide.show()
+        guide.raise_()
 
     def show_about(self) -> None:
         """Open the about box."""

@@ -1,0 +1,114 @@
+"""The manual inside the program: pages, links, headings and the search."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QLabel, QLineEdit, QListWidget
+from pytestqt.qtbot import QtBot
+
+from kernelscope import manual
+from kernelscope.gui.dialogs.manual_window import ManualWindow, PageView, anchor_of
+
+NAMES = [name for names in manual.SECTIONS.values() for name in names]
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> ManualWindow:
+    window = ManualWindow()
+    qtbot.addWidget(window)
+    window.show()
+    qtbot.waitExposed(window)
+    return window
+
+
+def view_of(window: ManualWindow) -> PageView:
+    return window.findChild(PageView, "manualPage")
+
+
+def search(qtbot: QtBot, window: ManualWindow, text: str) -> None:
+    field = window.findChild(QLineEdit, "manualSearch")
+    field.setText(text)
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+
+
+def test_pages_are_chosen_by_title(window: ManualWindow) -> None:
+    titles = window.findChild(QListWidget, "manualPages")
+    assert titles.count() == len(NAMES)
+    for row, name in enumerate(NAMES):
+        titles.setCurrentRow(row)
+        assert window.page == name
+        assert view_of(window).document().begin().text() == titles.item(row).text()
+
+
+def test_filters_are_in_the_page(window: ManualWindow) -> None:
+    window.open_page("filters")
+    assert "--filter-sigma" in view_of(window).toPlainText()
+    assert "<!--" not in view_of(window).toPlainText()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_link_between_pages_finds_its_heading(window: ManualWindow, name: str) -> None:
+    for target, anchor in re.findall(r"\]\(([\w-]*)(?:\.md)?#([\w-]+)\)", manual.page(name)):
+        window.open_page(target or name)
+        assert view_of(window).go_to_heading(anchor), f"{target}#{anchor}"
+        assert anchor_of(view_of(window).textCursor().block().text()) == anchor
+
+
+def test_a_link_opens_the_page_at_its_heading(window: ManualWindow) -> None:
+    window.follow(QUrl("filters.md#median"))
+    assert window.page == "filters"
+    assert view_of(window).textCursor().block().text() == "median"
+    assert view_of(window).verticalScrollBar().value() > 0
+    window.follow(QUrl("#borders"))
+    assert view_of(window).textCursor().block().text() == "Borders"
+    window.follow(QUrl("volumes.md"))
+    assert window.page == "volumes"
+    assert view_of(window).verticalScrollBar().value() == 0
+
+
+def test_other_links_leave_the_window(
+    window: ManualWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toString()))
+    window.follow(QUrl("https://example.org/"))
+    window.follow(QUrl("../bench/README.md"))
+    window.follow(QUrl("../bench/nothing.md"))
+    assert opened == [
+        "https://example.org/",
+        QUrl.fromLocalFile(str(manual.FOLDER.parent / "bench" / "README.md")).toString(),
+    ]
+    assert "nothing.md" in window.findChild(QLabel, "manualNote").text()
+
+
+def test_search_goes_on_through_the_pages(qtbot: QtBot, window: ManualWindow) -> None:
+    window.open_page("index")
+    search(qtbot, window, "coalesced")
+    first = window.page
+    assert view_of(window).textCursor().selectedText() == "coalesced"
+    found = {first}
+    for _ in range(20):
+        search(qtbot, window, "coalesced")
+        found.add(window.page)
+    assert found == {name for name in NAMES if "coalesced" in manual.page(name)}
+    assert len(found) > 1
+
+
+def test_search_without_a_match_stays(qtbot: QtBot, window: ManualWindow) -> None:
+    window.open_page("volumes")
+    search(qtbot, window, "no page has these words")
+    assert window.page == "volumes"
+    assert window.findChild(QLabel, "manualNote").text() == "No page has this text."
+    assert window.isVisible(), "Enter searches, and does not close"
+
+
+def test_pictures_are_no_wider_than_the_page(window: ManualWindow) -> None:
+    window.resize(1120, 720)
+    window.open_page("window")
+    assert view_of(window).horizontalScrollBar().maximum() == 0
+    text = manual.page("window")
+    assert text.count("](../screenshots/") == view_of(window).toHtml().count("<img ")
