@@ -254,11 +254,11 @@ class BenchForm(QWidget):
 class _Summary(QLabel):
     """A wrapped text that keeps the height it needs, which the form would give to its lists."""
 
-    def setText(self, text: str) -> None:  # noqa: N802
+    def setText(self, text: str) -> None:
         super().setText(text)
         self._keep_height()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+    def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._keep_height()
 

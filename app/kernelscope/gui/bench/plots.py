@@ -104,12 +104,12 @@ class _Axis(pg.AxisItem):  # type: ignore[misc]
     upright: tuple[str, ...] = ()
     """Texts in place of ticks that are called 0, 1, 2…: long ones would be left out."""
 
-    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:  # noqa: N802
+    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         if not self.logMode:
             return list(super().tickStrings(values, scale, spacing))
         return [_power(value) for value in values]
 
-    def drawPicture(self, p: QPainter, axisSpec: Any, tickSpecs: Any, textSpecs: Any) -> None:  # noqa: N802, N803
+    def drawPicture(self, p: QPainter, axisSpec: Any, tickSpecs: Any, textSpecs: Any) -> None:  # noqa: N803
         super().drawPicture(p, axisSpec, tickSpecs, [] if self.upright else textSpecs)
         if self.upright:
             p.setPen(self.textPen())
@@ -181,7 +181,7 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
             quiet = theme.quiet_text(palette)
             self.addLabel(note, 1, 0, colspan=2, color=quiet, size="8pt", justify="left")
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+    def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and self._own is None and self._chart:
             self.show_chart(self._chart)

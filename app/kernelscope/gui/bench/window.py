@@ -546,7 +546,7 @@ class BenchWindow(QWidget):
         box.setToolTip(tip)
         return box
 
-    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
+    def closeEvent(self, event: QCloseEvent) -> None:
         """Stop measuring: nobody would see it."""
         self.cancel()
         super().closeEvent(event)

@@ -62,7 +62,7 @@ class _Picture(pg.GraphicsObject):  # type: ignore[misc]
         self.setPos(offset, offset)
         self.update()
 
-    def boundingRect(self) -> QRectF:  # noqa: N802
+    def boundingRect(self) -> QRectF:
         return QRectF(self._images[0].rect()) if self._images else QRectF()
 
     def paint(self, painter: QPainter, option: Any, widget: QWidget | None = None) -> None:
@@ -229,7 +229,7 @@ class ImageView(QWidget):
             left, top = round(left), round(top)
         self._box.setRange(QRectF(left, top, width, height), padding=0)
 
-    def eventFilter(self, watched: Any, event: QEvent) -> bool:  # noqa: N802
+    def eventFilter(self, watched: Any, event: QEvent) -> bool:
         if isinstance(event, QMouseEvent) and event.type() == QEvent.Type.MouseMove:
             scene = self._canvas.mapToScene(event.position().toPoint())
             self.hovered.emit(self._box.mapSceneToView(scene))
@@ -244,7 +244,7 @@ class ImageView(QWidget):
                 return True
         return super().eventFilter(watched, event)
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+    def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._follow_palette()

@@ -142,7 +142,7 @@ class PlaneView(QWidget):
 
     # --- Qt ---
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+    def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.fillRect(self.rect(), self._ground())
         if self.image is not None:
@@ -155,16 +155,16 @@ class PlaneView(QWidget):
             painter.setPen(self.palette().color(QPalette.ColorRole.Highlight))
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+    def resizeEvent(self, event: QResizeEvent) -> None:
         self.resized.emit()
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         self._from = event.position()
         self.pressed.emit()
         if event.button() == Qt.MouseButton.LeftButton:
             self._point(event.position())
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         way = event.position() - self._from
         if event.buttons() & Qt.MouseButton.LeftButton:
             self._point(event.position())
@@ -175,14 +175,14 @@ class PlaneView(QWidget):
         self._from = event.position()
         self.hovered.emit(self.place_at(event.position()))
 
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
             self.chosen.emit()
 
-    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
+    def leaveEvent(self, event: QEvent) -> None:
         self.hovered.emit(None)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+    def wheelEvent(self, event: QWheelEvent) -> None:
         """Turn through the slices, or zoom with Ctrl; fine wheels add up to whole notches."""
         self._wheel += event.angleDelta().y()
         notches = int(self._wheel / _WHEEL_STEP)
@@ -193,7 +193,7 @@ class PlaneView(QWidget):
             self.stepped.emit(notches)
         event.accept()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         step = _STEPS.get(event.key())
         if step is None:
             super().keyPressEvent(event)

@@ -570,5 +570,5 @@ class VolumeViewer(QWidget):
                 top = view.height() / 2 - centre.y() * scale
                 view.set_camera(QRectF(left, top, width * scale, height * scale))
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         return QSize(640, 420)

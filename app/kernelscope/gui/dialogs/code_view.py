@@ -79,7 +79,7 @@ class CudaHighlighter(QSyntaxHighlighter):
                 style.setFontWeight(QFont.Weight.Bold)
         self.rehighlight()
 
-    def highlightBlock(self, text: str) -> None:  # noqa: N802
+    def highlightBlock(self, text: str) -> None:
         """Colour one line; state 1 is inside a ``/* */`` comment."""
         position = 0
         self.setCurrentBlockState(0)
@@ -202,12 +202,12 @@ class CodeView(QPlainTextEdit):
         else:
             self._numbers.update(0, area.y(), self._numbers.width(), area.height())
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+    def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         area = self.contentsRect()
         self._numbers.setGeometry(area.left(), area.top(), self.number_width(), area.height())
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+    def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._highlighter.set_palette(self.palette())
@@ -221,8 +221,8 @@ class _LineNumbers(QWidget):
         super().__init__(view)
         self._view = view
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         return QSize(self._view.number_width(), 0)
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+    def paintEvent(self, event: QPaintEvent) -> None:
         self._view.paint_numbers(event)

@@ -316,7 +316,7 @@ class KernelViewer(QDialog):
 class _NarrowTabs(QProxyStyle):
     """Leaves less around the text of tabs, so that ten of them stand side by side."""
 
-    def pixelMetric(  # noqa: N802
+    def pixelMetric(
         self,
         metric: QStyle.PixelMetric,
         option: QStyleOption | None = None,
@@ -339,7 +339,7 @@ class _FileTabs(QTabBar):
         self._style.setParent(self)
         self.setStyle(self._style)
 
-    def tabSizeHint(self, index: int) -> QSize:  # noqa: N802
+    def tabSizeHint(self, index: int) -> QSize:
         shift = self.style().pixelMetric(QStyle.PixelMetric.PM_TabBarTabShiftVertical, None, self)
         return super().tabSizeHint(index) + QSize(0, shift)
 

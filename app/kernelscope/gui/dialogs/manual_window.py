@@ -38,7 +38,7 @@ _PICTURE_WIDTH = 860
 class PageView(QTextBrowser):
     """Shows a page of Markdown, with its pictures as wide as the text at most."""
 
-    def loadResource(self, kind: int, name: QUrl | str) -> Any:  # noqa: N802
+    def loadResource(self, kind: int, name: QUrl | str) -> Any:
         """Return the picture that a page names; nothing else is loaded."""
         if kind != QTextDocument.ResourceType.ImageResource.value:
             return None

@@ -192,11 +192,11 @@ class Console(QWidget):
         bar = self._view.verticalScrollBar()
         bar.setValue(bar.maximum())
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+    def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._show_all()
 
-    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
+    def closeEvent(self, event: QCloseEvent) -> None:
         self._detach()
         super().closeEvent(event)

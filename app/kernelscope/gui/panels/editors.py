@@ -44,7 +44,7 @@ _LEAST_BOX = 84
 class _OddSpinBox(WholeBox):
     """Steps from odd to odd; what is typed may be even, and is refused with the reason."""
 
-    def stepBy(self, steps: int) -> None:  # noqa: N802
+    def stepBy(self, steps: int) -> None:
         even = self.value() % 2 == 0
         self.setValue(self.value() + 2 * steps - (1 if steps > 0 else -1) * even)
 

@@ -98,7 +98,7 @@ class HistogramView(QWidget):
         self._log = log
         self._draw()
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+    def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._draw()

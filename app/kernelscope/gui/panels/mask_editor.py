@@ -298,7 +298,7 @@ class MaskEditor(QWidget):
         self._note.setPalette(palette)
         self._note.setText(self._problem or f"Sum of the weights: {math.fsum(total):.10g}")
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+    def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._check()
@@ -431,13 +431,13 @@ class _Table(QTableWidget):
             )
         return size
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         return self._hint(self._wide)
 
-    def minimumSizeHint(self) -> QSize:  # noqa: N802
+    def minimumSizeHint(self) -> QSize:
         return self._hint(self._narrow)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+    def resizeEvent(self, event: QResizeEvent) -> None:
         self._share_out()
         super().resizeEvent(event)
 
@@ -453,7 +453,7 @@ class _Table(QTableWidget):
             return True
         return super().event(event)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.matches(QKeySequence.StandardKey.Copy):
             self.copy_asked.emit()
         elif event.matches(QKeySequence.StandardKey.Paste):
@@ -466,9 +466,7 @@ class _Table(QTableWidget):
             # While editing, the key comes here as well, and then `closeEditor` moves.
             self._go_down()
 
-    def closeEditor(  # noqa: N802
-        self, editor: QWidget, hint: QAbstractItemDelegate.EndEditHint
-    ) -> None:
+    def closeEditor(self, editor: QWidget, hint: QAbstractItemDelegate.EndEditHint) -> None:
         hints = QAbstractItemDelegate.EndEditHint
         forward = hint == hints.EditNextItem
         if forward or hint == hints.EditPreviousItem:
@@ -480,7 +478,7 @@ class _Table(QTableWidget):
             if hint == hints.SubmitModelCache:
                 self._go_down()
 
-    def focusNextPrevChild(self, forward: bool) -> bool:  # noqa: N802
+    def focusNextPrevChild(self, forward: bool) -> bool:
         last = self.rowCount() - 1
         end = (last, last) if forward else (0, 0)
         self.setTabKeyNavigation((self.currentRow(), self.currentColumn()) != end)
@@ -495,10 +493,10 @@ class _Table(QTableWidget):
 class _ShortNumbers(QStyledItemDelegate):
     """Shows few digits, edits all of them, and marks the centre of the table."""
 
-    def displayText(self, value: Any, locale: QLocale | QLocale.Language) -> str:  # noqa: N802
+    def displayText(self, value: Any, locale: QLocale | QLocale.Language) -> str:
         return _short(value)
 
-    def initStyleOption(  # noqa: N802
+    def initStyleOption(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
         super().initStyleOption(option, index)

@@ -27,20 +27,20 @@ class Legend(QWidget):
         self.setAccessibleName(f"Colours of bars: {names}")
         self.setToolTip(f"Colours of bars: {names}")
 
-    def minimumSizeHint(self) -> QSize:  # noqa: N802
+    def minimumSizeHint(self) -> QSize:
         return QSize(0, self.sizeHint().height())  # where there is no room, tooltips have to do
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         metrics = self.fontMetrics()
         widths = (self._box() + 5 + metrics.horizontalAdvance(part) + _GAP for part in _COLOURS)
         return QSize(sum(widths) - _GAP, metrics.height() + 2)
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+    def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.FontChange:
             self.updateGeometry()
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+    def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         metrics, side, x = self.fontMetrics(), self._box(), 0.0
         top = (self.height() - side) / 2

@@ -169,11 +169,11 @@ class QualityPanel(QWidget):
             rows.append(tuple(item.text(column) for column in range(len(_COLUMNS))))
         return "\n".join("\t".join(row) for row in rows)
 
-    def minimumSizeHint(self) -> QSize:  # noqa: N802
+    def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()
         return QSize(45 * metrics.averageCharWidth(), 10 * metrics.height())
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """In the table Ctrl+C copies it, although the window has a shortcut for that key."""
         if (
             isinstance(event, QKeyEvent)

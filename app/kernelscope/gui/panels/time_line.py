@@ -207,13 +207,13 @@ class TimeLine(QAbstractScrollArea):
         bar.setSingleStep(self._row())
         bar.setPageStep(max(room, 1))
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         return QSize(400, (max(len(self._lanes), 5) + 1) * self._row())
 
-    def resizeEvent(self, event: object) -> None:  # noqa: N802
+    def resizeEvent(self, event: object) -> None:
         self._fit()
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+    def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self.viewport())
         palette, metrics = self.palette(), self.fontMetrics()
         text, quiet = palette.color(QPalette.ColorRole.Text), theme.quiet_text(palette)
@@ -257,7 +257,7 @@ class TimeLine(QAbstractScrollArea):
         for shift in (-2, 2):
             painter.drawLine(QPointF(x + shift, 0), QPointF(x + shift, foot))
 
-    def viewportEvent(self, event: QEvent) -> bool:  # noqa: N802
+    def viewportEvent(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             lane = self.lane_at(event.pos().y())
             QToolTip.showText(event.globalPos(), _describe(lane) if lane else "", self)

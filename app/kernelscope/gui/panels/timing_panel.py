@@ -497,18 +497,18 @@ class TimingPanel(QWidget):
         self._stages.addTopLevelItem(item)
         return item
 
-    def minimumSizeHint(self) -> QSize:  # noqa: N802
+    def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()
         return QSize(45 * metrics.averageCharWidth(), 10 * metrics.height())
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+    def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._show_run(self._selected())
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
             self._fit_columns()
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """In the list Ctrl+C copies it, although the window has a shortcut for that key."""
         if watched is self._list.viewport():
             if event.type() == QEvent.Type.Resize:
@@ -525,7 +525,7 @@ class TimingPanel(QWidget):
             return True
         return super().eventFilter(watched, event)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+    def resizeEvent(self, event: QResizeEvent) -> None:
         """Stages stand beside the list where there is room, above it elsewhere."""
         super().resizeEvent(event)
         enough = 75 * self.fontMetrics().averageCharWidth()

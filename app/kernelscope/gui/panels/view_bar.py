@@ -18,7 +18,7 @@ GAINS = [figure * 10**power for power in range(5) for figure in (1, 2, 5)]
 class _GainBox(WholeBox):
     """Steps through 1, 2, 5, 10, 20... like `suggest_gain`; any whole number can be typed."""
 
-    def stepBy(self, steps: int) -> None:  # noqa: N802
+    def stepBy(self, steps: int) -> None:
         ahead = [gain for gain in GAINS if (gain - self.value()) * steps > 0]
         if ahead:
             self.setValue(ahead[0] if steps > 0 else ahead[-1])

@@ -41,19 +41,19 @@ class _List(QListWidget):
         self.setFixedHeight(MAX_COMPONENTS * (self.fontMetrics().height() + 4) + 6)
         self.model().rowsMoved.connect(lambda: self.moved.emit())
 
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if event.mimeData().hasUrls():
             event.acceptProposedAction()
         else:
             super().dragEnterEvent(event)
 
-    def dragMoveEvent(self, event: QDragMoveEvent) -> None:  # noqa: N802
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
         if event.mimeData().hasUrls():
             event.acceptProposedAction()
         else:
             super().dragMoveEvent(event)
 
-    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
+    def dropEvent(self, event: QDropEvent) -> None:
         if event.mimeData().hasUrls():
             urls = event.mimeData().urls()
             self.dropped.emit([Path(url.toLocalFile()) for url in urls if url.isLocalFile()])
@@ -61,7 +61,7 @@ class _List(QListWidget):
         else:
             super().dropEvent(event)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Delete:
             self.delete_pressed.emit()
         else:

@@ -29,7 +29,7 @@ class ChoiceBox(QComboBox):
         super().__init__(parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # the wheel does not give it
 
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+    def wheelEvent(self, event: QWheelEvent) -> None:
         super().wheelEvent(event) if self.hasFocus() else event.ignore()
 
 
@@ -40,7 +40,7 @@ class Slider(QSlider):
         super().__init__(Qt.Orientation.Horizontal, parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+    def wheelEvent(self, event: QWheelEvent) -> None:
         super().wheelEvent(event) if self.hasFocus() else event.ignore()
 
 
@@ -100,34 +100,34 @@ class _Box(_Qt):  # type: ignore[misc]
         state = QValidator.State.Acceptable if well else QValidator.State.Intermediate
         return state, text, position
 
-    def valueFromText(self, text: str) -> Any:  # noqa: N802
+    def valueFromText(self, text: str) -> Any:
         if self._bare(text) == self.textFromValue(self.value()):
             return self.value()  # it may have more digits than are shown
         number = self._read(text)
         return self.value() if number is None else number
 
-    def setValue(self, value: float) -> None:  # noqa: N802
+    def setValue(self, value: float) -> None:
         """Show `value`, or the nearest that is in range, however large it is."""
         super().setValue(min(max(value, self.minimum()), self.maximum()))
         self._before = self.value()
 
-    def stepBy(self, steps: int) -> None:  # noqa: N802
+    def stepBy(self, steps: int) -> None:
         super().stepBy(steps)
         self._before = self.value()
 
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+    def wheelEvent(self, event: QWheelEvent) -> None:
         super().wheelEvent(event) if self.hasFocus() else event.ignore()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._leave()
         super().keyPressEvent(event)
 
-    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802
+    def focusInEvent(self, event: QFocusEvent) -> None:
         self._before = self.value()
         super().focusInEvent(event)
 
-    def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802
+    def focusOutEvent(self, event: QFocusEvent) -> None:
         self._leave()
         super().focusOutEvent(event)
 
@@ -162,7 +162,7 @@ class WholeBox(_Box, QSpinBox):
             raise ValueError(text)
         return int(text)
 
-    def textFromValue(self, value: int) -> str:  # noqa: N802
+    def textFromValue(self, value: int) -> str:
         return str(value)
 
 
@@ -175,19 +175,19 @@ class NumberBox(_Box, QDoubleSpinBox):
         super().setDecimals(_MOST_DECIMALS)
         self._set_up()
 
-    def setDecimals(self, decimals: int) -> None:  # noqa: N802
+    def setDecimals(self, decimals: int) -> None:
         """Set how many digits behind the point are usual; what is typed may have more."""
         self._digits = decimals
 
     def _parse(self, text: str) -> float:
         return read_number(text)
 
-    def textFromValue(self, value: float) -> str:  # noqa: N802
+    def textFromValue(self, value: float) -> str:
         if round(value, self._digits) == value:
             text = f"{value:.{self._digits}f}"
             return text.rstrip("0").removesuffix(".") if "." in text else text
         return repr(value) if len(repr(value)) <= _LONGEST else f"{value:.6g}"
 
-    def stepBy(self, steps: int) -> None:  # noqa: N802
+    def stepBy(self, steps: int) -> None:
         stepped = self.value() + steps * self.singleStep()
         self.setValue(float(f"{stepped:.12g}") if math.isfinite(stepped) else stepped)

@@ -22,7 +22,7 @@ class ElidedLabel(QLabel):
         self.setToolTip(text)
         self._elide()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+    def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._elide()
 

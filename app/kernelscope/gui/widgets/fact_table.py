@@ -92,7 +92,7 @@ class FactTable(QTreeWidget):
         """Put the selected rows on the clipboard; all of them if none is selected."""
         QGuiApplication.clipboard().setText(self.text(bool(self.selectedItems())))
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Here Ctrl+C copies rows, although the window has a shortcut for that key."""
         if (
             isinstance(event, QKeyEvent)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QStyleOptionToolButton, QToolButton
 class Switch(QToolButton):
     """A tool button that is highlighted while it is on: a dark style hardly shows it else."""
 
-    def initStyleOption(self, option: QStyleOptionToolButton) -> None:  # noqa: N802
+    def initStyleOption(self, option: QStyleOptionToolButton) -> None:
         super().initStyleOption(option)
         if self.isChecked() and self.isEnabled():
             palette = QPalette(option.palette)

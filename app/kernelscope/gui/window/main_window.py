@@ -1062,15 +1062,15 @@ class MainWindow(QMainWindow):
 
     # --- Qt ---
 
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if Pictures.can_take(event.mimeData()):
             _copy(event)
 
-    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
+    def dropEvent(self, event: QDropEvent) -> None:
         if self.pictures.take(event.mimeData()):
             _copy(event)
 
-    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
+    def closeEvent(self, event: QCloseEvent) -> None:
         if self._background.owes:
             # A save that fails must be told, and the picture still be there to save elsewhere.
             self._close_when_saved = True

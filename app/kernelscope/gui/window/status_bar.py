@@ -31,7 +31,7 @@ class StatusBar(QStatusBar):
         right = min(labels, default=self.width()) - _MARGIN
         return QRect(_MARGIN, 0, right - _MARGIN, self.height())
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+    def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         option = QStyleOption()
         option.initFrom(self)
