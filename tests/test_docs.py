@@ -21,6 +21,7 @@ from tests.backends import host_kernels
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "resources" / "docs"
+PACKAGE = ROOT / "app" / "kernelscope"
 PAGES = [f"{page}.md" for pages in manual.SECTIONS.values() for page in pages]
 SPECS = [spec for kind in Kind for spec in filters.discover(kind).values()]
 
@@ -82,6 +83,24 @@ def test_links_work_in_the_checkout_too() -> None:
     for page in pages:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_files_that_pages_name_are_there() -> None:
+    """Paths in code type: from the root, or from the package, with or without the suffix."""
+    folders = "|".join(path.name for path in PACKAGE.iterdir() if path.is_dir())
+    missing, count = [], 0
+    for page in [*DOCS.glob("*.md"), *ROOT.glob("*.md")]:
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for name in re.findall(r"`((?:app|tests|kernels|resources|\.ci)/[\w./-]+)`", text):
+            if not re.search(r"maximum|ID", name):  # the example, and a place for any name
+                count += 1
+                missing += [] if (ROOT / name).exists() else [f"{page.name}: {name}"]
+        for name in re.findall(rf"`((?:{folders})/[\w/]+)`", text):
+            count += 1
+            there = (PACKAGE / name).exists() or (PACKAGE / f"{name}.py").exists()
+            missing += [] if there else [f"{page.name}: {name}"]
+    assert missing == []
+    assert count > 15
 
 
 # Generated tables ----------------------------------------------------------------------
