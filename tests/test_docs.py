@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,32 @@ def test_files_that_pages_name_are_there() -> None:
             missing += [] if there else [f"{page.name}: {name}"]
     assert missing == []
     assert count > 15
+
+
+def test_map_has_every_package_on_its_floor() -> None:
+    """In the order of the import contract, and in the table below the map."""
+    text = text_of("architecture.md")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (layers,) = (
+        contract["layers"]
+        for contract in project["tool"]["importlinter"]["contracts"]
+        if contract.get("containers") == ["kernelscope"]
+    )
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    floors = [
+        [name for name in layer.split(" | ") if name in folders | {"manual"}] for layer in layers
+    ]
+    lines = text.split("```text")[1].split("```")[0].splitlines()
+    place = {
+        name: next(n for n, line in enumerate(lines) if re.search(rf"\|  {name} ", line))
+        for floor in floors
+        for name in floor
+    }
+    heights = [{place[name] for name in floor} for floor in floors if floor]
+    assert all(len(height) == 1 for height in heights), "those of a floor stand in one line"
+    assert [*map(max, heights)] == sorted(map(max, heights)), "floors are in the contract's order"
+    table = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    assert sorted(table) == sorted(folders | {"manual"})
 
 
 # Generated tables ----------------------------------------------------------------------

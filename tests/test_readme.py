@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import kernelscope
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -32,3 +34,9 @@ def test_commands_name_what_there_is() -> None:
     assert (ROOT / config[1]).is_file()
     for extra in re.findall(r"pip install .*?\[(\w+)\]", README):
         assert f"\n{extra} = [" in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_citation_names_this_version() -> None:
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {kernelscope.__version__}\n" in text
+    assert kernelscope.__version__ in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
