@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.bench import Plan, Report, grid, load, plain, save
+from kernelscope.bench import Plan, Report, grid, load, save
+from kernelscope.bench.peers import plain_c
 from kernelscope.cli import bench as cli_bench
 from kernelscope.cli.main import main
 from kernelscope.engine.backend import Backend
@@ -137,7 +138,7 @@ def test_a_plan_for_two_gpus_opens_two_where_there_are_two(
 def test_peers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*SMALL, "--devices", "cpu", "--peers"]) == 0
     text = capsys.readouterr().out
-    plainly = ["C -O2"] if plain.compiler() else []
+    plainly = ["C -O2"] if plain_c.compiler() else []
     series = ["CPU serial", "CPU parallel", "OpenCV", "SciPy", *plainly]
     assert [row[1] for row in table(text)] == series
     assert "Peers: OpenCV" in text

@@ -93,8 +93,8 @@ def test_the_open_picture_is_what_every_filter_gets() -> None:
 
 def test_bench_knows_only_filters_that_exist() -> None:
     assert set(_MATTERS) <= set(filters.discover())
-    for tables in (peers._ON_HOST, peers._ON_CARD):
-        assert all(set(table) <= set(filters.discover()) for table in tables.values())
+    for library in peers.discover().values():
+        assert set(library.makers) <= set(filters.discover())
 
 
 # Rows that cannot run --------------------------------------------------------------------
@@ -138,7 +138,9 @@ def test_blocks_are_rows_where_they_can_be_chosen(backends: dict[str, Backend]) 
 def test_libraries_that_are_not_installed(
     monkeypatch: pytest.MonkeyPatch, backends: dict[str, Backend]
 ) -> None:
-    monkeypatch.setitem(peers._MODULES, "SciPy", "no_such_module")
+    known = peers.discover()
+    absent = replace(known["SciPy"], module="no_such_module")
+    monkeypatch.setattr(peers, "discover", lambda: {**known, "SciPy": absent})
     plan = Plan(sweeps=grid(["mean"], [16], [3]), devices=("cpu",), peers=True)
     reasons = {case.level: case.reason for case in expanded(plan, backends) if case.library}
     assert reasons["SciPy"] == "SciPy is not installed."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,12 @@ ROUNDED = {
 
 @pytest.mark.parametrize(
     ("library", "filter_id"),
-    [(library, name) for library, table in peers._ON_HOST.items() for name in table],
+    [
+        (library.name, name)
+        for library in peers.discover().values()
+        if not library.on_card
+        for name in library.makers
+    ],
 )
 def test_equal_results(library: str, filter_id: str, backends: dict[str, Backend]) -> None:
     spec, matter = filters.get(filter_id), _MATTERS.get(filter_id, _Matter())
@@ -108,6 +114,18 @@ def test_versions_of_what_is_there() -> None:
     assert found["SciPy"].startswith("1.")
 
 
-def test_npp_needs_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(peers._MODULES, "NPP", "no_such_module")
-    assert peers.missing("NPP") == "CuPy, through which NPP runs, is not installed."
+def test_npp_needs_cupy() -> None:
+    npp = replace(peers.find("NPP"), module="no_such_module")
+    assert npp.missing() == "CuPy, through which NPP runs, is not installed."
+
+
+def test_libraries_are_found_in_the_order_of_tables() -> None:
+    assert peers.names() == ("OpenCV", "SciPy", "scikit-image", "C -O2", "NPP", "CuPy")
+    on_card = [each.name for each in peers.libraries("gpu", "mean")]
+    on_host = [each.name for each in peers.libraries("cpu", "mean")]
+    assert (on_host, on_card) == (["OpenCV", "SciPy", "C -O2"], ["NPP", "CuPy"])
+
+
+def test_only_npp_is_compared_inside() -> None:
+    """Its filters have one border; all others are compared up to the rim."""
+    assert [each.name for each in peers.discover().values() if each.inside_only] == ["NPP"]

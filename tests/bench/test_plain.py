@@ -13,7 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope import filters
-from kernelscope.bench import peers, plain
+from kernelscope.bench import peers
+from kernelscope.bench.peers import plain_c as plain
 from kernelscope.errors import AppError
 from kernelscope.filters.mri_nlm.cpu import plan_cpu as plan_mri_nlm
 from kernelscope.spec.filter import SERIAL, Border, FilterTask
@@ -164,5 +165,5 @@ def test_a_compiler_that_fails_is_reported(tmp_path: Any, monkeypatch: pytest.Mo
 
 def test_without_a_compiler_the_row_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plain, "compiler", lambda: "")
-    assert "compiler" in peers.missing(plain.NAME)
+    assert "compiler" in peers.find(plain.NAME).missing()
     assert plain.NAME not in peers.versions()

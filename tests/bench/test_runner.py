@@ -242,7 +242,10 @@ def test_a_different_result_is_told(
     def wrong(pixels: Any, parameters: Any, border: Any) -> Any:
         return lambda: np.full_like(pixels, 255), np.asarray
 
-    monkeypatch.setitem(peers._ON_HOST["OpenCV"], "mean", wrong)
+    known = peers.discover()
+    opencv = known["OpenCV"]
+    broken = replace(opencv, makers={**opencv.makers, "mean": wrong})
+    monkeypatch.setattr(peers, "discover", lambda: {**known, "OpenCV": broken})
     rows = rows_of(replace(PLAN, peers=True), backends)
     (row,) = (row for row in rows if row.series == "OpenCV")
     assert row.difference is not None

@@ -34,7 +34,8 @@ def backends(gpu: CudaBackend) -> Iterator[dict[str, Backend]]:
 
 
 @pytest.mark.parametrize(
-    "filter_id", sorted({name for table in peers._ON_CARD.values() for name in table})
+    "filter_id",
+    sorted({name for each in peers.discover().values() if each.on_card for name in each.makers}),
 )
 @pytest.mark.parametrize("cold", [True, False])
 def test_equal_results_and_times(filter_id: str, cold: bool, backends: dict[str, Backend]) -> None:

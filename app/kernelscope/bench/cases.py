@@ -505,6 +505,6 @@ def _cases_of(base: Case, plan: Plan, backend: Backend | None) -> Iterator[Case]
         yield replace(base, level=level, reason=gap)
     if plan.peers:
         for library in peers.libraries(base.device, spec.id):
-            if not plan.libraries or library in plan.libraries:
-                reason = missing or peers.missing(library)
-                yield replace(base, level=library, library=True, reason=reason)
+            if not plan.libraries or library.name in plan.libraries:
+                reason = missing or library.missing()
+                yield replace(base, level=library.name, library=True, reason=reason)

@@ -1,17 +1,15 @@
-"""The plain loops of `plain.c`, compiled here: what level *serial* is held against.
+"""The plain loops of `plain.c`, the yardstick of level *serial*.
 
-A good serial program costs what a C programmer's loops cost at -O2, without vector
-instructions. Where a C compiler is installed, this module compiles them once into the cache
-folder and calls them, on grey pictures (greyscale: on colours) of any sample type.
+A good serial program takes as long as a C programmer's loops at -O2, without vector
+instructions. If a C compiler is installed, this module compiles them once into the cache
+folder and calls them, on grey pictures (greyscale: in colour) of any sample type.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
@@ -23,6 +21,8 @@ import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
+from kernelscope import atomic
+from kernelscope.bench.peers.library import Library, Made, mask_and_divisor, unchanged
 from kernelscope.errors import AppError
 from kernelscope.filters.nlm.cpu import whole
 from kernelscope.filters.shared.non_local import patch_profile
@@ -30,9 +30,9 @@ from kernelscope.filters.sobel.directions import COMPASS
 from kernelscope.spec.filter import Border, Pixels, white_level
 
 NAME = "C -O2"
-"""What the bench calls this peer."""
+"""The name of this peer."""
 
-SOURCE = Path(__file__).with_suffix(".c")
+SOURCE = Path(__file__).with_name("plain.c")
 
 FLAGS = (
     "-O2",
@@ -40,8 +40,8 @@ FLAGS = (
     "-fno-tree-slp-vectorize",
     "-fno-math-errno",  # lrint and sqrt become instructions
     "-ffp-contract=off",
-    "-falign-functions=64",  # where code lies changes its time: not what other filters take up
-    "-falign-loops=32",  # at 64, a row of a small mask runs through more padding than it saves
+    "-falign-functions=64",  # so that a time does not depend on the code of other filters
+    "-falign-loops=32",  # at 64, a row of a small mask runs through more padding than that saves
     "-fPIC",
     "-shared",
 )
@@ -55,7 +55,7 @@ _FORMS = ("sum", "magnitude", "directions", "single", "winner", "angle")
 _TYPES = {"uint8": "uint8_t", "uint16": "uint16_t", "float32": "float"}
 
 _LARGEST = 2**31 - 1
-"""Of the sums of whole samples, which are ints."""
+"""Largest sum of integer samples, which is an int."""
 
 Call = Callable[[], Pixels]
 Parameters = Mapping[str, Any]
@@ -79,7 +79,7 @@ def compiler() -> str:
 
 @functools.cache
 def version() -> str:
-    """Return the first line of what the compiler says about itself."""
+    """Return the first line of the compiler's version."""
     command = [compiler(), "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.partition("\n")[0]
@@ -111,23 +111,19 @@ def library(dtype: np.dtype[Any]) -> ctypes.CDLL:
 
 
 def _compile(flags: tuple[str, ...], made: Path) -> None:
-    """Compile to `made`, which another process may be doing too."""
-    handle, name = tempfile.mkstemp(suffix=".so", dir=made.parent)
-    os.close(handle)
-    try:
-        command = [compiler(), *flags, str(SOURCE), "-o", name, "-lm"]
+    """Compile to `made`; another process may be doing the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder, "plain.so")
+        command = [compiler(), *flags, str(SOURCE), "-o", str(output), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise AppError(f"{compiler()} cannot compile {SOURCE.name}: {done.stderr.strip()}")
-        Path(name).replace(made)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            Path(name).unlink()
+        atomic.replace(made, output.read_bytes(), durable=False)
 
 
 def filter_ids() -> tuple[str, ...]:
-    """Return the filters of pictures that are there in C."""
-    return tuple(_MAKERS)
+    """Return the filters of pictures that `plain.c` has."""
+    return tuple(_FUNCTIONS)
 
 
 def plain(
@@ -137,7 +133,7 @@ def plain(
     border: Border,
     compiled: ctypes.CDLL | None = None,
 ) -> Call | None:
-    """Return a call that filters `pixels` and returns the result; None if C lacks that.
+    """Return a call that filters `pixels` and returns the result; None if `plain.c` lacks that.
 
     Parameters
     ----------
@@ -145,25 +141,25 @@ def plain(
     parameters : mapping
         Validated values.
     compiled : CDLL, optional
-        The loops, if compiled otherwise than `library` does.
+        The loops, if not compiled as `library` does.
     """
     shape = (3,) if filter_id == "greyscale" else ()
-    if filter_id not in _MAKERS or border not in BORDERS or pixels.shape[2:] != shape:
+    if filter_id not in _FUNCTIONS or border not in BORDERS or pixels.shape[2:] != shape:
         return None
     source = np.ascontiguousarray(pixels)
     output = np.empty(source.shape[:2], source.dtype)
     image = _Image(
         source.ctypes.data, output.ctypes.data, *output.shape, BORDERS.index(Border(border))
     )
-    made = _MAKERS[filter_id](source.dtype, parameters)
-    if made is None:
+    prepared = _FUNCTIONS[filter_id](source.dtype, parameters)
+    if prepared is None:
         return None
-    name, arguments = made
+    name, arguments = prepared
     function = (compiled or library(source.dtype))[name]
-    keep = (source, arguments)  # as long as the call lives
+    alive = (source, arguments)  # as long as the call
 
     def call() -> Pixels:
-        function(ctypes.byref(image), *map(_as_c, keep[1]))
+        function(ctypes.byref(image), *map(_as_c, alive[1]))
         return output
 
     return call
@@ -175,13 +171,13 @@ def _as_c(value: Any) -> Any:
     return value
 
 
-_Made = tuple[str, tuple[Any, ...]]
-"""A function of `plain.c`, and what it is called with after the image."""
+_Prepared = tuple[str, tuple[Any, ...]]
+"""A function of `plain.c`, and its arguments after the image."""
 
 
 def _correlation(
     dtype: np.dtype[Any], weights: NDArray[Any], divisor: float, negative: str
-) -> _Made | None:
+) -> _Prepared | None:
     if dtype.kind != "f":
         largest = float(np.abs(weights).sum()) * np.iinfo(dtype).max
         if weights.dtype.kind != "i" or largest > _LARGEST:
@@ -191,13 +187,12 @@ def _correlation(
     return "mask", (numbers, len(weights), ctypes.c_double(divisor), code)
 
 
-def _mask(dtype: np.dtype[Any], parameters: Parameters) -> _Made | None:
-    weights = np.array(parameters["mask"])
-    divisor = {"one": 1, "count": weights.size, "sum": weights.sum()}[parameters["divisor"]]
+def _mask(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared | None:
+    weights, divisor = mask_and_divisor(parameters)
     return _correlation(dtype, weights, float(divisor), parameters["negative"])
 
 
-def _weighted_mean(dtype: np.dtype[Any], parameters: Parameters) -> _Made | None:
+def _weighted_mean(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared | None:
     from kernelscope.filters.shared.correlation import binomial
 
     row = binomial(parameters["size"])
@@ -205,27 +200,27 @@ def _weighted_mean(dtype: np.dtype[Any], parameters: Parameters) -> _Made | None
     return _correlation(dtype, weights, float(weights.sum()), "keep")
 
 
-def _laplace(dtype: np.dtype[Any], parameters: Parameters) -> _Made | None:
+def _laplace(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared | None:
     from kernelscope.filters.laplace import MASKS
 
     weights = np.array(MASKS[parameters["form"]])
     return _correlation(dtype, weights, 1.0, parameters["negative"])
 
 
-def _mean(dtype: np.dtype[Any], parameters: Parameters) -> _Made:
+def _mean(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared:
     return "mean", (parameters["size"],)
 
 
-def _threshold_mean(dtype: np.dtype[Any], parameters: Parameters) -> _Made:
+def _threshold_mean(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared:
     threshold = parameters["threshold"] * white_level(dtype) / 255
     return "threshold_mean", (parameters["size"], ctypes.c_double(threshold))
 
 
-def _median(dtype: np.dtype[Any], parameters: Parameters) -> _Made:
+def _median(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared:
     return "median", (parameters["size"],)
 
 
-def _sobel(dtype: np.dtype[Any], parameters: Parameters) -> _Made | None:
+def _sobel(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared | None:
     if parameters["form"] not in _FORMS:
         return None
     form = _FORMS.index(parameters["form"])
@@ -235,15 +230,15 @@ def _sobel(dtype: np.dtype[Any], parameters: Parameters) -> _Made | None:
     return "sobel_direction", (form, COMPASS.index(parameters["direction"]), turn)
 
 
-def _rotating_mask(dtype: np.dtype[Any], parameters: Parameters) -> _Made:
+def _rotating_mask(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared:
     return "rotating_mask", ()
 
 
-def _greyscale(dtype: np.dtype[Any], parameters: Parameters) -> _Made:
+def _greyscale(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared:
     return "greyscale", (ctypes.c_double(499.5 if parameters["rounding"] == "floor" else 0),)
 
 
-def _nlm(dtype: np.dtype[Any], parameters: Parameters) -> _Made:
+def _nlm(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared:
     profile = patch_profile(parameters).astype(np.float32)
     scale = -np.log2(np.e) / (white_level(dtype) ** 2 * parameters["filter_sigma"])
     everywhere = whole(parameters)
@@ -256,7 +251,7 @@ def _nlm(dtype: np.dtype[Any], parameters: Parameters) -> _Made:
     )
 
 
-_MAKERS: dict[str, Callable[[np.dtype[Any], Parameters], _Made | None]] = {
+_FUNCTIONS: dict[str, Callable[[np.dtype[Any], Parameters], _Prepared | None]] = {
     "greyscale": _greyscale,
     "laplace": _laplace,
     "mask": _mask,
@@ -268,6 +263,21 @@ _MAKERS: dict[str, Callable[[np.dtype[Any], Parameters], _Made | None]] = {
     "threshold_mean": _threshold_mean,
     "weighted_mean": _weighted_mean,
 }
+
+
+def _make(filter_id: str, pixels: Pixels, parameters: Parameters, border: Border) -> Made | None:
+    call = plain(filter_id, pixels, parameters, border)
+    return None if call is None else (call, unchanged)
+
+
+LIBRARY = Library(
+    name=NAME,
+    module="",
+    makers={name: functools.partial(_make, name) for name in filter_ids()},
+    rank=3,
+    obstacle=lambda: "" if compiler() else "No C compiler (cc, gcc or clang) is installed.",
+    version=version,
+)
 
 
 def plain_mri_nlm(source: Pixels, extended: NDArray[np.float32], reach: Any, model: Any) -> Call:

@@ -1,8 +1,8 @@
-/* The filters of level serial as plain loops in C, to see what those cost here.
+/* The filters of level serial as plain loops in C, to measure what those cost on this machine.
 
-   One thread; compiled with -O2 and without vector instructions (app/kernelscope/bench/plain.py). Pixels
-   whose mask lies inside the image are computed without a test for the border, the others
-   from a copy of their cells. Images are grey, greyscale's are RGB.
+   One thread; compiled with -O2 and without vector instructions (plain_c.py). Pixels whose mask
+   lies inside the image are computed without a test for the border, the others from a copy of
+   their cells. Images are grey, greyscale's are RGB.
 
    SAMPLE is uint8_t, uint16_t or float, WHITE the largest integer sample, 0 for float. */
 #include <math.h>
@@ -26,7 +26,7 @@ typedef double number, square;
 #endif
 
 enum { REFLECT, MIRROR, NEAREST, CONSTANT, WRAP };  /* as kernelscope.spec.filter.Border */
-enum { KEEP, CLIP, ABSOLUTE, OFFSET };              /* what becomes of negative results */
+enum { KEEP, CLIP, ABSOLUTE, OFFSET };              /* treatment of negative results */
 
 struct image {
     const SAMPLE *samples;

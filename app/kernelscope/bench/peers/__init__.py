@@ -1,0 +1,84 @@
+"""The libraries that the bench compares with, where they are installed.
+
+Each module of this package that has a ``LIBRARY`` is one: OpenCV, SciPy, scikit-image and plain
+loops in C on the CPU; CuPy and NVIDIA's NPP on the GPU. A counterpart computes what the filter
+does on the same pixels; where a library's borders or rounding differ, the bench reports by how
+much. See `library` for how to add one.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from kernelscope.bench.peers.library import Counterpart, Library, Parameters
+from kernelscope.spec.filter import Border, Pixels
+
+__all__ = [
+    "Counterpart",
+    "Library",
+    "counterpart",
+    "discover",
+    "find",
+    "libraries",
+    "names",
+    "versions",
+]
+
+
+@functools.cache
+def discover() -> Mapping[str, Library]:
+    """Return every library that is known, installed or not, by name in the order of tables."""
+    modules = (
+        importlib.import_module(f"{__name__}.{each.name}")
+        for each in pkgutil.iter_modules(__path__)
+    )
+    found = [each.LIBRARY for each in modules if hasattr(each, "LIBRARY")]
+    found.sort(key=lambda library: library.rank)
+    return MappingProxyType({library.name: library for library in found})
+
+
+def names() -> tuple[str, ...]:
+    """Return the name of every library that is known, installed or not."""
+    return tuple(discover())
+
+
+def libraries(device: str, filter_id: str) -> tuple[Library, ...]:
+    """Return the libraries of a device that have something like a filter, installed or not."""
+    return tuple(
+        library
+        for library in discover().values()
+        if library.on_card == (device == "gpu") and filter_id in library.makers
+    )
+
+
+def find(name: str) -> Library:
+    return discover()[name]
+
+
+def counterpart(
+    name: str, filter_id: str, pixels: Pixels, parameters: Parameters, border: Border
+) -> Counterpart | None:
+    """Return what an installed library has for a filter of `pixels`.
+
+    None if it has nothing that computes the same with these parameters and this border, or
+    of such pixels: only 8-bit pictures are compared, grey ones unless the filter is greyscale.
+    """
+    channels = 3 if filter_id == "greyscale" else 1
+    if pixels.dtype != np.uint8 or pixels.shape[2:] != ((channels,) if channels > 1 else ()):
+        return None
+    return find(name).counterpart(filter_id, pixels, parameters, border)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the libraries that are installed."""
+    return {
+        name: library.find_version()
+        for name, library in discover().items()
+        if not library.missing()
+    }

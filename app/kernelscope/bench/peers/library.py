@@ -1,0 +1,175 @@
+"""The shape of a peer library: what it offers for which filter, and how its calls are timed.
+
+A module of this package that has a ``LIBRARY`` is a peer; `kernelscope.bench.peers` finds it. For
+each filter that the library has too, `Library.makers` holds a function that prepares a call on
+given pixels:
+
+    def mean(pixels, parameters, border):
+        side = parameters["size"]
+        return lambda: cv2.blur(pixels, (side, side)), unchanged
+
+    LIBRARY = Library(name="OpenCV", module="cv2", makers={"mean": mean}, rank=0)
+
+A maker returns None where the library has nothing that computes the same with these parameters and
+this border. The first of the two functions that it returns is timed; the second turns its result,
+on the host, into the samples of the filter, and is not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelscope.bench.peers import card
+from kernelscope.spec.filter import Border, Pixels
+
+Parameters = Mapping[str, Any]
+
+Made = tuple[Callable[[], Any], Callable[[Any], Pixels]]
+"""The call that is timed, and the conversion of its result."""
+
+Maker = Callable[[Any, Parameters, Border], Made | None]
+"""Prepares a call on pixels: an array of NumPy, or of CuPy if the library runs on the card."""
+
+
+def _nothing() -> str:
+    return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Library:
+    """A library that the bench compares with.
+
+    Attributes
+    ----------
+    name : str
+        As tables and the command line call it.
+    module : str
+        Python module that it is used through; empty if it needs none.
+    makers : mapping
+        A `Maker` for each filter that it has, by the filter's id.
+    rank : int
+        Its place in tables: smaller numbers first.
+    on_card : bool
+        Its calls take arrays of CuPy and are queued on CuPy's current stream.
+    inside_only : bool
+        It lacks most borders, so that results are compared only where no mask leaves the picture.
+    requirement : str
+        What messages call `module`, if not by the name of the library.
+    obstacle : callable
+        Returns why it cannot be used although `module` is installed; empty if it can.
+    version : callable, optional
+        Returns its version; without one, `module` has a ``__version__``.
+    """
+
+    name: str
+    module: str
+    makers: Mapping[str, Maker]
+    rank: int
+    on_card: bool = False
+    inside_only: bool = False
+    requirement: str = ""
+    obstacle: Callable[[], str] = _nothing
+    version: Callable[[], str] | None = None
+
+    def missing(self) -> str:
+        """Return why it cannot be used here; empty if it can."""
+        if self.module and importlib.util.find_spec(self.module) is None:
+            return f"{self.requirement or self.name} is not installed."
+        return self.obstacle()
+
+    def find_version(self) -> str:
+        """Return the version that is installed."""
+        if self.version is not None:
+            return self.version()
+        return str(importlib.import_module(self.module).__version__)
+
+    def counterpart(
+        self, filter_id: str, pixels: Pixels, parameters: Parameters, border: Border
+    ) -> Counterpart | None:
+        """Return its call for a filter of `pixels`; None if it has none that computes the same."""
+        maker = self.makers[filter_id]
+        if self.on_card:
+            with card.stream():
+                made = maker(card.upload(pixels), parameters, border)
+        else:
+            made = maker(pixels, parameters, border)
+        return None if made is None else Counterpart(self, *made)
+
+
+@dataclass(frozen=True)
+class Counterpart:
+    """A library's call, ready to be repeated on its data.
+
+    Attributes
+    ----------
+    library : Library
+    call : callable
+        Does the work and returns the result; on a GPU queues it on the current CuPy stream.
+    finish : callable
+        Converts the result, on the host, to the type of the filter.
+    """
+
+    library: Library
+    call: Callable[[], Any]
+    finish: Callable[[Any], Pixels]
+
+    def result(self) -> Pixels:
+        """Return what the library computes, in the filter's type."""
+        if not self.library.on_card:
+            return self.finish(self.call())
+        with card.stream():
+            return self.finish(self.call().get())
+
+    def seconds(self, cold: bool) -> float:
+        """Return the time of a call: on a GPU by events, on an emptied cache if `cold`."""
+        if self.library.on_card:
+            return card.seconds(self.call, cold)
+        start = time.perf_counter()
+        self.call()
+        return time.perf_counter() - start
+
+
+# Shared by makers -------------------------------------------------------------------------
+
+
+def mask_and_divisor(parameters: Parameters) -> tuple[Any, int]:
+    """Return the weights of a custom mask, whole ones as integers, and the divisor of their sum."""
+    mask = np.array(parameters["mask"])
+    divisor = {"one": 1, "count": mask.size, "sum": mask.sum()}[parameters["divisor"]]
+    return mask, divisor or 1
+
+
+def unchanged(values: Any) -> Pixels:
+    return np.asarray(values)
+
+
+def saturate(values: Any) -> Pixels:
+    """Return signed sums as bytes."""
+    return np.asarray(np.clip(values, 0, 255).astype(np.uint8))
+
+
+def round_and_saturate(values: Any) -> Pixels:
+    return saturate(np.rint(values))
+
+
+def magnitudes(values: Any) -> Pixels:
+    return saturate(np.abs(values.astype(np.int32)))
+
+
+def laplace_mask(parameters: Parameters) -> Any:
+    from kernelscope.filters.laplace import MASKS
+
+    return np.array(MASKS[parameters["form"]], np.float64)
+
+
+def binomial(side: int) -> Any:
+    from kernelscope.filters.shared.correlation import binomial
+
+    return binomial(side)

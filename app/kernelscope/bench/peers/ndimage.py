@@ -1,0 +1,135 @@
+"""The functions that ``scipy.ndimage`` and ``cupyx.scipy.ndimage`` share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelscope.bench.peers.library import (
+    Made,
+    Maker,
+    Parameters,
+    binomial,
+    laplace_mask,
+    magnitudes,
+    mask_and_divisor,
+    round_and_saturate,
+    saturate,
+    unchanged,
+)
+from kernelscope.spec.filter import Border
+
+MISSING_BORDERS = (Border.VALID, Border.REDUCE, Border.KEEP)
+"""Borders that neither has."""
+
+
+@dataclass(frozen=True)
+class NdImage:
+    """``scipy.ndimage`` on NumPy's arrays, or ``cupyx.scipy.ndimage`` on CuPy's.
+
+    Attributes
+    ----------
+    arrays, functions : callable
+        Import and return the module of the arrays, and that of the filters.
+    """
+
+    arrays: Callable[[], Any]
+    functions: Callable[[], Any]
+
+    def makers(self) -> dict[str, Maker]:
+        """Return the makers by filter."""
+        makers = {
+            "laplace": self._laplace,
+            "mask": self._mask,
+            "mean": self._mean,
+            "median": self._median,
+            "sobel": self._sobel,
+            "weighted_mean": self._weighted_mean,
+        }
+        return {name: functools.partial(self._make, maker) for name, maker in makers.items()}
+
+    def _make(
+        self,
+        maker: Callable[[Any, Parameters, str], Made | None],
+        source: Any,
+        parameters: Parameters,
+        border: Border,
+    ) -> Made | None:
+        return None if border in MISSING_BORDERS else maker(source, parameters, str(border))
+
+    def _mean(self, source: Any, parameters: Parameters, mode: str) -> Made:
+        ndimage = self.functions()
+        output, size = self.arrays().empty_like(source), parameters["size"]
+
+        def call() -> Any:
+            ndimage.uniform_filter(source, size, output=output, mode=mode)
+            return output
+
+        return call, unchanged
+
+    def _weighted_mean(self, source: Any, parameters: Parameters, mode: str) -> Made:
+        xp, ndimage = self.arrays(), self.functions()
+        row = binomial(parameters["size"])
+        scaled = xp.asarray(row / row.sum())
+        between, output = (xp.empty(source.shape, np.float32) for _ in range(2))
+
+        def call() -> Any:
+            ndimage.correlate1d(source, scaled, axis=0, output=between, mode=mode)
+            ndimage.correlate1d(between, scaled, axis=1, output=output, mode=mode)
+            return output
+
+        return call, round_and_saturate
+
+    def _median(self, source: Any, parameters: Parameters, mode: str) -> Made:
+        ndimage = self.functions()
+        output, size = self.arrays().empty_like(source), parameters["size"]
+
+        def call() -> Any:
+            ndimage.median_filter(source, size, output=output, mode=mode)
+            return output
+
+        return call, unchanged
+
+    def _mask(self, source: Any, parameters: Parameters, mode: str) -> Made | None:
+        if parameters["negative"] != "clip":
+            return None
+        mask, divisor = mask_and_divisor(parameters)
+        if divisor == 1 and mask.dtype.kind == "i":
+            return self._correlate(source, mask, mode, np.int32), saturate
+        return self._correlate(source, mask / divisor, mode, np.float32), round_and_saturate
+
+    def _laplace(self, source: Any, parameters: Parameters, mode: str) -> Made | None:
+        if parameters["negative"] != "absolute":
+            return None
+        return self._correlate(source, laplace_mask(parameters), mode, np.int16), magnitudes
+
+    def _correlate(self, source: Any, mask: Any, mode: str, dtype: Any) -> Callable[[], Any]:
+        xp, ndimage = self.arrays(), self.functions()
+        mask = xp.asarray(mask)
+        output = xp.empty(source.shape, dtype)
+
+        def call() -> Any:
+            ndimage.correlate(source, mask, output=output, mode=mode)
+            return output
+
+        return call
+
+    def _sobel(self, source: Any, parameters: Parameters, mode: str) -> Made | None:
+        form = parameters["form"]
+        if form not in ("sum", "magnitude"):
+            return None
+        xp, ndimage = self.arrays(), self.functions()
+        across, down = (xp.empty(source.shape, np.int16) for _ in range(2))
+
+        def call() -> Any:
+            ndimage.sobel(source, axis=1, output=across, mode=mode)
+            ndimage.sobel(source, axis=0, output=down, mode=mode)
+            if form == "sum":
+                return xp.abs(across) + xp.abs(down)
+            return xp.hypot(across.astype(np.float32), down.astype(np.float32))
+
+        return call, round_and_saturate

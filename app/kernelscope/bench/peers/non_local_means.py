@@ -1,0 +1,20 @@
+"""Our strength of non-local means in terms of OpenCV's and scikit-image's."""
+
+from __future__ import annotations
+
+import math
+
+from kernelscope.bench.peers.library import Parameters
+from kernelscope.spec.filter import Border
+
+
+def distance(parameters: Parameters, border: Border) -> float | None:
+    """Return the root of the mean squared difference of patches at which a weight is 1 / e.
+
+    None unless the libraries have such non-local means too: uniform patches, a search window, and
+    a mirrored border.
+    """
+    shared = parameters["weights"] == "uniform" and parameters["search"] == "window"
+    if not shared or border is not Border.MIRROR:
+        return None
+    return float(math.sqrt(parameters["filter_sigma"]) / parameters["patch"])
