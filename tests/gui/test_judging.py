@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.request import Request, Result
+from kernelscope.gui.canvas.drawing import Drawing
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View, following, like_output
 from kernelscope.gui.model.history import History, Moment, Origin
@@ -224,7 +225,7 @@ def test_panel_behind_a_tab_costs_nothing(
 # --- views ---
 
 
-def drawn(qtbot: QtBot, window: MainWindow, view: View) -> comparison.Drawing:
+def drawn(qtbot: QtBot, window: MainWindow, view: View) -> Drawing:
     qtbot.waitUntil(lambda: window._drawing is not None and window._drawing.view is view)
     return window._drawing
 

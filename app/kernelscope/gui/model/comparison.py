@@ -6,17 +6,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
-from PySide6.QtGui import QImage
 
 from kernelscope.engine.request import Request, Result
 from kernelscope.errors import Incomparable
 from kernelscope.files.depth import to_grey
-from kernelscope.gui.canvas.rendering import render
 from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.images.image import Image
 from kernelscope.judging import colours
 from kernelscope.judging.metrics import Quality, judge
-from kernelscope.judging.pictures import difference, suggest_gain
 from kernelscope.spec.filter import Border, colour_count
 
 NOISE = "Noise"
@@ -38,41 +35,11 @@ class View(StrEnum):
         return _HELP[self]
 
 
-_FORMULAS = {View.RESIDUAL: "output – input", View.DIFFERENCE: "output – reference"}
-
 _HELP = {
     View.OUTPUT: "The result of the run",
     View.RESIDUAL: "Output minus input, around mid-grey: what the filter took away or added",
     View.DIFFERENCE: "Output minus reference, around mid-grey: what is still wrong",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Drawing:
-    """A view, ready for the screen.
-
-    Attributes
-    ----------
-    image : Image or None
-        What is drawn, to be saved; None where `problem` says why there is nothing.
-    rendered : list of QImage
-        See `render`.
-    gain : int
-        How much differences are amplified.
-    """
-
-    view: View
-    image: Image | None
-    rendered: list[QImage]
-    gain: int = 1
-    problem: str = ""
-
-    def title(self, output: Image) -> str:
-        """Return a caption; `output` is the result that the view is of."""
-        if self.view is View.OUTPUT:
-            return f"Output: {output.width}×{output.height}, {output.mode}"
-        name = self.view.value.capitalize()
-        return f"{name}: {_FORMULAS[self.view]}, ×{self.gain}" if self.image else name
 
 
 @dataclass(frozen=True)
@@ -138,31 +105,6 @@ def judging(request: Request, reference: Reference[Image] | None) -> Request:
     ):
         return replace(request, reference=reference.image)
     return request
-
-
-def draw(
-    view: View, result: Result, reference: Reference[Image] | None, gain: int | None
-) -> Drawing:
-    """Return a view of `result`; without a `gain` the one that shows most.
-
-    Takes a while for large images: call it off the GUI thread.
-    """
-    if view is View.OUTPUT:
-        return Drawing(view, result.image, render(result.image))
-    if view is View.RESIDUAL:
-        other = like_output(result.request.image, result)
-    elif reference is None:
-        return Drawing(view, None, [], problem=NO_REFERENCE)
-    else:
-        other = like_output(reference.image, result)
-    first, second = colours(result.image.planes), colours(other.planes)
-    try:
-        chosen = gain or suggest_gain(first, second)
-        shown = difference(first, second, chosen)
-        image = Image.from_array(shown, result.request.image.title)
-    except Incomparable as error:
-        return Drawing(view, None, [], problem=str(error))
-    return Drawing(view, image, render(image), chosen)
 
 
 def judge_both(image: Image, result: Result | None, reference: Image) -> Judged:

@@ -6,10 +6,9 @@ import numpy as np
 
 from kernelscope.gui.model.comparison import NOISE, Judged
 from kernelscope.gui.model.history import Moment, Origin, Reference
-from kernelscope.gui.panels.histogram_view import Histogram
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.judging.pictures import histogram
+from kernelscope.judging.histogram import Histogram
 from kernelscope.judging.volumes import judge_volume
 
 
@@ -54,4 +53,4 @@ def _histogram(volume: Volume) -> Histogram:
     voxels = volume.voxels
     if voxels.dtype == np.int16:
         voxels = voxels.astype(np.float32)
-    return Histogram(*histogram(voxels.reshape(-1, volume.width, 1)))
+    return Histogram.of(voxels.reshape(-1, volume.width, 1))

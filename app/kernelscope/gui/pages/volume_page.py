@@ -21,7 +21,6 @@ from kernelscope.gui.model.comparison import NO_REFERENCE, Judged, View
 from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.history import History, Moment, Origin, Reference
 from kernelscope.gui.model.volume_judging import following, judge_volumes
-from kernelscope.gui.panels.histogram_view import Histogram
 from kernelscope.gui.panels.quality_panel import QualityPanel
 from kernelscope.gui.panels.view_bar import GAINS
 from kernelscope.gui.panels.volume_components import Components
@@ -30,6 +29,7 @@ from kernelscope.images.image import Image
 from kernelscope.images.planes import Window, auto_gain, auto_window
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume, check_reference
+from kernelscope.judging.histogram import Histogram
 from kernelscope.spec.filter import Kind
 
 

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyqtgraph as pg
-from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
 
 from kernelscope.gui.widgets import theme
-from kernelscope.images.image import Image
-from kernelscope.judging import colours
-from kernelscope.judging.pictures import histogram
-
-_CHANNELS = {
-    1: ("grey",),
-    3: ("red", "green", "blue"),
-}
+from kernelscope.judging.histogram import Histogram
 
 _DASHES = {
     Qt.PenStyle.SolidLine: "—",
@@ -28,35 +19,6 @@ _DASHES = {
     Qt.PenStyle.DotLine: "···",
 }
 """Tell the channels apart where colours do not: lines, and how a legend shows them."""
-
-
-@dataclass(frozen=True, eq=False)
-class Histogram:
-    """Counts of each channel, shape (channels, bins), between edges, shape (bins + 1,)."""
-
-    counts: NDArray[np.int64]
-    edges: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, image: Image) -> Histogram:
-        """Count the colours of `image`; call it off the GUI thread."""
-        return cls(*histogram(colours(image.planes)))
-
-    @property
-    def channels(self) -> tuple[str, ...]:
-        return _CHANNELS[len(self.counts)]
-
-
-def as_csv(histograms: dict[str, Histogram]) -> str:
-    """Return a table in blocks, one for each picture: from, to, and a count for each channel."""
-    lines = ["picture,channel,from,to,count"]
-    for name, each in histograms.items():
-        for channel, counts in zip(each.channels, each.counts, strict=True):
-            lines += [
-                f"{name},{channel},{low:g},{high:g},{count}"
-                for low, high, count in zip(each.edges, each.edges[1:], counts, strict=False)
-            ]
-    return "\n".join(lines) + "\n"
 
 
 class HistogramView(QWidget):

@@ -22,8 +22,9 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.model.comparison import Judged
-from kernelscope.gui.panels.histogram_view import Histogram, HistogramView, as_csv
+from kernelscope.gui.panels.histogram_view import HistogramView
 from kernelscope.gui.widgets.messages import save_text
+from kernelscope.judging.histogram import Histogram, as_csv
 from kernelscope.judging.metrics import Quality
 
 _COLUMNS = ("Figure", "Input", "Output", "The output is")

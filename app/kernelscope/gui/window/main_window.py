@@ -28,6 +28,7 @@ from kernelscope.engine.request import Request, Result, told
 from kernelscope.errors import AppError
 from kernelscope.files import SAMPLES
 from kernelscope.gui.bench.window import BenchWindow
+from kernelscope.gui.canvas.drawing import Drawing, draw
 from kernelscope.gui.canvas.image_views import EARLIER, ImagePair
 from kernelscope.gui.canvas.rendering import render
 from kernelscope.gui.canvas.volume_viewer import VolumeViewer
@@ -38,10 +39,8 @@ from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes, as_recipe
 from kernelscope.gui.model.comparison import (
-    Drawing,
     Judged,
     View,
-    draw,
     following,
     judge_both,
     judging,
@@ -52,7 +51,6 @@ from kernelscope.gui.model.history import History, Moment, Origin, Reference
 from kernelscope.gui.model.runs import duration
 from kernelscope.gui.pages.volume_page import VolumePage
 from kernelscope.gui.panels.console import Console
-from kernelscope.gui.panels.histogram_view import Histogram
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.panels.quality_panel import QualityPanel
 from kernelscope.gui.panels.timing_panel import TimingPanel
@@ -70,6 +68,8 @@ from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS, Scan
 from kernelscope.images.volume import Volume
+from kernelscope.judging import colours
+from kernelscope.judging.histogram import Histogram
 from kernelscope.spec.filter import Kind
 
 _logger = logging.getLogger(__name__)
@@ -873,16 +873,16 @@ class MainWindow(QMainWindow):
             return
         if moment is None:
             return
-        pictures = {"input": moment.source}
+        planes = {"input": moment.source.planes}
         if moment.result is not None:
-            pictures["output"] = moment.result.image
+            planes["output"] = moment.result.image.planes
 
         def work() -> tuple[Judged, dict[str, Histogram]]:
             reference = moment.reference
             judged = (
                 judge_both(moment.source, moment.result, reference.image) if reference else Judged()
             )
-            return judged, {name: Histogram.of(image) for name, image in pictures.items()}
+            return judged, {name: Histogram.of(colours(each)) for name, each in planes.items()}
 
         if moment.reference is not None:
             self.quality.show_comparing(moment.reference.image.title)

@@ -1,0 +1,71 @@
+"""The view of a picture's result that was chosen, drawn: the output, or a difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtGui import QImage
+
+from kernelscope.engine.request import Result
+from kernelscope.errors import Incomparable
+from kernelscope.gui.canvas.rendering import render
+from kernelscope.gui.model.comparison import NO_REFERENCE, View, like_output
+from kernelscope.gui.model.history import Reference
+from kernelscope.images.image import Image
+from kernelscope.judging import colours
+from kernelscope.judging.pictures import difference, suggest_gain
+
+_FORMULAS = {View.RESIDUAL: "output – input", View.DIFFERENCE: "output – reference"}
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A view, ready for the screen.
+
+    Attributes
+    ----------
+    image : Image or None
+        What is drawn, to be saved; None where `problem` says why there is nothing.
+    rendered : list of QImage
+        See `render`.
+    gain : int
+        How much differences are amplified.
+    """
+
+    view: View
+    image: Image | None
+    rendered: list[QImage]
+    gain: int = 1
+    problem: str = ""
+
+    def title(self, output: Image) -> str:
+        """Return a caption; `output` is the result that the view is of."""
+        if self.view is View.OUTPUT:
+            return f"Output: {output.width}×{output.height}, {output.mode}"
+        name = self.view.value.capitalize()
+        return f"{name}: {_FORMULAS[self.view]}, ×{self.gain}" if self.image else name
+
+
+def draw(
+    view: View, result: Result, reference: Reference[Image] | None, gain: int | None
+) -> Drawing:
+    """Return a view of `result`; without a `gain` the one that shows most.
+
+    Takes a while for large images: call it off the GUI thread.
+    """
+    if view is View.OUTPUT:
+        return Drawing(view, result.image, render(result.image))
+    if view is View.RESIDUAL:
+        other = like_output(result.request.image, result)
+    elif reference is None:
+        return Drawing(view, None, [], problem=NO_REFERENCE)
+    else:
+        other = like_output(reference.image, result)
+    first, second = colours(result.image.planes), colours(other.planes)
+    try:
+        chosen = gain or suggest_gain(first, second)
+        shown = difference(first, second, chosen)
+        image = Image.from_array(shown, result.request.image.title)
+    except Incomparable as error:
+        return Drawing(view, None, [], problem=str(error))
+    return Drawing(view, image, render(image), chosen)
