@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,9 +19,10 @@ from kernelscope.engine.request import Device, Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import InvalidImage
-from kernelscope.filters.median import cpu as median_module
-from kernelscope.filters.median.cpu import BUBBLE, HUANG, SPEC
-from kernelscope.filters.median.networks import Lane, Program, median_program
+from kernelscope.filters.median import SPEC, networks
+from kernelscope.filters.median import cpu as median_cpu
+from kernelscope.filters.median.cpu import BUBBLE, HUANG
+from kernelscope.filters.median.networks import Lane, Program, dump, median_program
 from kernelscope.images.image import Image
 from kernelscope.spec.filter import PARALLEL, SERIAL, TUNED, Border, FilterTask
 from tests.oracle import windows
@@ -108,6 +111,34 @@ def test_network_is_right_for_bits_and_orders(size: int) -> None:
         np.testing.assert_array_equal(interpret(program, rows)[:, 0], window_medians(rows, size))
 
 
+def test_the_module_shows_the_network_of_size_3() -> None:
+    assert textwrap.indent(dump(3), "    ") in str(networks.__doc__)
+
+
+@pytest.mark.parametrize("size", [3, 7])
+def test_dump_can_be_executed(size: int) -> None:
+    """The text is the network: run line by line, it finds the medians."""
+    rows = np.random.default_rng(0).integers(0, 99, (2 * size, size))[
+        : inputs(median_program(size), size)
+    ]
+    values: dict[str, Any] = {f"row{y}": row for y, row in enumerate(rows)}
+    text = dump(size)
+    for left, does, right in re.findall(r"    (.*) = (\w+)\((.*)\)", text):
+        lanes = re.findall(r"(\w+)\[x(?:\+(\d+))?\]", right)
+        a, b = (np.roll(values[name], -int(shift or 0)) for name, shift in lanes)
+        found = {"min": [np.minimum], "max": [np.maximum], "sort": [np.minimum, np.maximum]}[does]
+        values |= {name: f(a, b) for name, f in zip(left.split(", "), found, strict=True)}
+    medians = text.rsplit("medians: ", 1)[1].split(", ")
+    wanted = window_medians(rows, size)
+    np.testing.assert_array_equal([values[name][0] for name in medians], wanted)
+    kept = set(re.findall(r"v\d+", " ".join(re.findall(r"    keep (.*)", text))))
+    loops = text.split("loop ")[1:]
+    for k, loop in enumerate(loops):
+        made = set(re.findall(r"v\d+", " ".join(re.findall(r"    (.*) =", loop))))
+        later = set(re.findall(r"v\d+", "".join(loops[k + 1 :])))
+        assert made & later <= kept, "a later loop reads only what was kept"
+
+
 @pytest.mark.parametrize("border", BORDERS)
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
 def test_large_sizes_and_widths_that_fill_no_vector(
@@ -172,7 +203,7 @@ def test_bubble_sort_in_strips(
     pixels = np.random.default_rng(2).integers(0, 9, (9, 40, 3), dtype=np.uint8)
     wanted = oracle(pixels, {"size": 5}, border).astype(np.uint8)
     for columns in (1, 3, 39, 40, 41):
-        monkeypatch.setattr(median_module, "_EXCHANGES", columns * 5**4)
+        monkeypatch.setattr(median_cpu, "EXCHANGES", columns * 5**4)
         np.testing.assert_array_equal(median(backend, pixels, 5, border, BUBBLE.id), wanted)
 
 

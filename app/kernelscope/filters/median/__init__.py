@@ -1,5 +1,56 @@
-"""Median filter: every pixel becomes the middle value of the square around it."""
+"""Median filter: every pixel becomes the middle value of the square around it.
 
-from kernelscope.filters.median.cpu import SPEC
+For a window of n cells in ascending order, v(0) <= v(1) <= ... <= v(n - 1), the result is
+v((n - 1) / 2), rounded down: an even number of cells, which only `Border.REDUCE` makes, has two
+middle values, of which the lower counts. For example:
 
-__all__ = ["SPEC"]
+    10 12 11                                                   a speck of 255 that is
+    13 255 12    in order: 10 11 11 12 12 13 13 14 255 -> 12   gone from the result
+    11 14 13
+
+Source: Korčuška 2013, chapters 1 and 5. Four ways to find the middle value, a module each:
+
+``selection``   Hoare's quickselect, or bubble sort, of each window
+``huang``       a histogram that moves along the row
+``networks``    minima and maxima of whole rows, planned here and run by ``parallel``
+``cuda``        the search bit by bit, and the others, in ``kernels/median.cu``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kernelscope.filters.median import cpu, cuda
+from kernelscope.spec.filter import FilterSpec, OddParameter
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    return int(parameters["size"]) // 2
+
+
+SPEC = FilterSpec(
+    id="median",
+    name="Median",
+    category="Smoothing",
+    summary="Takes the middle value of the square around each pixel: removes specks, keeps edges.",
+    source="Korčuška 2013, chapters 1 and 5; counting after Huang, Yang and Tang 1979, networks "
+    "after Batcher 1968 and Adams 2021",
+    parameters=(
+        OddParameter(
+            name="size",
+            label="Mask size",
+            help="Side of the square whose middle value is taken.",
+            default=3,
+            minimum=3,
+            maximum=31,
+            slider=(3, 9),
+        ),
+    ),
+    radius=radius,
+    plan_cpu=cpu.plan_cpu,
+    plan_cuda=cuda.plan_cuda,
+    cpu_levels=cpu.LEVELS,
+    gpu_levels=cuda.LEVELS,
+    gpu_gaps=cuda.GAPS,
+)

@@ -1,9 +1,52 @@
-"""Selection networks that compute whole rows of medians with nothing but minima and maxima.
+"""Selection networks: whole rows of medians from nothing but minima and maxima.
 
-A network is written down as if for one pixel, in terms of *lanes*: a lane is one value per
-pixel of a row, and ``lane.moved(1)`` is the same value at the pixel to the right. Work that
-overlapping windows have in common is found by giving equal operations the same node, and
+A network is written down as if for one pixel, in terms of *lanes*: a lane is one value per pixel
+of a row, and ``lane.moved(1)`` is the same value at the pixel to the right. Two things make it
+small. Equal operations get the same node, so that overlapping windows share their work; and
 operations that no result depends on are never emitted.
+
+For 3x3, the windows of two output rows share the input rows 1 and 2. Loop 1 sorts these two in
+each column, and three neighbours in each of the rows 0 and 3. Loop 2 merges three columns of the
+shared rows (v15 to v30; what can no longer be a median is dropped) and lets row 0 decide which of
+them is the upper median, v36, and row 3 which is the lower one, v42. This is ``dump(3)``; ``sort``
+is a minimum and a maximum:
+
+    loop 1: 0 <= x < width + 2
+        v1, v2 = sort(row1[x], row2[x])
+        v3, v4 = sort(row0[x], row0[x+1])
+        v5, v6 = sort(row0[x+2], v3[x])
+        v7, v8 = sort(v4[x], v6[x])
+        v9, v10 = sort(row3[x], row3[x+1])
+        v11, v12 = sort(row3[x+2], v9[x])
+        v13, v14 = sort(v10[x], v12[x])
+        keep v1, v2, v5, v7, v8, v11, v13, v14
+    loop 2: 0 <= x < width
+        v15, v16 = sort(v1[x], v1[x+1])
+        v17, v18 = sort(v2[x], v2[x+1])
+        v19, v20 = sort(v16[x], v17[x])
+        v21 = max(v1[x+2], v15[x])
+        v22, v23 = sort(v20[x], v21[x])
+        v24, v25 = sort(v2[x+2], v19[x])
+        v26 = min(v18[x], v25[x])
+        v27, v28 = sort(v22[x], v24[x])
+        v29, v30 = sort(v23[x], v26[x])
+        v31 = max(v27[x], v5[x])
+        v32 = min(v29[x], v8[x])
+        v33 = max(v31[x], v32[x])
+        v34 = max(v28[x], v7[x])
+        v35 = min(v30[x], v34[x])
+        v36 = min(v33[x], v35[x])
+        v37 = max(v27[x], v11[x])
+        v38 = min(v29[x], v14[x])
+        v39 = max(v37[x], v38[x])
+        v40 = max(v28[x], v13[x])
+        v41 = min(v30[x], v40[x])
+        v42 = min(v39[x], v41[x])
+        keep v36, v42
+    medians: v36, v42
+
+That is 21 operations for each median. A network for a single window of 3x3, which shares nothing,
+exchanges 19 pairs, at two operations each.
 
 Sources: K. E. Batcher, Sorting networks and their applications, 1968 (odd-even merge);
 A. Adams, Fast median filters using separable sorting networks, 2021 (shared columns and rows).
@@ -240,3 +283,37 @@ def median_program(size: int) -> Program:
     return network.program(
         refine(*network.select(*common, size * size // 2, (group - 1) * size), 0, group)
     )
+
+
+def dump(size: int) -> str:
+    """Return the loops of `median_program` as text, one for each stage.
+
+    ``row0[x+1]`` is the sample of the first input row at the pixel to the right of x; v1, v2, ...
+    are values in a register, or in memory if later loops or the caller need them.
+    """
+    program = median_program(size)
+    inputs = size + len(program.results) - 1
+    operations = {node: each for stage in program.stages for node, each in stage.operations.items()}
+    names = {node: f"row{node}" for node in range(inputs)}
+    names |= {node: f"v{number}" for number, node in enumerate(operations, 1)}
+    nodes = {place: node for node, place in program.places.items()}
+
+    def name(lane: Lane) -> str:
+        return f"{names[lane.node]}[x+{lane.shift}]" if lane.shift else f"{names[lane.node]}[x]"
+
+    lines = []
+    for number, stage in enumerate(program.stages, 1):
+        lines.append(
+            f"loop {number}: 0 <= x < width" + (f" + {stage.reach}" if stage.reach else "")
+        )
+        wanted = {operation: names[node] for node, operation in stage.operations.items()}
+        while wanted:
+            operation = larger, a, b = next(iter(wanted))
+            twin = Operation(not larger, a, b)
+            left, does = wanted.pop(operation), "max" if larger else "min"
+            if twin in wanted:
+                left, does = f"{left}, {wanted.pop(twin)}", "sort"
+            lines.append(f"    {left} = {does}({name(a)}, {name(b)})")
+        lines.append("    keep " + ", ".join(names[node] for node in stage.writes))
+    results = ", ".join(names[nodes[place]] for place in program.results)
+    return "\n".join([*lines, f"medians: {results}"])

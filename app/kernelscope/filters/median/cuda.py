@@ -1,0 +1,85 @@
+"""The median on the GPU: the launches of ``median.cu``.
+
+Up to level *texture*, a thread searches for its median bit by bit, from the highest bit down: it
+counts how many cells of its window lie below the value found so far with the next bit set, and
+keeps the bit unless more than half do. *Tuned* runs a network of minima and maxima for masks up to
+9 x 9, and for larger ones searches whole bit planes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from kernelscope.spec.filter import (
+    CONSTANT,
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+    Border,
+    Level,
+)
+from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, level_launch
+
+SELECTION = Level(
+    "selection",
+    "Selection",
+    "Each thread copies its window to shared memory and selects the middle value there (Hoare).",
+)
+LEVELS = (SINGLE_BLOCK, GLOBAL, SELECTION, SHARED, TEXTURE, TUNED)
+GAPS = {
+    CONSTANT.id: "There are no weights, and a table of comparisons for sorting the largest "
+    "mask would take 75 KiB: constant memory has 64."
+}
+
+_WINDOWS = 48 * 1024
+"""Bytes of shared memory for the windows of a block, which every GPU has."""
+
+_BLOCKS = ((32, 4), (32, 2), (32, 1), (16, 1), (8, 1))
+"""Blocks, largest first. Threads that keep a window of 9 x 9 in registers fill a multiprocessor
+better in small blocks; at level *selection* the windows of a block have to fit into shared memory.
+"""
+
+_NETWORK_OPERATIONS = {3: 17, 5: 60, 7: 140, 9: 240}
+"""Minima and maxima for each sample at level *tuned*; larger masks are searched bit by bit."""
+
+_SMALL_WORK, _SMALL_WORK_CUT = 40e6, 50e6
+"""Comparisons by a level that searches bit by bit, for one channel of a whole picture, from which
+on level *tuned* is faster, since its work grows less with the mask; measured on an H100 for 3x3 to
+11x11. Counted by channel, because a thread of either level computes one channel after another. The
+second number is for borders that cut windows: there, the tuned kernel lets all threads of a block
+look at each of these."""
+
+
+def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
+    size = int(task.parameters["size"])
+    bits = 8 * task.dtype.itemsize
+    if task.level == TUNED.id:
+        block, tile = (32, 8), (32, 32)
+        network = _NETWORK_OPERATIONS.get(size)
+        if network is not None:
+            # Samples of 8 or 16 bits are compared two at a time, one far below the other.
+            rows = (16 if size == 3 else 8) * (1 if bits == 32 else 2)
+            block, tile = (32, 4), (128, rows)
+        tuned = Launch(
+            kernel="median_tuned",
+            defines=task.defines(SIZE=size, TUNED=1),
+            block=block,
+            tile=tile,
+            bytes_per_sample=2.0 * task.dtype.itemsize,
+            operations_per_sample=network or 6 * size * bits,
+        )
+        # Where the border cuts windows, a tile has all of its cells looked at one by one; under
+        # `valid` it spares nobody the rim, as there is none.
+        level = GLOBAL if task.border in (Border.REDUCE, Border.VALID) else SHARED
+        work = _SMALL_WORK_CUT if task.border is Border.REDUCE else _SMALL_WORK
+        least = task.shape[2] * work / (bits * size * size)
+        return by_size(task, tuned, plan_cuda, level, least)
+    if task.level == SELECTION.id:
+        window = size * size * task.dtype.itemsize
+        usual = next(block for block in _BLOCKS if math.prod(block) * window <= _WINDOWS)
+        launch = level_launch("median", task, size // 2, 4 * size * size, block=usual, SIZE=size)
+        return replace(launch, shared_bytes=math.prod(launch.block) * window)
+    return level_launch("median", task, size // 2, bits * size * size, block=_BLOCKS[0], SIZE=size)
