@@ -22,8 +22,8 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda import memory
+from kernelscope.backends.cuda.card import Card, Lane
 from kernelscope.backends.cuda.compiler import Cubin
-from kernelscope.backends.cuda.device import Device, Lane
 from kernelscope.backends.cuda.memory import Resident, Staging
 from kernelscope.backends.cuda.thread import OwnerThread
 
@@ -441,8 +441,8 @@ class FakeStaging(Staging):
         pass
 
 
-class FakeCard(Device):
-    """The real `Device`, with its threads and what it frees, over a made-up driver.
+class FakeCard(Card):
+    """The real `Card`, with its threads and what it frees, over a made-up driver.
 
     Attributes
     ----------

@@ -420,7 +420,7 @@ class HandedSteps:
         )
         cubin = FakeCubins().get("handed")
         spec: Any = SimpleNamespace(id="handed", name="handed")
-        self.step = executor.Step(spec, task, 0, True, plan, (cubin, cubin))
+        self.step = executor.PreparedFilter(spec, task, 0, True, plan, (cubin, cubin))
         self.needs = 4 * 8 * 16
 
     def load(self, card: FakeCard) -> None:

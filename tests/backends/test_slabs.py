@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cuda import rim, slabs
-from kernelscope.backends.cuda.executor import Run
+from kernelscope.backends.cuda.executor import DeviceRun
 from kernelscope.errors import Cancelled, OutOfMemory
 from kernelscope.spec.filter import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask
@@ -402,7 +402,7 @@ def test_nothing_is_freed_under_a_copy_when_a_kernel_fails(
     copying, ended, goes_on = threading.Event(), threading.Event(), threading.Event()
     freed: list[bool] = []
     copy, copies = getattr(FakeStaging, direction), itertools.count()
-    free, wait = Run.free, slabs.wait
+    free, wait = DeviceRun.free, slabs.wait
 
     def slowly(self: FakeStaging, *arguments: Any) -> None:
         copying_this = next(copies) == 1
@@ -422,14 +422,14 @@ def test_nothing_is_freed_under_a_copy_when_a_kernel_fails(
         goes_on.set()
         return wait(copies)
 
-    def noted(self: Run) -> None:
+    def noted(self: DeviceRun) -> None:
         freed.append(ended.is_set())
         goes_on.set()
         free(self)
 
     monkeypatch.setattr(FakeStaging, direction, slowly)
     monkeypatch.setattr(slabs, "wait", waited)
-    monkeypatch.setattr(Run, "free", noted)
+    monkeypatch.setattr(DeviceRun, "free", noted)
     before_kernel(session, fail_meanwhile)
     with pytest.raises(Error, match="on fire"):
         session.filter(picture(VOLUME))

@@ -84,7 +84,7 @@ class WeightedRows:
         plan = CudaPlan((number, add), scratch)
         cubin = FakeCubins().get(name)
         spec: Any = SimpleNamespace(id=name, name=name)
-        self.step = executor.Step(spec, task, radius, whole, plan, (cubin, cubin))
+        self.step = executor.PreparedFilter(spec, task, radius, whole, plan, (cubin, cubin))
         source_bytes, result_bytes = (4 * int(np.prod(s)) for s in (shape, task.output_shape))
         buffers = sum(buffer.size(out_height, out_height) for buffer in scratch.values())
         self.needs = source_bytes + result_bytes + buffers
@@ -178,7 +178,9 @@ class HandedRows:
         cubin = FakeCubins().get("handed rows")
         spec: Any = SimpleNamespace(id="handed", name="handed")
         plan = CudaPlan((keep, take), scratch)
-        self.step = executor.Step(spec, task, self.steps // 2, False, plan, (cubin, cubin))
+        self.step = executor.PreparedFilter(
+            spec, task, self.steps // 2, False, plan, (cubin, cubin)
+        )
         self.needs = 4 * int(np.prod(shape) + np.prod(out_shape)) + sum(
             buffer.size(out_shape[0], out_shape[0]) for buffer in scratch.values()
         )
@@ -239,7 +241,7 @@ class Session:
         self.token = CancelToken()
         self.notices: list[str] = []
         self.stages: tuple[Stage, ...] = ()
-        self.runs: list[executor.Run] = []
+        self.runs: list[executor.DeviceRun] = []
 
     def filter(
         self,
@@ -251,7 +253,7 @@ class Session:
     ) -> NDArray[Any]:
         cache: Any = FakeCubins()
         steps = [rows.step for rows in self.filters]
-        runs = [executor.Run(card, cache, steps, repeat, cold) for card in self.cards]
+        runs = [executor.DeviceRun(card, cache, steps, repeat, cold) for card in self.cards]
         stopwatch = Stopwatch()
         try:
             output, self.runs = slabs.apply(runs, source, limit, stopwatch, self.token, self._tell)

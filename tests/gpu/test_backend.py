@@ -16,8 +16,8 @@ import pytest
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend, executor
+from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import CompileError, CubinCache, Nvcc, Nvrtc
-from kernelscope.backends.cuda.device import Device as Card
 from kernelscope.bench.runner import planned_work
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Device, Request, Result

@@ -12,7 +12,7 @@ import pytest
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend, slabs
-from kernelscope.backends.cuda.executor import Step
+from kernelscope.backends.cuda.executor import PreparedFilter
 from kernelscope.engine.request import Device, Request, Result
 from kernelscope.engine.run import execute
 from kernelscope.images.image import Image
@@ -118,7 +118,7 @@ def rows_of_a_strip(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     of_rows = slabs._slab_rows
 
     def cut(rows: int) -> None:
-        def fit(steps: Sequence[Step], fitting: int, devices: int) -> int:
+        def fit(steps: Sequence[PreparedFilter], fitting: int, devices: int) -> int:
             return of_rows(steps, max(rows, slabs._unit(steps[-1])), devices)
 
         monkeypatch.setattr(slabs, "_fits", lambda *_: False)

@@ -24,7 +24,7 @@ from kernelscope.spec.filter import Border, FilterSpec, Level
 from kernelscope.spec.launch import CudaTask
 
 if TYPE_CHECKING:
-    from kernelscope.backends.cuda.device import Device
+    from kernelscope.backends.cuda.card import Card
 
 _logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class CudaBackend:
         self._compiler = compiler
         self.ordinals = tuple(ordinals)
         self.memory_limit = memory_limit
-        self._devices: list[Device] = []
+        self._devices: list[Card] = []
         self._lost = False
         self._opening = threading.RLock()
 
@@ -133,7 +133,7 @@ class CudaBackend:
             )
 
     @contextmanager
-    def _telling_errors(self, devices: Sequence[Device]) -> Iterator[None]:
+    def _telling_errors(self, devices: Sequence[Card]) -> Iterator[None]:
         """Turn CUDA's errors into what the user can do; close everything if a device is lost."""
         try:
             yield
@@ -148,7 +148,7 @@ class CudaBackend:
 
     def _filter(
         self,
-        devices: Sequence[Device],
+        devices: Sequence[Card],
         request: Request,
         level: Level,
         stopwatch: Stopwatch,
@@ -162,7 +162,7 @@ class CudaBackend:
         with stopwatch.stage("compile", counted=False):
             progress("compile", 0.0)
             runs = [
-                executor.Run(
+                executor.DeviceRun(
                     device,
                     self._cache,
                     device.call(self._steps, device, request, parameters, level),
@@ -188,8 +188,8 @@ class CudaBackend:
         return result
 
     def _steps(
-        self, device: Device, request: Request, parameters: Mapping[str, Any], level: Level
-    ) -> list[executor.Step]:
+        self, device: Card, request: Request, parameters: Mapping[str, Any], level: Level
+    ) -> list[executor.PreparedFilter]:
         shape, dtype = request.source.planes.shape, request.source.planes.dtype
         steps = []
         todo = [(request.filter, parameters, request.border, level)]
@@ -204,14 +204,14 @@ class CudaBackend:
             shape = output_shape
         return steps
 
-    def _open(self) -> list[Device]:
+    def _open(self) -> list[Card]:
         if self._lost:
             raise DeviceUnavailable("The GPU stopped with an error earlier.", _RESTART)
         with self._opening:
             for ordinal in self.ordinals[len(self._devices) :]:
-                from kernelscope.backends.cuda.device import Device
+                from kernelscope.backends.cuda.card import Card
 
-                self._devices.append(Device(ordinal))
+                self._devices.append(Card(ordinal))
                 _logger.info("opened GPU %d, %s", ordinal, self._devices[-1].handle.name())
             return self._devices
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from kernelscope.backends.cuda import info, rim
+from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import Cubin, CubinCache, resources
-from kernelscope.backends.cuda.device import Device
 from kernelscope.backends.cuda.memory import Workspace
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.strips import Strip
@@ -67,7 +67,7 @@ ALIGNMENT = 512
 
 
 @dataclass(frozen=True)
-class Step:
+class PreparedFilter:
     """A filter to apply to the image on the card, ready to be launched.
 
     Attributes
@@ -95,7 +95,7 @@ class Step:
 
 
 @dataclass
-class Run:
+class DeviceRun:
     """What one device works with in a run, and brings back.
 
     Attributes
@@ -113,9 +113,9 @@ class Run:
         Launches between two events of the kernel that did the most.
     """
 
-    device: Device
+    device: Card
     cache: CubinCache
-    steps: Sequence[Step]
+    steps: Sequence[PreparedFilter]
     repeat: int = 1
     cold: bool = False
     token: CancelToken = field(default_factory=CancelToken)
@@ -148,7 +148,7 @@ class Run:
         self.workspace.keep = self.spare.keep = None
 
 
-def metrics(runs: Sequence[Run]) -> list[Metric]:
+def metrics(runs: Sequence[DeviceRun]) -> list[Metric]:
     """Return what the launches on devices that worked side by side amount to."""
     seconds = max(1e-9, *(run.kernel_seconds for run in runs))
     found = [
@@ -169,7 +169,7 @@ def metrics(runs: Sequence[Run]) -> list[Metric]:
     return found
 
 
-def prepare(spec: FilterSpec, task: CudaTask, device: Device, cache: CubinCache) -> Step:
+def prepare(spec: FilterSpec, task: CudaTask, device: Card, cache: CubinCache) -> PreparedFilter:
     """Plan the launches of a filter and compile them, or load them from the cache.
 
     Raises
@@ -193,10 +193,10 @@ def prepare(spec: FilterSpec, task: CudaTask, device: Device, cache: CubinCache)
     for launch, cubin in zip(plan.launches, cubins, strict=True):
         _check_block(spec, task, device, launch, device.function(cubin, launch.kernel)[1])
     _hold_cubin(cache, device)  # now, as compiling is in no stage that is counted
-    return Step(spec, task, radius, whole, plan, cubins, is_new)
+    return PreparedFilter(spec, task, radius, whole, plan, cubins, is_new)
 
 
-def _check_shared(spec: FilterSpec, task: CudaTask, device: Device, shared: int) -> None:
+def _check_shared(spec: FilterSpec, task: CudaTask, device: Card, shared: int) -> None:
     """Raise `DeviceUnavailable` if a block would have more shared memory than there is."""
     limit = device.handle.get_attribute(
         device.cuda.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
@@ -211,7 +211,7 @@ def _check_shared(spec: FilterSpec, task: CudaTask, device: Device, shared: int)
 
 
 def _check_block(
-    spec: FilterSpec, task: CudaTask, device: Device, launch: Launch, function: Any
+    spec: FilterSpec, task: CudaTask, device: Card, launch: Launch, function: Any
 ) -> None:
     """Raise `DeviceUnavailable` if the kernel cannot run in blocks of the size that is asked for.
 
@@ -232,7 +232,7 @@ def _check_block(
         )
 
 
-def filter_rows(run: Run, strip: Strip | None, source: int, target: int) -> None:
+def filter_rows(run: DeviceRun, strip: Strip | None, source: int, target: int) -> None:
     """Launch one step after the other; intermediate images live on the card only.
 
     Parameters
@@ -253,7 +253,9 @@ def filter_rows(run: Run, strip: Strip | None, source: int, target: int) -> None
     _launch(run.steps[-1], strip, source, target, run)
 
 
-def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run) -> None:
+def _launch(
+    step: PreparedFilter, strip: Strip | None, source: int, target: int, run: DeviceRun
+) -> None:
     """Launch one step over its output rows, in pieces that end in time."""
     device, task = run.device, step.task
     height, out_height = task.shape[0], task.output_shape[0]
@@ -335,7 +337,7 @@ def _launch(step: Step, strip: Strip | None, source: int, target: int, run: Run)
         device.free(*spares)
 
 
-def _warm_up(step: Step, kernels: Sequence[_Kernel], run: Run) -> int:
+def _warm_up(step: PreparedFilter, kernels: Sequence[_Kernel], run: DeviceRun) -> int:
     """Launch what is going to be timed, once or twice, if a run is a measurement.
 
     That also decides how many launches are timed together, once for all measurements of the same
@@ -394,12 +396,12 @@ class _Kernel:
 
     def __init__(
         self,
-        step: Step,
+        step: PreparedFilter,
         launch: Launch,
         cubin: Cubin,
         place: _Place,
         scratch: Mapping[str, int],
-        run: Run,
+        run: DeviceRun,
         evict: Callable[[], None],
         textures: list[Texture],
         spares: list[Texture],
@@ -633,7 +635,7 @@ class _Kernel:
 class _Mapped:
     """Rows of a source and of its output in host memory that kernels reach over the bus."""
 
-    def __init__(self, task: CudaTask, place: _Place, run: Run) -> None:
+    def __init__(self, task: CudaTask, place: _Place, run: DeviceRun) -> None:
         cuda = run.device.cuda
         sample = task.dtype.itemsize
         sizes = (
@@ -670,7 +672,12 @@ class _Handed:
     """
 
     def __init__(
-        self, plan: CudaPlan, launch: Launch, place: _Place, scratch: Mapping[str, int], run: Run
+        self,
+        plan: CudaPlan,
+        launch: Launch,
+        place: _Place,
+        scratch: Mapping[str, int],
+        run: DeviceRun,
     ) -> None:
         assert launch.hand_over is not None
         self._what, self._run = launch.hand_over, run
@@ -766,11 +773,11 @@ class _Pacer:
             self._units = units * LAUNCH_SECONDS / 2 / max(seconds, 1e-6)
 
 
-def _hold_cubin(cache: CubinCache, device: Device) -> Cubin:
+def _hold_cubin(cache: CubinCache, device: Card) -> Cubin:
     return cache.get("hold", read_source("hold"), device.architecture, {})
 
 
-def _holder(run: Run) -> Callable[[float], None]:
+def _holder(run: DeviceRun) -> Callable[[float], None]:
     """Return a function that keeps the card busy for a number of seconds."""
     device = run.device
     _, function = device.function(_hold_cubin(run.cache, device), "hold")
@@ -781,7 +788,7 @@ def _holder(run: Run) -> Callable[[float], None]:
     )
 
 
-def _evictor(run: Run) -> Callable[[], None]:
+def _evictor(run: DeviceRun) -> Callable[[], None]:
     """Return what rewrites memory of twice the size of the card's cache, which then holds that."""
     device = run.device
     size = 2 * device.handle.get_attribute(device.cuda.device_attribute.L2_CACHE_SIZE)
@@ -789,7 +796,7 @@ def _evictor(run: Run) -> Callable[[], None]:
     return lambda: device.cuda.memset_d8_async(spare, 0, size, device.stream)
 
 
-def _block(launch: Launch, function: Any, device: Device) -> tuple[int, int, int]:
+def _block(launch: Launch, function: Any, device: Card) -> tuple[int, int, int]:
     """Return the threads of a block; fewer than planned if a striding one lacks registers."""
     columns, rows, slices = (*launch.block, 1)[:3]
     if launch.tile is None:
@@ -799,7 +806,12 @@ def _block(launch: Launch, function: Any, device: Device) -> tuple[int, int, int
 
 
 def _report(
-    step: Step, launch: Launch, cubin: Cubin, function: Any, grid: tuple[int, ...], run: Run
+    step: PreparedFilter,
+    launch: Launch,
+    cubin: Cubin,
+    function: Any,
+    grid: tuple[int, ...],
+    run: DeviceRun,
 ) -> LaunchReport:
     device = run.device
     attribute = device.cuda.device_attribute

@@ -18,7 +18,7 @@ REPORTED = ("sm_75", "sm_90")
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlannedLaunch:
     """How a filter is going to be launched.
 
     Attributes
@@ -35,7 +35,7 @@ class Plan:
     notice: str = ""
 
 
-def plans(request: Request, level: Level) -> tuple[Plan, ...]:
+def plans(request: Request, level: Level) -> tuple[PlannedLaunch, ...]:
     """Return every kernel of its filter that `request` would launch at a GPU level, in order.
 
     The kernel that puts the rim back for border ``keep`` belongs to no filter and is left out.
@@ -56,10 +56,10 @@ def plans(request: Request, level: Level) -> tuple[Plan, ...]:
     )
     assert request.filter.plan_cuda is not None
     made = CudaPlan.of(request.filter.plan_cuda(task))
-    return tuple(Plan(each, each.grid(output), made.notice) for each in made.launches)
+    return tuple(PlannedLaunch(each, each.grid(output), made.notice) for each in made.launches)
 
 
-def plan(request: Request, level: Level) -> Plan:
+def plan(request: Request, level: Level) -> PlannedLaunch:
     """Return the one of `plans` that does most of the work."""
     return max(plans(request, level), key=lambda each: each.launch.operations_per_sample)
 

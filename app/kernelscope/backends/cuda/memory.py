@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.thread import OwnerThread
 
 if TYPE_CHECKING:
-    from kernelscope.backends.cuda.device import Device
+    from kernelscope.backends.cuda.card import Card
 
 CHUNK_BYTES = 2 << 20
 """Size of a staging buffer; the driver's own way is as fast for what fits into one."""
@@ -111,9 +111,7 @@ class Workspace:
         Gives a context that times what is done in it, by its name: ``allocate``, ``free``.
     """
 
-    def __init__(
-        self, device: Device, stage: Callable[[str], AbstractContextManager[None]]
-    ) -> None:
+    def __init__(self, device: Card, stage: Callable[[str], AbstractContextManager[None]]) -> None:
         self.keep: NDArray[Any] | None = None
         self._device, self._stage = device, stage
         self._kept: dict[Hashable, tuple[Any, int]] = {}

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import CubinCache
-from kernelscope.backends.cuda.device import Device
 from kernelscope.backends.cuda.sources import read_source
 
 THREADS = 256
 
 
 def mean_squared_error(
-    device: Device, cache: CubinCache, first: NDArray[Any], second: NDArray[Any]
+    device: Card, cache: CubinCache, first: NDArray[Any], second: NDArray[Any]
 ) -> float | None:
     """Return the mean squared difference of two arrays of the same shape and type.
 
@@ -39,7 +39,7 @@ def mean_squared_error(
     blocks = min(most, -(-samples // THREADS))
     sums = np.empty(blocks, np.float64 if first.dtype.kind == "f" else np.uint64)
     try:
-        # Not `Device.allocate`, which might let go of the very images.
+        # Not `Card.allocate`, which might let go of the very images.
         target = cuda.mem_alloc(sums.nbytes)
     except cuda.MemoryError:
         return None

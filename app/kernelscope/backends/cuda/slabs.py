@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda import rim
-from kernelscope.backends.cuda.device import Device, Lane
-from kernelscope.backends.cuda.executor import Run, Step, filter_rows
+from kernelscope.backends.cuda.card import Card, Lane
+from kernelscope.backends.cuda.executor import DeviceRun, PreparedFilter, filter_rows
 from kernelscope.backends.cuda.memory import Staging
 from kernelscope.backends.cuda.strips import Strip, strip
 from kernelscope.backends.cuda.thread import wait_for
@@ -68,18 +68,18 @@ _IN_SLABS = (
 
 
 def apply(
-    runs: Sequence[Run],
+    runs: Sequence[DeviceRun],
     image: Image | Scan,
     limit: int | None,
     stopwatch: Stopwatch,
     token: CancelToken,
     progress: Progress,
-) -> tuple[NDArray[Any], list[Run]]:
+) -> tuple[NDArray[Any], list[DeviceRun]]:
     """Filter `image`, in one piece or in slabs; the result is the same.
 
     Parameters
     ----------
-    runs : sequence of Run
+    runs : sequence of DeviceRun
         One for each GPU, with the same filter.
     limit : int, optional
         Most bytes to use on each GPU.
@@ -87,7 +87,7 @@ def apply(
     Returns
     -------
     ndarray, shape (height, width, channels) or (depth, height, width, components)
-    list of Run
+    list of DeviceRun
         Those that had work to do.
 
     Raises
@@ -129,7 +129,7 @@ def apply(
 # Memory -------------------------------------------------------------------------------
 
 
-def _budget(device: Device, image: Image | Scan, limit: int | None) -> int:
+def _budget(device: Card, image: Image | Scan, limit: int | None) -> int:
     """Return the bytes that may be used on a device; on its thread."""
     if limit:  # What stays on the card counts too.
         while device.resident.evict(image.pixels):
@@ -138,7 +138,7 @@ def _budget(device: Device, image: Image | Scan, limit: int | None) -> int:
     return min(free * 9 // 10, limit or free)
 
 
-def _needs(steps: Sequence[Step]) -> tuple[int, int, int, int]:
+def _needs(steps: Sequence[PreparedFilter]) -> tuple[int, int, int, int]:
     """Return the bytes of a row of the source, of the result, and of the buffers between them.
 
     The last number is a constant: bytes that any number of rows needs.
@@ -166,7 +166,7 @@ def _needs(steps: Sequence[Step]) -> tuple[int, int, int, int]:
     )
 
 
-def _fits(steps: Sequence[Step], budget: int) -> bool:
+def _fits(steps: Sequence[PreparedFilter], budget: int) -> bool:
     """Tell whether everything fits into `budget` bytes in one piece that kernels can address."""
     for task in (step.task for step in steps):
         samples = max(math.prod(task.shape), math.prod(task.output_shape))
@@ -177,7 +177,7 @@ def _fits(steps: Sequence[Step], budget: int) -> bool:
     return height * sum(rows) + constant <= budget
 
 
-def _rows_that_fit(steps: Sequence[Step], budget: int) -> int:
+def _rows_that_fit(steps: Sequence[PreparedFilter], budget: int) -> int:
     """Return how many rows of the result a slab may have for all buffers to fit."""
     source, result, between, constant = _needs(steps)
     budget -= constant
@@ -189,13 +189,13 @@ def _rows_that_fit(steps: Sequence[Step], budget: int) -> int:
     return max(0, (budget - halo) // (BUFFERS * (source + result) + between))
 
 
-def _unit(step: Step) -> int:
+def _unit(step: PreparedFilter) -> int:
     """Return the rows of which a slab needs a multiple, to have the bytes of one piece."""
     launches = step.plan.launches
     return math.lcm(*(launch.tile[-1] for launch in launches if launch.tile and launch.aligned))
 
 
-def _slab_rows(steps: Sequence[Step], fitting: int, devices: int) -> int:
+def _slab_rows(steps: Sequence[PreparedFilter], fitting: int, devices: int) -> int:
     """Return how many rows a slab should have, so that every GPU gets as many slabs.
 
     `SLAB_BYTES`, but at least twice as many as its halo, which is carried up again; whole tiles
@@ -222,7 +222,11 @@ def _slab_rows(steps: Sequence[Step], fitting: int, devices: int) -> int:
 
 
 def _one_piece(
-    run: Run, image: Image | Scan, output: NDArray[Any], token: CancelToken, progress: Progress
+    run: DeviceRun,
+    image: Image | Scan,
+    output: NDArray[Any],
+    token: CancelToken,
+    progress: Progress,
 ) -> None:
     """Filter the whole image; it and the result stay on the card afterwards."""
     device, pixels, stopwatch = run.device, image.pixels, run.stopwatch
@@ -257,7 +261,7 @@ def _one_piece(
 
 
 @contextmanager
-def _launching(run: Run) -> Iterator[None]:
+def _launching(run: DeviceRun) -> Iterator[None]:
     """Free what launches allocated, and note what they took beside the stages meanwhile.
 
     Of several repeats it is the part of one. Emptying the cache for each is no part of a run.
@@ -279,7 +283,7 @@ def _launching(run: Run) -> Iterator[None]:
 
 
 def _in_slabs(
-    crew: Sequence[tuple[Run, int]],
+    crew: Sequence[tuple[DeviceRun, int]],
     image: Image | Scan,
     output: NDArray[Any],
     stopwatch: Stopwatch,
@@ -351,7 +355,7 @@ class _Line:
     """
 
     def __init__(
-        self, run: Run, rows: int, pixels: NDArray[Any], output: NDArray[Any], share: _Share
+        self, run: DeviceRun, rows: int, pixels: NDArray[Any], output: NDArray[Any], share: _Share
     ) -> None:
         self.run, self.slabs = run, 0
         self._rows, self._pixels, self._output, self._share = rows, pixels, output, share
@@ -456,7 +460,7 @@ def _wait(works: Sequence[Future[None]]) -> None:
         del work, works, errors  # Their tracebacks hold this frame: without this, a cycle.
 
 
-def _record(stopwatch: Stopwatch, runs: Sequence[Run], begun: float, seconds: float) -> None:
+def _record(stopwatch: Stopwatch, runs: Sequence[DeviceRun], begun: float, seconds: float) -> None:
     """Note how long slabs took by the clock, and how long the busiest device did what meanwhile.
 
     Warming up, launches that were done again, and repeats but for the median one are taken off

@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 from kernelscope.backends.cuda.info import architecture
 from kernelscope.backends.cuda.inspection import (
     REPORTED,
-    Plan,
+    PlannedLaunch,
     compile_report,
     plan,
     plans,
@@ -76,7 +76,7 @@ class KernelViewer(QDialog):
         self.setSizeGripEnabled(True)
         self._background = background
         self._request: Request | None = None
-        self._plan: Plan | None = None
+        self._plan: PlannedLaunch | None = None
         self._difference: DifferenceView | None = None
         self._launches = launches
 
@@ -266,7 +266,7 @@ class KernelViewer(QDialog):
         if raised:
             self._tabs.setCurrentIndex(0)
 
-    def _show_last_run(self, plan: Plan) -> None:
+    def _show_last_run(self, plan: PlannedLaunch) -> None:
         report = self._launches.get(plan.launch.kernel)
         if report is None:
             self._state.setText("Not run on a GPU yet: registers and occupancy come with a run.")
@@ -350,7 +350,7 @@ def _with_generation(target: str) -> str:
     return f"{target} ({architecture((int(digits[:-1]), int(digits[-1])))})"
 
 
-def _planned(plan: Plan, request: Request) -> FactGroup:
+def _planned(plan: PlannedLaunch, request: Request) -> FactGroup:
     launch = plan.launch
     source = request.source
     size = "×".join(str(side) for side in source.planes.shape[-2::-1])

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from kernelscope.backends.cuda.inspection import Plan
+from kernelscope.backends.cuda.inspection import PlannedLaunch
 from kernelscope.backends.cuda.sources import SourceFile, find_function
 from kernelscope.engine.backend import Fact
 
@@ -46,8 +46,8 @@ class Line:
 
 def difference(
     files: Sequence[SourceFile],
-    first: Sequence[tuple[Plan, Sequence[Fact]]],
-    second: Sequence[tuple[Plan, Sequence[Fact]]],
+    first: Sequence[tuple[PlannedLaunch, Sequence[Fact]]],
+    second: Sequence[tuple[PlannedLaunch, Sequence[Fact]]],
 ) -> list[Line]:
     """Return how the launches of two levels differ, and then their kernels' source.
 

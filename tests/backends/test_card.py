@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda import memory
-from kernelscope.backends.cuda.device import Device
+from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.memory import Staging
 from kernelscope.errors import DeviceUnavailable
 from tests.backends.fake_card import Driver, Error, Stream, install
@@ -29,8 +29,8 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
 
 
 @pytest.fixture
-def device(driver: Driver) -> Iterator[Device]:
-    device = Device(0)
+def device(driver: Driver) -> Iterator[Card]:
+    device = Card(0)
     yield device
     device.close()
     assert not driver.attached
@@ -42,7 +42,7 @@ def noise(size: int) -> NDArray[np.uint8]:
     return np.random.default_rng(size).integers(0, 256, size, np.uint8)
 
 
-def there_and_back(device: Device, staging: Staging, source: NDArray[Any]) -> NDArray[Any]:
+def there_and_back(device: Card, staging: Staging, source: NDArray[Any]) -> NDArray[Any]:
     target = np.zeros_like(source)
     allocation = device.allocate(source.nbytes)
     try:
@@ -56,14 +56,14 @@ def there_and_back(device: Device, staging: Staging, source: NDArray[Any]) -> ND
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_copies_arrive(device: Device, size: int) -> None:
+def test_copies_arrive(device: Card, size: int) -> None:
     source = noise(size)
     target = device.call(there_and_back, device, device.staging, source)
     np.testing.assert_array_equal(target, source)
 
 
 def test_a_download_returns_when_the_last_piece_is_there(
-    device: Device, monkeypatch: pytest.MonkeyPatch
+    device: Card, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Helpers empty the buffers: where one is slow, the card has long been done."""
     copy = np.copyto
@@ -79,9 +79,9 @@ def test_a_download_returns_when_the_last_piece_is_there(
 
 
 def test_the_copy_rate_is_that_of_copies_that_ended(
-    device: Device, driver: Driver, monkeypatch: pytest.MonkeyPatch
+    device: Card, driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernelscope.backends.cuda.device.COPY_PROBE_BYTES", 1000)
+    monkeypatch.setattr("kernelscope.backends.cuda.card.COPY_PROBE_BYTES", 1000)
     copy = driver.memcpy_dtod_async
 
     def timed(target: int, source: int, size: int, stream: Stream) -> None:
@@ -93,7 +93,7 @@ def test_the_copy_rate_is_that_of_copies_that_ended(
 
 
 @pytest.mark.parametrize("size", SIZES[1:])
-def test_lanes_copy_beside_the_device(device: Device, size: int) -> None:
+def test_lanes_copy_beside_the_device(device: Card, size: int) -> None:
     """Their threads have the context too; all three share the helpers."""
     device.call(device.open_lanes)
     source, results = noise(size), []
@@ -112,14 +112,14 @@ def test_lanes_copy_beside_the_device(device: Device, size: int) -> None:
         np.testing.assert_array_equal(result, source)
 
 
-def test_lanes_open_once(device: Device, driver: Driver) -> None:
+def test_lanes_open_once(device: Card, driver: Driver) -> None:
     for _ in range(2):
         device.call(device.open_lanes)
     assert len(driver.page_locked) == 3
 
 
 def test_a_lane_that_cannot_open_is_tried_again(
-    device: Device, driver: Driver, monkeypatch: pytest.MonkeyPatch
+    device: Card, driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> None:
         raise Error("no memory to lock")
@@ -132,7 +132,7 @@ def test_a_lane_that_cannot_open_is_tried_again(
     assert len(driver.page_locked) == 3
 
 
-def test_pages_are_given_while_the_block_runs(device: Device) -> None:
+def test_pages_are_given_while_the_block_runs(device: Card) -> None:
     """All of them, if there is time, and nothing but them; afterwards nobody writes any more."""
     target = np.full((memory.CHUNKS + 1) * CHUNK, 7, np.uint8)
     touched = np.zeros_like(target, dtype=bool)
@@ -147,7 +147,7 @@ def test_pages_are_given_while_the_block_runs(device: Device) -> None:
     np.testing.assert_array_equal(target, np.where(touched, 0, 7))
 
 
-def test_nobody_gives_pages_after_a_block_that_failed(device: Device) -> None:
+def test_nobody_gives_pages_after_a_block_that_failed(device: Card) -> None:
     """Another attempt writes there by then, in other pieces and so on other threads."""
     writing, begun, ended = threading.Semaphore(0), [], []
 
@@ -172,7 +172,7 @@ def test_nobody_gives_pages_after_a_block_that_failed(device: Device) -> None:
     assert len(begun) == len(ended) >= len(device._copiers)
 
 
-def test_small_arrays_are_left_alone(device: Device) -> None:
+def test_small_arrays_are_left_alone(device: Card) -> None:
     """Their download goes into them without a helper, who might write over it."""
     target = np.full(CHUNK, 7, np.uint8)
 
@@ -194,13 +194,13 @@ def test_a_device_that_does_not_open_leaves_no_thread(
     before = threading.active_count()
     monkeypatch.setattr(driver, "pagelocked_empty", refuse)
     with pytest.raises(DeviceUnavailable, match="GPU 3 could not be opened"):
-        Device(3)
+        Card(3)
     assert not driver.attached
     assert threading.active_count() == before
 
 
 def test_a_lost_device_ends_its_threads_and_frees_nothing(driver: Driver) -> None:
-    device = Device(0)
+    device = Card(0)
     device.call(device.open_lanes)
     device.lost = True
     device.close()

@@ -66,7 +66,7 @@ class Lane:
         self._thread.end()
 
 
-class Device:
+class Card:
     """A GPU's primary context, pushed once on a thread of its own.
 
     All methods but `call`, `submit` and `close` run on that thread. Everything that was made in
