@@ -21,7 +21,7 @@ from kernelscope import filters
 from kernelscope.cli import main as cli
 from kernelscope.cli.common import every_filter, open_backends
 from kernelscope.cli.main import main
-from kernelscope.engine.recipe import default_text, is_estimated
+from kernelscope.engine.step import default_text, is_estimated
 from kernelscope.manual import allowed
 from kernelscope.spec.filter import GPU_LEVELS, Border, FilterSpec, MaskParameter, OddParameter
 from tests.oracle import to_dtype, windows

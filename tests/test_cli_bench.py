@@ -76,7 +76,7 @@ def test_blocks_in_turn(
     assert main([*SMALL, *options, "--out", str(out)]) == 0
     names = ["GPU global 8×8", "GPU global 256×1", "GPU tuned"]
     assert [row[1] for row in table(capsys.readouterr().out)] == names
-    assert {request.block for request in devices.requests} == {(8, 8), (256, 1), None}
+    assert {request.options.block for request in devices.requests} == {(8, 8), (256, 1), None}
     report = load(out)
     assert [row.block for row in report.rows] == [(8, 8), (256, 1), None]
     assert len({row.subject for row in report.rows}) == 1  # the same work: times compare

@@ -12,7 +12,8 @@ from kernelscope.backends.cuda import CudaBackend
 from kernelscope.cli.common import byte_size
 from kernelscope.cli.main import main
 from kernelscope.engine.backend import Availability, Backend
-from kernelscope.engine.request import Request, Result
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.files import SAMPLES
 
 
@@ -73,15 +74,19 @@ def test_the_gpu_options_reach_the_request(tmp_path: Path, monkeypatch: pytest.M
     source, target = str(SAMPLES[0].path), str(tmp_path / "out.png")
     options = ["--repeat", "7", "--memory-limit", "2M", "--gpu", "3", "--block", "14x18"]
     assert main(["apply", "mean", source, target, *options]) == 0
-    assert (requests[0].repeat, requests[0].memory_limit) == (7, 2 << 20)
-    assert requests[0].block == (14, 18)
+    assert (requests[0].options.repeat, requests[0].options.memory_limit) == (7, 2 << 20)
+    assert requests[0].options.block == (14, 18)
     assert numbers[-1] == (3,)
     assert main(["apply", "mean", source, target, "--gpus", "1,0"]) == 0
     assert numbers[-1] == (1, 0)
     monkeypatch.setenv("KERNELSCOPE_GPU", "2")
     assert main(["apply", "mean", source, target]) == 0
-    assert (requests[2].repeat, requests[2].memory_limit, numbers[-1]) == (1, None, (2,))
-    assert requests[2].block is None
+    assert (requests[2].options.repeat, requests[2].options.memory_limit, numbers[-1]) == (
+        1,
+        None,
+        (2,),
+    )
+    assert requests[2].options.block is None
     monkeypatch.setenv("KERNELSCOPE_GPU", "0,2")
     assert main(["apply", "mean", source, target]) == 0
     assert numbers[-1] == (0, 2)

@@ -17,7 +17,8 @@ from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 from kernelscope import filters
 from kernelscope.cli.common import StatusLine, switches
 from kernelscope.cli.main import main
-from kernelscope.engine.recipe import Recipe, Step
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import Step
 from kernelscope.files.volumes import read_volume
 from kernelscope.filters.mri_nlm.sigma import estimate_global
 from kernelscope.images.phantom import Contrast, head

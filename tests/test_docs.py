@@ -16,7 +16,7 @@ import pytest
 
 from kernelscope import filters, manual
 from kernelscope.cli.main import main
-from kernelscope.engine.recipe import default_text
+from kernelscope.engine.step import default_text
 from kernelscope.spec.filter import Border, FilterSpec, Kind
 from tests.backends import host_kernels
 

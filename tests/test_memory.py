@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from kernelscope import memory
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.errors import OutOfMemory
 from kernelscope.files import write_image

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
@@ -180,5 +181,5 @@ def test_it_runs_in_the_engine_and_not_on_pictures(filter_id: str) -> None:
         backend.close()
     with pytest.raises(InvalidParameter, match="is for volumes"):
         Request.create(Image.from_array(np.zeros((4, 4), np.uint8)), filter_id)
-    with pytest.raises(InvalidParameter, match="is for pictures"):
-        Request.create(scan, "median")
+    assert Request.create(scan, "median").by_slices
+    assert not Request.create(scan, filter_id).by_slices

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kernelscope import filters
-from kernelscope.engine.recipe import ESTIMATE, default_text, has_estimate
+from kernelscope.engine.step import ESTIMATE, default_text, has_estimate
 from kernelscope.paths import RESOURCES
 from kernelscope.spec.filter import (
     Border,

@@ -16,9 +16,10 @@ import pytest
 from kernelscope.backends.cuda import CudaBackend, info
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.engine.backend import Availability, Fact, FactGroup
-from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
-from kernelscope.engine.slices import by_slices
 from kernelscope.errors import DeviceUnavailable
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -226,7 +227,7 @@ def test_what_launching_takes_is_told_of_every_slice(backend: CudaBackend, drive
         return 2e-3
 
     driver.modules[b"mean"]["mean_tuned"] = slow
-    request = by_slices(scan(), "mean", axis=2, device=Device.GPU, level="tuned")
+    request = Request.create(scan(), "mean", axis=2, device=Device.GPU, level="tuned")
     stages = execute(request, {"gpu": backend}).stages
     launching = [stage.seconds for stage in stages if stage.name == "launch"]
     assert len(launching) == SHAPE[2]

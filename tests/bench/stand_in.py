@@ -66,7 +66,11 @@ class StandIn(CpuBackend):
         stopwatch.add("upload", UPLOAD)
         stopwatch.add("prepare", 0.0)
         # The first of several launches finds the cache empty.
-        repeats = (9 * KERNEL, *[KERNEL] * (request.repeat - 1)) if request.repeat > 1 else ()
+        repeats = (
+            (9 * KERNEL, *[KERNEL] * (request.options.repeat - 1))
+            if request.options.repeat > 1
+            else ()
+        )
         median = statistics.median(repeats) if repeats else KERNEL
         parts = tuple(
             KernelTime(

@@ -14,7 +14,8 @@ from kernelscope.bench.cases import _MATTERS, _Matter, cases
 from kernelscope.bench.data import Content, Data
 from kernelscope.bench.rows import Difference
 from kernelscope.engine.backend import Backend
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.spec.filter import Border
 
@@ -48,7 +49,7 @@ def test_equal_results(library: str, filter_id: str, backends: dict[str, Backend
             image, filter_id, parameters, border=matter.border, device=Device.CPU
         )
         found = peers.counterpart(
-            library, filter_id, request.image.pixels, request.parameters, matter.border
+            library, filter_id, request.image.pixels, request.step.parameters, matter.border
         )
         if found is None:
             continue
@@ -67,7 +68,7 @@ def test_divisors_of_the_mask(library: str, divisor: str, backends: dict[str, Ba
     mask = ((1, 2, 1), (2, 4, 2), (1, 2, 2))
     request = Request.create(image, "mask", {"mask": mask, "divisor": divisor}, device=Device.CPU)
     found = peers.counterpart(
-        library, "mask", request.image.pixels, request.parameters, Border.REFLECT
+        library, "mask", request.image.pixels, request.step.parameters, Border.REFLECT
     )
     assert found is not None
     ours = execute(request, backends).image.pixels

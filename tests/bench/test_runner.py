@@ -14,7 +14,8 @@ from kernelscope.bench import Content, Data, Plan, Row, Step, Sweep, grid, measu
 from kernelscope.bench.runner import planned_work
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Completed, Event, Job, Reported, Started, Stopped, Worker
 from kernelscope.errors import AppError, Cancelled
 from tests.bench.stand_in import COPY_RATE, DOWNLOAD, KERNEL, PEAK_RATE, UPLOAD, StandIn
@@ -83,7 +84,7 @@ def test_each_row_is_run_by_its_number_of_gpus(backends: dict[str, Backend], gpu
     sweeps = grid(["mri_nlm"], [8], [3])
     rows = rows_of(replace(GPU, sweeps=sweeps, levels=("shared",), gpus=(1, 2)), backends)
     assert [(row.series, row.gpus) for row in rows] == [("GPU shared", 1), ("2 GPUs shared", 2)]
-    assert [request.gpus for request in gpu.requests] == [1, 2] * 3
+    assert [request.options.gpus for request in gpu.requests] == [1, 2] * 3
 
 
 def test_every_run_has_a_picture_of_its_own(backends: dict[str, Backend], gpu: StandIn) -> None:
@@ -95,7 +96,7 @@ def test_every_run_has_a_picture_of_its_own(backends: dict[str, Backend], gpu: S
 
 def test_levels_take_turns(backends: dict[str, Backend], gpu: StandIn) -> None:
     rows_of(GPU, backends)
-    levels = [request.level for request in gpu.requests]
+    levels = [request.options.level for request in gpu.requests]
     assert levels == ["global", "shared"] * 3
 
 
@@ -109,13 +110,17 @@ def test_cold_caches(
     assert len(evictions) == 2 * (1 + 2)
     rows_of(replace(GPU, cold=True), backends)
     assert len(evictions) == 6
-    assert {(request.cold, request.repeat) for request in gpu.requests} == {(True, 1)}
+    assert {(request.options.cold, request.options.repeat) for request in gpu.requests} == {
+        (True, 1)
+    }
 
 
 def test_warm_caches_take_the_second_launch(backends: dict[str, Backend], gpu: StandIn) -> None:
     for row in rows_of(GPU, backends):
         assert row.seconds == row.stages["kernel"] == (KERNEL, KERNEL)
-    assert {(request.cold, request.repeat) for request in gpu.requests} == {(False, 2)}
+    assert {(request.options.cold, request.options.repeat) for request in gpu.requests} == {
+        (False, 2)
+    }
 
 
 def test_a_slow_level_gets_a_part(backends: dict[str, Backend]) -> None:
@@ -174,7 +179,7 @@ def test_every_run_has_the_block_of_its_row(backends: dict[str, Backend], gpu: S
         ((8, 8), "GPU shared 8×8"),
         ((16, 16), "GPU shared 16×16"),
     ]
-    assert [request.block for request in gpu.requests[-4:]] == [(8, 8), (16, 16)] * 2
+    assert [request.options.block for request in gpu.requests[-4:]] == [(8, 8), (16, 16)] * 2
 
 
 def test_planned_work_is_what_the_executor_counts(backends: dict[str, Backend]) -> None:

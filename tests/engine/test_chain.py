@@ -12,10 +12,13 @@ from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.chain import estimate, execute_recipe, shapes, to_grey
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.recipe import ESTIMATE, Recipe, Step
-from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
-from kernelscope.engine.slices import SliceRequest, picture_of
+from kernelscope.engine.slices import picture_of
+from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
 from kernelscope.images.image import Image
 from kernelscope.images.phantom import Noise, add_noise
@@ -59,7 +62,7 @@ def machine(gpu: bool = True) -> dict[str, FakeBackend]:
 
 
 def places(recipe: Recipe, **options: Any) -> list[tuple[str, str]]:
-    results = execute_recipe(recipe, picture(4, 4), machine(), **options)
+    results = execute_recipe(recipe, picture(4, 4), machine(), options=RunOptions(**options))
     return [(result.device, result.level) for result in results]
 
 
@@ -107,7 +110,7 @@ def test_a_step_without_room_is_named_before_the_first_runs() -> None:
 
 def test_failures_name_the_step() -> None:
     def body(request: Request, *_: object) -> None:
-        if request.filter.id == "median":
+        if request.step.filter.id == "median":
             raise MemoryError
 
     results = execute_recipe(
@@ -164,7 +167,10 @@ def test_device_and_level_hold_for_the_steps_that_have_them() -> None:
 def test_a_step_that_cannot_have_the_device_or_level_is_told() -> None:
     def notices(**options: Any) -> list[tuple[str, ...]]:
         steps = recipe("gaussian-noise", "mean")
-        return [r.notices for r in execute_recipe(steps, picture(4, 4), machine(), **options)]
+        return [
+            r.notices
+            for r in execute_recipe(steps, picture(4, 4), machine(), options=RunOptions(**options))
+        ]
 
     assert notices(device=Device.GPU) == [
         ("Gaussian noise does not run on the GPU: it runs where it is fastest.",),
@@ -182,7 +188,10 @@ def test_what_no_step_has_is_refused() -> None:
 
 def test_a_device_that_cannot_be_used_is_refused_before_the_first_step_runs() -> None:
     results = execute_recipe(
-        recipe("gaussian-noise", "mean"), picture(4, 4), machine(gpu=False), device=Device.GPU
+        recipe("gaussian-noise", "mean"),
+        picture(4, 4),
+        machine(gpu=False),
+        options=RunOptions(Device.GPU),
     )
     with pytest.raises(DeviceUnavailable, match="fake GPU"):
         next(results)
@@ -224,10 +233,10 @@ def test_an_estimate_is_made_of_the_picture_that_is_there(grey: bool, cpu: Backe
     noisy, result = execute_recipe(recipe(noise, nlm), image, cpu)
     source = to_grey(noisy.image) if grey else noisy.image
     (parameter,) = (p for p in filters.get("nlm").parameters if p.name == "filter_sigma")
-    expected = parameter.estimate(colours(source.planes), result.request.parameters)
-    number = result.request.parameters["filter_sigma"]
+    expected = parameter.estimate(colours(source.planes), result.request.step.parameters)
+    number = result.request.step.parameters["filter_sigma"]
     assert number == pytest.approx(expected, rel=1e-3)
-    assert result.request.parameters["patch"] == 3
+    assert result.request.step.parameters["patch"] == 3
     assert f"Non-local means: filter sigma was estimated: {number:.4g}." in result.notices
     by_hand = Request.create(noisy.image, "nlm", {**options, "filter_sigma": number}, grey=grey)
     np.testing.assert_array_equal(execute(by_hand, cpu).image.pixels, result.image.pixels)
@@ -243,11 +252,11 @@ def test_volumes_are_estimated_together(components: int) -> None:
         for seed, truth in enumerate(truths)
     ]
     request = Request.create(Scan(tuple(volumes)), "mri-nlm", {"search_radius": 1})
-    parameter = request.filter.parameter("beta")
+    parameter = request.step.filter.parameter("beta")
     assert isinstance(parameter, FloatParameter)
     assert parameter.estimate is not None
-    expected = parameter.estimate(request.scan.planes, request.parameters)
-    fewer = parameter.estimate(request.scan.planes[..., :-1], request.parameters)
+    expected = parameter.estimate(request.scan.planes, request.step.parameters)
+    fewer = parameter.estimate(request.scan.planes[..., :-1], request.step.parameters)
     assert estimate(request, ["beta"])["beta"] == pytest.approx(expected, rel=1e-3)
     assert fewer != pytest.approx(expected, rel=1e-3)
 
@@ -261,7 +270,7 @@ def test_an_estimate_lies_within_the_range() -> None:
 
 def test_results_come_as_they_are_ready() -> None:
     ran: list[str] = []
-    fake = FakeBackend(body=lambda request, token, progress: ran.append(request.filter.id))
+    fake = FakeBackend(body=lambda request, token, progress: ran.append(request.step.filter.id))
     results = execute_recipe(recipe("mean", "median"), picture(4, 4), {"cpu": fake})
     assert isinstance(next(results), Result)
     assert ran == ["mean"]
@@ -282,8 +291,8 @@ def test_volumes_go_from_step_to_step(cpu: Backends) -> None:
     )
     first, second = execute_recipe(steps, Scan((volume,)), cpu, reference=volume)
     assert shapes(steps, Scan((volume,))) == [(5, 16, 18, 1)] * 2
-    assert isinstance(first.request, SliceRequest)
-    assert first.request.axis == 1
+    assert first.request.by_slices
+    assert first.request.step.axis == 1
     assert second.request.scan is first.scan
     assert first.quality is not None
     assert second.quality is not None
@@ -300,7 +309,7 @@ def test_slices_are_estimated_in_the_middle(cpu: Backends) -> None:
     (result,) = execute_recipe(recipe(Step.create("nlm", nlm, axis=2)), Scan((volume,)), cpu)
     middle = Request.create(picture_of(volume, 2, 9), "nlm", {"patch": 3, "search_radius": 1})
     expected = estimate(middle, ["filter_sigma"])["filter_sigma"]
-    assert result.request.parameters["filter_sigma"] == expected
+    assert result.request.step.parameters["filter_sigma"] == expected
 
 
 def test_a_filter_of_volumes_in_a_recipe_for_pictures_is_refused() -> None:

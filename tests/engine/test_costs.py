@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.costs import KEPT_POINTS, Costs, line
-from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.engine.timing import Stage, Stopwatch
 from kernelscope.errors import AppError, DeviceUnavailable, OutOfMemory

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from kernelscope import filters
-from kernelscope.engine.recipe import ESTIMATE, VERSION, Recipe, Step, has_estimate, is_estimated
+from kernelscope.engine.recipe import VERSION, Recipe
+from kernelscope.engine.step import ESTIMATE, Step, has_estimate, is_estimated
 from kernelscope.errors import InvalidParameter, InvalidRecipe
 from kernelscope.spec.filter import Border, FilterSpec
 

@@ -9,11 +9,15 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.backends import create_backends
-from kernelscope.engine.request import Request, Result
+from kernelscope.engine.options import RunOptions
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.engine.timing import Stage
 from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
 from kernelscope.spec.filter import Border
 from tests.engine.fakes import request
 
@@ -22,20 +26,20 @@ PICTURE = Image.from_array(np.zeros((5, 9), np.uint8), "p")
 
 def test_fills_in_defaults() -> None:
     made = Request.create(PICTURE, "threshold-mean", {"size": 5})
-    assert made.filter is filters.get("threshold_mean")
-    assert dict(made.parameters) == {"size": 5, "threshold": 20.0}
-    assert made.border is Border.REFLECT
+    assert made.step.filter is filters.get("threshold_mean")
+    assert dict(made.step.parameters) == {"size": 5, "threshold": 20.0}
+    assert made.step.border is Border.REFLECT
 
 
 def test_later_changes_do_not_reach_it() -> None:
     parameters = {"size": 5}
     made = Request.create(PICTURE, "mean", parameters)
     parameters["size"] = 7
-    assert made.parameters["size"] == 5
+    assert made.step.parameters["size"] == 5
     with pytest.raises(TypeError):
-        made.parameters["size"] = 7  # type: ignore[index]
+        made.step.parameters["size"] = 7  # type: ignore[index]
     with pytest.raises(AttributeError):
-        made.grey = True  # type: ignore[misc]
+        made.step.grey = True  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("border", [Border.REFLECT, Border.VALID])
@@ -47,6 +51,37 @@ def test_the_shape_of_the_result_is_known_beforehand(
     picture = Image.from_array(np.zeros(shape, np.uint8))
     made = Request.create(picture, "mean", grey=grey, border=border)
     assert execute(made, create_backends()).image.planes.shape == made.output_shape
+
+
+@pytest.mark.parametrize(
+    ("shape", "converts"), [((5, 9), False), ((5, 9, 2), False), ((5, 9, 3), True)]
+)
+def test_colours_become_grey_in_a_pass_of_their_own(shape: tuple[int, ...], converts: bool) -> None:
+    made = Request.create(
+        Image.from_array(np.zeros(shape, np.uint8)), "mean", {"size": 5}, grey=True
+    )
+    *before, last = made.passes()
+    assert last == (filters.get("mean"), {"size": 5}, Border.REFLECT)
+    grey = filters.get("greyscale")
+    assert before == [(grey, grey.defaults(), Border.REFLECT)] * converts
+
+
+def test_volumes_have_no_colours() -> None:
+    scan = Scan((Volume.from_array(np.zeros((3, 4, 5), np.uint8)),))
+    made = Request.create(scan, "mean", grey=True, axis=2)
+    assert len(made.passes()) == 1
+    assert made.output_shape == (3, 4, 5, 1)
+    assert made.describe() == "Mean, mask size 3 px, reflect border, slice by slice across x"
+
+
+def test_options_with_a_block_that_no_gpu_has_are_refused() -> None:
+    with pytest.raises(InvalidParameter):
+        RunOptions(block=(1025, 1))
+
+
+def test_estimates_are_no_numbers() -> None:
+    with pytest.raises(InvalidParameter):
+        Request.create(PICTURE, "nlm", {"filter_sigma": "estimate"})
 
 
 def test_ids_increase() -> None:

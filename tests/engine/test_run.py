@@ -9,7 +9,8 @@ import pytest
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.timing import Stage, Stopwatch
 from kernelscope.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
@@ -82,18 +83,18 @@ def test_a_block_is_dropped_with_a_word_where_it_has_no_effect() -> None:
     }
     block = (16, 16)
     shared = execute(request(device=Device.GPU, level="shared", block=block), backends)
-    assert asked[-1].block == shared.request.block == block
+    assert asked[-1].options.block == shared.request.options.block == block
     assert shared.settings == "Mean, mask size 3 px, reflect border, blocks of 16×16"
     assert not shared.notices
     for device, level, name in ((Device.GPU, "tuned", "GPU tuned"), (Device.CPU, None, "CPU para")):
         result = execute(request(device=device, level=level, block=block), backends)
-        assert result.request.block is None
+        assert result.request.options.block is None
         assert "blocks" not in result.settings
         assert result.notices[0].startswith(f"The block size 16×16 has no effect: Mean at {name}")
         assert result.notices[0].endswith(
             "Levels of a GPU that have: single-block, global, shared, texture."
         )
-    assert asked[-1].block is None
+    assert asked[-1].options.block is None
     picture = Image.from_array(np.zeros((4, 4), np.uint8))
     fixed = Request.create(picture, "turned_tiles", device=Device.GPU, level="global", block=block)
     (notice,) = execute(fixed, backends).notices

@@ -10,9 +10,10 @@ from scipy import ndimage
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.engine.slices import STAGE, by_slices
+from kernelscope.engine.slices import STAGE
 from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import Cancelled, InvalidParameter
 from kernelscope.images.image import Image
@@ -44,7 +45,7 @@ def test_every_slice_is_filtered_as_a_picture_of_its_own(backends, axis: int, dt
     scan = Scan((volume(dtype), volume(dtype, 1)))
     told = []
     result = execute(
-        by_slices(scan, "median", {"size": 3}, axis=axis),
+        Request.create(scan, "median", {"size": 3}, axis=axis),
         backends,
         progress=lambda stage, fraction: told.append((stage, fraction)),
     )
@@ -65,7 +66,7 @@ def test_every_slice_is_filtered_as_a_picture_of_its_own(backends, axis: int, dt
 
 def test_noise_is_new_in_every_slice_and_scaled_to_the_volume(backends) -> None:
     flat = Volume.from_array(np.full((4, 40, 40), 1000, np.float32), "flat")
-    result = execute(by_slices(Scan((flat,)), "gaussian_noise", {"sigma": 0.1}), backends)
+    result = execute(Request.create(Scan((flat,)), "gaussian_noise", {"sigma": 0.1}), backends)
     noise = result.scan.volumes[0].voxels - 1000
     assert 90 < noise.std() < 110
     assert np.abs(np.corrcoef(noise.reshape(4, -1)) - np.eye(4)).max() < 0.1
@@ -73,14 +74,14 @@ def test_noise_is_new_in_every_slice_and_scaled_to_the_volume(backends) -> None:
 
 def test_border_that_makes_slices_smaller_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="keep their size"):
-        by_slices(Scan((volume("uint8"),)), "median", border=Border.VALID)
+        Request.create(Scan((volume("uint8"),)), "median", border=Border.VALID)
 
 
 def test_slices_stay_grey() -> None:
     scan = Scan((volume("uint8"),))
     with pytest.raises(InvalidParameter, match=r"Sobel, form angle-colour.*makes colours"):
-        by_slices(scan, "sobel", {"form": "angle-colour"})
-    by_slices(scan, "sobel", {"form": "angle"})
+        Request.create(scan, "sobel", {"form": "angle-colour"})
+    Request.create(scan, "sobel", {"form": "angle"})
 
 
 def test_what_holds_for_every_slice_is_told_once() -> None:
@@ -90,15 +91,15 @@ def test_what_holds_for_every_slice_is_told_once() -> None:
             return super().run(request, level, stopwatch, *rest)
 
     scan = Scan((Volume.from_array(np.zeros((3, 4, 5), np.uint8)),))
-    assert execute(by_slices(scan, "mean"), {"cpu": Telling()}).notices == ("In strips.",)
+    assert execute(Request.create(scan, "mean"), {"cpu": Telling()}).notices == ("In strips.",)
 
 
 def test_every_slice_gets_the_block_that_was_asked_for() -> None:
     asked: list[Request] = []
     gpu = FakeBackend("gpu", lambda request, *_: asked.append(request), levels=GPU_LEVELS)
     options = {"device": Device.GPU, "level": "global", "block": (8, 8)}
-    execute(by_slices(Scan((volume("uint8"),)), "mean", **options), {"gpu": gpu})
-    assert [request.block for request in asked] == [(8, 8)] * SHAPE[0]
+    execute(Request.create(Scan((volume("uint8"),)), "mean", **options), {"gpu": gpu})
+    assert [request.options.block for request in asked] == [(8, 8)] * SHAPE[0]
 
 
 def test_cancel_stops_between_slices(backends) -> None:
@@ -109,4 +110,4 @@ def test_cancel_stops_between_slices(backends) -> None:
             token.cancel()
 
     with pytest.raises(Cancelled):
-        execute(by_slices(Scan((volume("uint8"),)), "median", axis=1), backends, token, stop)
+        execute(Request.create(Scan((volume("uint8"),)), "median", axis=1), backends, token, stop)

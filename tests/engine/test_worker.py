@@ -15,7 +15,8 @@ import pytest
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.control import CancelToken, Progress
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.worker import (
     Completed,

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelscope.engine.recipe import Recipe, Step
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import Step
 from kernelscope.errors import ImageWriteError, InvalidRecipe
 from kernelscope.files import RECIPE_SUFFIX, SAMPLES, read_recipe, write_recipe
 

@@ -15,7 +15,8 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.backends.cuda.compiler import Nvrtc
 from kernelscope.engine.control import CancelToken, no_progress
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import InvalidImage

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.images.image import Image
 from kernelscope.spec.filter import GPU_LEVELS, FilterSpec

@@ -98,7 +98,8 @@ def script() -> RunScript:
         from kernelscope.backends.cuda import CudaBackend, executor
         from kernelscope.backends.cuda.compiler import Nvrtc
         from kernelscope.images.image import Image
-        from kernelscope.engine.request import Device, Request
+        from kernelscope.engine.options import Device
+        from kernelscope.engine.request import Request
         from kernelscope.engine.run import execute
         from kernelscope.errors import AppError
 

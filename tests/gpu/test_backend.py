@@ -20,7 +20,9 @@ from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import CompileError, CubinCache, Nvcc, Nvrtc
 from kernelscope.bench.runner import planned_work
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.errors import Cancelled, DeviceUnavailable, OutOfMemory
 from kernelscope.images.image import Image

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cuda import CudaBackend
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.images.image import Image
 from kernelscope.spec.filter import TUNED, Border

@@ -8,8 +8,9 @@ import pytest
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.engine.chain import execute_recipe
-from kernelscope.engine.recipe import Recipe, Step
-from kernelscope.engine.request import Device
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
 from tests.gpu.test_backend import stage_names
 
@@ -23,7 +24,9 @@ def test_results_stay_on_the_card(gpu: CudaBackend) -> None:
     backends = {"gpu": gpu, "cpu": CpuBackend()}
 
     def run(device: Device) -> list:
-        return list(execute_recipe(recipe, Image.from_array(pixels), backends, device=device))
+        return list(
+            execute_recipe(recipe, Image.from_array(pixels), backends, options=RunOptions(device))
+        )
 
     on_gpu, on_cpu = run(Device.GPU), run(Device.CPU)
     backends["cpu"].close()

@@ -9,7 +9,9 @@ import pytest
 
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.backends.cuda.inspection import plan
-from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.images.image import Image
 from kernelscope.spec.filter import FilterSpec, Level
@@ -58,7 +60,7 @@ def test_the_launch_is_the_planned_one(gpu: CudaBackend, level: str) -> None:
     request = Request.create(noise(100), "median", device=Device.GPU, level=level)
     launch = execute(request, {"gpu": gpu}).launch
     assert launch is not None
-    expected = plan(request, level_of(request.filter, level))
+    expected = plan(request, level_of(request.step.filter, level))
     assert (launch.kernel, launch.grid) == (expected.launch.kernel, expected.grid)
     assert (launch.block, launch.shared_bytes) == (
         expected.launch.block,

@@ -13,7 +13,9 @@ from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend, slabs
 from kernelscope.backends.cuda.executor import PreparedFilter
-from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.images.image import Image
 from kernelscope.spec.filter import TUNED, Border, FilterSpec, Level

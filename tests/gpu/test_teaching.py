@@ -9,7 +9,9 @@ import pytest
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
-from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.images.image import DTYPES, Image
 

@@ -16,7 +16,9 @@ from kernelscope.backends.cuda import CudaBackend, executor, slabs
 from kernelscope.backends.cuda.compiler import Nvrtc
 from kernelscope.backends.cuda.probe import probe
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.errors import Cancelled, OutOfMemory
 from kernelscope.images import phantom

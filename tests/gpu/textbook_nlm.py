@@ -23,7 +23,8 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.backends.cuda.compiler import Nvrtc
 from kernelscope.backends.cuda.texture import Texture
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.filters.shared.non_local import patch_weights
 from kernelscope.images.image import Image

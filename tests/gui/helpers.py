@@ -76,8 +76,8 @@ class FakeCpu:
         if isinstance(request.source, Scan):
             with stopwatch.stage("compute"):
                 return request.scan.like(request.scan.planes / 2)
-        shape = request.filter.output_shape(
-            request.image.planes.shape, request.parameters, request.border
+        shape = request.step.filter.output_shape(
+            request.image.planes.shape, request.step.parameters, request.step.border
         )
         with stopwatch.stage("compute"):
             y, x = (

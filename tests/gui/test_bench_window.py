@@ -45,7 +45,8 @@ from kernelscope.bench import (
 )
 from kernelscope.bench.charts import Chart, Choice, Plot, Series, chart, choices
 from kernelscope.engine.backend import Availability
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
 from kernelscope.gui.bench import window as module
 from kernelscope.gui.bench.form import OWN_CHOICE
 from kernelscope.gui.bench.parity_dialog import ParityDialog

@@ -119,7 +119,7 @@ def test_a_number_is_the_same_in_every_locale(
     type_into(box, text)
     press(qtbot, window, "F5")
     qtbot.waitUntil(lambda: window.images.output.image is not None)
-    assert cpu.requests[-1].parameters["filter_sigma"] == 0.03
+    assert cpu.requests[-1].step.parameters["filter_sigma"] == 0.03
     assert "filter sigma 0.03," in child(window, QLabel, "outputDetails").toolTip()
     child(window, QComboBox, "filter").setFocus()
     assert box.text() == "0.03"

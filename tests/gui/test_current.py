@@ -189,7 +189,10 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
     assert not is_marked(window)
     cpu.requests.clear()
     run(qtbot, window)  # does again what is seen
-    assert (cpu.requests[-1].filter.id, cpu.requests[-1].border) == ("median", Border.WRAP)
+    assert (cpu.requests[-1].step.filter.id, cpu.requests[-1].step.border) == (
+        "median",
+        Border.WRAP,
+    )
 
     child(window, QSpinBox, "sizeBox").setValue(11)
     press(qtbot, window, "Ctrl+Shift+Z")
@@ -228,7 +231,7 @@ def test_an_estimated_number_does_not_cost_the_level(
     choose(window, "level", "CPU: Serial")
     run(qtbot, window)
     assert window.panel.automatic == ("filter_sigma",)
-    assert cpu.requests[-1].level == "serial"
+    assert cpu.requests[-1].options.level == "serial"
     assert not is_marked(window)
 
 

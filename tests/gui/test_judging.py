@@ -21,7 +21,8 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from kernelscope.engine.request import Request, Result
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.gui.canvas.drawing import Drawing
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View, following, like_output
@@ -429,7 +430,7 @@ def test_earlier_run_keeps_its_steps_and_can_be_undone(
     load(qtbot, window, write_picture(tmp_path / "other.png", 1))
     window.timing.resultActivated.emit(result)
     qtbot.waitUntil(lambda: window.images.output.image is result.image)
-    assert [step.filter.id for step in window._moment.steps] == ["gaussian_noise"]
+    assert [each.step.filter.id for each in window._moment.steps] == ["gaussian_noise"]
     assert window._moment.reference.image is result.request.reference
     window.undo()
     qtbot.waitUntil(lambda: shown(window) == "other.png")

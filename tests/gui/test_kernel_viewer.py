@@ -223,7 +223,8 @@ def test_a_run_shows_up(viewer: KernelViewer, launches: dict[str, LaunchReport])
 
 def test_a_filter_without_a_kernel_says_so(viewer: KernelViewer) -> None:
     wanted = request()
-    viewer.show_request(replace(wanted, filter=replace(wanted.filter, gpu_levels=())))
+    without = replace(wanted.step, filter=replace(wanted.step.filter, gpu_levels=()))
+    viewer.show_request(replace(wanted, step=without))
     assert "no CUDA kernel" in viewer.findChild(QLabel, "kernelState").text()
 
 
@@ -294,7 +295,7 @@ def test_a_plan_of_several_kernels_shows_all(qtbot: QtBot, viewer: KernelViewer)
     image = Image.from_array(np.zeros((64, 64), np.uint8))
     wanted = Request.create(image, "nlm", {"search": "image"}, level="global")
     viewer.show_request(wanted)
-    levels = {level.id: plans(wanted, level) for level in wanted.filter.gpu_levels}
+    levels = {level.id: plans(wanted, level) for level in wanted.step.filter.gpu_levels}
     view = compare_with(viewer, "tuned")
     assert view is not None
     count = max(len(levels["global"]), len(levels["tuned"]))
@@ -583,8 +584,8 @@ def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
     with qtbot.waitSignal(window._bridge.finished) as done:
         window.run()
     (result,) = done.args
-    assert (result.request.repeat, result.request.memory_limit) == (3, 64 << 20)
-    assert result.request.block == (14, 18)
+    assert (result.request.options.repeat, result.request.options.memory_limit) == (3, 64 << 20)
+    assert result.request.options.block == (14, 18)
     assert "blocks of 14×18" in window.timing.text()
     window.show_kernel()
     assert "Block\t14 × 18 threads" in table(viewer)

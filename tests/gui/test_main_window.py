@@ -45,8 +45,9 @@ from pytestqt.qtbot import QtBot
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.backend import Availability
-from kernelscope.engine.recipe import is_estimated
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
+from kernelscope.engine.step import is_estimated
 from kernelscope.errors import AppError, ImageWriteError
 from kernelscope.files import SAMPLES
 from kernelscope.gui.application import BugCatcher
@@ -91,7 +92,7 @@ def test_starts_on_a_sample_with_a_hint(qtbot: QtBot, window: MainWindow, monkey
     assert window.images.output.image is None
     assert child(window, QLabel, "outputHint").text() == "Press Run (F5)"
     qtbot.waitUntil(lambda: len(warmed) == 1)
-    assert warmed[0].filter.id == window.panel.filter_id
+    assert warmed[0].step.filter.id == window.panel.filter_id
     assert window.settings.recent_files == []  # a sample is in a menu of its own
 
 
@@ -318,8 +319,8 @@ def test_earlier_run_comes_back_with_input_output_and_settings(
     qtbot.waitUntil(lambda: window.images.output.image is result.image)
     assert shown(window) == picture.name
     arguments = window.panel.arguments()
-    assert arguments["filter_id"] == result.request.filter.id
-    assert arguments["parameters"] == dict(result.request.parameters)
+    assert arguments["filter_id"] == result.request.step.filter.id
+    assert arguments["parameters"] == dict(result.request.step.parameters)
     assert arguments["border"] is Border.VALID
 
 
@@ -725,12 +726,12 @@ def test_every_filter_runs_with_the_values_that_its_form_shows(
     action = window.findChild(object, f"filter{spec.id}")
     action.trigger()
     run(qtbot, window)
-    assert cpu.requests[-1].filter is spec
+    assert cpu.requests[-1].step.filter is spec
     wanted = spec.validate({})
     for parameter in spec.parameters:
         if is_estimated(parameter):  # its button is down from the start
             wanted[parameter.name] = parameter.estimate(window.images.input.image.planes, wanted)
-    assert dict(cpu.requests[-1].parameters) == wanted
+    assert dict(cpu.requests[-1].step.parameters) == wanted
     child(window, QComboBox, "filter")
     assert action.isChecked()
 

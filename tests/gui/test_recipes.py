@@ -22,12 +22,13 @@ from pytestqt.qtbot import QtBot
 from kernelscope import filters
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.chain import estimate
+from kernelscope.engine.options import Device
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.request import Request
+from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
 from kernelscope.files import read_recipe
 from kernelscope.gui.dialogs import recipe_dialogs as recipes_module
-from kernelscope.gui.dialogs.recipe_dialogs import as_recipe
 from kernelscope.gui.panels.editors import NumberEditor
 from kernelscope.gui.panels.filter_form import FilterForm
 from kernelscope.gui.widgets.messages import ErrorDialog
@@ -85,9 +86,13 @@ def test_a_recipe_runs_step_by_step_and_can_be_undone(
     original = window.images.input.image
     run_recipe(qtbot, window, three)
     qtbot.waitUntil(lambda: window.images.output.image is not None)
-    assert [request.filter.id for request in cpu.requests] == ["gaussian_noise", "mean", "median"]
-    assert cpu.requests[0].parameters["variance"] == 0.002
-    assert (cpu.requests[1].parameters["size"], cpu.requests[1].border) == (5, "wrap")
+    assert [request.step.filter.id for request in cpu.requests] == [
+        "gaussian_noise",
+        "mean",
+        "median",
+    ]
+    assert cpu.requests[0].step.parameters["variance"] == 0.002
+    assert (cpu.requests[1].step.parameters["size"], cpu.requests[1].step.border) == (5, "wrap")
     # What was before the noise judges the steps that follow.
     assert [request.reference for request in cpu.requests] == [None, original, original]
     np.testing.assert_array_equal(window.images.input.image.pixels, original.pixels)
@@ -116,7 +121,7 @@ def test_progress_names_the_step_and_cancel_ends_the_recipe(
     assert not window.recipes.busy
     # What was done stays, and is shown.
     qtbot.waitUntil(lambda: window.images.input.image is window._input)
-    assert [step.filter.id for step in window._moment.steps] == ["gaussian_noise"]
+    assert [each.step.filter.id for each in window._moment.steps] == ["gaussian_noise"]
     cpu.go.set()
     run(qtbot, window)
     assert len(cpu.requests) == 3
@@ -131,9 +136,9 @@ def test_cancel_between_two_steps_is_heard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     go_on, entered = threading.Event(), threading.Event()
-    real = recipes_module.Step.request
+    real = Step.with_numbers
 
-    def request(*arguments: object, **options: object) -> Request:
+    def with_numbers(*arguments: object, **options: object) -> Step:
         # The shapes are looked at first, on the thread of the window.
         if threading.current_thread() is not threading.main_thread():
             entered.set()
@@ -141,7 +146,7 @@ def test_cancel_between_two_steps_is_heard(
         return real(*arguments, **options)
 
     load(qtbot, window, picture)
-    monkeypatch.setattr(recipes_module.Step, "request", request)
+    monkeypatch.setattr(Step, "with_numbers", with_numbers)
     run_recipe(qtbot, window, three)
     qtbot.waitUntil(entered.is_set)
     assert child(window, QToolButton, "cancelButton").isEnabled()
@@ -197,7 +202,7 @@ def test_a_step_that_does_not_run_on_the_chosen_device_runs_elsewhere(
     run_recipe(qtbot, window, path)
     qtbot.waitUntil(lambda: window.images.output.image is not None)
     noise, mean = (*window._moment.steps, window._result.request)
-    assert (noise.device, mean.device) == (Device.AUTO, Device.GPU)
+    assert (noise.options.device, mean.options.device) == (Device.AUTO, Device.GPU)
 
 
 def test_a_recipe_is_read_off_the_gui_thread(
@@ -237,7 +242,7 @@ def test_the_last_run_is_not_under_way_while_a_recipe_is(
     qtbot.waitUntil(lambda: "in place of the run that was under way" in message())
     cpu.go.set()
     qtbot.waitUntil(lambda: state(window).startswith("Done in"))
-    assert window._result.request.filter.id == "mean"
+    assert window._result.request.step.filter.id == "mean"
 
 
 def test_what_was_done_is_saved_and_loaded(
@@ -335,7 +340,7 @@ def test_a_recipe_may_leave_a_number_to_the_picture(
     run_recipe(qtbot, window, write_recipe(tmp_path / "estimate.json", step))
     qtbot.waitUntil(lambda: window.images.output.image is not None)
     (request,) = cpu.requests
-    assert request.parameters[parameter.name] == pytest.approx(
+    assert request.step.parameters[parameter.name] == pytest.approx(
         parameter.estimate(window.images.input.image.planes, spec.defaults()), rel=1e-3
     )
 
@@ -354,7 +359,7 @@ def test_every_run_estimates_until_a_number_is_set(
     assert button.isChecked(), "the default"
     window.run()
     qtbot.waitUntil(lambda: len(cpu.requests) == 1)
-    assert cpu.requests[0].parameters["filter_sigma"] == pytest.approx(expected, rel=1e-3)
+    assert cpu.requests[0].step.parameters["filter_sigma"] == pytest.approx(expected, rel=1e-3)
     assert box.value() == pytest.approx(expected, rel=1e-3)
     assert button.isChecked(), "the next run estimates again"
     assert window.panel._form.texts()["filter_sigma"] == "estimate"
@@ -363,7 +368,7 @@ def test_every_run_estimates_until_a_number_is_set(
     assert not button.isChecked()
     window.run()
     qtbot.waitUntil(lambda: len(cpu.requests) == 2)
-    assert cpu.requests[1].parameters["filter_sigma"] == 0.05
+    assert cpu.requests[1].step.parameters["filter_sigma"] == 0.05
     child(window, QAbstractButton, "reset").click()
     assert button.isChecked()
 
@@ -404,7 +409,7 @@ def test_something_can_be_estimated() -> None:
 def test_a_recipe_says_what_was_done() -> None:
     image = Image.from_array(np.zeros((9, 9), np.uint8))
     request = Request.create(image, "mean", {"size": 5}, border="wrap", grey=True)
-    (step,) = as_recipe([request]).steps
+    step = request.step
     assert (step.filter.id, dict(step.parameters)) == ("mean", {"size": 5})
     assert (step.border, step.grey) == ("wrap", True)
 

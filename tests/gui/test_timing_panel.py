@@ -16,7 +16,8 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QTreeWidget, QTreeWidgetI
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
-from kernelscope.engine.request import Request, Result
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.engine.timing import KernelTime, Metric, Part, Stage
 from kernelscope.gui.model import runs
 from kernelscope.gui.model.runs import KEPT_RESULTS, MAX_RUNS

@@ -25,8 +25,9 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from kernelscope.engine.recipe import Recipe, Step
-from kernelscope.engine.slices import SliceRequest, by_slices
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.request import Request
+from kernelscope.engine.step import Step
 from kernelscope.files import read_recipe, write_recipe
 from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.filters.mri_nlm.sigma import estimate_local
@@ -255,7 +256,7 @@ def test_a_run_shows_output_residual_and_timing(
     run(qtbot, window)
     request = cpu.requests[-1]
     assert request.source is window.volumes.scan
-    assert request.parameters["sigma"] == (20.0, 15.0)
+    assert request.step.parameters["sigma"] == (20.0, 15.0)
     assert caption(window).startswith("Output: CPU parallel, MRI NLM")
     assert "megavoxels/s" in state(window)
     runs = child(window, QTreeWidget, "timingRuns")
@@ -523,8 +524,10 @@ def test_a_recipe_goes_over_a_volume_and_is_saved_again(
     chooser.fileSelected.emit(str(tmp_path / "steps.json"))
     chooser.reject()
     qtbot.waitUntil(lambda: window.volumes.result is not None and not window.recipes.busy)
-    assert [each.filter.id for each in cpu.requests] == ["rician_noise"] * SHAPE[2] + ["mri_nlm"]
-    assert cpu.requests[-1].parameters["search_radius"] == radius
+    assert [each.step.filter.id for each in cpu.requests] == ["rician_noise"] * SHAPE[2] + [
+        "mri_nlm"
+    ]
+    assert cpu.requests[-1].step.parameters["search_radius"] == radius
     assert caption(window, "Input").endswith("after Rician noise")
     assert caption(window).startswith("Output: CPU parallel, MRI NLM, ")
     assert window.volumes.reference.image is clean
@@ -623,7 +626,7 @@ def test_kernel_and_estimate_work_for_volumes_too(
     qtbot.waitUntil(lambda: viewer.windowTitle() == "Kernel – Non-local means")
     viewer.close()
     window.estimate("filter_sigma")
-    expected = estimate(by_slices(window.volumes.scan, "nlm"), flat)
+    expected = estimate(Request.create(window.volumes.scan, "nlm"), flat)
 
     def shown() -> float:
         return window.panel.arguments()["parameters"]["filter_sigma"]
@@ -631,11 +634,11 @@ def test_kernel_and_estimate_work_for_volumes_too(
     qtbot.waitUntil(lambda: shown() == pytest.approx(expected, rel=1e-3), timeout=60000)
 
 
-def estimate(request: SliceRequest, voxels: np.ndarray) -> float:
+def estimate(request: Request, voxels: np.ndarray) -> float:
     """Return the filter's estimate from the slice in the middle, scaled as it is filtered."""
     slice_ = (voxels[voxels.shape[0] // 2] / voxels.max())[:, :, None]
-    parameter = request.filter.parameter("filter_sigma")
-    return parameter.estimate(slice_.astype(np.float32), request.parameters)
+    parameter = request.step.filter.parameter("filter_sigma")
+    return parameter.estimate(slice_.astype(np.float32), request.step.parameters)
 
 
 # --- saving ---

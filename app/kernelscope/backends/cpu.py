@@ -6,7 +6,7 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope import filters
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.control import CancelToken, Progress
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Pass, Request
 from kernelscope.engine.timing import Stopwatch
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.machine import cpu_name
-from kernelscope.spec.filter import Border, CpuPass, FilterSpec, FilterTask, Level
+from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask, Level
 
 _BAND_SECONDS = 0.05
 """Aim for the duration of a band: a small part of the second in which Cancel has to work."""
@@ -36,6 +35,12 @@ def core_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _finish(done: Pass, source: NDArray[Any], output: NDArray[Any]) -> None:
+    """Set the alpha channel of `output`, and lock it: Numba compiles anew for writable sources."""
+    done.filter.carry_alpha(source, output, done.parameters, done.border)
+    output.flags.writeable = False
 
 
 @dataclass(frozen=True)
@@ -90,35 +95,25 @@ class CpuBackend:
     ) -> Image | Scan:
         run = _Run(level, stopwatch, token, progress)
         pixels = request.source.planes
-        if request.grey and not request.image.is_grey:
-            grey = filters.get("greyscale")
-            coloured = pixels
-            pixels = self._filter(grey, pixels, grey.defaults(), Border.REFLECT, run)
+        *before, last = request.passes()
+        for each in before:
+            coloured, pixels = pixels, self._filter(each, pixels, run)
             with stopwatch.stage("convert"):
-                grey.carry_alpha(coloured, pixels, grey.defaults(), Border.REFLECT)
-            pixels.flags.writeable = False  # as any source, or Numba would compile for both
-        spec, parameters, border = request.filter, request.parameters, request.border
-        filtered = self._filter(spec, pixels, parameters, border, run)
+                _finish(each, coloured, pixels)
+        filtered = self._filter(last, pixels, run)
         with stopwatch.stage("convert"):
-            spec.carry_alpha(pixels, filtered, parameters, border)
-            filtered.flags.writeable = False
+            _finish(last, pixels, filtered)
             return request.source.like(filtered)
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
         return None
 
-    def _filter(
-        self,
-        spec: FilterSpec,
-        source: NDArray[Any],
-        parameters: Mapping[str, Any],
-        border: Border,
-        run: _Run,
-    ) -> NDArray[Any]:
-        """Return ``spec`` applied to `source`, the planes of an image or a scan.
+    def _filter(self, wanted: Pass, source: NDArray[Any], run: _Run) -> NDArray[Any]:
+        """Return the output of one of a request's passes over the planes of an image or a scan.
 
-        The alpha channel of the result is not set yet.
+        The alpha channel of the output is not set yet.
         """
+        spec, parameters, border = wanted
         with run.stopwatch.stage("prepare"):
             output = np.empty(spec.output_shape(source.shape, parameters, border), source.dtype)
             given, parameters = parameters, spec.resolve(source, parameters)

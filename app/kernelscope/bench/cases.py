@@ -15,7 +15,7 @@ from kernelscope.bench import peers, rules
 from kernelscope.bench.data import SEED, Content, Data, kind_of
 from kernelscope.bench.rows import Row
 from kernelscope.engine.backend import Backend
-from kernelscope.engine.request import check_border
+from kernelscope.engine.step import check_border
 from kernelscope.errors import InvalidParameter
 from kernelscope.json_fields import Field
 from kernelscope.spec.blocks import Block, read_block, takes_block

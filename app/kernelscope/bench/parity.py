@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from kernelscope.bench.cases import DEVICES, label_of
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
+from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -122,7 +124,7 @@ def verify(
         notices.append(result.notices)
     if envelope is None:
         raise AppError(f"No level could run: {'; '.join(dict.fromkeys(reasons.values()))}")
-    spec = plan[0][1].filter
+    spec = plan[0][1].step.filter
     spread = envelope.spread()
     place = tuple(map(int, np.unravel_index(int(spread.argmax()), spread.shape)))
     return Parity(
@@ -152,18 +154,15 @@ def _levels(
     backends: Mapping[str, Backend],
     devices: Sequence[str],
 ) -> Iterator[tuple[str, Request]]:
+    step = Step.of_numbers(filter_id, parameters, border=border)
     for device in map(Device, devices):
         backend = backends.get(device)
         if backend is None or not backend.availability().available:
             continue
-        base = Request.create(source, filter_id, parameters, border=border, device=device)
-        for level in backend.levels(base.filter):
-            if not level.exact:
-                continue
-            request = Request.create(
-                source, filter_id, parameters, border=border, device=device, level=level.id
-            )
-            yield f"{device.upper()} {level.id}", request
+        for level in backend.levels(step.filter):
+            if level.exact:
+                request = Request(source, step, RunOptions(device, level.id))
+                yield f"{device.upper()} {level.id}", request
 
 
 class _Envelope:

@@ -17,7 +17,9 @@ from kernelscope.bench.data import Data
 from kernelscope.bench.rows import Difference, Row
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.request import Device, Request, Result
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.engine.timing import Stage, added_up
 from kernelscope.errors import AppError, Cancelled
@@ -352,14 +354,14 @@ def _by_name(runs: Sequence[Mapping[str, float]]) -> dict[str, tuple[float, ...]
 
 def planned_work(request: Request) -> tuple[float, float]:
     """Return the bytes and the operations of a request for a level of the GPU, by its plan."""
-    spec, source = request.filter, request.source.planes
+    spec, source = request.step.filter, request.source.planes
     assert spec.plan_cuda is not None
-    assert request.level is not None
-    parameters = spec.resolve(source, request.parameters)
+    assert request.options.level is not None
+    parameters = spec.resolve(source, request.step.parameters)
     output = request.output_shape
     task = CudaTask(
         *(source.shape, output, source.dtype, parameters),
-        *(request.border, request.level, request.block),
+        *(request.step.border, request.options.level, request.options.block),
     )
     samples = math.prod(output[:-1]) * max(source.shape[-1], output[-1])
     launches = CudaPlan.of(spec.plan_cuda(task)).launches

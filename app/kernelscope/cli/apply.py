@@ -33,7 +33,8 @@ from kernelscope.cli.common import (
     thread_block,
     volume_numbers,
 )
-from kernelscope.engine.recipe import ESTIMATE, Recipe, Step, default_text, has_estimate
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import ESTIMATE, Step, default_text, has_estimate
 from kernelscope.errors import AppError, Incomparable, InvalidParameter, LossyFormat
 from kernelscope.images.volume import AXES
 from kernelscope.manual import allowed, filter_name, option_of
@@ -51,7 +52,7 @@ from kernelscope.spec.filter import (
 )
 
 if TYPE_CHECKING:
-    from kernelscope.engine.request import Result
+    from kernelscope.engine.result import Result
     from kernelscope.images.image import Image
 
 SEPARATOR = ":"
@@ -190,7 +191,7 @@ def _pictures(options: argparse.Namespace, result: Result) -> Iterator[_Differen
 
     before = result.request.image
     for path, other, of in (
-        (options.residual, before, f"output - input of {result.request.filter.name}"),
+        (options.residual, before, f"output - input of {result.request.step.filter.name}"),
         (options.difference, result.request.reference, "output - reference"),
     ):
         if path is None or not isinstance(other, Image):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kernelscope.engine.backend import Backend
     from kernelscope.engine.recipe import Recipe
-    from kernelscope.engine.request import Result
+    from kernelscope.engine.result import Result
     from kernelscope.images.image import Image
     from kernelscope.images.scan import Scan
     from kernelscope.images.volume import Volume
@@ -258,7 +258,7 @@ def run_steps(
     """
     from kernelscope.engine.chain import execute_recipe
     from kernelscope.engine.costs import Costs, default_path
-    from kernelscope.engine.request import Device
+    from kernelscope.engine.options import Device, RunOptions
 
     with open_backends(options.gpu) as backends, interruptible() as token:
         say.notices(_missing_gpu(options.gpu, options.device, backends))
@@ -269,12 +269,14 @@ def run_steps(
             token,
             status.progress,
             Costs(default_path()),
-            device=Device(options.device),
-            level=options.level,
+            options=RunOptions(
+                Device(options.device),
+                options.level,
+                options.repeat,
+                options.memory_limit,
+                block=options.block,
+            ),
             reference=reference,
-            repeat=options.repeat,
-            memory_limit=options.memory_limit,
-            block=options.block,
         )
         try:
             for number, result in enumerate(results, 1):

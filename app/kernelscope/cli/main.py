@@ -34,7 +34,7 @@ from kernelscope.cli.common import (
     switches,
 )
 from kernelscope.cli.volumes import phantom
-from kernelscope.engine.recipe import ESTIMATE, default_text, has_estimate
+from kernelscope.engine.step import ESTIMATE, default_text, has_estimate
 from kernelscope.errors import AppError, Cancelled, ImageReadError
 from kernelscope.manual import allowed, filter_name, option_of
 from kernelscope.spec.filter import (

@@ -48,7 +48,7 @@ from kernelscope.spec.filter import Kind
 
 if TYPE_CHECKING:
     from kernelscope.engine.recipe import Recipe
-    from kernelscope.engine.request import Result
+    from kernelscope.engine.result import Result
     from kernelscope.images.scan import Scan
 
 _WEIGHTINGS = {contrast.removesuffix("w").lower(): contrast for contrast in Contrast}
@@ -130,7 +130,7 @@ def _changes(result: Result, options: argparse.Namespace) -> list[tuple[Volume, 
     found = []
     if options.residual:
         change = output.minus(result.request.scan.volumes[0])
-        of = f"output - input of {result.request.filter.name}"
+        of = f"output - input of {result.request.step.filter.name}"
         found.append((change, options.residual, of))
     if options.difference and isinstance(reference, Volume):
         found.append((output.minus(reference), options.difference, "output - reference"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,10 +12,13 @@ from kernelscope import filters
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
-from kernelscope.engine.recipe import Recipe, Step
-from kernelscope.engine.request import Device, Request, Result, told
+from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result, told
 from kernelscope.engine.run import execute, usable
-from kernelscope.engine.slices import SliceRequest, picture_of
+from kernelscope.engine.slices import picture_of
+from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -36,7 +38,7 @@ def shapes(recipe: Recipe, source: Image | Scan) -> list[tuple[int, ...]]:
     found: list[tuple[int, ...]] = []
     for number, step in enumerate(recipe.steps, 1):
         with naming(recipe, number):
-            found.append(step.request(source).output_shape)
+            found.append(Request(source, step.with_numbers()).output_shape)
         if isinstance(source, Image):
             # Takes no memory: it is there for its shape only.
             source = Image(np.broadcast_to(source.pixels.dtype.type(0), found[-1]), source.title)
@@ -51,10 +53,8 @@ def execute_recipe(
     progress: Progress = no_progress,
     costs: Costs | None = None,
     *,
-    device: Device = Device.AUTO,
-    level: str | None = None,
+    options: RunOptions = DEFAULT_OPTIONS,
     reference: Image | Volume | None = None,
-    **options: Any,
 ) -> Iterator[Result]:
     """Yield the result of each step as soon as it is there; the last one is the recipe's.
 
@@ -62,12 +62,10 @@ def execute_recipe(
     ----------
     progress : callable
         Called with the step and its stage, and the fraction of the whole recipe.
-    device, level
+    options : RunOptions
         As for `prepare`.
     reference : Image or Volume, optional
         Judges every result; turned to grey where a step turned the picture to grey.
-    **options
-        `repeat`, `memory_limit` and `block` of `Request.create`.
 
     Raises
     ------
@@ -78,17 +76,15 @@ def execute_recipe(
     """
     token = token or CancelToken()
     costs = costs or Costs()
-    if device is not Device.AUTO:
-        usable(device, backends)
+    if options.device is not Device.AUTO:
+        usable(options.device, backends)
     results = shapes(recipe, source)
     report = _over_all(progress, len(recipe.steps))
     for number in range(1, len(recipe.steps) + 1):
         with naming(recipe, number):
             if isinstance(reference, Image) and results[number - 1][2] <= 2:
                 reference = to_grey(reference)
-            request, notices = prepare(
-                recipe, number, source, backends, device, level, reference=reference, **options
-            )
+            request, notices = prepare(recipe, number, source, backends, options, reference)
             result = execute(request, backends, token, report(number), costs)
         yield replace(result, notices=(*notices, *result.notices))
         source = result.output
@@ -99,29 +95,26 @@ def prepare(
     number: int,
     source: Image | Scan,
     backends: Mapping[str, Backend],
-    device: Device = Device.AUTO,
-    level: str | None = None,
-    **options: Any,
+    options: RunOptions = DEFAULT_OPTIONS,
+    reference: Image | Volume | None = None,
 ) -> tuple[Request, tuple[str, ...]]:
-    """Return the request for step `number`, from 1, and what to tell the user about it.
+    """Return the request for step `number`, from 1, and notices for the user.
 
     What the step leaves to its source is estimated, which takes a while.
 
     Parameters
     ----------
     source : Image or Scan
-        What the step before made.
-    device, level
-        Hold for every step that has them. A step that does not, where another does, is run as
-        if nothing was chosen, and a notice says so.
-    **options
-        As for `Request.create`.
+        The output of the step before.
+    options : RunOptions
+        Device and level hold for every step that has them. A step that does not, where another
+        does, is run as if nothing was chosen, and a notice says so.
     """
     step = recipe.steps[number - 1]
-    first = step.request(source, **options)
+    first = Request(source, step.with_numbers(), options)
     estimates = estimate(first, step.estimates) if step.estimates else {}
-    where, notices = _where(recipe, step, backends, device, level)
-    request = step.request(source, estimates, **where, **options)
+    options, notices = _where(recipe, step, backends, options)
+    request = Request(source, step.with_numbers(estimates), options, reference)
     return request, (*notices, *told(request, estimates))
 
 
@@ -155,23 +148,23 @@ def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
     pixels = _looked_at(request)
     numbers = {}
     for name in names:
-        parameter = request.filter.parameter(name)
+        parameter = request.step.filter.parameter(name)
         assert isinstance(parameter, FloatParameter)
         assert parameter.estimate is not None
-        number = float(f"{parameter.estimate(pixels, request.parameters):.4g}")
+        number = float(f"{parameter.estimate(pixels, request.step.parameters):.4g}")
         numbers[name] = min(max(number, parameter.minimum), parameter.maximum)
     return numbers
 
 
 def _looked_at(request: Request) -> Pixels:
     """Return the picture, without alpha, or the volumes to estimate from."""
-    if request.filter.kind is Kind.VOLUME:
+    if request.step.filter.kind is Kind.VOLUME:
         return request.scan.planes
-    if isinstance(request, SliceRequest):
+    if request.by_slices:
         volume = request.scan.volumes[0]
-        image = picture_of(volume, request.axis, volume.voxels.shape[request.axis] // 2)
+        image = picture_of(volume, request.step.axis, volume.voxels.shape[request.step.axis] // 2)
     else:
-        image = to_grey(request.image) if request.grey else request.image
+        image = to_grey(request.image) if request.step.grey else request.image
     return colours(image.planes)
 
 
@@ -205,13 +198,10 @@ def _over_all(progress: Progress, steps: int) -> Callable[[int], Progress]:
 
 
 def _where(
-    recipe: Recipe,
-    step: Step,
-    backends: Mapping[str, Backend],
-    device: Device,
-    level: str | None,
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return device and level for `step`, and a notice if they are not what was chosen."""
+    recipe: Recipe, step: Step, backends: Mapping[str, Backend], options: RunOptions
+) -> tuple[RunOptions, tuple[str, ...]]:
+    """Return the options for `step`, and a notice if they are not those that were chosen."""
+    device, level = options.device, options.level
     chosen = [
         backend
         for backend in backends.values()
@@ -223,6 +213,7 @@ def _where(
         return bool(levels) if level is None else level in levels
 
     if has(step) or not any(has(other) for other in recipe.steps):
-        return {"device": device, "level": level}, ()
+        return options, ()
     lacks = f"has no level “{level}”" if level else f"does not run on the {chosen[0].name}"
-    return {}, (f"{step.filter.name} {lacks}: it runs where it is fastest.",)
+    notice = f"{step.filter.name} {lacks}: it runs where it is fastest."
+    return replace(options, device=Device.AUTO, level=None), (notice,)

@@ -11,7 +11,8 @@ from pathlib import Path
 import platformdirs
 
 from kernelscope import atomic, json_fields
-from kernelscope.engine.request import Request, Result
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
 from kernelscope.json_fields import Field
 from kernelscope.spec.filter import ChoiceParameter, IntParameter, RadiiParameter
@@ -140,16 +141,16 @@ def _dot(x: list[float], y: list[float]) -> float:
 
 
 def _key(request: Request, device: str, level: str) -> str:
-    converts = request.grey and not request.image.is_grey
-    whole = request.filter.whole(request.parameters)
+    converts = len(request.passes()) > 1
+    whole = request.step.filter.whole(request.step.parameters)
     parts = (
         device,
         level,
-        request.filter.id,
-        f"radius {request.filter.radius(request.parameters)}",
+        request.step.filter.id,
+        f"radius {request.step.filter.radius(request.step.parameters)}",
         *(
-            f"{parameter.name} {request.parameters[parameter.name]}"
-            for parameter in request.filter.parameters
+            f"{parameter.name} {request.step.parameters[parameter.name]}"
+            for parameter in request.step.filter.parameters
             if isinstance(parameter, IntParameter | ChoiceParameter | RadiiParameter)
         ),
         request.source.planes.dtype.name,

@@ -1,138 +1,26 @@
 """Recipes: several filters with their settings, one after the other, and their form as text.
 
 A recipe says *what* to do, so that it gives the same picture wherever it runs; device, level
-and the like say *how*, belong to the run (`kernelscope.engine.chain`), and are not part of it.
+and the like say *how* (`kernelscope.engine.options`) and are not part of it.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from kernelscope import filters, json_fields
-from kernelscope.engine.request import Request, check_border
-from kernelscope.engine.slices import by_slices
+from kernelscope.engine.step import ESTIMATE, Step, check_border, has_estimate
 from kernelscope.errors import InvalidRecipe
-from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
 from kernelscope.images.volume import AXES
 from kernelscope.json_fields import Field, InvalidJson
-from kernelscope.spec.filter import (
-    Border,
-    FilterSpec,
-    FloatParameter,
-    Kind,
-    MaskParameter,
-    Parameter,
-)
-
-ESTIMATE = "estimate"
-"""In place of a number: take it from the picture, once that is there."""
+from kernelscope.spec.filter import Border, MaskParameter, Parameter
 
 FORMAT = "kernelscope recipe"
 VERSION = 2
 """Increases with every change that would give a file another result; see `Parameter.formerly`."""
-
-
-def has_estimate(parameter: Parameter) -> bool:
-    """Tell whether `ESTIMATE` may stand for the value of `parameter`."""
-    return isinstance(parameter, FloatParameter) and parameter.estimate is not None
-
-
-def is_estimated(parameter: Parameter) -> bool:
-    """Tell whether `ESTIMATE` stands for `parameter` where nothing is set."""
-    return isinstance(parameter, FloatParameter) and parameter.estimated
-
-
-def default_text(parameter: Parameter) -> str:
-    """Return what stands for `parameter` where nothing is set, as `Parameter.format` does."""
-    return ESTIMATE if is_estimated(parameter) else parameter.format(parameter.default)
-
-
-@dataclass(frozen=True)
-class Step:
-    """A filter and all of its settings. Use `Step.create`, which validates.
-
-    Attributes
-    ----------
-    filter : FilterSpec
-    parameters : mapping
-        A value for each parameter of the filter; some may be `ESTIMATE`.
-    border : Border
-    grey : bool
-        Convert to greyscale first (ITU-R 601).
-    axis : int
-        Across which axis of the voxels slices lie, where a filter of pictures gets volumes.
-    """
-
-    filter: FilterSpec
-    parameters: Mapping[str, Any]
-    border: Border
-    grey: bool = False
-    axis: int = 0
-
-    @classmethod
-    def create(
-        cls,
-        filter_id: str,
-        parameters: Mapping[str, Any] | None = None,
-        *,
-        border: Border | None = None,
-        grey: bool = False,
-        axis: int = 0,
-    ) -> Step:
-        """Return a checked step; the border is the filter's first one if none is given.
-
-        Raises
-        ------
-        InvalidParameter
-            As `Request.create`.
-        """
-        spec = filters.get(filter_id)
-        defaults = {each.name: ESTIMATE for each in spec.parameters if is_estimated(each)}
-        values = {**defaults, **(parameters or {})}
-        estimates = {
-            name: ESTIMATE
-            for name, value in values.items()
-            if isinstance(value, str) and value == ESTIMATE and has_estimate(spec.parameter(name))
-        }
-        numbers = {name: value for name, value in values.items() if name not in estimates}
-        border = spec.borders[0] if border is None else border
-        check_border(spec, border)
-        return cls(spec, MappingProxyType(spec.validate(numbers) | estimates), border, grey, axis)
-
-    @property
-    def estimates(self) -> tuple[str, ...]:
-        """The parameters that are to be estimated."""
-        return tuple(name for name, value in self.parameters.items() if value == ESTIMATE)
-
-    def request(
-        self, source: Image | Scan, estimates: Mapping[str, float] | None = None, **options: Any
-    ) -> Request:
-        """Return the request for this step on a picture, or on volumes.
-
-        A filter of pictures gets the slices of volumes, which have no colours to turn to grey.
-
-        Parameters
-        ----------
-        estimates : mapping, optional
-            What was estimated; the defaults stand for what is not in here.
-        **options
-            As for `Request.create`.
-        """
-        values = {n: value for n, value in self.parameters.items() if n not in self.estimates}
-        values |= estimates or {}
-        if isinstance(source, Scan) and self.filter.kind is Kind.PICTURE:
-            return by_slices(
-                source, self.filter.id, values, axis=self.axis, border=self.border, **options
-            )
-        return Request.create(
-            source, self.filter.id, values, border=self.border, grey=self.grey, **options
-        )
 
 
 @dataclass(frozen=True)

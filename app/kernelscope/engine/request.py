@@ -1,89 +1,76 @@
-"""What to compute, frozen; and what came of it."""
+"""A step on a source, and how to run it: frozen, and checked when it is made."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernelscope import filters
-from kernelscope.engine.launch_report import LaunchReport
-from kernelscope.engine.timing import Metric, Stage
+from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
+from kernelscope.engine.step import Step
 from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
-from kernelscope.images.volume import Volume
-from kernelscope.judging.metrics import Quality
-from kernelscope.spec.blocks import Block, block_name, check_block
-from kernelscope.spec.filter import Border, FilterSpec, Kind, rounded
+from kernelscope.images.volume import AXES, Volume
+from kernelscope.spec.blocks import block_name
+from kernelscope.spec.filter import Border, FilterSpec, Kind
 
 _ids = itertools.count(1)
 
 
-class Device(StrEnum):
-    """Where the user wants a filter to run."""
+class Pass(NamedTuple):
+    """One of the filters that a request runs one after the other."""
 
-    AUTO = "auto"
-    CPU = "cpu"
-    GPU = "gpu"
-
-
-def check_border(spec: FilterSpec, border: str) -> None:
-    """Raise `InvalidParameter` for a border that the filter does not offer."""
-    if border not in spec.borders:
-        offered = ", ".join(spec.borders)
-        raise InvalidParameter(f"{spec.name} has no border “{border}”.", f"Use one of {offered}.")
+    filter: FilterSpec
+    parameters: Mapping[str, Any]
+    border: Border
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """A filter, an image or a scan, and everything that decides the result.
+    """What to compute (`step`), of what (`source`), and how (`options`).
 
     Later changes in the window do not reach a request that was made; its result says what
-    it was made from. Use `Request.create`, which validates.
+    it was made from. A request that cannot be run is refused when it is made.
 
     Attributes
     ----------
-    level : str or None
-        Identifier of a level of the device, or None for the device's fastest.
-    grey : bool
-        Convert to greyscale first (ITU-R 601).
-    repeat : int
-        How often a GPU repeats its kernels; the median time is reported.
-    memory_limit : int, optional
-        Most bytes of GPU memory to use for images; larger ones are filtered in strips.
+    source : Image or Scan
+    step : Step
+        All of its parameters have values: none is `ESTIMATE`.
+    options : RunOptions
     reference : Image or Volume, optional
         What the result, or the first volume of it, should be like; both it and the input are
-        judged by that.
-    cold : bool
-        Empty the cache of a GPU before each repeat, to time what comes from memory.
-    gpus : int, optional
-        How many of the chosen GPUs may share the work; by default all.
-    block : tuple of int, optional
-        Threads of a GPU's blocks in x and y, at the levels that leave the choice to the user;
-        by default the plan's.
+        evaluated against that.
     id : int
         Increases with each request; later ones win.
+
+    Raises
+    ------
+    InvalidParameter
+        For a filter for volumes on a picture, a ``valid`` border that would leave no pixel, or
+        slices of volumes that would become smaller or coloured.
     """
 
     source: Image | Scan
-    filter: FilterSpec
-    parameters: Mapping[str, Any]
-    border: Border = Border.REFLECT
-    device: Device = Device.AUTO
-    level: str | None = None
-    grey: bool = False
-    repeat: int = 1
-    memory_limit: int | None = None
+    step: Step
+    options: RunOptions = DEFAULT_OPTIONS
     reference: Image | Volume | None = None
-    cold: bool = False
-    gpus: int | None = None
-    block: Block | None = None
     id: int = field(default_factory=lambda: next(_ids))
+
+    def __post_init__(self) -> None:
+        spec, kind = self.step.filter, _kind(self.source)
+        if spec.kind is Kind.VOLUME and kind is not Kind.VOLUME:
+            raise InvalidParameter(
+                f"{spec.name} is for {spec.kind}s; {self.source.title} is a {kind}.",
+                "Choose another filter.",
+            )
+        if self.by_slices:
+            self._check_slices()
+        else:
+            self._check_border()
 
     @classmethod
     def create(
@@ -92,60 +79,51 @@ class Request:
         filter_id: str,
         parameters: Mapping[str, Any] | None = None,
         *,
-        border: Border = Border.REFLECT,
-        device: Device = Device.AUTO,
-        level: str | None = None,
+        border: Border | None = None,
         grey: bool = False,
-        repeat: int = 1,
-        memory_limit: int | None = None,
+        axis: int = 0,
         reference: Image | Volume | None = None,
-        cold: bool = False,
-        gpus: int | None = None,
-        block: Block | None = None,
+        **options: Any,
     ) -> Request:
-        """Return a checked request.
+        """Return a request for `Step.of_numbers` with the `RunOptions` of these names.
 
         Raises
         ------
         InvalidParameter
-            For an unknown filter, one that is not for such a source, a parameter out of
-            range, a border that the filter does not offer, a ``valid`` border that would
-            leave no pixel, or a block that no card can have.
+            As `Step.of_numbers`, `RunOptions` and `Request`.
         """
-        spec = filters.get(filter_id)
-        kind = Kind.VOLUME if isinstance(source, Scan) else Kind.PICTURE
-        if spec.kind is not kind:
-            raise InvalidParameter(
-                f"{spec.name} is for {spec.kind}s; {source.title} is a {kind}.",
-                "Choose another filter.",
-            )
-        values = spec.validate(parameters or {})
-        check_border(spec, border)
-        if block is not None:
-            check_block(block)
-        side = 2 * spec.radius(values) + 1
-        height, width = source.planes.shape[:2]
-        if border is Border.VALID and side > min(width, height):
+        step = Step.of_numbers(filter_id, parameters, border=border, grey=grey, axis=axis)
+        return cls(source, step, RunOptions(**options), reference)
+
+    def _check_border(self) -> None:
+        """Refuse a ``valid`` border that would leave nothing."""
+        step = self.step
+        side = 2 * step.filter.radius(step.parameters) + 1
+        height, width = self.source.planes.shape[:2]
+        if step.border is Border.VALID and side > min(width, height):
             raise InvalidParameter(
                 f"The {side}×{side} neighbourhood does not fit into "
                 f"{width}×{height} pixels, so “valid” would leave nothing.",
                 "Choose a smaller mask or another border.",
             )
-        return cls(
-            source,
-            spec,
-            MappingProxyType(values),
-            border,
-            device,
-            level,
-            grey,
-            repeat,
-            memory_limit,
-            reference,
-            cold,
-            gpus,
-            block,
-        )
+
+    def _check_slices(self) -> None:
+        """Refuse slices that would become smaller, as border ``valid`` makes them, or coloured."""
+        step = self.step
+        if step.border is Border.VALID:
+            raise InvalidParameter(
+                "Slices have to keep their size, and border “valid” makes them smaller.",
+                "Choose another border.",
+            )
+        shape = list(self.scan.volumes[0].voxels.shape)
+        shape[step.axis] = 1
+        one = (*(side for axis, side in enumerate(shape) if axis != step.axis), 1)
+        if step.filter.output_shape(one, step.parameters, step.border)[-1] > 1:
+            raise InvalidParameter(
+                f"{self._describe_one(None, brief=False)}, makes colours, and slices have to "
+                "stay grey.",
+                "Choose other settings.",
+            )
 
     @property
     def image(self) -> Image:
@@ -160,13 +138,30 @@ class Request:
         return self.source
 
     @property
+    def by_slices(self) -> bool:
+        """Whether a filter for pictures runs on each slice of volumes."""
+        return self.step.filter.kind is Kind.PICTURE and _kind(self.source) is Kind.VOLUME
+
+    def passes(self) -> tuple[Pass, ...]:
+        """Return the filters to run, each on the output of the last.
+
+        There are two where the source is converted to greyscale first. Volumes have no colours.
+        """
+        step = self.step
+        last = Pass(step.filter, step.parameters, step.border)
+        if not step.grey or isinstance(self.source, Scan) or self.source.is_grey:
+            return (last,)
+        grey = filters.get("greyscale")
+        return Pass(grey, grey.defaults(), Border.REFLECT), last
+
+    @property
     def output_shape(self) -> tuple[int, ...]:
         """Shape of the result: (height, width, channels) or that of the scan."""
         shape = self.source.planes.shape
-        if self.grey:
-            grey = filters.get("greyscale")
-            shape = grey.output_shape(shape, grey.defaults(), Border.REFLECT)
-        return self.filter.output_shape(shape, self.parameters, self.border)
+        if not self.by_slices:
+            for spec, parameters, border in self.passes():
+                shape = spec.output_shape(shape, parameters, border)
+        return shape
 
     def describe(self, estimates: Mapping[str, Any] | None = None, *, brief: bool = False) -> str:
         """Return the settings in words, without device and level.
@@ -174,136 +169,29 @@ class Request:
         Parameters
         ----------
         estimates : mapping, optional
-            What was estimated by now.
+            Values that were estimated by now.
         brief : bool
-            Leave out parameters and a border that are as by default, and say that.
+            Leave out parameters and a border that have their defaults, and say that.
         """
-        parts = [self.filter.describe(self.parameters, estimates, brief=brief)]
-        usual = self.border is Border.REFLECT
-        if len(self.filter.borders) > 1 and not (brief and usual):
-            parts.append(f"{self.border} border")
-        if self.grey:
+        text = self._describe_one(estimates, brief=brief)
+        if self.by_slices:
+            return f"{text}, slice by slice across {AXES[self.step.axis]}"
+        return text
+
+    def _describe_one(self, estimates: Mapping[str, Any] | None, *, brief: bool) -> str:
+        """Describe the request, or that for one slice."""
+        step, block = self.step, self.options.block
+        parts = [step.filter.describe(step.parameters, estimates, brief=brief)]
+        usual = step.border is Border.REFLECT
+        if len(step.filter.borders) > 1 and not (brief and usual):
+            parts.append(f"{step.border} border")
+        if step.grey and not self.by_slices:
             parts.append("in grey")
-        if self.block is not None:
-            parts.append(f"blocks of {block_name(self.block)}")
+        if block is not None:
+            parts.append(f"blocks of {block_name(block)}")
         text = ", ".join(parts)
         return f"{text}, the rest as by default" if brief else text
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """What a filter did to a picture, in the light of a reference.
-
-    Attributes
-    ----------
-    before : Quality or None
-        Of the input; None where that does not compare: it may be what was turned to grey.
-    after : Quality
-        Of the result.
-    """
-
-    before: Quality | None
-    after: Quality
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """What a request produced.
-
-    Attributes
-    ----------
-    device, level : str
-        Where it really ran (names of a backend and of one of its levels).
-    stages : tuple of Stage
-        In the order in which they happened.
-    notices : tuple of str
-        What the user should know, for example why Auto did not use the GPU.
-    metrics : tuple of Metric
-        What else was measured; only a GPU has any.
-    launch : LaunchReport, optional
-        The kernel that did the work; only a GPU has one.
-    quality : Judgement, optional
-        None without a reference, or where a notice says why the result does not compare.
-    estimates : mapping
-        Parameters that were estimated from the data, by name; notices tell them in full.
-    first : bool
-        The process had not run this code before: it was compiled or loaded for this run, and
-        found caches, clocks and page tables cold. A later run may well be faster.
-    """
-
-    request: Request
-    output: Image | Scan
-    device: str
-    level: str
-    stages: tuple[Stage, ...]
-    notices: tuple[str, ...] = ()
-    metrics: tuple[Metric, ...] = ()
-    launch: LaunchReport | None = None
-    quality: Judgement | None = None
-    estimates: Mapping[str, Any] = field(default_factory=dict)
-    first: bool = False
-
-    @property
-    def image(self) -> Image:
-        """The picture that a filter for pictures made."""
-        assert isinstance(self.output, Image)
-        return self.output
-
-    @property
-    def scan(self) -> Scan:
-        """The volumes that a filter for volumes made."""
-        assert isinstance(self.output, Scan)
-        return self.output
-
-    @property
-    def seconds(self) -> float:
-        """Total of the counted stages: what the user waited, without compiling."""
-        return sum(stage.seconds for stage in self.stages if stage.counted)
-
-    @property
-    def compile_seconds(self) -> float:
-        """What compiling took, which is in no total."""
-        return sum(stage.seconds for stage in self.stages if stage.name == "compile")
-
-    @property
-    def speed(self) -> float:
-        """Input pixels or voxels (not samples) per second of `seconds`, in millions."""
-        pixels = math.prod(self.request.source.planes.shape[:-1])
-        return pixels / 1e6 / max(self.seconds, 1e-9)
-
-    @property
-    def speed_unit(self) -> str:
-        """Unit of `speed`: ``megapixels/s``, of volumes ``megavoxels/s``."""
-        return f"mega{'voxels' if isinstance(self.request.source, Scan) else 'pixels'}/s"
-
-    @property
-    def settings(self) -> str:
-        """Those of the request and what was estimated, in words."""
-        return self.request.describe(self.estimates)
-
-    @property
-    def brief_settings(self) -> str:
-        """As `settings`, without what is as by default."""
-        return self.request.describe(self.estimates, brief=True)
-
-    @property
-    def where(self) -> str:
-        """Device and level in words: ``CPU parallel``."""
-        return f"{self.device.upper()} {self.level}"
-
-    def describe(self) -> str:
-        """Return the settings, what was estimated, device and level in words."""
-        return f"{self.settings}, {self.where}"
-
-
-def told(request: Request, estimates: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a sentence on each parameter that was estimated, with the volumes' names."""
-    sentences = []
-    for name, estimate in estimates.items():
-        parameter = request.filter.parameter(name)
-        text = parameter.format(rounded(estimate))
-        if isinstance(request.source, Scan) and len(request.source.volumes) > 1:
-            titles = ", ".join(volume.title for volume in request.source.volumes)
-            text = f"{text} (of {titles})"
-        sentences.append(f"{request.filter.name}: {parameter.label.lower()} was estimated: {text}.")
-    return tuple(sentences)
+def _kind(source: Image | Scan) -> Kind:
+    return Kind.VOLUME if isinstance(source, Scan) else Kind.PICTURE

@@ -12,8 +12,10 @@ from kernelscope import memory
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
-from kernelscope.engine.request import Device, Judgement, Request, Result, told
-from kernelscope.engine.slices import SliceRequest, filter_slices
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Judgement, Result, told
+from kernelscope.engine.slices import filter_slices
 from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import (
     AppError,
@@ -70,16 +72,16 @@ def execute(
     try:
         result = _run(request, backend, notices, token, progress)
     except AppError as error:
-        if request.device is not Device.AUTO or request.level is not None:
+        if request.options.device is not Device.AUTO or request.options.level is not None:
             raise
         cpu = backends[Device.CPU.value]
         if backend is cpu:
             raise
         notice = f"Auto turned to the CPU, because the {backend.name} failed: {error.message}"
         return _run(request, cpu, (notice,), token, progress)
-    of_slices = isinstance(request, SliceRequest)  # whose sizes say nothing of pictures
-    usual = request.memory_limit is None and request.block is None and not of_slices
-    if _has_gpu(request, backends) and usual:
+    options = request.options
+    usual = options.memory_limit is None and options.block is None
+    if usual and not request.by_slices and _has_gpu(request, backends):  # slices would skew costs
         costs.record(result, backend.availability().summary)
     return result
 
@@ -87,7 +89,9 @@ def execute(
 def _has_gpu(request: Request, backends: Mapping[str, Backend]) -> bool:
     """Tell whether Auto has a choice."""
     gpu = backends.get(Device.GPU.value)
-    return gpu is not None and gpu.availability().available and bool(gpu.levels(request.filter))
+    return (
+        gpu is not None and gpu.availability().available and bool(gpu.levels(request.step.filter))
+    )
 
 
 def _run(
@@ -98,9 +102,9 @@ def _run(
     progress: Progress,
 ) -> Result:
     level = _level(request, backend)
-    if request.block is not None and not _takes_block(request, backend, level):
+    if request.options.block is not None and not _takes_block(request, backend, level):
         notices = (*notices, _block_has_no_effect(request, backend, level))
-        request = replace(request, block=None)
+        request = replace(request, options=replace(request.options, block=None))
     _logger.info(
         "%s: %s, %s %s", request.source.describe(), request.describe(), backend.name, level.name
     )
@@ -153,24 +157,21 @@ def check_memory(request: Request) -> None:
     OutOfMemory
         If so. What a filter takes beside that depends on its level, and shows when it runs.
     """
-    if isinstance(request, SliceRequest):
-        needed = request.source.planes.nbytes  # slices make a volume of the same size
-    else:
-        needed = math.prod(request.output_shape) * request.source.planes.dtype.itemsize
+    needed = math.prod(request.output_shape) * request.source.planes.dtype.itemsize
     memory.require(needed, f"to filter {request.source.describe()}", _SMALLER)
 
 
 def _takes_block(request: Request, backend: Backend, level: Level) -> bool:
-    return backend.id == Device.GPU.value and takes_block(request.filter, level.id)
+    return backend.id == Device.GPU.value and takes_block(request.step.filter, level.id)
 
 
 def _block_has_no_effect(request: Request, backend: Backend, level: Level) -> str:
-    assert request.block is not None
-    spec = request.filter
+    assert request.options.block is not None
+    spec = request.step.filter
     others = [each.id for each in spec.gpu_levels if takes_block(spec, each.id)]
     where = f"Levels of a GPU that have: {', '.join(others)}." if others else "No level has."
     return (
-        f"The block size {block_name(request.block)} has no effect: {spec.name} at "
+        f"The block size {block_name(request.options.block)} has no effect: {spec.name} at "
         f"{backend.name} {level.name.lower()} has none to choose. {where}"
     )
 
@@ -183,7 +184,7 @@ def _compute(
     token: CancelToken,
     progress: Progress,
 ) -> Image | Scan:
-    if not isinstance(request, SliceRequest):
+    if not request.by_slices:
         return backend.run(request, level, stopwatch, token, progress)
 
     def filter_slice(one: Request, report: Progress) -> Image:
@@ -235,13 +236,13 @@ def _choose(
     request: Request, backends: Mapping[str, Backend], costs: Costs
 ) -> tuple[Backend, tuple[str, ...]]:
     """Return the backend for a request, and what to tell the user about the choice."""
-    if request.device is not Device.AUTO:
-        return usable(request.device, backends), ()
-    if request.level is None:
+    if request.options.device is not Device.AUTO:
+        return usable(request.options.device, backends), ()
+    if request.options.level is None:
         return _cheapest(request, backends, costs)
     for backend in backends.values():
         if backend.availability().available and any(
-            level.id == request.level for level in backend.levels(request.filter)
+            level.id == request.options.level for level in backend.levels(request.step.filter)
         ):
             return backend, ()
     return backends[Device.CPU.value], ()
@@ -271,7 +272,7 @@ def _cheapest(
     gpu = backends[Device.GPU.value]
 
     def predict(backend: Backend) -> float | None:
-        level = backend.levels(request.filter)[-1].id
+        level = backend.levels(request.step.filter)[-1].id
         return costs.predict(request, backend.availability().summary, level)
 
     on_gpu, on_cpu = predict(gpu), predict(cpu)
@@ -288,18 +289,18 @@ def _cheapest(
 
 
 def _level(request: Request, backend: Backend) -> Level:
-    levels = backend.levels(request.filter)
+    levels = backend.levels(request.step.filter)
     if not levels:
         raise InvalidParameter(
-            f"{request.filter.name} does not run on the {backend.name}.", "Choose CPU or Auto."
+            f"{request.step.filter.name} does not run on the {backend.name}.", "Choose CPU or Auto."
         )
-    if request.level is None:
+    if request.options.level is None:
         return levels[-1]
     for level in levels:
-        if level.id == request.level:
+        if level.id == request.options.level:
             return level
     offered = ", ".join(level.id for level in levels)
     raise InvalidParameter(
-        f"{request.filter.name} has no level “{request.level}” on the {backend.name}.",
+        f"{request.step.filter.name} has no level “{request.options.level}” on the {backend.name}.",
         f"Use one of {offered}.",
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -11,91 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.engine.control import CancelToken, Progress
-from kernelscope.engine.request import Device, Request
-from kernelscope.errors import InvalidParameter
+from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
-from kernelscope.images.volume import AXES, Volume
-from kernelscope.spec.blocks import Block
-from kernelscope.spec.filter import Border, IntParameter
+from kernelscope.images.volume import Volume
+from kernelscope.spec.filter import IntParameter
 
 STAGE = "slices"
 """What progress is reported as."""
 
 
-@dataclass(frozen=True, eq=False)
-class SliceRequest(Request):
-    """A request to run a filter of pictures on each slice of a scan; see `by_slices`.
-
-    Attributes
-    ----------
-    axis : int
-        Slices lie across this axis of the voxels: 0, 1 or 2 for z, y or x.
-    """
-
-    axis: int = 0
-
-    @property
-    def output_shape(self) -> tuple[int, ...]:
-        return self.scan.planes.shape
-
-    def describe(self, estimates: Mapping[str, Any] | None = None, *, brief: bool = False) -> str:
-        return (
-            f"{super().describe(estimates, brief=brief)}, slice by slice across {AXES[self.axis]}"
-        )
-
-
-def by_slices(
-    scan: Scan,
-    filter_id: str,
-    parameters: Mapping[str, Any] | None = None,
-    *,
-    axis: int = 0,
-    border: Border = Border.REFLECT,
-    device: Device = Device.AUTO,
-    level: str | None = None,
-    repeat: int = 1,
-    memory_limit: int | None = None,
-    reference: Volume | None = None,
-    block: Block | None = None,
-) -> SliceRequest:
-    """Return a checked request; the arguments are those of `Request.create`.
-
-    Raises
-    ------
-    InvalidParameter
-        As `Request.create`, and for what slices cannot become: smaller, as border ``valid``
-        makes them, or coloured.
-    """
-    if border is Border.VALID:
-        raise InvalidParameter(
-            "Slices have to keep their size, and border “valid” makes them smaller.",
-            "Choose another border.",
-        )
-    first = picture_of(scan.volumes[0], axis, 0)
-    one = Request.create(first, filter_id, parameters, border=border, block=block)
-    if one.output_shape[2] > 1:
-        raise InvalidParameter(
-            f"{one.describe()}, makes colours, and slices have to stay grey.",
-            "Choose other settings.",
-        )
-    return SliceRequest(
-        scan,
-        one.filter,
-        one.parameters,
-        border,
-        device,
-        level,
-        repeat=repeat,
-        memory_limit=memory_limit,
-        reference=reference,
-        block=block,
-        axis=axis,
-    )
-
-
 def filter_slices(
-    request: SliceRequest,
+    request: Request,
     run: Callable[[Request, Progress], Image],
     token: CancelToken,
     progress: Progress,
@@ -114,7 +41,7 @@ def filter_slices(
         If `token` was set meanwhile.
     """
     volumes = request.scan.volumes
-    total = sum(volume.voxels.shape[request.axis] for volume in volumes)
+    total = sum(volume.voxels.shape[request.step.axis] for volume in volumes)
     done = 0
 
     def report(stage: str, fraction: float) -> None:
@@ -126,13 +53,13 @@ def filter_slices(
     results = []
     for volume in volumes:
         output: NDArray[Any] | None = None
-        for index in range(volume.voxels.shape[request.axis]):
+        for index in range(volume.voxels.shape[request.step.axis]):
             token.check()
-            picture = picture_of(volume, request.axis, index)
+            picture = picture_of(volume, request.step.axis, index)
             filtered = run(_one(request, picture, done), report).planes[:, :, 0]
             if output is None:
                 output = np.empty(volume.voxels.shape, filtered.dtype)
-            np.moveaxis(output, request.axis, 0)[index] = filtered
+            np.moveaxis(output, request.step.axis, 0)[index] = filtered
             done += 1
         assert output is not None  # a volume has slices
         if output.dtype == np.float32:
@@ -141,24 +68,14 @@ def filter_slices(
     return Scan(tuple(results))
 
 
-def _one(request: SliceRequest, picture: Image, number: int) -> Request:
+def _one(request: Request, picture: Image, number: int) -> Request:
     """Return the request for one slice; noise is to be new in every one."""
-    parameters = dict(request.parameters)
-    seed = next((p for p in request.filter.parameters if p.name == "seed"), None)
+    step = request.step
+    seed = next((p for p in step.filter.parameters if p.name == "seed"), None)
     if isinstance(seed, IntParameter):
-        parameters["seed"] = (parameters["seed"] + number) % (seed.maximum + 1)
-    return Request(
-        picture,
-        request.filter,
-        MappingProxyType(parameters),
-        request.border,
-        request.device,
-        request.level,
-        repeat=request.repeat,
-        memory_limit=request.memory_limit,
-        cold=request.cold,
-        block=request.block,
-    )
+        changed = (step.parameters["seed"] + number) % (seed.maximum + 1)
+        step = replace(step, parameters=MappingProxyType({**step.parameters, "seed": changed}))
+    return Request(picture, step, request.options)
 
 
 def picture_of(volume: Volume, axis: int, index: int) -> Image:

@@ -12,7 +12,8 @@ from typing import Any
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
-from kernelscope.engine.request import Request, Result
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.errors import AppError, Cancelled
 

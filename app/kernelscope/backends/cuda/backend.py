@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kernelscope import filters
 from kernelscope.backends.cuda import executor, info, reduction, slabs
 from kernelscope.backends.cuda.compiler import Compiler, CubinCache, choose_compiler
 from kernelscope.backends.cuda.probe import probe
@@ -20,7 +19,7 @@ from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import DeviceUnavailable
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
-from kernelscope.spec.filter import Border, FilterSpec, Level
+from kernelscope.spec.filter import FilterSpec, Level
 from kernelscope.spec.launch import CudaTask
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class CudaBackend:
         token: CancelToken,
         progress: Progress,
     ) -> Image | Scan:
-        devices = self._open()[: request.gpus]
+        devices = self._open()[: request.options.gpus]
         try:
             with self._telling_errors(devices):
                 return self._filter(devices, request, level, stopwatch, token, progress)
@@ -157,8 +156,10 @@ class CudaBackend:
     ) -> Image | Scan:
         source = request.source
         with stopwatch.stage("prepare"):
-            parameters = request.filter.resolve(source.planes, request.parameters)
-            stopwatch.estimates |= request.filter.estimates(request.parameters, parameters)
+            parameters = request.step.filter.resolve(source.planes, request.step.parameters)
+            stopwatch.estimates |= request.step.filter.estimates(
+                request.step.parameters, parameters
+            )
         with stopwatch.stage("compile", counted=False):
             progress("compile", 0.0)
             runs = [
@@ -166,18 +167,20 @@ class CudaBackend:
                     device,
                     self._cache,
                     device.call(self._steps, device, request, parameters, level),
-                    request.repeat,
-                    request.cold,
+                    request.options.repeat,
+                    request.options.cold,
                 )
                 for device in devices
             ]
         stopwatch.first |= any(step.is_new for run in runs for step in run.steps)
         notices = (step.plan.notice for step in runs[0].steps)
         stopwatch.notices += [notice for notice in notices if notice]
-        limit = request.memory_limit or self.memory_limit
+        limit = request.options.memory_limit or self.memory_limit
         output, runs = slabs.apply(runs, source, limit, stopwatch, token, progress)
         with stopwatch.stage("convert"):
-            request.filter.carry_alpha(source.planes, output, request.parameters, request.border)
+            request.step.filter.carry_alpha(
+                source.planes, output, request.step.parameters, request.step.border
+            )
             result = source.like(output)
             # The card's alpha is not what was carried over, its voxels are not rounded.
             same = isinstance(result, Image) and not result.has_alpha
@@ -191,15 +194,13 @@ class CudaBackend:
         self, device: Card, request: Request, parameters: Mapping[str, Any], level: Level
     ) -> list[executor.PreparedFilter]:
         shape, dtype = request.source.planes.shape, request.source.planes.dtype
+        *before, last = request.passes()
+        todo = [(each, each.filter.gpu_levels[-1].id, None) for each in before]
+        chosen = (last._replace(parameters=parameters), level.id, request.options.block)
         steps = []
-        todo = [(request.filter, parameters, request.border, level)]
-        if request.grey and not request.image.is_grey:
-            grey = filters.get("greyscale")
-            todo.insert(0, (grey, grey.defaults(), Border.REFLECT, grey.gpu_levels[-1]))
-        for spec, values, border, at in todo:
+        for (spec, values, border), at, block in (*todo, chosen):
             output_shape = spec.output_shape(shape, values, border)
-            block = request.block if spec is request.filter else None
-            task = CudaTask(shape, output_shape, dtype, values, border, at.id, block)
+            task = CudaTask(shape, output_shape, dtype, values, border, at, block)
             steps.append(executor.prepare(spec, task, device, self._cache))
             shape = output_shape
         return steps

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelscope import filters
 from kernelscope.backends.cuda.compiler import Compiler, CubinCache, Nvrtc, resources, title
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.engine.launch_report import Resources
@@ -41,21 +40,14 @@ def plans(request: Request, level: Level) -> tuple[PlannedLaunch, ...]:
     The kernel that puts the rim back for border ``keep`` belongs to no filter and is left out.
     """
     shape = request.source.planes.shape
-    if request.grey and not request.image.is_grey:
-        grey = filters.get("greyscale")
-        shape = grey.output_shape(shape, grey.defaults(), request.border)
-    output = request.filter.output_shape(shape, request.parameters, request.border)
-    task = CudaTask(
-        shape,
-        output,
-        request.source.pixels.dtype,
-        request.parameters,
-        request.border,
-        level.id,
-        request.block,
-    )
-    assert request.filter.plan_cuda is not None
-    made = CudaPlan.of(request.filter.plan_cuda(task))
+    *before, (spec, parameters, border) = request.passes()
+    for each in before:
+        shape = each.filter.output_shape(shape, each.parameters, each.border)
+    output = spec.output_shape(shape, parameters, border)
+    dtype, block = request.source.pixels.dtype, request.options.block
+    assert spec.plan_cuda is not None
+    task = CudaTask(shape, output, dtype, parameters, border, level.id, block)
+    made = CudaPlan.of(spec.plan_cuda(task))
     return tuple(PlannedLaunch(each, each.grid(output), made.notice) for each in made.launches)
 
 

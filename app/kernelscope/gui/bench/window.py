@@ -171,17 +171,17 @@ class BenchWindow(QWidget):
         ) -> None:
             parity = verify(
                 request.source,
-                request.filter.id,
-                request.parameters,
+                request.step.filter.id,
+                request.step.parameters,
                 backends,
                 token,
                 lambda text, fraction: report((text, fraction)),
-                border=request.border,
+                border=request.step.border,
             )
             report(parity)
 
-        self._start(Job(work), f"Verifying {request.filter.name}…")
-        self._verifying = request.filter.name
+        self._start(Job(work), f"Verifying {request.step.filter.name}…")
+        self._verifying = request.step.filter.name
 
     def save_plot(self) -> None:
         """Ask where, then draw the plot in view into a PNG or an SVG."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from PySide6.QtGui import QImage
 
-from kernelscope.engine.request import Result
+from kernelscope.engine.result import Result
 from kernelscope.errors import Incomparable
 from kernelscope.gui.canvas.rendering import render
 from kernelscope.gui.model.comparison import NO_REFERENCE, View, like_output

@@ -153,8 +153,8 @@ class KernelViewer(QDialog):
     def show_request(self, request: Request) -> None:
         """Show the kernel that `request` would run on a GPU."""
         self._request = request
-        spec = request.filter
-        self._headline.setText(spec.describe(request.parameters))
+        spec = request.step.filter
+        self._headline.setText(spec.describe(request.step.parameters))
         self.setWindowTitle(f"Kernel – {spec.name}")
         self._difference = None
         while self._tabs.count():
@@ -169,7 +169,7 @@ class KernelViewer(QDialog):
             self._level.setItemData(
                 self._level.count() - 1, level.help, Qt.ItemDataRole.ToolTipRole
             )
-        wanted = self._level.findData(request.level)
+        wanted = self._level.findData(request.options.level)
         self._level.setCurrentIndex(wanted if wanted >= 0 else self._level.count() - 1)
         self._level.blockSignals(False)
         self._offer_others()
@@ -203,7 +203,7 @@ class KernelViewer(QDialog):
     def _show_level(self) -> None:
         request = self._request
         assert request is not None
-        level = request.filter.gpu_levels[self._level.currentIndex()]
+        level = request.step.filter.gpu_levels[self._level.currentIndex()]
         self._background.forget(_COMPILE)
         self._compile.setEnabled(True)
         self._facts.clear_groups()
@@ -250,10 +250,10 @@ class KernelViewer(QDialog):
         request = self._request
         if request is None or self._other.currentData() is None:
             return
-        levels = request.filter.gpu_levels
+        levels = request.step.filter.gpu_levels
         first, second = levels[self._level.currentIndex()], levels[self._other.currentIndex() - 1]
         lines = difference(
-            source_files(request.filter.id),
+            source_files(request.step.filter.id),
             *(
                 [(each, _planned(each, request).facts) for each in plans(request, level)]
                 for level in (first, second)
@@ -293,7 +293,7 @@ class KernelViewer(QDialog):
         self._state.setText("Compiling…")
         self._background.start(
             _COMPILE,
-            partial(compile_report, self._request.filter.id, self._plan.launch),
+            partial(compile_report, self._request.step.filter.id, self._plan.launch),
             self._on_compiled,
             self._on_failed,
         )

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.chain import naming, prepare, shapes
-from kernelscope.engine.recipe import ESTIMATE, Recipe, Step
-from kernelscope.engine.request import Request, Result
-from kernelscope.engine.slices import SliceRequest
+from kernelscope.engine.options import RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.engine.step import ESTIMATE
 from kernelscope.errors import AppError
 from kernelscope.files import RECIPE_SUFFIX, read_recipe, write_recipe
 from kernelscope.gui.widgets import messages as dialogs
@@ -23,22 +24,6 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 
 _FILES = "Recipes (*.json);;All files (*)"
-
-
-def as_recipe(requests: Iterable[Request]) -> Recipe:
-    """Return the recipe that does again what `requests` did."""
-    return Recipe(
-        tuple(
-            Step.create(
-                each.filter.id,
-                each.parameters,
-                border=each.border,
-                grey=each.grey,
-                axis=each.axis if isinstance(each, SliceRequest) else 0,
-            )
-            for each in requests
-        )
-    )
 
 
 class Recipes(QObject):
@@ -74,7 +59,7 @@ class Recipes(QObject):
         self._recipe: Recipe | None = None
         self._number = 0
         self._notices: tuple[str, ...] = ()
-        self._options: dict[str, Any] = {}
+        self._options = RunOptions()
 
     def choose(self) -> None:
         """Let the user choose a recipe to run."""
@@ -83,7 +68,7 @@ class Recipes(QObject):
 
     def save(self, requests: Iterable[Request]) -> None:
         """Let the user choose where to save what `requests` do."""
-        recipe = as_recipe(requests)
+        recipe = Recipe(tuple(each.step for each in requests))
 
         def write(path: Path) -> None:
             try:
@@ -112,8 +97,8 @@ class Recipes(QObject):
         name = self._recipe.steps[self._number - 1].filter.name
         return f"Step {self._number} of {len(self._recipe.steps)}, {name}: "
 
-    def start(self, recipe: Recipe, source: Image | Scan, options: dict[str, Any]) -> None:
-        """Run `recipe` on a picture or on volumes; `options` are those of `prepare`.
+    def start(self, recipe: Recipe, source: Image | Scan, options: RunOptions) -> None:
+        """Run `recipe` on a picture or on volumes.
 
         Raises
         ------
@@ -121,7 +106,7 @@ class Recipes(QObject):
             If a step cannot work on what it would get.
         """
         shapes(recipe, source)
-        self._recipe, self._number, self._options = recipe, 0, dict(options)
+        self._recipe, self._number, self._options = recipe, 0, options
         self._next(source)
 
     @property
@@ -180,7 +165,7 @@ class Recipes(QObject):
 
         self._background.start(
             "recipe",
-            lambda: prepare(recipe, number, source, self._backends, **options),
+            lambda: prepare(recipe, number, source, self._backends, options),
             ask,
             lambda error: self.failed.emit(self.fail(error)),
         )

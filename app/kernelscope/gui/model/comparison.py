@@ -7,7 +7,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from kernelscope.engine.request import Request, Result
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.errors import Incomparable
 from kernelscope.files.depth import to_grey
 from kernelscope.gui.model.history import Moment, Origin, Reference
@@ -56,8 +57,8 @@ class Judged:
 
 def offset_of(request: Request) -> int:
     """Return where the result begins in the input: border “valid” cuts off the rim."""
-    valid = request.border is Border.VALID
-    return request.filter.radius(request.parameters) if valid else 0
+    valid = request.step.border is Border.VALID
+    return request.step.filter.radius(request.step.parameters) if valid else 0
 
 
 def like_output(image: Image, result: Result) -> Image:
@@ -83,13 +84,13 @@ def following(moment: Moment[Image]) -> Moment[Image]:
     result = moment.result
     assert result is not None
     reference = moment.reference
-    noise = result.request.filter.category == NOISE
+    noise = result.request.step.filter.category == NOISE
     if noise and (reference is None or reference.origin is Origin.KEPT):
         reference = Reference(moment.source, Origin.NOISE)
     if reference is not None:
         reference = replace(reference, image=like_output(reference.image, result))
     steps = (*moment.steps, result.request)
-    return Moment(result.image, result.request.filter.name, steps, reference)
+    return Moment(result.image, result.request.step.filter.name, steps, reference)
 
 
 def judging(request: Request, reference: Reference[Image] | None) -> Request:

@@ -12,7 +12,7 @@ from kernelscope.spec.blocks import block_name
 
 MIB = 1 << 20
 
-_OPTIONS = ("border", "device", "level", "block", "repeat", "memory_limit")
+_OPTIONS = ("device", "level", "block", "repeat", "memory_limit")
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,16 @@ class FormState:
     def of(cls, request: Request, automatic: tuple[str, ...] = ()) -> FormState:
         """Return the settings that `request` was made with."""
         options = {
-            "device": request.device.value,
-            "level": request.level or "",
-            "border": request.border.value,
-            "block": block_name(request.block) if request.block else "",
-            "repeat": str(request.repeat),
-            "memoryLimit": str((request.memory_limit or 0) // MIB),
+            "device": request.options.device.value,
+            "level": request.options.level or "",
+            "border": request.step.border.value,
+            "block": block_name(request.options.block) if request.options.block else "",
+            "repeat": str(request.options.repeat),
+            "memoryLimit": str((request.options.memory_limit or 0) // MIB),
         }
         if not isinstance(request.source, Scan):  # which is grey
-            options["grey"] = "on" if request.grey else "off"
-        return cls(request.filter.id, dict(request.parameters), automatic, options)
+            options["grey"] = "on" if request.step.grey else "off"
+        return cls(request.step.filter.id, dict(request.step.parameters), automatic, options)
 
     def but(self, names: tuple[str, ...]) -> FormState:
         """Return the same without the values of the parameters of these names."""
@@ -58,8 +58,9 @@ class FormState:
 def made_with(request: Request, arguments: Mapping[str, Any]) -> bool:
     """Tell whether `arguments`, those of `ParameterPanel.arguments`, are those of `request`."""
     return (
-        request.filter.id == arguments["filter_id"]
-        and dict(request.parameters) == arguments["parameters"]
-        and request.grey == arguments.get("grey", False)
-        and all(getattr(request, name) == arguments[name] for name in _OPTIONS)
+        request.step.filter.id == arguments["filter_id"]
+        and dict(request.step.parameters) == arguments["parameters"]
+        and request.step.grey == arguments.get("grey", False)
+        and request.step.border == arguments["border"]
+        and all(getattr(request.options, name) == arguments[name] for name in _OPTIONS)
     )

@@ -9,7 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
 
-from kernelscope.engine.request import Request, Result
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.gui.model.form_state import FormState
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -84,7 +85,7 @@ class Moment(Generic[Source]):
 
     def describe_steps(self) -> str:
         """Return ``after Gaussian noise, Median``; empty for what was opened."""
-        names = ", ".join(step.filter.name for step in self.steps)
+        names = ", ".join(each.step.filter.name for each in self.steps)
         return f"after {names}" if names else ""
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from kernelscope.bench.statistics import BASELINE, short
-from kernelscope.engine.request import Device, Request, Result
-from kernelscope.engine.slices import SliceRequest
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.engine.timing import Metric, Stage
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -111,7 +112,7 @@ class Run:
             seconds=result.seconds,
             speed=result.speed,
             work=work_of(result.request),
-            place=(where(result), tuple(transfers), result.request.memory_limit),
+            place=(where(result), tuple(transfers), result.request.options.memory_limit),
             first=first,
             warm=not first or any(stage.name == _WARM_UP for stage in result.stages),
             kernels=repeats or (sum(stage.seconds for stage in computing),),
@@ -381,7 +382,7 @@ def duration(seconds: float) -> str:
 
 def where(result: Result) -> str:
     """Return device, level and a block size that was chosen: ``GPU shared 16×16``."""
-    block = result.request.block
+    block = result.request.options.block
     return f"{result.where} {block_name(block)}" if block is not None else result.where
 
 
@@ -391,11 +392,11 @@ def work_of(request: Request) -> Hashable:
     images = (source,) if isinstance(source, Image) else source.volumes
     pixels = (image.pixels if isinstance(image, Image) else image.voxels for image in images)
     return (
-        request.filter.id,
-        tuple(sorted(request.parameters.items())),
-        request.border,
-        request.grey,
-        request.axis if isinstance(request, SliceRequest) else "",
+        request.step.filter.id,
+        tuple(sorted(request.step.parameters.items())),
+        request.step.border,
+        request.step.grey,
+        request.step.axis if request.by_slices else "",
         tuple(map(_fingerprint, pixels)),
     )
 

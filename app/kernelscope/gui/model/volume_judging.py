@@ -20,7 +20,7 @@ def following(moment: Moment[Scan]) -> Moment[Scan]:
     """
     result = moment.result
     assert result is not None
-    noise = result.request.filter.category == NOISE
+    noise = result.request.step.filter.category == NOISE
     references = {}
     for old, new in zip(moment.source.volumes, result.scan.volumes, strict=True):
         reference = moment.references.get(old)
@@ -29,7 +29,7 @@ def following(moment: Moment[Scan]) -> Moment[Scan]:
         if reference is not None:
             references[new] = reference
     steps = (*moment.steps, result.request)
-    return Moment(result.scan, result.request.filter.name, steps, references=references)
+    return Moment(result.scan, result.request.step.filter.name, steps, references=references)
 
 
 def judge_volumes(

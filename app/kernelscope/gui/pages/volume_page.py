@@ -11,8 +11,9 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope import filters
-from kernelscope.engine.request import Request, Result
-from kernelscope.engine.slices import SliceRequest, by_slices, picture_of
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.engine.slices import picture_of
 from kernelscope.filters.mri_nlm.sigma import estimate_local
 from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth
 from kernelscope.gui.canvas.volume_viewer import VolumeViewer
@@ -137,12 +138,11 @@ class VolumePage(QWidget):
         Raises
         ------
         InvalidParameter
-            As `Request.create` and `by_slices`.
+            As `Request.create`.
         """
         assert self.scan is not None
-        if filters.get(filter_id).kind is Kind.VOLUME:
-            return Request.create(self.scan, filter_id, **arguments)
-        return by_slices(self.scan, filter_id, axis=self._slice_axis, **arguments)
+        axis = self._slice_axis if filters.get(filter_id).kind is Kind.PICTURE else 0
+        return Request.create(self.scan, filter_id, axis=axis, **arguments)
 
     def slice_to_filter(self) -> Image:
         """Return one of the slices that a filter of pictures would get, under the crosshair."""
@@ -158,7 +158,7 @@ class VolumePage(QWidget):
     def is_current(self, result: Result) -> bool:
         """Tell whether a run would filter the same slices as that of `result`, if it did slices."""
         request = result.request
-        return not isinstance(request, SliceRequest) or request.axis == self._slice_axis
+        return not request.by_slices or request.step.axis == self._slice_axis
 
     @property
     def shows_map(self) -> bool:
@@ -245,7 +245,7 @@ class VolumePage(QWidget):
     def output_name(self, volume: Volume) -> str:
         """Return what to call a volume of the output in a file, without suffix."""
         assert self.result is not None
-        return f"{stem_of(volume)}-{self.result.request.filter.id}"
+        return f"{stem_of(volume)}-{self.result.request.step.filter.id}"
 
     def set_view(self, view: View, gain: int | None) -> None:
         """Show the output or a difference; without a `gain` the one that shows most."""

@@ -10,7 +10,7 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
-from kernelscope.engine.recipe import ESTIMATE, is_estimated
+from kernelscope.engine.step import ESTIMATE, is_estimated
 from kernelscope.errors import InvalidParameter
 from kernelscope.gui.panels.editors import (
     BoolEditor,

@@ -89,9 +89,9 @@ class GpuOptions(QWidget):
 
     def show_request(self, request: Request) -> None:
         """Show the options that `request` was made with."""
-        self._show_block(request.block)
-        self._repeat.setValue(request.repeat)
-        self._memory.setValue((request.memory_limit or 0) // MIB)
+        self._show_block(request.options.block)
+        self._repeat.setValue(request.options.repeat)
+        self._memory.setValue((request.options.memory_limit or 0) // MIB)
 
     def texts(self) -> dict[str, str]:
         """Return the options as texts to remember."""

@@ -20,8 +20,9 @@ from PySide6.QtWidgets import (
 
 from kernelscope import filters
 from kernelscope.engine.backend import Availability, Backend
-from kernelscope.engine.recipe import ESTIMATE
-from kernelscope.engine.request import Request, Result
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.engine.step import ESTIMATE
 from kernelscope.errors import InvalidParameter
 from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.panels.editors import shrink
@@ -198,8 +199,8 @@ class ParameterPanel(QScrollArea):
 
     def show_request(self, request: Request) -> None:
         """Show the settings that `request` was made with."""
-        self.set_filter(request.filter.id)
-        self._form.set_values(request.parameters)
+        self.set_filter(request.step.filter.id)
+        self._form.set_values(request.step.parameters)
         self._options.show_request(request)
         self.changed.emit()
 
@@ -238,8 +239,8 @@ class ParameterPanel(QScrollArea):
         """Show what the run that is shown estimated for parameters, and nothing of others."""
         for form in self._forms.values():
             form.forget_estimates()
-        if result is not None and result.request.filter.id in self._forms:
-            self._forms[result.request.filter.id].show_estimates(result.estimates)
+        if result is not None and result.request.step.filter.id in self._forms:
+            self._forms[result.request.step.filter.id].show_estimates(result.estimates)
 
     def reset(self) -> None:
         """Set the parameters of the chosen filter to their defaults."""

@@ -10,7 +10,8 @@ from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QToolButton, QWidget
 
 from kernelscope.engine.backend import Availability, Backend
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
 from kernelscope.gui.panels.editors import shrink
 from kernelscope.gui.panels.gpu_options import GpuOptions
 from kernelscope.gui.widgets.controls import ChoiceBox
@@ -131,7 +132,9 @@ class RunOptions(QWidget):
 
     def show_request(self, request: Request) -> None:
         """Show the options that `request` was made with, as far as they are offered here."""
-        self._restore(request.device, request.level, request.border, request.grey)
+        self._restore(
+            request.options.device, request.options.level, request.step.border, request.step.grey
+        )
         self._gpu_options.show_request(request)
 
     def texts(self) -> dict[str, str]:

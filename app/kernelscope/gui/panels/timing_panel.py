@@ -40,7 +40,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.engine.request import Result
+from kernelscope.engine.result import Result
 from kernelscope.engine.timing import Metric
 from kernelscope.engine.timing import added_up as kernels_added_up
 from kernelscope.gui.model.runs import (

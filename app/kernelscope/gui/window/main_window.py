@@ -23,8 +23,11 @@ from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.chain import estimate
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.launch_report import LaunchReport
-from kernelscope.engine.recipe import ESTIMATE, Recipe
-from kernelscope.engine.request import Request, Result, told
+from kernelscope.engine.options import RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result, told
+from kernelscope.engine.step import ESTIMATE
 from kernelscope.errors import AppError
 from kernelscope.files import SAMPLES
 from kernelscope.gui.bench.window import BenchWindow
@@ -37,7 +40,7 @@ from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
-from kernelscope.gui.dialogs.recipe_dialogs import Recipes, as_recipe
+from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model.comparison import (
     Judged,
     View,
@@ -189,9 +192,11 @@ class MainWindow(QMainWindow):
         self.recipes.stop()
         self._under_way = wanted
         if names:
-            (step,) = as_recipe([request]).steps
+            step = request.step
             values = {**step.parameters, **dict.fromkeys(names, ESTIMATE)}
-            self._start_recipe(Recipe((replace(step, parameters=values),)), request.level, names)
+            self._start_recipe(
+                Recipe((replace(step, parameters=values),)), request.options.level, names
+            )
         else:
             self._automatic = ()
             self._submit(request)
@@ -212,7 +217,8 @@ class MainWindow(QMainWindow):
             if volume is not None:
                 self.pictures.save([volume], self.volumes.output_name(volume))
         elif self._result is not None:
-            name = f"{Path(self._result.request.image.title).stem}-{self._result.request.filter.id}"
+            request = self._result.request
+            name = f"{Path(request.image.title).stem}-{request.step.filter.id}"
             self.pictures.save([self._result.image], name)
 
     def save_components(self) -> None:
@@ -328,8 +334,8 @@ class MainWindow(QMainWindow):
             return
 
         def show(values: dict[str, float]) -> None:
-            self.panel.set_estimates(request.filter.id, values)
-            label = request.filter.parameter(name).label
+            self.panel.set_estimates(request.step.filter.id, values)
+            label = request.step.filter.parameter(name).label
             self._tell(f"{label} {values[name]:.4g}, estimated from {request.source.title}.")
 
         self._tell("Estimating…")
@@ -619,10 +625,10 @@ class MainWindow(QMainWindow):
 
     def _show_what_was_estimated(self, request: Request) -> None:
         """Show in their fields the numbers that the run before the request estimated."""
-        if request.filter.id == self.panel.filter_id:
+        if request.step.filter.id == self.panel.filter_id:
             names = self.panel.automatic
-            values = {name: request.parameters[name] for name in names}
-            self.panel.set_estimates(request.filter.id, values)
+            values = {name: request.step.parameters[name] for name in names}
+            self.panel.set_estimates(request.step.filter.id, values)
 
     def _on_loaded(self, loaded: Image | Volume) -> None:
         if isinstance(loaded, Volume):
@@ -911,7 +917,7 @@ class MainWindow(QMainWindow):
         self._bridge.cancel(followed=True)
         self._automatic = automatic
         try:
-            options = {**self.panel.run_options(), "level": level}
+            options = RunOptions(**self.panel.run_options(), level=level)
             self.recipes.start(recipe, self._source, options)
         except AppError as error:
             dialogs.show_error(self, error)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.control import CancelToken, no_progress
-from kernelscope.engine.request import Device, Request
+from kernelscope.engine.request import Request
 from kernelscope.engine.timing import Stopwatch
 from kernelscope.images.image import Image
+from kernelscope.spec.filter import Border
 
 _logger = logging.getLogger(__name__)
 
@@ -25,14 +27,11 @@ def warm_up(request: Request) -> None:
     corner = Image.from_array(request.image.pixels[:_SIDE, :_SIDE], "warm-up")
     backend = CpuBackend(threads=1)
     try:
-        wanted = Request.create(
-            corner, request.filter.id, request.parameters, device=Device.CPU, grey=request.grey
-        )
+        wanted = Request(corner, replace(request.step, border=Border.REFLECT))
         # Not through the engine, which would report this as if the user had run it.
-        _logger.info("Getting %s ready for the first run", request.filter.name)
-        backend.run(
-            wanted, backend.levels(wanted.filter)[-1], Stopwatch(), CancelToken(), no_progress
-        )
-        _logger.info("%s is ready: its code is compiled", request.filter.name)
+        _logger.info("Getting %s ready for the first run", request.step.filter.name)
+        fastest = backend.levels(wanted.step.filter)[-1]
+        backend.run(wanted, fastest, Stopwatch(), CancelToken(), no_progress)
+        _logger.info("%s is ready: its code is compiled", request.step.filter.name)
     finally:
         backend.close()

@@ -1,0 +1,64 @@
+"""How to run a step: the device, its level, and what goes with them.
+
+A run's options never change its result and are never part of a recipe; `kernelscope.engine.step`
+has what decides the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kernelscope.spec.blocks import Block, check_block
+
+
+class Device(StrEnum):
+    """Where the user wants a filter to run."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    GPU = "gpu"
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run a step.
+
+    Attributes
+    ----------
+    device : Device
+    level : str or None
+        Identifier of a level of the device, or None for the device's fastest.
+    repeat : int
+        How often a GPU repeats its kernels; the median time is reported.
+    memory_limit : int, optional
+        Most bytes of GPU memory to use for images; larger ones are filtered in strips.
+    cold : bool
+        Empty the cache of a GPU before each repeat, so that reads from its memory are timed.
+    gpus : int, optional
+        How many of the chosen GPUs may share the work; by default all.
+    block : tuple of int, optional
+        Threads of a GPU's blocks in x and y, at the levels that leave the choice to the user;
+        by default the plan's.
+
+    Raises
+    ------
+    InvalidParameter
+        For a block that no GPU can launch.
+    """
+
+    device: Device = Device.AUTO
+    level: str | None = None
+    repeat: int = 1
+    memory_limit: int | None = None
+    cold: bool = False
+    gpus: int | None = None
+    block: Block | None = None
+
+    def __post_init__(self) -> None:
+        if self.block is not None:
+            check_block(self.block)
+
+
+DEFAULT_OPTIONS = RunOptions()
+"""The device and the level that are expected to be the fastest, once."""

@@ -1,0 +1,137 @@
+"""The result of a request: its output, how it ran, and how good it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernelscope.engine.launch_report import LaunchReport
+from kernelscope.engine.request import Request
+from kernelscope.engine.timing import Metric, Stage
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.judging.metrics import Quality
+from kernelscope.spec.filter import rounded
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a filter did to a picture, in the light of a reference.
+
+    Attributes
+    ----------
+    before : Quality or None
+        Of the input; None where that does not compare: it may be what was turned to grey.
+    after : Quality
+        Of the result.
+    """
+
+    before: Quality | None
+    after: Quality
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a request produced.
+
+    Attributes
+    ----------
+    device, level : str
+        Where it really ran (names of a backend and of one of its levels).
+    stages : tuple of Stage
+        In the order in which they happened.
+    notices : tuple of str
+        What the user should know, for example why Auto did not use the GPU.
+    metrics : tuple of Metric
+        What else was measured; only a GPU has any.
+    launch : LaunchReport, optional
+        The kernel that did the work; only a GPU has one.
+    quality : Judgement, optional
+        None without a reference, or where a notice says why the result does not compare.
+    estimates : mapping
+        Parameters that were estimated from the data, by name; notices tell them in full.
+    first : bool
+        The process had not run this code before: it was compiled or loaded for this run, and
+        found caches, clocks and page tables cold. A later run may well be faster.
+    """
+
+    request: Request
+    output: Image | Scan
+    device: str
+    level: str
+    stages: tuple[Stage, ...]
+    notices: tuple[str, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    launch: LaunchReport | None = None
+    quality: Judgement | None = None
+    estimates: Mapping[str, Any] = field(default_factory=dict)
+    first: bool = False
+
+    @property
+    def image(self) -> Image:
+        """The picture that a filter for pictures made."""
+        assert isinstance(self.output, Image)
+        return self.output
+
+    @property
+    def scan(self) -> Scan:
+        """The volumes that a filter for volumes made."""
+        assert isinstance(self.output, Scan)
+        return self.output
+
+    @property
+    def seconds(self) -> float:
+        """Total of the counted stages: what the user waited, without compiling."""
+        return sum(stage.seconds for stage in self.stages if stage.counted)
+
+    @property
+    def compile_seconds(self) -> float:
+        """What compiling took, which is in no total."""
+        return sum(stage.seconds for stage in self.stages if stage.name == "compile")
+
+    @property
+    def speed(self) -> float:
+        """Input pixels or voxels (not samples) per second of `seconds`, in millions."""
+        pixels = math.prod(self.request.source.planes.shape[:-1])
+        return pixels / 1e6 / max(self.seconds, 1e-9)
+
+    @property
+    def speed_unit(self) -> str:
+        """Unit of `speed`: ``megapixels/s``, of volumes ``megavoxels/s``."""
+        return f"mega{'voxels' if isinstance(self.request.source, Scan) else 'pixels'}/s"
+
+    @property
+    def settings(self) -> str:
+        """Those of the request and what was estimated, in words."""
+        return self.request.describe(self.estimates)
+
+    @property
+    def brief_settings(self) -> str:
+        """As `settings`, without what is as by default."""
+        return self.request.describe(self.estimates, brief=True)
+
+    @property
+    def where(self) -> str:
+        """Device and level in words: ``CPU parallel``."""
+        return f"{self.device.upper()} {self.level}"
+
+    def describe(self) -> str:
+        """Return the settings, what was estimated, device and level in words."""
+        return f"{self.settings}, {self.where}"
+
+
+def told(request: Request, estimates: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a sentence on each parameter that was estimated, with the volumes' names."""
+    sentences = []
+    for name, estimate in estimates.items():
+        parameter = request.step.filter.parameter(name)
+        text = parameter.format(rounded(estimate))
+        if isinstance(request.source, Scan) and len(request.source.volumes) > 1:
+            titles = ", ".join(volume.title for volume in request.source.volumes)
+            text = f"{text} (of {titles})"
+        sentences.append(
+            f"{request.step.filter.name}: {parameter.label.lower()} was estimated: {text}."
+        )
+    return tuple(sentences)

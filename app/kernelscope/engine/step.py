@@ -1,0 +1,134 @@
+"""What to compute: a filter and all of its settings, without a source.
+
+A step may be saved, sent and repeated: a recipe is a sequence of steps. How it is run
+(`kernelscope.engine.options`) is not part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from kernelscope import filters
+from kernelscope.errors import InvalidParameter
+from kernelscope.spec.filter import Border, FilterSpec, FloatParameter, Parameter
+
+ESTIMATE = "estimate"
+"""In place of a number: estimate it from the source, once that is there."""
+
+
+def has_estimate(parameter: Parameter) -> bool:
+    """Return whether `ESTIMATE` may stand for the value of `parameter`."""
+    return isinstance(parameter, FloatParameter) and parameter.estimate is not None
+
+
+def is_estimated(parameter: Parameter) -> bool:
+    """Return whether `ESTIMATE` stands for `parameter` where nothing is set."""
+    return isinstance(parameter, FloatParameter) and parameter.estimated
+
+
+def default_text(parameter: Parameter) -> str:
+    """Return the text of a parameter that is not set, as `Parameter.format` does."""
+    return ESTIMATE if is_estimated(parameter) else parameter.format(parameter.default)
+
+
+def check_border(spec: FilterSpec, border: str) -> None:
+    """Raise `InvalidParameter` for a border that the filter does not offer."""
+    if border not in spec.borders:
+        offered = ", ".join(spec.borders)
+        raise InvalidParameter(f"{spec.name} has no border “{border}”.", f"Use one of {offered}.")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A filter and all of its settings. `create` and `of_numbers` validate.
+
+    Attributes
+    ----------
+    filter : FilterSpec
+    parameters : mapping
+        A value for each parameter of the filter; some may be `ESTIMATE`.
+    border : Border
+    grey : bool
+        Convert to greyscale first (ITU-R 601).
+    axis : int
+        Where a filter for pictures gets volumes, its slices are perpendicular to this axis
+        of the voxels: 0, 1 or 2 for z, y or x.
+    """
+
+    filter: FilterSpec
+    parameters: Mapping[str, Any]
+    border: Border = Border.REFLECT
+    grey: bool = False
+    axis: int = 0
+
+    @classmethod
+    def create(
+        cls,
+        filter_id: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        border: Border | None = None,
+        grey: bool = False,
+        axis: int = 0,
+    ) -> Step:
+        """Return a checked step; the border is the filter's first one if none is given.
+
+        Raises
+        ------
+        InvalidParameter
+            For an unknown filter, a parameter out of range, or a border that the filter does
+            not offer.
+        """
+        spec = filters.get(filter_id)
+        defaults = {each.name: ESTIMATE for each in spec.parameters if is_estimated(each)}
+        values = {**defaults, **(parameters or {})}
+        estimates = {
+            name: ESTIMATE
+            for name, value in values.items()
+            if isinstance(value, str) and value == ESTIMATE and has_estimate(spec.parameter(name))
+        }
+        numbers = {name: value for name, value in values.items() if name not in estimates}
+        step = cls.of_numbers(filter_id, numbers, border=border, grey=grey, axis=axis)
+        return replace(step, parameters=MappingProxyType({**step.parameters, **estimates}))
+
+    @classmethod
+    def of_numbers(
+        cls,
+        filter_id: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        border: Border | None = None,
+        grey: bool = False,
+        axis: int = 0,
+    ) -> Step:
+        """Return a checked step as `create` does, but one that leaves nothing to be estimated.
+
+        Every parameter that is not given has its default number, and `ESTIMATE` is refused.
+        """
+        spec = filters.get(filter_id)
+        values = MappingProxyType(spec.validate(parameters or {}))
+        border = spec.borders[0] if border is None else border
+        check_border(spec, border)
+        return cls(spec, values, border, grey, axis)
+
+    @property
+    def estimates(self) -> tuple[str, ...]:
+        """The parameters that are to be estimated."""
+        return tuple(
+            name
+            for name, value in self.parameters.items()
+            if isinstance(value, str) and value == ESTIMATE
+        )
+
+    def with_numbers(self, numbers: Mapping[str, float] | None = None) -> Step:
+        """Return the step with `numbers` for the parameters that are to be estimated.
+
+        Those that `numbers` lacks have their defaults.
+        """
+        names = self.estimates
+        given = {name: value for name, value in self.parameters.items() if name not in names}
+        values = self.filter.validate({**given, **(numbers or {})})
+        return replace(self, parameters=MappingProxyType(values))
