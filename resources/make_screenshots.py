@@ -42,7 +42,7 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.images.phantom import Contrast, Noise
-from kernelscope.spec.filter import Kind
+from kernelscope.spec.samples import Kind
 
 FOLDER = Path(__file__).parent / "screenshots"
 RESULTS = Path(__file__).parent / "bench"

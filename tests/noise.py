@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.spec.filter import Border, FilterSpec, FilterTask
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec, FilterTask
 
 
 def draw(

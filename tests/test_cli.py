@@ -23,7 +23,10 @@ from kernelscope.cli.common import every_filter, open_backends
 from kernelscope.cli.main import main
 from kernelscope.engine.step import default_text, is_estimated
 from kernelscope.manual import allowed
-from kernelscope.spec.filter import GPU_LEVELS, Border, FilterSpec, MaskParameter, OddParameter
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import GPU_LEVELS
+from kernelscope.spec.parameters import MaskParameter, OddParameter
 from tests.oracle import to_dtype, windows
 from tests.patience import PATIENCE
 

@@ -32,14 +32,10 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import InvalidImage, InvalidParameter
 from kernelscope.images.image import DTYPES, Image
-from kernelscope.spec.filter import (
-    CPU_LEVELS,
-    Border,
-    ChoiceParameter,
-    FilterSpec,
-    FilterTask,
-    Level,
-)
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec, FilterTask
+from kernelscope.spec.levels import CPU_LEVELS, Level
+from kernelscope.spec.parameters import ChoiceParameter
 from tests.oracle import to_dtype
 
 SHAPES = ((1, 1), (1, 7), (7, 1), (2, 3), (5, 5), (17, 33), (31, 64), (3, 131))

@@ -17,7 +17,9 @@ import pytest
 from kernelscope import filters, manual
 from kernelscope.cli.main import main
 from kernelscope.engine.step import default_text
-from kernelscope.spec.filter import Border, FilterSpec, Kind
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.samples import Kind
 from tests.backends import host_kernels
 
 ROOT = Path(__file__).parent.parent
@@ -290,7 +292,7 @@ def test_example_kernel_compiles_and_is_planned(with_example: Path) -> None:
 
 ON_THE_HOST = """
 import numpy as np
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from tests.backends import host_kernels
 from tests.filters.test_maximum import oracle
 

@@ -21,7 +21,8 @@ ROOT = Path(kernelscope.__file__).parents[2]
 RUN_FILTER = """
 import numpy as np
 from kernelscope.filters import get
-from kernelscope.spec.filter import Border, FilterTask
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterTask
 source, output = np.ones((4, 4, 1), np.uint8), np.zeros((4, 4, 1), np.uint8)
 task = FilterTask(source, output, {}, Border.REFLECT, "serial")
 for sweep in get("rotating_mask").plan_cpu(task):

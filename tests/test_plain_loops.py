@@ -13,7 +13,9 @@ import pytest
 from kernelscope import filters
 from kernelscope.filters.median.cpu import HUANG
 from kernelscope.jit import Kernel
-from kernelscope.spec.filter import Border, CpuPass, FilterSpec, FilterTask, Kind
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.samples import Kind
 from tests.test_contract import test_module
 
 PACKED = re.compile(

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from kernelscope import filters
 from kernelscope.errors import InvalidParameter
-from kernelscope.spec.filter import (
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.parameters import (
     BoolParameter,
-    Border,
     Choice,
     ChoiceParameter,
-    FilterSpec,
     FloatParameter,
     IntParameter,
     MaskParameter,

@@ -30,7 +30,11 @@ from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.filter import SERIAL, Border, ChoiceParameter, FilterTask, Kind
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterTask
+from kernelscope.spec.levels import SERIAL
+from kernelscope.spec.parameters import ChoiceParameter
+from kernelscope.spec.samples import Kind
 
 VOLUMES = filters.discover(Kind.VOLUME)
 

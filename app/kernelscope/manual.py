@@ -15,20 +15,20 @@ from types import MappingProxyType
 from kernelscope import filters
 from kernelscope.engine.step import ESTIMATE, default_text, has_estimate
 from kernelscope.paths import RESOURCES
-from kernelscope.spec.filter import (
-    Border,
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import Level
+from kernelscope.spec.parameters import (
     ChoiceParameter,
-    FilterSpec,
     FloatParameter,
     IntParameter,
-    Kind,
-    Level,
     MaskParameter,
     NumbersParameter,
     OddParameter,
     Parameter,
     RadiiParameter,
 )
+from kernelscope.spec.samples import Kind
 
 FOLDER = RESOURCES / "docs"
 """Where the pages are."""

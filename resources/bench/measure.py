@@ -29,8 +29,8 @@ from kernelscope.bench import Plan, load, presets, summarise
 from kernelscope.bench.cases import subjects
 from kernelscope.cli.main import main as kernelscope
 from kernelscope.spec.blocks import takes_block
-from kernelscope.spec.filter import Kind
 from kernelscope.spec.launch import CudaPlan, CudaTask
+from kernelscope.spec.samples import Kind
 
 FOLDER = Path(__file__).parent
 CPU, GPU, OUT = "cpu", "gpu", "OUT"

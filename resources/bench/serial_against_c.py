@@ -33,7 +33,9 @@ from kernelscope.bench.cases import weights  # noqa: E402
 from kernelscope.bench.peers import plain_c as plain  # noqa: E402
 from kernelscope.filters.median.cpu import BUBBLE, HUANG  # noqa: E402
 from kernelscope.machine import cpu_name  # noqa: E402
-from kernelscope.spec.filter import SERIAL, Border, FilterTask  # noqa: E402
+from kernelscope.spec.borders import Border  # noqa: E402
+from kernelscope.spec.filter import FilterTask  # noqa: E402
+from kernelscope.spec.levels import SERIAL  # noqa: E402
 
 BAR = 1.15
 """What a good serial level may cost, in times of C."""

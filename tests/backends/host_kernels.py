@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cuda.sources import read_source
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
 from tests.backends.specialisations import tuned_at_any_size
 

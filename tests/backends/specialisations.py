@@ -12,8 +12,9 @@ import numpy as np
 
 from kernelscope import filters
 from kernelscope.spec import launch as launching
-from kernelscope.spec.filter import FilterSpec, Level
+from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
+from kernelscope.spec.levels import Level
 from tests.test_contract import parameters_of, test_module
 
 DTYPES = tuple(map(np.dtype, (np.uint8, np.uint16, np.float32)))

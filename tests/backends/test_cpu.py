@@ -16,7 +16,9 @@ from kernelscope.engine.step import Step
 from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import Cancelled
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import PARALLEL, SERIAL, Border, CpuPass, FilterSpec, FilterTask, Level
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.levels import PARALLEL, SERIAL, Level
 from tests.patience import PATIENCE
 
 

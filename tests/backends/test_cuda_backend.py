@@ -24,7 +24,7 @@ from kernelscope.errors import DeviceUnavailable
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from tests.backends.fake_card import Driver, Error, FakeCubins, Function, install
 from tests.backends.specialisations import tuned_at_any_size
 

@@ -13,7 +13,7 @@ import pytest
 
 from kernelscope.backends.cuda import executor
 from kernelscope.errors import Cancelled, OutOfMemory
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask, HandOver, Launch, Scratch
 from tests.backends.fake_card import FakeCard, FakeCubins, FakeStaging
 from tests.backends.weighted_rows import ROOMY, HandedRows, Session, WeightedRows, expected, picture

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.filters.mean import SPEC as MEAN
-from kernelscope.spec.filter import Border, Mask
+from kernelscope.spec.borders import Border
+from kernelscope.spec.parameters import Mask
 from tests.backends import host_kernels
 from tests.filters import apply
 from tests.filters.test_exactness import (

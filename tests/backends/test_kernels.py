@@ -12,7 +12,8 @@ from kernelscope import filters
 from kernelscope.backends.cuda.compiler import CompileError, Nvrtc, resources
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.paths import KERNELS
-from kernelscope.spec.filter import GPU_LEVELS, FilterSpec
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import GPU_LEVELS
 from tests.backends.specialisations import (
     covering,
     defines,

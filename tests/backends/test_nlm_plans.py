@@ -10,7 +10,7 @@ import pytest
 
 from kernelscope.filters.nlm.cpu import SPEC
 from kernelscope.filters.nlm.cuda import PART
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask
 
 PLAIN = ("global", "constant", "texture", "host-partitions", "shared")

@@ -18,7 +18,7 @@ import pytest
 from kernelscope.backends.cuda import rim, slabs
 from kernelscope.backends.cuda.executor import DeviceRun
 from kernelscope.errors import Cancelled, OutOfMemory
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask
 from tests.backends.fake_card import UNTOUCHED, Driver, Error, FakeStaging
 from tests.backends.weighted_rows import Session, WeightedRows, expected, picture

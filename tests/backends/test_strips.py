@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cuda.strips import strip
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from tests.oracle import PAD_MODES
 
 

@@ -13,8 +13,9 @@ from kernelscope.backends.cuda.compiler import Nvrtc, resources
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.filters.mri_nlm.cpu import SPEC
 from kernelscope.filters.mri_nlm.cuda import plan_mri_nlm
-from kernelscope.spec.filter import GPU_LEVELS, TUNED, Border
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
+from kernelscope.spec.levels import GPU_LEVELS, TUNED
 
 SHAPE = (130, 157, 189)
 LEVELS = SPEC.gpu_levels

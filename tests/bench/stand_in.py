@@ -13,7 +13,8 @@ from kernelscope.engine.timing import KernelTime, Metric, Stopwatch
 from kernelscope.errors import OutOfMemory
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
-from kernelscope.spec.filter import PARALLEL, FilterSpec, Level
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import PARALLEL, Level
 
 UPLOAD, KERNEL, DOWNLOAD = 0.003, 0.001, 0.002
 COPY_RATE, PEAK_RATE = 1e12, 5e12

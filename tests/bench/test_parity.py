@@ -15,7 +15,7 @@ from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import AppError, Cancelled, InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
-from kernelscope.spec.filter import Level
+from kernelscope.spec.levels import Level
 from tests.bench.stand_in import StandIn
 
 

@@ -17,7 +17,9 @@ from kernelscope.bench import peers
 from kernelscope.bench.peers import plain_c as plain
 from kernelscope.errors import AppError
 from kernelscope.filters.mri_nlm.cpu import plan_cpu as plan_mri_nlm
-from kernelscope.spec.filter import SERIAL, Border, FilterTask
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterTask
+from kernelscope.spec.levels import SERIAL
 from tests.filters import apply
 
 pytestmark = pytest.mark.skipif(not plain.compiler(), reason="there is no C compiler")

@@ -12,7 +12,8 @@ from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.request import Request
 from kernelscope.engine.timing import Stopwatch
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import CPU_LEVELS, FilterSpec, Level
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import CPU_LEVELS, Level
 
 Body = Callable[[Request, CancelToken, Progress], None]
 

@@ -28,7 +28,10 @@ from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
 from kernelscope.judging.metrics import judge
 from kernelscope.judging.volumes import judge_volume
-from kernelscope.spec.filter import GPU_LEVELS, Border, FilterSpec, FloatParameter, Level
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import GPU_LEVELS, Level
+from kernelscope.spec.parameters import FloatParameter
 from tests.engine.fakes import FakeBackend
 
 Backends = dict[str, CpuBackend]

@@ -23,7 +23,8 @@ from kernelscope.engine.run import execute
 from kernelscope.engine.timing import Stage, Stopwatch
 from kernelscope.errors import AppError, DeviceUnavailable, OutOfMemory
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import CPU_LEVELS, GPU_LEVELS, FilterSpec, Level
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import CPU_LEVELS, GPU_LEVELS, Level
 from tests.foreign import FOREIGN, make_foreign, posix
 
 

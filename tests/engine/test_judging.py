@@ -18,7 +18,7 @@ from kernelscope.errors import Cancelled
 from kernelscope.images.image import Image
 from kernelscope.judging import colours
 from kernelscope.judging.metrics import judge
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from tests.engine.fakes import FakeBackend
 from tests.patience import PATIENCE
 

@@ -11,7 +11,8 @@ from kernelscope import filters
 from kernelscope.engine.recipe import VERSION, Recipe
 from kernelscope.engine.step import ESTIMATE, Step, has_estimate, is_estimated
 from kernelscope.errors import InvalidParameter, InvalidRecipe
-from kernelscope.spec.filter import Border, FilterSpec
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
 
 SPECS = list(filters.discover().values())
 

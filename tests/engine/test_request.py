@@ -18,7 +18,7 @@ from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from tests.engine.fakes import request
 
 PICTURE = Image.from_array(np.zeros((5, 9), np.uint8), "p")

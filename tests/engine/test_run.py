@@ -15,7 +15,7 @@ from kernelscope.engine.run import execute
 from kernelscope.engine.timing import Stage, Stopwatch
 from kernelscope.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import GPU_LEVELS, Level
+from kernelscope.spec.levels import GPU_LEVELS, Level
 from tests.engine.fakes import FakeBackend, request
 
 

@@ -19,7 +19,8 @@ from kernelscope.errors import Cancelled, InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.filter import GPU_LEVELS, Border, Level
+from kernelscope.spec.borders import Border
+from kernelscope.spec.levels import GPU_LEVELS, Level
 from tests.engine.fakes import FakeBackend
 
 SHAPE = (3, 7, 6)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.spec.filter import PARALLEL, Border, FilterSpec, FilterTask
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec, FilterTask
+from kernelscope.spec.levels import PARALLEL
 
 
 def apply(

@@ -7,7 +7,8 @@ import pytest
 from kernelscope import filters
 from kernelscope.errors import InvalidParameter
 from kernelscope.spec.blocks import USUAL_BLOCKS, block_name, check_block, read_block, takes_block
-from kernelscope.spec.filter import GLOBAL, GPU_LEVELS, TUNED, Kind
+from kernelscope.spec.levels import GLOBAL, GPU_LEVELS, TUNED
+from kernelscope.spec.samples import Kind
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.dot_product import SPEC
-from kernelscope.spec.filter import Border, FilterTask
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterTask
 from tests.oracle import WHITES
 
 CASES: list[dict[str, Any]] = [{}]

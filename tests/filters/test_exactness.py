@@ -25,8 +25,9 @@ from kernelscope.filters.shared.correlation_cuda import (
     reciprocal,
     weight_type,
 )
-from kernelscope.spec.filter import Border, Mask
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaTask
+from kernelscope.spec.parameters import Mask
 from tests.filters import apply
 from tests.oracle import windows
 

@@ -9,17 +9,10 @@ import numpy as np
 import pytest
 
 from kernelscope import filters
-from kernelscope.spec.filter import (
-    GLOBAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-    Border,
-    FilterSpec,
-    Level,
-)
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
+from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
 from tests.backends.specialisations import tuned_at_any_size
 
 SHAPE = (100, 90, 3)

@@ -14,7 +14,8 @@ from kernelscope.engine.request import Request
 from kernelscope.errors import InvalidParameter
 from kernelscope.filters.mask import PRESETS, SPEC
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import Border, Mask
+from kernelscope.spec.borders import Border
+from kernelscope.spec.parameters import Mask
 from tests.filters import apply
 from tests.oracle import windows
 

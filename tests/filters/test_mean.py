@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kernelscope.errors import InvalidParameter
 from kernelscope.filters.mean import SPEC
 from kernelscope.filters.shared.box_cuda import tile_columns
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from tests.filters import apply
 from tests.oracle import to_dtype, windows
 

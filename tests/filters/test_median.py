@@ -25,7 +25,9 @@ from kernelscope.filters.median import cpu as median_cpu
 from kernelscope.filters.median.cpu import BUBBLE, HUANG
 from kernelscope.filters.median.networks import Lane, Program, dump, median_program
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import PARALLEL, SERIAL, TUNED, Border, FilterTask
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterTask
+from kernelscope.spec.levels import PARALLEL, SERIAL, TUNED
 from tests.oracle import windows
 
 CASES: list[dict[str, Any]] = [{"size": size} for size in (3, 5, 9, 11)]

@@ -25,7 +25,9 @@ from kernelscope.filters.gaussian_noise import SPEC as NOISE
 from kernelscope.filters.nlm.cpu import SPEC
 from kernelscope.filters.shared import non_local
 from kernelscope.images.image import DTYPES, Image
-from kernelscope.spec.filter import PARALLEL, SERIAL, Border, FloatParameter, Level
+from kernelscope.spec.borders import Border
+from kernelscope.spec.levels import PARALLEL, SERIAL, Level
+from kernelscope.spec.parameters import FloatParameter
 from tests.filters import apply
 from tests.noise import add_noise, white_of
 from tests.oracle import windows

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.filters.ripple import SPEC, wave
 from kernelscope.images.image import DTYPES
-from kernelscope.spec.filter import Border, FilterTask
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterTask
 from tests.oracle import WHITES
 
 GEOMETRY = (

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.rotating_mask import SPEC
 from kernelscope.images.image import DTYPES
-from kernelscope.spec.filter import Border, FilterTask, Level
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterTask
+from kernelscope.spec.levels import Level
 from tests.oracle import to_dtype, windows
 
 CASES: list[dict[str, Any]] = [{}]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from kernelscope.filters.sobel.cpu import SPEC
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from tests.filters import apply
 from tests.oracle import to_dtype, windows
 

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.threshold_mean import SPEC
 from kernelscope.images.image import DTYPES
-from kernelscope.spec.filter import Border, FilterTask, Level
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterTask
+from kernelscope.spec.levels import Level
 from tests.oracle import windows
 
 CASES: list[dict[str, Any]] = [

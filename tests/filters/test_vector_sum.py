@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.filters.vector_sum import SPEC
-from kernelscope.spec.filter import Border, FilterTask
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterTask
 
 CASES: list[dict[str, Any]] = [{}]
 

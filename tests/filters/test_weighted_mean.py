@@ -12,7 +12,7 @@ from scipy.special import comb
 
 from kernelscope.errors import InvalidParameter
 from kernelscope.filters.weighted_mean import SPEC
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from tests.filters import apply
 from tests.oracle import windows
 

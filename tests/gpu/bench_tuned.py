@@ -24,8 +24,9 @@ import numpy as np
 
 from kernelscope import filters
 from kernelscope.images.image import DTYPES
-from kernelscope.spec.filter import SINGLE_BLOCK, TEXTURE, TUNED, Border
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
+from kernelscope.spec.levels import SINGLE_BLOCK, TEXTURE, TUNED
 from tests.backends.specialisations import tuned_at_any_size
 from tests.gpu.contenders import (
     Card,

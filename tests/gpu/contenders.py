@@ -17,7 +17,7 @@ from kernelscope import filters
 from kernelscope.backends.cuda.compiler import CompileError, CubinCache, Nvrtc
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.texture import Texture
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
 
 Job = tuple[str, str, str, tuple[tuple[str, str], ...]]

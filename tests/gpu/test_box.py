@@ -12,7 +12,8 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import TUNED, Border
+from kernelscope.spec.borders import Border
+from kernelscope.spec.levels import TUNED
 from tests.filters import apply, test_mean, test_threshold_mean
 from tests.test_contract import assert_close, make, without_alpha
 

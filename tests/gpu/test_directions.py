@@ -8,7 +8,8 @@ import pytest
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.filters.sobel.cpu import SPEC
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import Border, Level
+from kernelscope.spec.borders import Border
+from kernelscope.spec.levels import Level
 from tests.filters.test_sobel import pictures_at_the_bounds
 from tests.gpu.test_gpu_contract import apply
 

@@ -18,7 +18,9 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import TUNED, Border, FilterSpec, Level
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import TUNED, Level
 from tests.backends.specialisations import tuned_at_any_size
 from tests.test_contract import (
     SHAPES,

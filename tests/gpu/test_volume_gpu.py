@@ -24,8 +24,9 @@ from kernelscope.errors import Cancelled, OutOfMemory
 from kernelscope.images import phantom
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.filter import TUNED, Border, Level
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask
+from kernelscope.spec.levels import TUNED, Level
 
 pytestmark = pytest.mark.gpu
 

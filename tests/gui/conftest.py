@@ -20,7 +20,8 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.judging.metrics import judge
 from kernelscope.judging.pictures import difference, histogram, suggest_gain
-from kernelscope.spec.filter import FloatParameter, Kind
+from kernelscope.spec.parameters import FloatParameter
+from kernelscope.spec.samples import Kind
 from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu, Opener, write_picture
 from tests.patience import PATIENCE
 

@@ -20,7 +20,8 @@ from kernelscope.engine.timing import Stopwatch
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
-from kernelscope.spec.filter import CPU_LEVELS, FilterSpec, Level
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import CPU_LEVELS, Level
 
 WIDTH, HEIGHT = 40, 30
 

@@ -46,7 +46,7 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.volume import Volume
-from kernelscope.spec.filter import Kind
+from kernelscope.spec.samples import Kind
 
 CONTROLS = (
     QAbstractButton,

@@ -18,7 +18,7 @@ from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from tests.gui.helpers import FakeCpu, Opener, child, load, press, run, shown, state, write_picture
 from tests.gui.test_volume_page import voxels, write
 

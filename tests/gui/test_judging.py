@@ -31,7 +31,7 @@ from kernelscope.gui.window import main_window
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.judging.pictures import difference, suggest_gain
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from tests.gui.helpers import (
     HEIGHT,
     WIDTH,

@@ -46,7 +46,8 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.paths import KERNELS
-from kernelscope.spec.filter import GPU_LEVELS, FilterSpec, Level
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import GPU_LEVELS, Level
 from tests.patience import PATIENCE
 
 RESOURCES = Resources(40, 8, 16, 1024, 372)

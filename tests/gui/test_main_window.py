@@ -62,7 +62,8 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import GPU_LEVELS, Border
+from kernelscope.spec.borders import Border
+from kernelscope.spec.levels import GPU_LEVELS
 from tests.gui.helpers import (
     NO_GPU,
     WIDTH,

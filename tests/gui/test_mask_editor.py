@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.errors import InvalidParameter
 from kernelscope.gui.panels.mask_editor import MaskEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
-from kernelscope.spec.filter import Mask, MaskParameter, MaskPreset
+from kernelscope.spec.parameters import Mask, MaskParameter, MaskPreset
 
 SHARPEN = ((0, -1, 0), (-1, 5, -1), (0, -1, 0))
 

@@ -36,7 +36,9 @@ from kernelscope.gui.window import run_bar
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import FilterSpec, FloatParameter, Kind
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.parameters import FloatParameter
+from kernelscope.spec.samples import Kind
 from tests.gui.helpers import FakeCpu, Opener, child, dialog, load, press, run, state
 from tests.patience import PATIENCE
 

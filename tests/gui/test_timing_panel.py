@@ -27,7 +27,7 @@ from kernelscope.gui.panels.time_line import lanes as time_line_lanes
 from kernelscope.gui.panels.timing_panel import TimingPanel
 from kernelscope.gui.widgets.theme import kernel_fill, quiet_text, transfers_fill
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 
 FILTER = next(
     spec for spec in filters.discover().values() if any(p.name == "size" for p in spec.parameters)

@@ -21,7 +21,8 @@ from kernelscope.engine.timing import Stopwatch
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.machine import cpu_name
-from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask, Level
+from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.levels import Level
 
 _BAND_SECONDS = 0.05
 """Aim for the duration of a band: a small part of the second in which Cancel has to work."""

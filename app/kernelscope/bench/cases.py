@@ -19,15 +19,11 @@ from kernelscope.engine.step import check_border
 from kernelscope.errors import InvalidParameter
 from kernelscope.json_fields import Field
 from kernelscope.spec.blocks import Block, read_block, takes_block
-from kernelscope.spec.filter import (
-    CPU_LEVELS,
-    GPU_LEVELS,
-    Border,
-    FilterSpec,
-    Kind,
-    MaskParameter,
-    OddParameter,
-)
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import CPU_LEVELS, GPU_LEVELS
+from kernelscope.spec.parameters import MaskParameter, OddParameter
+from kernelscope.spec.samples import Kind
 
 CPU, GPU = "cpu", "gpu"
 DEVICES = (CPU, GPU)

@@ -20,7 +20,8 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.paths import RESOURCES
-from kernelscope.spec.filter import FilterSpec, Kind, Pixels
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.samples import Kind, Pixels
 
 SEED = 20130521
 """Of everything random."""

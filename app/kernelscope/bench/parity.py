@@ -19,7 +19,8 @@ from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
-from kernelscope.spec.filter import Border, Pixels
+from kernelscope.spec.borders import Border
+from kernelscope.spec.samples import Pixels
 
 
 @dataclass(frozen=True, eq=False)

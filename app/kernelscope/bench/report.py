@@ -32,7 +32,9 @@ from kernelscope.engine.backend import Backend
 from kernelscope.errors import AppError
 from kernelscope.json_fields import Field
 from kernelscope.spec.blocks import MOST_THREADS, Block, check_block
-from kernelscope.spec.filter import Border, FilterSpec, Kind
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.samples import Kind
 
 Value = TypeVar("Value")
 

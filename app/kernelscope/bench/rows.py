@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope.spec.blocks import Block, block_name
-from kernelscope.spec.filter import Pixels
+from kernelscope.spec.samples import Pixels
 
 
 @dataclass(frozen=True)

@@ -38,18 +38,18 @@ from kernelscope.engine.step import ESTIMATE, Step, default_text, has_estimate
 from kernelscope.errors import AppError, Incomparable, InvalidParameter, LossyFormat
 from kernelscope.images.volume import AXES
 from kernelscope.manual import allowed, filter_name, option_of
-from kernelscope.spec.filter import (
-    Border,
-    FilterSpec,
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.parameters import (
     FloatParameter,
     IntParameter,
-    Kind,
     MaskParameter,
     NumbersParameter,
     Parameter,
     RadiiParameter,
     read_number,
 )
+from kernelscope.spec.samples import Kind
 
 if TYPE_CHECKING:
     from kernelscope.engine.result import Result

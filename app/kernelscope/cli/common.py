@@ -17,7 +17,9 @@ from kernelscope import filters
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.timing import TimeLeft
 from kernelscope.errors import AppError, NotANumber
-from kernelscope.spec.filter import Choice, ChoiceParameter, FilterSpec, Kind, Parameter
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.parameters import Choice, ChoiceParameter, Parameter
+from kernelscope.spec.samples import Kind
 from kernelscope.text import one_line, printable
 
 if TYPE_CHECKING:

@@ -37,10 +37,10 @@ from kernelscope.cli.volumes import phantom
 from kernelscope.engine.step import ESTIMATE, default_text, has_estimate
 from kernelscope.errors import AppError, Cancelled, ImageReadError
 from kernelscope.manual import allowed, filter_name, option_of
-from kernelscope.spec.filter import (
-    Border,
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.parameters import (
     ChoiceParameter,
-    FilterSpec,
     FloatParameter,
     IntParameter,
     MaskParameter,

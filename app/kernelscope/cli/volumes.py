@@ -44,7 +44,7 @@ from kernelscope.images.phantom import (
 )
 from kernelscope.images.volume import AXES, Volume, check_reference, check_shape
 from kernelscope.manual import filter_name
-from kernelscope.spec.filter import Kind
+from kernelscope.spec.samples import Kind
 
 if TYPE_CHECKING:
     from kernelscope.engine.recipe import Recipe

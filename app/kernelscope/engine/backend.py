@@ -11,7 +11,8 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.timing import Stopwatch
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
-from kernelscope.spec.filter import FilterSpec, Level
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import Level
 
 
 @dataclass(frozen=True)

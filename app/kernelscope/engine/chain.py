@@ -24,7 +24,11 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
-from kernelscope.spec.filter import PARALLEL, Border, FilterTask, FloatParameter, Kind, Pixels
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterTask
+from kernelscope.spec.levels import PARALLEL
+from kernelscope.spec.parameters import FloatParameter
+from kernelscope.spec.samples import Kind, Pixels
 
 
 def shapes(recipe: Recipe, source: Image | Scan) -> list[tuple[int, ...]]:

@@ -15,7 +15,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
 from kernelscope.json_fields import Field
-from kernelscope.spec.filter import ChoiceParameter, IntParameter, RadiiParameter
+from kernelscope.spec.parameters import ChoiceParameter, IntParameter, RadiiParameter
 
 _logger = logging.getLogger(__name__)
 

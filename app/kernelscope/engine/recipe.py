@@ -16,7 +16,8 @@ from kernelscope.engine.step import ESTIMATE, Step, check_border, has_estimate
 from kernelscope.errors import InvalidRecipe
 from kernelscope.images.volume import AXES
 from kernelscope.json_fields import Field, InvalidJson
-from kernelscope.spec.filter import Border, MaskParameter, Parameter
+from kernelscope.spec.borders import Border
+from kernelscope.spec.parameters import MaskParameter, Parameter
 
 FORMAT = "kernelscope recipe"
 VERSION = 2

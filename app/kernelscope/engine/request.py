@@ -15,7 +15,9 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import AXES, Volume
 from kernelscope.spec.blocks import block_name
-from kernelscope.spec.filter import Border, FilterSpec, Kind
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.samples import Kind
 
 _ids = itertools.count(1)
 

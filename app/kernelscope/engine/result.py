@@ -13,7 +13,7 @@ from kernelscope.engine.timing import Metric, Stage
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.judging.metrics import Quality
-from kernelscope.spec.filter import rounded
+from kernelscope.spec.parameters import rounded
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from kernelscope.judging import colours
 from kernelscope.judging.metrics import Quality, judge
 from kernelscope.judging.volumes import judge_volume
 from kernelscope.spec.blocks import block_name, takes_block
-from kernelscope.spec.filter import Level
+from kernelscope.spec.levels import Level
 
 _logger = logging.getLogger(__name__)
 

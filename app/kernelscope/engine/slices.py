@@ -15,7 +15,7 @@ from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.filter import IntParameter
+from kernelscope.spec.parameters import IntParameter
 
 STAGE = "slices"
 """What progress is reported as."""

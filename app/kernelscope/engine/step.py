@@ -13,7 +13,9 @@ from typing import Any
 
 from kernelscope import filters
 from kernelscope.errors import InvalidParameter
-from kernelscope.spec.filter import Border, FilterSpec, FloatParameter, Parameter
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.parameters import FloatParameter, Parameter
 
 ESTIMATE = "estimate"
 """In place of a number: estimate it from the source, once that is there."""

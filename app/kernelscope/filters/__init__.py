@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kernelscope.errors import InvalidParameter
-from kernelscope.spec.filter import CPU_LEVELS, GPU_LEVELS, FilterSpec, Kind, Level
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import CPU_LEVELS, GPU_LEVELS, Level
+from kernelscope.spec.samples import Kind
 
 
 @functools.cache

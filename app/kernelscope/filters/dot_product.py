@@ -10,16 +10,10 @@ import numpy as np
 from kernelscope.filters.shared.border_kernels import divide_round
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import (
-    GLOBAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TUNED,
-    CpuPass,
-    FilterTask,
-    white_level,
-)
+from kernelscope.spec.filter import CpuPass, FilterTask
 from kernelscope.spec.launch import CudaTask, Launch
+from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED
+from kernelscope.spec.samples import white_level
 
 THREADS = 256
 """Of the block that shares a row; a power of two, for the tree of sums."""

@@ -11,21 +11,10 @@ import numpy as np
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.rows_cuda import QUAD
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import (
-    CONSTANT,
-    GLOBAL,
-    SERIAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-    Choice,
-    ChoiceParameter,
-    CpuPass,
-    FilterSpec,
-    FilterTask,
-)
+from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import CudaTask, Launch, level_launch
+from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.spec.parameters import Choice, ChoiceParameter
 
 
 @kernel

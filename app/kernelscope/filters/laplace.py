@@ -14,21 +14,10 @@ from kernelscope.filters.shared.correlation import (
     one_part,
     plan_correlation,
 )
-from kernelscope.spec.filter import (
-    CONSTANT,
-    GLOBAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-    Choice,
-    ChoiceParameter,
-    CpuPass,
-    FilterSpec,
-    FilterTask,
-    Mask,
-)
+from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, quick_level
+from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.spec.parameters import Choice, ChoiceParameter, Mask
 
 MASKS: Mapping[str, Mask] = {
     "4": ((0, 1, 0), (1, -4, 1), (0, 1, 0)),

@@ -20,23 +20,10 @@ from kernelscope.filters.shared.correlation import (
     plan_correlation,
 )
 from kernelscope.filters.shared.rows_cuda import SMALL
-from kernelscope.spec.filter import (
-    CONSTANT,
-    GLOBAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-    Choice,
-    ChoiceParameter,
-    CpuPass,
-    FilterSpec,
-    FilterTask,
-    Mask,
-    MaskParameter,
-    MaskPreset,
-)
+from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, quick_level
+from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.spec.parameters import Choice, ChoiceParameter, Mask, MaskParameter, MaskPreset
 
 _MAX_TOTAL = 400_000
 """Sum of the Gaussian presets: keeps twice that below the largest weight of a mask."""

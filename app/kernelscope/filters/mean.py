@@ -29,19 +29,7 @@ from kernelscope.filters.shared.plain import (
     put,
 )
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import (
-    CONSTANT,
-    GLOBAL,
-    SERIAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-    CpuPass,
-    FilterSpec,
-    FilterTask,
-    OddParameter,
-)
+from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import (
     NO_MASK,
     CudaPlan,
@@ -51,6 +39,8 @@ from kernelscope.spec.launch import (
     level_launch,
     quick_level,
 )
+from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.spec.parameters import OddParameter
 
 
 @kernel

@@ -9,17 +9,10 @@ import numpy as np
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import (
-    GLOBAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TUNED,
-    CpuPass,
-    FilterTask,
-    Level,
-    white_level,
-)
+from kernelscope.spec.filter import CpuPass, FilterTask
 from kernelscope.spec.launch import CudaTask, Launch
+from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
+from kernelscope.spec.samples import white_level
 
 MAPPED = Level(
     "mapped",

@@ -10,7 +10,9 @@ import numpy as np
 from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import SEED, NoiseSpec, plan_noise
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import CpuPass, FilterTask, IntParameter, white_level
+from kernelscope.spec.filter import CpuPass, FilterTask
+from kernelscope.spec.parameters import IntParameter
+from kernelscope.spec.samples import white_level
 
 _COUNTABLE = 2.0**52
 """From here on the noise is below the precision of float32, and counts would overflow."""

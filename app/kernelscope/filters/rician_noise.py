@@ -10,7 +10,9 @@ import numpy as np
 from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import SEED, NoiseSpec, plan_noise
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import CpuPass, FilterTask, FloatParameter, white_level
+from kernelscope.spec.filter import CpuPass, FilterTask
+from kernelscope.spec.parameters import FloatParameter
+from kernelscope.spec.samples import white_level
 
 
 @kernel

@@ -17,18 +17,11 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import (
-    GLOBAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-    CpuPass,
-    FilterTask,
-    IntParameter,
-    white_level,
-)
+from kernelscope.spec.filter import CpuPass, FilterTask
 from kernelscope.spec.launch import CudaTask, Launch, level_launch
+from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.spec.parameters import IntParameter
+from kernelscope.spec.samples import white_level
 
 SINE = (6.28318516, -41.34165503, 81.60100407, -76.54978232, 39.53670623)
 """Factors of v, v³, ... v⁹ that make sin(2 pi v): off by 3.4e-9 at most for |v| <= 1/4, the

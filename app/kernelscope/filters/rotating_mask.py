@@ -30,19 +30,8 @@ from kernelscope.filters.shared.correlation import Finish
 from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
 from kernelscope.filters.shared.rows_cuda import rows_launch
 from kernelscope.jit import inlined, kernel
-from kernelscope.spec.filter import (
-    CONSTANT,
-    GLOBAL,
-    SERIAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-    Border,
-    CpuPass,
-    FilterSpec,
-    FilterTask,
-)
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import (
     NO_MASK,
     CudaPlan,
@@ -52,6 +41,7 @@ from kernelscope.spec.launch import (
     level_launch,
     quick_level,
 )
+from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 
 _WINDOWS = 9
 """Around a pixel. A tuned thread goes down as many rows as for a mask of that size."""

@@ -29,21 +29,8 @@ from kernelscope.filters.shared.box_cuda import plan_box, small
 from kernelscope.filters.shared.correlation import Divisor, Finish, finish_row, update_divisors
 from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import (
-    CONSTANT,
-    GLOBAL,
-    SERIAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-    Border,
-    CpuPass,
-    FilterSpec,
-    FilterTask,
-    FloatParameter,
-    OddParameter,
-)
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import (
     NO_MASK,
     CudaPlan,
@@ -53,6 +40,8 @@ from kernelscope.spec.launch import (
     level_launch,
     quick_level,
 )
+from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.spec.parameters import FloatParameter, OddParameter
 
 
 @kernel

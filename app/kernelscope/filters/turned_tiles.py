@@ -7,8 +7,9 @@ from typing import Any
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, CpuPass, FilterTask, Level
+from kernelscope.spec.filter import CpuPass, FilterTask
 from kernelscope.spec.launch import CudaTask, Launch
+from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
 
 NO_BARRIER = Level(
     "no-barrier",

@@ -9,17 +9,9 @@ import numpy as np
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import (
-    GLOBAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-    CpuPass,
-    FilterTask,
-    Level,
-)
+from kernelscope.spec.filter import CpuPass, FilterTask
 from kernelscope.spec.launch import CudaTask, Launch
+from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
 
 ONE_THREAD_BLOCKS = Level(
     "one-thread-blocks",

@@ -21,20 +21,10 @@ from kernelscope.filters.shared.correlation import (
     working_type,
 )
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import (
-    CONSTANT,
-    GLOBAL,
-    SERIAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-    CpuPass,
-    FilterSpec,
-    FilterTask,
-    OddParameter,
-)
+from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, quick_level
+from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.spec.parameters import OddParameter
 
 
 @kernel

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.errors import Incomparable
-from kernelscope.spec.filter import colour_count, white_level
+from kernelscope.spec.samples import colour_count, white_level
 
 
 def colours(planes: NDArray[Any]) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kernelscope.jit import kernel
 from kernelscope.judging import comparable, read_only
 from kernelscope.judging.bands import total
-from kernelscope.spec.filter import white_level
+from kernelscope.spec.samples import white_level
 
 ZERO = 128
 """The grey that stands for no difference."""

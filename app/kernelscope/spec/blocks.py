@@ -7,8 +7,10 @@ import re
 import numpy as np
 
 from kernelscope.errors import InvalidParameter
-from kernelscope.spec.filter import TUNED, FilterSpec, Kind
+from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import CudaPlan, CudaTask
+from kernelscope.spec.levels import TUNED
+from kernelscope.spec.samples import Kind
 
 Block = tuple[int, int]
 """Threads in x and y."""

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.spec.filter import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Border, Level
+from kernelscope.spec.borders import Border
+from kernelscope.spec.levels import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
 
 HARDWARE_BORDERS = frozenset(
     {Border.REFLECT, Border.NEAREST, Border.CONSTANT, Border.WRAP, Border.KEEP}

@@ -19,8 +19,9 @@ from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import DeviceUnavailable
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
-from kernelscope.spec.filter import FilterSpec, Level
+from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import CudaTask
+from kernelscope.spec.levels import Level
 
 if TYPE_CHECKING:
     from kernelscope.backends.cuda.card import Card

@@ -26,7 +26,8 @@ from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.engine.timing import KernelTime, Metric, Stopwatch
 from kernelscope.errors import DeviceUnavailable
 from kernelscope.spec.blocks import block_name
-from kernelscope.spec.filter import Border, FilterSpec
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
 
 LAUNCH_SECONDS = 0.05

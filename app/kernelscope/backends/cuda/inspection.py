@@ -9,8 +9,8 @@ from kernelscope.backends.cuda.sources import read_source
 from kernelscope.engine.launch_report import Resources
 from kernelscope.engine.request import Request
 from kernelscope.errors import AppError
-from kernelscope.spec.filter import Level
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
+from kernelscope.spec.levels import Level
 
 REPORTED = ("sm_75", "sm_90")
 """The oldest generation that the kernels are made for, and a recent one: Turing and Hopper."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from types import MappingProxyType
 import numpy as np
 
 from kernelscope.bench.peers.library import Counterpart, Library, Parameters
-from kernelscope.spec.filter import Border, Pixels
+from kernelscope.spec.borders import Border
+from kernelscope.spec.samples import Pixels
 
 __all__ = [
     "Counterpart",

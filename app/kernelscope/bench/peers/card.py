@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope.paths import KERNELS
-from kernelscope.spec.filter import Pixels
+from kernelscope.spec.samples import Pixels
 
 _SPIN_SECONDS = 2e-3
 """How long the card is kept busy before a timed call, so that launch overhead is not timed."""

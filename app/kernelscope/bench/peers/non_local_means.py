@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from kernelscope.bench.peers.library import Parameters
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 
 
 def distance(parameters: Parameters, border: Border) -> float | None:

@@ -23,7 +23,7 @@ from kernelscope.bench.peers.library import (
     unchanged,
 )
 from kernelscope.errors import AppError
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 
 _REPLICATE = 2
 """The only border that all of NPP's filters have; the bench compares inside it."""

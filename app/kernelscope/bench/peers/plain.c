@@ -25,7 +25,7 @@ typedef int64_t square;
 typedef double number, square;
 #endif
 
-enum { REFLECT, MIRROR, NEAREST, CONSTANT, WRAP };  /* as kernelscope.spec.filter.Border */
+enum { REFLECT, MIRROR, NEAREST, CONSTANT, WRAP };  /* as kernelscope.spec.borders.Border */
 enum { KEEP, CLIP, ABSOLUTE, OFFSET };              /* treatment of negative results */
 
 struct image {

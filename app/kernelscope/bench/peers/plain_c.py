@@ -27,7 +27,8 @@ from kernelscope.errors import AppError
 from kernelscope.filters.nlm.cpu import whole
 from kernelscope.filters.shared.non_local import patch_profile
 from kernelscope.filters.sobel.directions import COMPASS
-from kernelscope.spec.filter import Border, Pixels, white_level
+from kernelscope.spec.borders import Border
+from kernelscope.spec.samples import Pixels, white_level
 
 NAME = "C -O2"
 """The name of this peer."""

@@ -22,7 +22,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernelscope.filters.median import cpu, cuda
-from kernelscope.spec.filter import FilterSpec, OddParameter
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.parameters import OddParameter
 
 
 def radius(parameters: Mapping[str, Any]) -> int:

@@ -12,7 +12,9 @@ from kernelscope.filters.median.huang import median_huang
 from kernelscope.filters.median.networks import median_program
 from kernelscope.filters.median.parallel import VECTOR, median_parallel
 from kernelscope.filters.median.selection import median_frame, median_serial
-from kernelscope.spec.filter import PARALLEL, SERIAL, Border, CpuPass, FilterTask, Level
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import CpuPass, FilterTask
+from kernelscope.spec.levels import PARALLEL, SERIAL, Level
 
 LEVEL_1 = 24_576
 """Bytes of level-1 cache for the intermediate rows of a network."""

@@ -11,17 +11,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from kernelscope.spec.filter import (
-    CONSTANT,
-    GLOBAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-    Border,
-    Level,
-)
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, level_launch
+from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
 
 SELECTION = Level(
     "selection",

@@ -36,24 +36,18 @@ from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_t
 from kernelscope.filters.shared.plain import cell, no_simd, rolled
 from kernelscope.jit import inlined, kernel
 from kernelscope.parallel import in_parts
-from kernelscope.spec.filter import (
-    GLOBAL,
-    SERIAL,
-    SHARED,
-    TUNED,
-    Border,
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.levels import GLOBAL, SERIAL, SHARED, TUNED
+from kernelscope.spec.parameters import (
     Choice,
     ChoiceParameter,
-    CpuPass,
-    FilterSpec,
-    FilterTask,
     FloatParameter,
     IntParameter,
-    Kind,
     NumbersParameter,
-    Pixels,
     RadiiParameter,
 )
+from kernelscope.spec.samples import Kind, Pixels
 
 _SLICES = 8
 """Slices of a tile: each offset needs those of a patch besides."""

@@ -9,16 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelscope.filters.mri_nlm.sigma_map import SigmaMap
-from kernelscope.spec.filter import (
-    CONSTANT,
-    GLOBAL,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-    Radii,
-    RadiiParameter,
-)
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, Scratch
+from kernelscope.spec.levels import CONSTANT, GLOBAL, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.spec.parameters import Radii, RadiiParameter
 
 GAPS = {
     SINGLE_BLOCK.id: "One multiprocessor would take minutes where all of them take a second.",

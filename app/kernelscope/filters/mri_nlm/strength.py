@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from kernelscope.filters.mri_nlm.sigma import cut_out, rician_share
 from kernelscope.filters.shared.non_local import add_moments, fused, power_of_two
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import Pixels
+from kernelscope.spec.samples import Pixels
 
 Radii = tuple[int, int, int]
 

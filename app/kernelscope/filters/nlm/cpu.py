@@ -32,26 +32,17 @@ from kernelscope.filters.shared.correlation import Finish, settle
 from kernelscope.filters.shared.non_local import add_weighted, fused, patch_profile, power_of_two
 from kernelscope.filters.shared.plain import cell, no_simd, rolled
 from kernelscope.jit import inlined, kernel
-from kernelscope.spec.filter import (
-    CONSTANT,
-    GLOBAL,
-    SERIAL,
-    SHARED,
-    TEXTURE,
-    TUNED,
-    Border,
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, TEXTURE, TUNED
+from kernelscope.spec.parameters import (
     Choice,
     ChoiceParameter,
-    CpuPass,
-    FilterSpec,
-    FilterTask,
     FloatParameter,
     IntParameter,
     OddParameter,
-    Pixels,
-    colour_count,
-    white_level,
 )
+from kernelscope.spec.samples import Pixels, colour_count, white_level
 
 _VECTOR = 32
 """Samples that rows are rounded up to: a few vector registers, so that no loop has a rest."""

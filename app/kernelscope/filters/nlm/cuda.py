@@ -9,18 +9,10 @@ import numpy as np
 
 from kernelscope.filters.nlm.cuda_tuned import plan_tuned
 from kernelscope.filters.shared.non_local import patch_weights
-from kernelscope.spec.filter import (
-    GLOBAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-    Border,
-    Level,
-    colour_count,
-    white_level,
-)
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import BLOCK, CudaPlan, CudaTask, HandOver, Launch, Scratch
+from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
+from kernelscope.spec.samples import colour_count, white_level
 
 HOST_PARTITIONS = Level(
     "host-partitions",

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.non_local import patch_profile
-from kernelscope.spec.filter import Border, colour_count, white_level
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
+from kernelscope.spec.samples import colour_count, white_level
 
 _COLUMNS = 128
 _BAND = 160

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.shared.non_local import add_moments, estimate_sigma, patch_profile
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import Pixels, white_level
+from kernelscope.spec.samples import Pixels, white_level
 
 _FACTORS = 2.0 ** np.arange(-4, 2.01, 0.5)
 """Strengths that are tried, in units of the mean distance of patches that differ by noise."""

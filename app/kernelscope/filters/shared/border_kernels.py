@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 
 REFLECT = Border.REFLECT.code
 MIRROR = Border.MIRROR.code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaTask, Launch
 
 _HALF_BLOCK = 128

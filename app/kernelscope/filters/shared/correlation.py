@@ -19,15 +19,10 @@ from numpy.typing import NDArray
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, fetch_row
 from kernelscope.filters.shared.plain import cell, gather, interior, no_simd
 from kernelscope.jit import Kernel, inlined, kernel
-from kernelscope.spec.filter import (
-    SERIAL,
-    Border,
-    Choice,
-    ChoiceParameter,
-    CpuPass,
-    FilterTask,
-    Mask,
-)
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import CpuPass, FilterTask
+from kernelscope.spec.levels import SERIAL
+from kernelscope.spec.parameters import Choice, ChoiceParameter, Mask
 
 Work = type[np.float32] | type[np.float64]
 """The type that a parallel kernel computes in."""

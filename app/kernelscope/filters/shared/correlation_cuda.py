@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from kernelscope.filters.shared import rows_cuda as cuda_rows
 from kernelscope.filters.shared.correlation import NEGATIVE, Divisor, mask_array
 from kernelscope.filters.shared.rows_cuda import LATE, QUAD, SMALL, rows_launch
-from kernelscope.spec.filter import TUNED, Border, Mask
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import BLOCK, CudaTask, Launch, level_launch
+from kernelscope.spec.levels import TUNED
+from kernelscope.spec.parameters import Mask
 
 _TYPES = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.float64))
 """Types of weights and sums, in the order of the macro ``WEIGHT_TYPE``."""

@@ -19,15 +19,11 @@ import numpy as np
 
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.jit import Kernel
-from kernelscope.spec.filter import (
-    GPU_LEVELS,
-    Border,
-    CpuPass,
-    FilterSpec,
-    FilterTask,
-    IntParameter,
-    colour_count,
-)
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.levels import GPU_LEVELS
+from kernelscope.spec.parameters import IntParameter
+from kernelscope.spec.samples import colour_count
 
 SEED = IntParameter(
     name="seed",

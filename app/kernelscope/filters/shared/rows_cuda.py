@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import BLOCK, CudaTask, Launch, level_launch
 
 THREADS = 128

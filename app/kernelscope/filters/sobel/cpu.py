@@ -14,21 +14,10 @@ from kernelscope.filters.shared.plain import gather, interior, no_simd, put, wid
 from kernelscope.filters.shared.rows_cuda import rows_launch, small
 from kernelscope.filters.sobel import directions
 from kernelscope.jit import inlined, kernel
-from kernelscope.spec.filter import (
-    CONSTANT,
-    GLOBAL,
-    SERIAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-    Choice,
-    ChoiceParameter,
-    CpuPass,
-    FilterSpec,
-    FilterTask,
-)
+from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, level_launch
+from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.spec.parameters import Choice, ChoiceParameter
 
 MASKS = np.array(
     [

@@ -25,7 +25,9 @@ import numpy as np
 from kernelscope.filters.shared.border_kernels import VALID, fetch_row
 from kernelscope.filters.shared.plain import gather, interior, no_simd, wide_cell
 from kernelscope.jit import inlined, kernel
-from kernelscope.spec.filter import SERIAL, CpuPass, FilterTask, colour_count, white_level
+from kernelscope.spec.filter import CpuPass, FilterTask
+from kernelscope.spec.levels import SERIAL
+from kernelscope.spec.samples import colour_count, white_level
 
 COMPASS = ("N", "NE", "E", "SE", "S", "SW", "W", "NW")
 """The eight masks, in the order in which the thesis turns them."""

@@ -30,7 +30,7 @@ from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.spec.blocks import block_name, read_block
-from kernelscope.spec.filter import Kind
+from kernelscope.spec.samples import Kind
 
 OWN_CHOICE = "Own choice"
 

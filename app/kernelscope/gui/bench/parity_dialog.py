@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QDialog, QLabel, QVBoxLayout, QWidget
 
 from kernelscope.bench import Parity
 from kernelscope.gui.widgets.messages import SELECTABLE, close_box, headline
-from kernelscope.spec.filter import Pixels
+from kernelscope.spec.samples import Pixels
 
 _SIDE = 480
 """Of the map on the screen, in pixels."""

@@ -38,7 +38,8 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
-from kernelscope.spec.filter import Kind, read_number
+from kernelscope.spec.parameters import read_number
+from kernelscope.spec.samples import Kind
 from kernelscope.text import printable
 
 _MOST_NAMES = 5

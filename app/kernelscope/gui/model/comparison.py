@@ -15,7 +15,8 @@ from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.images.image import Image
 from kernelscope.judging import colours
 from kernelscope.judging.metrics import Quality, judge
-from kernelscope.spec.filter import Border, colour_count
+from kernelscope.spec.borders import Border
+from kernelscope.spec.samples import colour_count
 
 NOISE = "Noise"
 """The category of filters that spoil a picture, so that others can be judged by mending it."""

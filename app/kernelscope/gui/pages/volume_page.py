@@ -31,7 +31,7 @@ from kernelscope.images.planes import Window, auto_gain, auto_window
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume, check_reference
 from kernelscope.judging.histogram import Histogram
-from kernelscope.spec.filter import Kind
+from kernelscope.spec.samples import Kind
 
 
 class VolumePage(QWidget):

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 from kernelscope.gui.panels.mask_editor import MaskEditor
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from kernelscope.gui.widgets.switch import Switch
-from kernelscope.spec.filter import (
+from kernelscope.spec.parameters import (
     BoolParameter,
     ChoiceParameter,
     FloatParameter,

@@ -20,7 +20,8 @@ from kernelscope.gui.panels.editors import (
     create_editor,
 )
 from kernelscope.gui.panels.mask_editor import MaskEditor
-from kernelscope.spec.filter import FilterSpec, MaskPreset
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.parameters import MaskPreset
 
 
 class FilterForm(QWidget):

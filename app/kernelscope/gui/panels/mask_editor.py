@@ -52,7 +52,7 @@ from kernelscope.gui.widgets.messages import (
     show_error,
     write_text,
 )
-from kernelscope.spec.filter import Mask, MaskParameter, MaskPreset, read_number
+from kernelscope.spec.parameters import Mask, MaskParameter, MaskPreset, read_number
 
 _WITHOUT_SCROLLING = 7
 """Up to this size all cells are in view, however narrow the window (long weights are cut short)."""

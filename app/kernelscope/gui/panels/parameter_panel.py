@@ -31,7 +31,8 @@ from kernelscope.gui.panels.run_options import RunOptions
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.spec.filter import FilterSpec, Kind
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.samples import Kind
 
 FIRST_FILTER = "median"
 """Chosen at the very first start: shows the most on a noisy picture."""

@@ -16,7 +16,9 @@ from kernelscope.gui.panels.editors import shrink
 from kernelscope.gui.panels.gpu_options import GpuOptions
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.spec.blocks import takes_block
-from kernelscope.spec.filter import GPU_LEVELS, Border, FilterSpec, Level
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import GPU_LEVELS, Level
 
 _DEVICES = {
     Device.AUTO: ("Auto", "The fastest device that this computer offers."),

@@ -10,7 +10,7 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent, QValidator, QWheelEvent
 from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QSlider, QSpinBox, QToolTip, QWidget
 
 from kernelscope.errors import InvalidParameter
-from kernelscope.spec.filter import read_number
+from kernelscope.spec.parameters import read_number
 
 _MOST_DECIMALS = 323
 """With so many, Qt keeps every bit of a float."""

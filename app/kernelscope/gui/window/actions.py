@@ -13,7 +13,7 @@ from kernelscope.files import SAMPLES
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.panels.parameter_panel import VOLUMES, by_category
 from kernelscope.gui.widgets.icons import icon
-from kernelscope.spec.filter import Kind
+from kernelscope.spec.samples import Kind
 
 if TYPE_CHECKING:
     from kernelscope.gui.window.main_window import MainWindow

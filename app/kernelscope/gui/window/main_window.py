@@ -73,7 +73,7 @@ from kernelscope.images.scan import MAX_COMPONENTS, Scan
 from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
 from kernelscope.judging.histogram import Histogram
-from kernelscope.spec.filter import Kind
+from kernelscope.spec.samples import Kind
 
 _logger = logging.getLogger(__name__)
 

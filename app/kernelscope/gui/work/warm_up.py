@@ -10,7 +10,7 @@ from kernelscope.engine.control import CancelToken, no_progress
 from kernelscope.engine.request import Request
 from kernelscope.engine.timing import Stopwatch
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import Border
+from kernelscope.spec.borders import Border
 
 _logger = logging.getLogger(__name__)
 
