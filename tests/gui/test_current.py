@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.request import Request
-from kernelscope.gui.canvas.image_views import EARLIER
+from kernelscope.gui.canvas.pane import EARLIER
 from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.window.main_window import MainWindow
@@ -248,9 +248,9 @@ def test_undo_of_volumes_brings_back_the_settings(
     qtbot.waitUntil(lambda: viewer.output.volume is not None)
     first = window.panel.arguments()
     assert not title.toolTip().startswith(EARLIER)
-    viewer._choose_plane(1)  # slices across another axis would be another result
+    viewer.choose_plane(1)  # slices across another axis would be another result
     assert title.toolTip().startswith(EARLIER)
-    viewer._choose_plane(3)
+    viewer.choose_plane(None)
     assert not title.toolTip().startswith(EARLIER)
     press(qtbot, window, "Ctrl+U")
     qtbot.waitUntil(lambda: viewer.output.volume is None)

@@ -980,8 +980,7 @@ def test_far_end_of_a_very_wide_picture_is_drawn_right(
     pixels = np.random.default_rng(2).integers(0, 256, (20, 70_000), np.uint8)
     Pillow.fromarray(pixels).save(path)
     load(qtbot, window, path)
-    window.images._centre = QPointF(69_950, 10)
-    window.images._zoom_to(4)
+    window.images.look_at(QPointF(69_950, 10), 4)
     view = window.images.input
     drawn = view._canvas.viewport().grab().toImage()
     corner = view._canvas.mapFromScene(view._box.mapViewToScene(QPointF(69_940, 5)))

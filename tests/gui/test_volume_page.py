@@ -32,7 +32,7 @@ from kernelscope.files import read_recipe, write_recipe
 from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.filters.mri_nlm.sigma import estimate_local
 from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth
-from kernelscope.gui.canvas.image_views import EARLIER
+from kernelscope.gui.canvas.pane import EARLIER
 from kernelscope.gui.dialogs.file_dialogs import stem_of
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
@@ -291,7 +291,7 @@ def test_a_filter_of_pictures_runs_slice_by_slice(
     assert cpu.requests[0].image.planes.shape == (*SHAPE[1:], 1)
     assert caption(window).startswith("Output: CPU parallel, Median, ")
     assert caption(window).endswith("slice by slice across z")
-    window.volumes.viewer._choose_plane(2)  # sagittal: across x
+    window.volumes.viewer.choose_plane(2)  # sagittal: across x
     run(qtbot, window)
     assert len(cpu.requests) == SHAPE[0] + SHAPE[2]
 
@@ -463,7 +463,7 @@ def test_what_was_before_the_noise_judges_what_comes_after(
     qtbot.waitUntil(lambda: expected["PSNR"] in window.quality.text())
     assert f"\t{expected['bias']}\t" in window.quality.text().splitlines()[5]
     press(qtbot, window, "F4")
-    assert window.volumes.viewer._minus is clean
+    assert window.volumes.viewer.subtracted is clean
     press(qtbot, window, "Ctrl+U")  # a step that adds no noise keeps the reference
     qtbot.waitUntil(lambda: window.volumes.result is None)
     assert window.volumes.reference.image is clean

@@ -14,30 +14,19 @@ from PySide6.QtGui import (
     QKeyEvent,
     QMouseEvent,
     QPainter,
-    QPalette,
     QPixmap,
     QTransform,
 )
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
+from kernelscope.gui.canvas.camera import ZOOM_STEP, PictureCamera
+from kernelscope.gui.canvas.pane import Pane
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.images.image import Image
 
-_MOST_ZOOM = 64.0
-_LEAST_ZOOM = 1 / 64
-_ZOOM_STEP = 1.25
-_FIT_MARGIN = 8
-"""Pixels left free around a fitted picture."""
-
-EARLIER = "Earlier settings – "
-"""Stands before the caption of what Run would not make as things are set now."""
-
-RUNNING = "Running…"
-"""Said where the output is going to be."""
-
 _PAN_STEP = 0.1
-"""Part of the view that an arrow key moves over."""
+"""Share of the view that an arrow key pans by."""
 
 _ARROWS: dict[int, tuple[float, float]] = {
     Qt.Key.Key_Left: (-_PAN_STEP, 0),
@@ -97,7 +86,7 @@ def _chequers(world: QTransform) -> QBrush:
     return brush
 
 
-class ImageView(QWidget):
+class ImageView(Pane):
     """One picture under its caption.
 
     Scene coordinates are pixels of the input picture; a result that is smaller because of
@@ -117,20 +106,10 @@ class ImageView(QWidget):
     hovered = Signal(object)
 
     def __init__(self, name: str, heading: str, hint: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName(name)
-        self._heading = heading
-        self._first_hint = hint
-        self._stale = False
-        self._caption = heading, "", ""
+        super().__init__(name, heading, hint, parent, padding=24)
         self.image: Image | None = None
         self.offset = 0
 
-        self._title = ElidedLabel(self)
-        self._title.setObjectName(f"{name}Title")
-        font = self._title.font()
-        font.setBold(True)
-        self._title.setFont(font)
         self._details = ElidedLabel(self)
         self._details.setObjectName(f"{name}Details")
 
@@ -145,16 +124,12 @@ class ImageView(QWidget):
         self._canvas.viewport().setAcceptDrops(False)
         self._canvas.setMinimumSize(120, 90)
         self._canvas.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
-        self._hint = QLabel(hint, self._canvas)
-        self._hint.setObjectName(f"{name}Hint")
-        self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._hint.setWordWrap(True)
-        self._hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.hint.setParent(self._canvas)
 
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(2)
-        for label in (self._title, self._details):
+        for label in (self.title, self._details):
             label.setContentsMargins(2, 0, 2, 0)
             layout.addWidget(label)
         layout.addSpacing(4)
@@ -165,7 +140,11 @@ class ImageView(QWidget):
         self._canvas.installEventFilter(self)  # keys
         self._canvas.viewport().installEventFilter(self)  # the mouse
         self.clear()
-        self._follow_palette()
+        self.follow_palette()
+
+    @property
+    def is_empty(self) -> bool:
+        return self.image is None
 
     def show_picture(
         self,
@@ -184,26 +163,18 @@ class ImageView(QWidget):
         self.image = image
         self.offset = offset
         self._picture.show_images(images, offset)
-        self._hint.hide()
-        self._set_caption(title, details, brief)
-
-    def show_hint(self, text: str) -> None:
-        """Say `text` in place of a picture."""
-        self._hint.setText(text)
-        self._hint.show()
-
-    def set_running(self, running: bool) -> None:
-        """Say whether a picture is on its way, where the hint that the view began with stood."""
-        if self._hint.text() in (self._first_hint, RUNNING):
-            self._hint.setText(RUNNING if running else self._first_hint)
+        self.hint.hide()
+        self.set_caption(title)
+        self._details.set_full_text(details, brief)
 
     def clear(self) -> None:
         """Show the hint that the view began with instead of a picture."""
         self.image = None
         self.offset = 0
         self._picture.show_images([], 0)
-        self.show_hint(self._first_hint)
-        self._set_caption(self._heading, "")
+        self.show_hint()
+        self.set_caption(self.heading)
+        self._details.set_full_text("")
 
     def value_at(self, x: int, y: int) -> str:
         """Return the sample values at a scene pixel as text; empty where there are none."""
@@ -244,44 +215,18 @@ class ImageView(QWidget):
                 return True
         return super().eventFilter(watched, event)
 
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
-            self._follow_palette()
-
-    def set_stale(self, stale: bool) -> None:
-        """Say over the picture that Run would not make it as things are set now, or not."""
-        self._stale = stale
-        self._set_caption(*self._caption)
-
-    def _set_caption(self, title: str, details: str, brief: str = "") -> None:
-        self._caption = title, details, brief
-        stale = self._stale and self.image is not None
-        self._title.set_full_text(EARLIER + title if stale else title)
-        self._details.set_full_text(details, brief)
-        colour = theme.warning_text(self.palette()).name()
-        self._title.setStyleSheet(f"color: {colour}" if stale else "")
-
-    def _follow_palette(self) -> None:
-        ground = self.palette().color(QPalette.ColorRole.Window)
-        ground = ground.darker(140) if theme.is_dark(self.palette()) else ground.darker(115)
-        self._canvas.setBackground(ground)
-        self._set_caption(*self._caption)
+    def follow_palette(self) -> None:
+        super().follow_palette()
+        self._canvas.setBackground(theme.canvas_ground(self.palette()))
         quiet = theme.quiet_text(self.palette()).name()
         self._details.setStyleSheet(f"color: {quiet}")
-        self._hint.setStyleSheet(f"color: {quiet}; padding: 24px")
 
     def _on_moved(self) -> None:
         self.moved.emit()
 
     def _on_resized(self) -> None:
-        self._hint.setGeometry(self._canvas.rect())
+        self.hint.setGeometry(self._canvas.rect())
         self.resized.emit()
-
-
-def _within(scale: float) -> float:
-    """Return the nearest scale that is allowed."""
-    return min(max(scale, _LEAST_ZOOM), _MOST_ZOOM)
 
 
 def value_in(image: Image, x: int, y: int) -> str:
@@ -320,16 +265,14 @@ class ImagePair(QWidget):
         self.output = ImageView("output", "Output", "Press Run (F5)", self)
         self.reference: Image | None = None
         self._views = (self.input, self.output)
-        self._centre = QPointF()
-        self._scale = 1.0
-        self._fitted = True
+        self.camera = PictureCamera()
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(8)
         for view in self._views:
             row.addWidget(view, 1)
             view.moved.connect(lambda view=view: self._follow(view))
-            view.resized.connect(self._apply)
+            view.resized.connect(self._apply_camera)
             view.hovered.connect(self._describe)
 
     def set_running(self, running: bool) -> None:
@@ -337,54 +280,40 @@ class ImagePair(QWidget):
         self.output.set_running(running)
 
     def fit(self) -> None:
-        """Show the whole picture, and go on doing so when the window is resized."""
-        self._fitted = True
-        self._apply()
+        """Show the whole picture, and keep doing so when the window is resized."""
+        self.camera.fitted = True
+        self._apply_camera()
 
     def one_to_one(self) -> None:
         """Show each pixel of the picture as exactly one of the screen."""
-        self._zoom_to(1 / self.devicePixelRatioF())
+        self.look_at(self.camera.centre, 1 / self.devicePixelRatioF())
 
     def zoom_in(self) -> None:
-        self._zoom_to(self._scale * _ZOOM_STEP)
+        self.look_at(self.camera.centre, self.camera.scale * ZOOM_STEP)
 
     def zoom_out(self) -> None:
-        self._zoom_to(self._scale / _ZOOM_STEP)
+        self.look_at(self.camera.centre, self.camera.scale / ZOOM_STEP)
 
-    def _zoom_to(self, scale: float) -> None:
-        self._fitted = False
-        self._scale = _within(scale)
-        self._apply()
+    def look_at(self, centre: QPointF, scale: float) -> None:
+        """Show the surroundings of a point of the picture, magnified by `scale`."""
+        self.camera.look_at(centre, scale)
+        self._apply_camera()
 
     def _follow(self, leader: ImageView) -> None:
-        """Take over what the user did in one view."""
-        self._fitted = False
-        old, before = self._centre, self._scale
-        self._centre, scale = leader.camera()
-        allowed = _within(scale)
-        if allowed != scale:
-            # What is under the cursor stays there, which the view did for a scale too far.
-            fixed = (self._centre * scale - old * before) / (scale - before)
-            self._centre = fixed - (fixed - old) * (before / allowed)
-        self._zoom_to(allowed)
+        """Apply the move that the user made in one view to both."""
+        self.camera.follow(*leader.camera())
+        self._apply_camera()
 
-    def _apply(self) -> None:
+    def _apply_camera(self) -> None:
         sizes = [view.canvas_size for view in self._views]
         if any(size.isEmpty() for size in sizes):
             return
-        if self._fitted and self.input.image is not None:
+        if self.camera.fitted and self.input.image is not None:
             image = self.input.image
-            self._centre = QPointF(image.width / 2, image.height / 2)
-            self._scale = min(
-                min(
-                    max(1, size.width() - 2 * _FIT_MARGIN) / image.width,
-                    max(1, size.height() - 2 * _FIT_MARGIN) / image.height,
-                )
-                for size in sizes
-            )
+            self.camera.fit(QSizeF(image.width, image.height), sizes)
         for view in self._views:
-            view.set_camera(self._centre, self._scale)
-        self.zoomed.emit(self._scale * self.devicePixelRatioF())
+            view.set_camera(self.camera.centre, self.camera.scale)
+        self.zoomed.emit(self.camera.scale * self.devicePixelRatioF())
 
     def _describe(self, position: QPointF | None) -> None:
         if position is None:

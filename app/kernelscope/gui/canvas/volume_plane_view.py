@@ -22,6 +22,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from kernelscope.gui.canvas.camera import ZOOM_STEP
 from kernelscope.gui.widgets import theme
 
 _GAP = 8
@@ -34,7 +35,6 @@ _MARGIN = 4
 _WHEEL_STEP = 120
 """What Qt reports for one notch of a mouse wheel."""
 
-_ZOOM_STEP = 1.25
 _PAGE = 10
 
 _STEPS: dict[int, int] = {
@@ -48,7 +48,7 @@ _STEPS: dict[int, int] = {
 
 
 class PlaneView(QWidget):
-    """Draws a slice; says what the mouse and the keys ask for and leaves doing it to others.
+    """Draws a slice; emits the requests of mouse and keys and leaves acting on them to others.
 
     Painted directly: six of these follow the mouse at once, and each shows one small
     picture, two lines and four letters.
@@ -62,13 +62,13 @@ class PlaneView(QWidget):
     hovered : object
         (column, row) under the cursor; None when it left.
     stepped : int
-        So many slices on.
+        By a number of slices.
     windowed : float, float
         The right button was dragged: pixels to the right and upwards.
     panned : float, float
         The middle button was dragged: pixels to the right and downwards.
     zoomed : float, object
-        Magnify by so much, about a QPointF of this widget.
+        Magnify by a factor, about a QPointF of this widget.
     chosen
         Double-clicked.
     resized
@@ -144,7 +144,7 @@ class PlaneView(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
-        painter.fillRect(self.rect(), self._ground())
+        painter.fillRect(self.rect(), theme.canvas_ground(self.palette()))
         if self.image is not None:
             smaller = self._area.width() < self.image.width()
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smaller)
@@ -188,7 +188,7 @@ class PlaneView(QWidget):
         notches = int(self._wheel / _WHEEL_STEP)
         self._wheel -= notches * _WHEEL_STEP
         if notches and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
-            self.zoomed.emit(_ZOOM_STEP**notches, event.position())
+            self.zoomed.emit(ZOOM_STEP**notches, event.position())
         elif notches:
             self.stepped.emit(notches)
         event.accept()
@@ -201,10 +201,6 @@ class PlaneView(QWidget):
             self.stepped.emit(step)
 
     # --- painting ---
-
-    def _ground(self) -> QColor:
-        ground = self.palette().color(QPalette.ColorRole.Window)
-        return ground.darker(140) if theme.is_dark(self.palette()) else ground.darker(115)
 
     def _draw_cross(self, painter: QPainter) -> None:
         centre = self.point_of(*self._cross)

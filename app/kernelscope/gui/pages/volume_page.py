@@ -107,7 +107,7 @@ class VolumePage(QWidget):
 
         def show(stacked: tuple[Scan, list[Window]]) -> None:
             scan, windows = stacked
-            self._know_windows(scan, windows)
+            self._cache_windows(scan, windows)
             references = self._references(volumes, truth)
             steps = self._steps(volumes)
             self._go_on(Moment(scan, name or f"Open {scan.title}", steps, references=references))
@@ -188,7 +188,7 @@ class VolumePage(QWidget):
 
         def show(windows: list[Window]) -> None:
             if self.scan is moment.source:
-                self._know_windows(new.source, windows)
+                self._cache_windows(new.source, windows)
                 self._go_on(new)
 
         self._background.start("use", lambda: _look_at(new.source), show, self._report)
@@ -361,9 +361,9 @@ class VolumePage(QWidget):
         self.history.push(moment)
         self.show_moment()
 
-    def _know_windows(self, scan: Scan, windows: Sequence[Window]) -> None:
+    def _cache_windows(self, scan: Scan, windows: Sequence[Window]) -> None:
         for volume, window in zip(scan.volumes, windows, strict=True):
-            self.viewer.know_window(volume, window)
+            self.viewer.control.cache_window(volume, window)
 
     def _references(
         self, volumes: Sequence[Volume], truth: Sequence[Volume]

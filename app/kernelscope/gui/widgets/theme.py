@@ -38,6 +38,12 @@ def quiet_text(palette: QPalette) -> QColor:
     )
 
 
+def canvas_ground(palette: QPalette) -> QColor:
+    """Return the colour around pictures: a darker shade of the window."""
+    ground = palette.color(QPalette.ColorRole.Window)
+    return ground.darker(140) if is_dark(palette) else ground.darker(115)
+
+
 def kernel_fill(palette: QPalette) -> QColor:
     """Return the colour of computing in bars: light, with `transfers_fill` as its dark."""
     return QColor("#5fa3d6" if is_dark(palette) else "#8ec4ea")

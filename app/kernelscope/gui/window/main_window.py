@@ -32,7 +32,8 @@ from kernelscope.errors import AppError
 from kernelscope.files import SAMPLES
 from kernelscope.gui.bench.window import BenchWindow
 from kernelscope.gui.canvas.drawing import Drawing, draw
-from kernelscope.gui.canvas.image_views import EARLIER, ImagePair
+from kernelscope.gui.canvas.image_views import ImagePair
+from kernelscope.gui.canvas.pane import EARLIER
 from kernelscope.gui.canvas.rendering import render
 from kernelscope.gui.canvas.volume_viewer import VolumeViewer
 from kernelscope.gui.dialogs.file_dialogs import Pictures

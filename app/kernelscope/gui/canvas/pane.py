@@ -1,0 +1,94 @@
+"""One side of the canvas: a caption, and a hint where there is nothing to show below it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtWidgets import QLabel, QWidget
+
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.elided_label import ElidedLabel
+
+EARLIER = "Earlier settings – "
+"""Precedes the caption of an output that Run would not produce with the current settings."""
+
+RUNNING = "Running…"
+"""The hint in place of an output while it is computed."""
+
+
+class Pane(QWidget):
+    """Base of the views of a picture and of a volume.
+
+    Subclasses lay out `title` and say by `is_empty` whether anything is shown.
+
+    Parameters
+    ----------
+    heading : str
+        Caption while nothing is shown.
+    hint : str
+        Shown in place of a picture at first.
+    padding : int
+        Pixels around hints.
+    """
+
+    def __init__(
+        self, name: str, heading: str, hint: str, parent: QWidget | None, padding: int
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.heading, self._first_hint, self._padding = heading, hint, padding
+        self._stale = False
+        self._caption = heading, ""
+        self.title = ElidedLabel(self)
+        self.title.setObjectName(f"{name}Title")
+        font = self.title.font()
+        font.setBold(True)
+        self.title.setFont(font)
+        self.hint = QLabel(hint, self)
+        self.hint.setObjectName(f"{name}Hint")
+        self.hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.hint.setWordWrap(True)
+        self.hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no picture or volume."""
+        raise NotImplementedError
+
+    def show_hint(self, text: str = "") -> None:
+        """Show a hint over the pane, or else the first one."""
+        self.hint.setText(text or self._first_hint)
+        self.hint.show()
+
+    def set_running(self, running: bool) -> None:
+        """Replace the first hint by “Running…” while a run is in progress."""
+        if self.hint.text() in (self._first_hint, RUNNING):
+            self.hint.setText(RUNNING if running else self._first_hint)
+
+    def set_stale(self, stale: bool) -> None:
+        """Mark the caption if Run would produce something else with the current settings."""
+        self._stale = stale
+        self._draw_caption()
+
+    def set_caption(self, text: str, brief: str = "") -> None:
+        """Show a caption; `brief` replaces it where there is no room for it."""
+        self._caption = text, brief
+        self._draw_caption()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self.follow_palette()
+
+    def follow_palette(self) -> None:
+        """Take the colours of the current theme."""
+        self._draw_caption()
+        quiet = theme.quiet_text(self.palette()).name()
+        self.hint.setStyleSheet(f"color: {quiet}; padding: {self._padding}px")
+
+    def _draw_caption(self) -> None:
+        text, brief = self._caption
+        stale = self._stale and not self.is_empty
+        mark = EARLIER if stale else ""
+        self.title.set_full_text(mark + text, brief and mark + brief)
+        colour = theme.warning_text(self.palette()).name()
+        self.title.setStyleSheet(f"color: {colour}" if stale else "")
