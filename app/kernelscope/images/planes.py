@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,7 +169,7 @@ def auto_window(volume: Volume) -> Window:
     return Window((low + high) / 2, (high - low) or 1.0)
 
 
-def auto_gain(volume: Volume, other: Volume, window: Window, gains: list[int]) -> int:
+def auto_gain(volume: Volume, other: Volume, window: Window, gains: Sequence[int]) -> int:
     """Return the largest of `gains` with which few differences saturate."""
     change = _sample(volume.voxels).astype(np.float32) - _sample(other.voxels)
     sizes = np.abs(change)

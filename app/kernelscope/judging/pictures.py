@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kernelscope.jit import kernel
 from kernelscope.judging import comparable, read_only
 from kernelscope.judging.bands import total
+from kernelscope.judging.gains import GAINS
 from kernelscope.spec.samples import white_level
 
 ZERO = 128
@@ -54,7 +55,7 @@ def difference(picture: NDArray[Any], other: NDArray[Any], gain: float = 1) -> N
 
 
 def suggest_gain(picture: NDArray[Any], other: NDArray[Any]) -> int:
-    """Return the largest of 1, 2, 5, 10, 20... with which few differences saturate.
+    """Return the largest of `GAINS` with which few differences saturate.
 
     If nearly all pixels are equal, none of the others saturates; if all are, it is 1.
 
@@ -80,8 +81,7 @@ def suggest_gain(picture: NDArray[Any], other: NDArray[Any]) -> int:
     if size == 0:
         return 1
     most = (255 - ZERO) * (STEPS - 1) / 255 / size
-    gains = [figure * 10**power for power in range(5) for figure in (1, 2, 5)]
-    return max((gain for gain in gains if gain <= most), default=1)
+    return max((gain for gain in GAINS if gain <= most), default=1)
 
 
 def histogram(

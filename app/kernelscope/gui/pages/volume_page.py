@@ -23,13 +23,13 @@ from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.history import History, Moment, Origin, Reference
 from kernelscope.gui.model.volume_judging import following, judge_volumes
 from kernelscope.gui.panels.quality_panel import QualityPanel
-from kernelscope.gui.panels.view_bar import GAINS
 from kernelscope.gui.panels.volume_components import Components
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.planes import Window, auto_gain, auto_window
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume, check_reference
+from kernelscope.judging.gains import GAINS
 from kernelscope.judging.histogram import Histogram
 from kernelscope.spec.samples import Kind
 

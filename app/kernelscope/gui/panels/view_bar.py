@@ -10,13 +10,11 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from kernelscope.gui.widgets.controls import WholeBox
 from kernelscope.gui.widgets.switch import Switch
-
-GAINS = [figure * 10**power for power in range(5) for figure in (1, 2, 5)]
-"""What an automatic gain chooses from."""
+from kernelscope.judging.gains import GAINS
 
 
 class _GainBox(WholeBox):
-    """Steps through 1, 2, 5, 10, 20... like `suggest_gain`; any whole number can be typed."""
+    """Steps through `GAINS`; any whole number can be typed."""
 
     def stepBy(self, steps: int) -> None:
         ahead = [gain for gain in GAINS if (gain - self.value()) * steps > 0]
