@@ -1,8 +1,8 @@
-"""The manual: pages of Markdown in ``resources/docs``, and the parts that the filters generate.
+"""The manual: pages of Markdown in ``resources/docs``, and the parts that are generated.
 
 The same pages make the site (``.ci/mkdocs.yml``) and are shown by the program. They are plain
 Markdown. A comment that stands alone on its line is replaced by generated text if it names an
-entry of `GENERATED`, so that adding a filter changes no page.
+entry of `GENERATED`, so that adding a filter or a menu entry changes no page.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from kernelscope import filters
+from kernelscope import filters, menus
 from kernelscope.engine.step import ESTIMATE, default_text, has_estimate
 from kernelscope.paths import RESOURCES
 from kernelscope.spec.borders import Border
@@ -165,6 +165,14 @@ def _borders() -> str:
     return table(("border", "cells outside the image"), ((f"`{b}`", b.help) for b in Border))
 
 
+def _shortcuts() -> str:
+    rows = (
+        (place, name, " or ".join(f"`{key}`" for key in keys))
+        for place, name, keys in menus.shortcuts()
+    )
+    return table(("menu", "command", "keys"), rows)
+
+
 GENERATED: Mapping[str, Callable[[], str]] = MappingProxyType(
     {
         "filters of pictures": lambda: _overview(Kind.PICTURE),
@@ -172,6 +180,7 @@ GENERATED: Mapping[str, Callable[[], str]] = MappingProxyType(
         "parameters of picture filters": lambda: _details(Kind.PICTURE),
         "parameters of volume filters": lambda: _details(Kind.VOLUME),
         "borders": _borders,
+        "keyboard shortcuts": _shortcuts,
     }
 )
 """Generated parts by the comment in whose place they stand."""

@@ -62,6 +62,7 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.images.image import Image
+from kernelscope.menus import DockName
 from kernelscope.spec.borders import Border
 from kernelscope.spec.levels import GPU_LEVELS
 from tests.gui.helpers import (
@@ -646,12 +647,12 @@ def test_each_filter_keeps_its_values_also_after_a_restart(
     window.panel.set_filter("mean")
     assert child(window, QSpinBox, "sizeBox").value() == 11
     window.resize(950, 650)
-    window.docks[3].show()
+    window.docks[DockName.CONSOLE].show()
     window.close()
 
     again = open_window()
     assert again.panel.filter_id == "mean"
-    assert again.docks[3].isVisible()
+    assert again.docks[DockName.CONSOLE].isVisible()
     arguments = again.panel.arguments()
     assert arguments["parameters"] == {"size": 11}
     assert arguments["grey"] is True
@@ -769,7 +770,7 @@ def test_run_is_in_sight_once(qtbot: QtBot, window: MainWindow) -> None:
     window.resize(1280, 720)
     assert child(window, QToolButton, "runButton").isVisible()
     assert not tool(window, "Run").isVisible()
-    window.docks[0].close()
+    window.docks[DockName.CONTROLS].close()
     qtbot.waitUntil(tool(window, "Run").isVisible)
 
 
@@ -855,7 +856,7 @@ def test_debug_is_down_while_the_console_is_in_sight(qtbot: QtBot, window: MainW
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not console.visibleRegion().isEmpty())
     assert button.isChecked()
-    window.docks[1].raise_()  # the timing lies over it
+    window.docks[DockName.TIMING].raise_()  # the timing lies over it
     qtbot.waitUntil(lambda: not button.isChecked())
     assert console.visibleRegion().isEmpty()
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
@@ -1075,7 +1076,7 @@ def test_run_and_cancel_are_in_sight_without_the_settings(
     load(qtbot, window, picture)
     tools = [window.findChild(QToolButton, f"{name}Tool") for name in ("run", "cancel")]
     assert [each.isVisible() for each in tools] == [False, False], "they stand in the settings"
-    window.docks[0].close()
+    window.docks[DockName.CONTROLS].close()
     qtbot.waitUntil(lambda: all(each.isVisible() for each in tools))
     cpu.go.clear()
     qtbot.mouseClick(tools[0], Qt.MouseButton.LeftButton)
@@ -1083,7 +1084,7 @@ def test_run_and_cancel_are_in_sight_without_the_settings(
     qtbot.mouseClick(tools[1], Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not tools[1].isEnabled())
     assert window.images.output.image is None
-    window.docks[0].show()
+    window.docks[DockName.CONTROLS].show()
     qtbot.waitUntil(lambda: not any(each.isVisible() for each in tools))
 
 

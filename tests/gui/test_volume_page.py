@@ -45,6 +45,7 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.phantom import Contrast, Noise, head
 from kernelscope.images.volume import Volume
 from kernelscope.judging.volumes import judge_volume
+from kernelscope.menus import DockName
 from tests.gui.helpers import FakeCpu, Opener, answer, child, dialog, load, press, save_as, state
 from tests.gui.test_judging import counted
 
@@ -889,7 +890,7 @@ def test_a_run_on_volumes_is_judged_and_followed_by_the_actions_once(
     open_scan(qtbot, window, scan)
     window.use_input_as_reference()
     window.panel.set_values("mri_nlm", {"beta": 1.0})  # estimating it is a step before the run
-    window.docks[2].raise_()
+    window.docks[DockName.QUALITY].raise_()
     panel = window.findChild(QTreeWidget, "qualityFigures")
     qtbot.waitUntil(lambda: panel.topLevelItemCount() > 0)
     judged = counted(monkeypatch, volume_page, "judge_volumes")

@@ -1,367 +1,250 @@
-"""Everything the menus offer."""
+"""Makes Qt's actions and menus from `kernelscope.menus`, and keeps them up to date.
+
+Commands are looked up on the window by name when an action is triggered, so that nothing here
+needs to know the window's class.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from operator import attrgetter
 
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu
 
-from kernelscope.files import SAMPLES
-from kernelscope.gui.model.comparison import View
+from kernelscope import files, menus
+from kernelscope.gui.dialogs.command_palette import Command
 from kernelscope.gui.panels.parameter_panel import VOLUMES, by_category
 from kernelscope.gui.widgets.icons import icon
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.menus import Action, DockName, State, Submenu
 from kernelscope.spec.samples import Kind
 
-if TYPE_CHECKING:
-    from kernelscope.gui.window.main_window import MainWindow
 
-Key = QKeySequence.StandardKey
+class Actions(Mapping[str, QAction]):
+    """The window's actions by id, in its menu bar.
 
-_VIEW_KEYS = {View.OUTPUT: "F2", View.RESIDUAL: "F3", View.DIFFERENCE: "F4"}
+    Parameters
+    ----------
+    window : QMainWindow
+        Has the methods that the actions name in `Action.command`.
+    docks : mapping of docks by name
+        Their actions for showing and hiding become entries of a menu.
+    settings : Settings
+        Holds the recent files.
+    """
 
-
-class Actions:
-    """The window's actions, in its menu bar."""
-
-    def __init__(self, window: MainWindow) -> None:
+    def __init__(
+        self, window: QMainWindow, docks: Mapping[DockName, QDockWidget], settings: Settings
+    ) -> None:
         self._window = window
-        self._view_group = QActionGroup(window)
-        pictures = window.pictures
-        bar = window.menuBar()
-        bar.setObjectName("menuBar")
+        self._docks = docks
+        self._settings = settings
+        self.state = State()
+        self._made: dict[str, tuple[str, Action, QAction]] = {}
+        self._choices: dict[str, QActionGroup] = {}
+        self._menus: dict[str, QMenu] = {}
+        window.menuBar().setObjectName("menuBar")
+        for menu in menus.MENUS:
+            self._fill(window.menuBar().addMenu(menu.title), (menu,))
+        self._fill_samples()
+        self._fill_filters()
+        self._menus[menus.RECENT.id].aboutToShow.connect(self.fill_recent)
+        self["viewOutput"].setChecked(True)
 
-        self.open = self._action(
-            "open", "&Open…", pictures.choose, Key.Open, "Open a picture or a volume (Ctrl+O)"
-        )
-        open_folder = self._action(
-            "openFolder",
-            "Open &Folder as Volume…",
-            pictures.choose_folder,
-            "Ctrl+Shift+O",
-            "Open a folder of slices: pictures or a DICOM series",
-        )
-        phantom = self._action(
-            "newPhantom",
-            "New &Phantom…",
-            window.new_phantom,
-            "Ctrl+N",
-            "Make a head of known truth with the noise of a scanner",
-        )
-        self.slice = self._action(
-            "openSlice",
-            "Open Slice as P&icture",
-            window.open_slice,
-            tip="Go on with the slice that was clicked last, as it is shown",
-        )
-        self.save = self._action(
-            "save",
-            "&Save Output…",
-            window.save_output,
-            Key.Save,
-            "Save the output to a file (Ctrl+S)",
-        )
-        self.save_all = self._action(
-            "saveAll",
-            "Save &All Components…",
-            window.save_components,
-            "Ctrl+Alt+S",
-            "Save the output of every component, each to a file with its own header",
-        )
-        self.save_view = self._action(
-            "saveView",
-            "Save &Residual or Difference…",
-            window.save_view,
-            "Ctrl+Shift+S",
-            "Save the difference that is shown: of pictures amplified, of volumes the values",
-        )
-        quit_ = self._action("quit", "&Quit", window.close, "Ctrl+Q")
-        self.paste = self._action(
-            "paste",
-            "&Paste Picture",
-            pictures.paste,
-            Key.Paste,
-            "Open the clipboard’s picture",
-        )
-        self.copy = self._action(
-            "copy", "&Copy Output", window.copy_output, Key.Copy, "Put the output on the clipboard"
-        )
-        self.reuse = self._action(
-            "reuse",
-            "Use &Output as Input",
-            window.use_output,
-            tip="Go on from the output, for example with another filter (Ctrl+U)",
-        )
-        self.reuse.setShortcuts([QKeySequence("Ctrl+U"), QKeySequence("Ctrl+Return")])
-        self.reuse.setIconText("Use as Input")
-        self.undo = self._action("undo", "&Undo", window.undo, Key.Undo)
-        self.undo.setIconText("↶")
-        self.redo = self._action("redo", "&Redo", window.redo)
-        self.redo.setShortcuts([QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y")])
-        self.redo.setIconText("↷")
-        self.reference = (
-            self._action("chooseReference", "&Choose…", window.choose_reference),
-            self._action("inputAsReference", "Use &Input", window.use_input_as_reference),
-            self._action("clearReference", "C&lear", window.clear_reference),
-        )
-        self.views = {view: self._view(view, key) for view, key in _VIEW_KEYS.items()}
-        self.views[View.OUTPUT].setChecked(True)
-        self.switch = self._action(
-            "switchKind",
-            "Picture &or Volume",
-            window.switch_kind,
-            "Ctrl+Shift+V",
-            "Go from the volume to the picture that was open, or back",
-        )
-        self.noise_map = self._action(
-            "noiseMap",
-            "Show &Noise Map",
-            window.show_noise_map,
-            "F6",
-            "Sigma around each voxel of the input, as MRI NLM estimates it (F6)",
-        )
-        reset = self._action("resetParameters", "&Reset Parameters", window.panel.reset)
-        fit = self._action(
-            "fit", "&Fit to Window", lambda: window.canvas.fit(), "Ctrl+0", "Show the whole picture"
-        )
-        one_to_one = self._action(
-            "oneToOne",
-            "&Actual Size (1:1)",
-            lambda: window.canvas.one_to_one(),
-            "Ctrl+1",
-            "One pixel on one",
-        )
-        zoom_in = self._action("zoomIn", "Zoom &In", lambda: window.canvas.zoom_in(), Key.ZoomIn)
-        zoom_in.setShortcuts([*QKeySequence.keyBindings(Key.ZoomIn), QKeySequence("Ctrl+=")])
-        zoom_out = self._action(
-            "zoomOut", "Zoom &Out", lambda: window.canvas.zoom_out(), Key.ZoomOut
-        )
-        self.run = self._action("run", "&Run", window.run, "F5", "Apply the filter (F5, Ctrl+R)")
-        self.run.setShortcuts([QKeySequence("F5"), QKeySequence("Ctrl+R")])
-        self.cancel = self._action("cancel", "&Cancel", window.cancel, "Esc", "Stop the run (Esc)")
-        kernel = self._action(
-            "viewKernel",
-            "View &Kernel…",
-            window.show_kernel,
-            "Ctrl+K",
-            "The CUDA source of the filter at its level (Ctrl+K)",
-        )
-        self.run_recipe = self._action(
-            "runRecipe",
-            "Run R&ecipe…",
-            window.recipes.choose,
-            "Ctrl+Shift+R",
-            "Run several filters from a file, one after the other",
-        )
-        self.save_recipe = self._action(
-            "saveRecipe",
-            "&Save Recipe…",
-            window.save_recipe,
-            tip="Save the steps that led to the input, and the filter as it is set",
-        )
-        bench = self._action(
-            "benchmark",
-            "&Benchmark…",
-            window.show_bench,
-            "Ctrl+B",
-            "Time filters, levels, devices and libraries against each other (Ctrl+B)",
-        )
-        gpu = self._action(
-            "gpuInfo",
-            "&GPU Information…",
-            window.show_gpu,
-            tip="What the GPU is and has, or step by step what is missing",
-        )
-        self.debug = self._action(
-            "debug",
-            "&Console",
-            window.toggle_console,
-            "F12",
-            "What the program does, how long it takes, and what went wrong (F12)",
-        )
-        self.debug.setCheckable(True)
-        guide = self._action(
-            "manual",
-            "&Manual",
-            window.show_manual,
-            Key.HelpContents,
-            "The pages of the manual, with a search over all of them (F1)",
-        )
-        about = self._action("about", "&About Kernelscope", window.show_about)
+    def __getitem__(self, id_: str) -> QAction:
+        return self._made[id_][2]
 
-        for action, name, text in (
-            (self.open, "load", "Load"),
-            (self.save, "save", "Save"),
-            (self.run, "run", "Run"),
-            (self.cancel, "cancel", "Cancel"),
-            (kernel, "kernel", "Kernel"),
-            (bench, "benchmark", "Benchmark"),
-            (self.debug, "debug", "Debug"),
-            (gpu, "gpu", "GPU info"),
-        ):
-            action.setIcon(icon(name))
-            action.setIconText(text)
-        self.tools = (
-            ((self.open, self.save), (self.run, self.cancel, kernel, bench)),
-            ((self.debug, gpu),),
-        )
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
 
-        file_menu = self._menu("fileMenu", "&File")
-        file_menu.addActions([self.open, open_folder])
-        self._recent = file_menu.addMenu("Open &Recent")
-        self._recent.setObjectName("recentMenu")
-        self._recent.aboutToShow.connect(self.fill_recent)
-        samples = file_menu.addMenu("Sample &Pictures")
-        samples.setObjectName("samplesMenu")
-        for sample in SAMPLES:
-            samples.addAction(
-                self._action(
-                    f"sample{sample.path.stem}",
-                    sample.caption,
-                    partial(pictures.open, sample.path),
-                )
+    def __len__(self) -> int:
+        return len(self._made)
+
+    @property
+    def tools(self) -> tuple[list[list[QAction]], list[list[QAction]]]:
+        """The actions of the tool bar in groups: on the left, and at the far right."""
+        left, right = (
+            [[self[id_] for id_ in group] for group in groups] for groups in menus.TOOL_BAR
+        )
+        return left, right
+
+    @property
+    def views(self) -> tuple[QAction, ...]:
+        """The actions that choose what is shown of a result."""
+        return tuple(made for _, action, made in self._made.values() if action.choice == "view")
+
+    @property
+    def reference_menu(self) -> QMenu:
+        return self._menus[menus.REFERENCE.id]
+
+    def commands(self) -> list[Command]:
+        """Return all actions for the command palette."""
+        return [
+            Command(
+                title=menus.plain(made.text()),
+                place=place,
+                keys=_native(made.shortcut()),
+                help=action.tip,
+                problem=self._problem(action),
+                run=made.trigger,
             )
-        file_menu.addSeparator()
-        file_menu.addActions([phantom, self.slice])
-        file_menu.addSeparator()
-        file_menu.addActions([self.save, self.save_all, self.save_view])
-        file_menu.addSeparator()
-        file_menu.addAction(quit_)
+            for place, action, made in self._made.values()
+        ]
 
-        edit_menu = self._menu("editMenu", "&Edit")
-        edit_menu.addActions([self.undo, self.redo, self.reuse])
-        edit_menu.addSeparator()
-        edit_menu.addActions([self.copy, self.paste])
-        edit_menu.addSeparator()
-        self.reference_menu = edit_menu.addMenu("Re&ference")
-        self.reference_menu.setObjectName("referenceMenu")
-        self.reference_menu.addActions(self.reference)
-        edit_menu.addAction(reset)
+    def refresh(self, state: State) -> None:
+        """Enable what can be done in this state, and name the steps of Undo and Redo."""
+        self._set_state(state)
+        self["run"].setIconText("Restart" if state.busy else "Run")
+        self.name_steps(state.undo, state.redo)
 
-        view_menu = self._menu("viewMenu", "&View")
-        view_menu.addActions([fit, one_to_one, zoom_in, zoom_out])
-        view_menu.addSeparator()
-        view_menu.addActions([*self.views.values(), self.noise_map])
-        view_menu.addSeparator()
-        view_menu.addAction(self.switch)
-        view_menu.addSeparator()
-        for dock, key in zip(window.docks[:3], ("F8", "F9", "F7"), strict=True):
-            toggle = dock.toggleViewAction()
-            toggle.setShortcut(QKeySequence(key))
-            toggle.triggered.connect(dock.raise_)  # may lie behind another tab
-            toggle.setObjectName(f"show{dock.objectName().capitalize()}")
-            view_menu.addAction(toggle)
-        view_menu.addAction(self.debug)
+    def _set_state(self, state: State) -> None:
+        self.state = state
+        for _, action, made in self._made.values():
+            if action.need is not menus.NOTHING:
+                made.setEnabled(action.need.met(state))
+        self._menus[_filters_menu(VOLUMES)].setEnabled(state.volumes)
 
-        self._filters = self._add_filters(self._menu("filterMenu", "Fil&ter"))
+    def refresh_kind(self, volumes: bool) -> None:
+        """Enable what can be done with volumes, or with a picture."""
+        self._set_state(replace(self.state, volumes=volumes))
 
-        run_menu = self._menu("runMenu", "&Run")
-        run_menu.addActions([self.run, self.cancel])
-        run_menu.addSeparator()
-        run_menu.addActions([self.run_recipe, self.save_recipe])
-        run_menu.addSeparator()
-        run_menu.addActions([kernel, bench])
+    def refresh_difference(self, savable: bool) -> None:
+        """Enable saving of the residual or difference that is shown."""
+        self._set_state(replace(self.state, difference=savable))
 
-        help_menu = self._menu("helpMenu", "&Help")
-        help_menu.addActions([guide, gpu, about])
-
-    def show_kind(self, kind: Kind) -> None:
-        """Offer what can be done with a picture or with a volume."""
-        volumes = kind is Kind.VOLUME
-        for action in (self.slice, self.noise_map):
-            action.setEnabled(volumes)
-        self._of_volumes.setEnabled(volumes)
+    def mark_view(self, name: str) -> None:
+        """Tick the view that is chosen."""
+        self[f"view{name.capitalize()}"].setChecked(True)
 
     def mark_filter(self, filter_id: str) -> None:
         """Tick the filter that is chosen."""
-        self._filters[filter_id].setChecked(True)
+        self[f"filter{filter_id}"].setChecked(True)
 
     def name_steps(self, undo: str, redo: str) -> None:
-        """Say what undo and redo would do; empty for nothing."""
-        for action, word, name in ((self.undo, "Undo", undo), (self.redo, "Redo", redo)):
-            action.setEnabled(bool(name))
-            action.setText(f"&{word} {name.replace('&', '&&')}".rstrip())
-            key = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-            action.setToolTip(f"{word} {name or 'nothing'} ({key})")
+        """Name the steps that undo and redo would take; empty for none."""
+        for id_, word, name in (("undo", "Undo", undo), ("redo", "Redo", redo)):
+            self[id_].setText(f"&{word} {name.replace('&', '&&')}".rstrip())
+            self[id_].setToolTip(f"{word} {name or 'nothing'} ({_native(self[id_].shortcut())})")
 
     def fill_recent(self) -> None:
         """List the recent files as they are now."""
-        self._recent.clear()
-        paths = self._window.settings.recent_files
+        menu = self._menus[menus.RECENT.id]
+        menu.clear()
+        paths = self._settings.recent_files
         for number, path in enumerate(paths, start=1):
             label = f"&{number % 10} {path.name}".replace("&&", "&")
-            entry = self._action(
-                f"recent{number}", label, partial(self._window.pictures.open, path)
-            )
-            entry.setToolTip(str(path))
-            entry.setStatusTip(str(path))
-            self._recent.addAction(entry)
+            entry = Action(f"recent{number}", label, "pictures.open", tip=str(path), argument=path)
+            menu.addAction(self._qt_action(entry))
         if not paths:
-            self._recent.addAction("No files yet").setEnabled(False)
+            menu.addAction("No files yet").setEnabled(False)
             return
-        self._recent.addSeparator()
-        self._recent.addAction(
-            self._action("clearRecent", "&Clear List", self._window.settings.clear_recent)
+        menu.addSeparator()
+        menu.addAction(
+            self._qt_action(Action("clearRecent", "&Clear List", "settings.clear_recent"))
         )
 
-    def _add_filters(self, menu: QMenu) -> dict[str, QAction]:
-        group = QActionGroup(self._window)
-        actions = {}
+    def _fill(self, menu: QMenu, path: tuple[Submenu, ...]) -> None:
+        """Add the declared entries to a menu that leads there by `path`."""
+        declared = path[-1]
+        menu.setObjectName(declared.id)
+        menu.setToolTipsVisible(True)
+        self._menus[declared.id] = menu
+        group = declared.entries[0].group if declared.entries else 0
+        for entry in declared.entries:
+            if entry.group != group:
+                menu.addSeparator()
+                group = entry.group
+            if isinstance(entry, Submenu):
+                self._fill(menu.addMenu(entry.title), (*path, entry))
+            else:
+                self._add(menu, menus.place(path), entry)
+
+    def _fill_samples(self) -> None:
+        place = menus.place((menus.MENUS[0], menus.SAMPLES))
+        for sample in files.SAMPLES:
+            self._add(
+                self._menus[menus.SAMPLES.id],
+                place,
+                Action(
+                    f"sample{sample.path.stem}",
+                    sample.caption,
+                    "pictures.open",
+                    argument=sample.path,
+                ),
+            )
+
+    def _fill_filters(self) -> None:
         for category, specs in by_category(Kind.VOLUME).items():
-            submenu = menu.addMenu(category)
-            if category == VOLUMES:
-                self._of_volumes = submenu
-            submenu.setObjectName(f"filters{category}Menu")
-            for spec in specs:
-                entry = self._action(
+            need = menus.VOLUMES if category == VOLUMES else menus.NOTHING
+            entries = tuple(
+                Action(
                     f"filter{spec.id}",
                     spec.name,
-                    partial(self._window.panel.set_filter, spec.id),
+                    "panel.set_filter",
                     tip=spec.summary,
+                    need=need,
+                    argument=spec.id,
+                    choice="filter",
                 )
-                entry.setCheckable(True)
-                group.addAction(entry)
-                submenu.addAction(entry)
-                actions[spec.id] = entry
-        return actions
+                for spec in specs
+            )
+            submenu = Submenu(_filters_menu(category), category, entries)
+            menu = self._menus[menus.FILTERS.id].addMenu(category)
+            self._fill(menu, (menus.FILTERS, submenu))
 
-    def _view(self, view: View, key: str) -> QAction:
-        name = view.value.capitalize()
-        action = self._action(
-            f"view{name}",
-            f"Show &{name}",
-            partial(self._window.set_view, view),
-            key,
-            f"{view.help} ({key})",
-        )
-        action.setIconText(name)
-        action.setCheckable(True)
-        self._view_group.addAction(action)
-        return action
+    def _add(self, menu: QMenu, place: str, action: Action) -> None:
+        """Make an action, add it to a menu and know it by its id."""
+        made = self._toggle(action) if action.id in menus.TOGGLES else self._qt_action(action)
+        self._made[action.id] = place, action, made
+        menu.addAction(made)
 
-    def _menu(self, name: str, title: str) -> QMenu:
-        menu = self._window.menuBar().addMenu(title)
-        menu.setObjectName(name)
-        menu.setToolTipsVisible(True)
-        return menu
+    def _toggle(self, action: Action) -> QAction:
+        """Return the action of a dock that shows or hides it."""
+        dock = self._docks[menus.TOGGLES[action.id]]
+        toggle = dock.toggleViewAction()
+        toggle.setObjectName(action.id)
+        toggle.setText(action.title)
+        toggle.setShortcuts([QKeySequence(key) for key in action.keys])
+        toggle.triggered.connect(dock.raise_)  # may lie behind another tab
+        return toggle
 
-    def _action(
-        self,
-        name: str,
-        text: str,
-        slot: Callable[[], object],
-        key: QKeySequence.StandardKey | str | None = None,
-        tip: str = "",
-    ) -> QAction:
-        action = QAction(text, self._window)
-        action.setObjectName(name)
-        action.triggered.connect(lambda: slot())
-        if key is not None:
-            action.setShortcut(QKeySequence(key))
-        if tip:
-            action.setToolTip(tip)
-            action.setStatusTip(tip)
-        self._window.addAction(action)
-        return action
+    def _qt_action(self, action: Action) -> QAction:
+        made = QAction(action.title, self._window)
+        made.setObjectName(action.id)
+        made.triggered.connect(lambda: self._call(action))
+        made.setShortcuts([QKeySequence(key) for key in action.keys])
+        if action.tip:
+            keys = " ".join(f"({_native(key)})" for key in made.shortcuts()[:1])
+            made.setToolTip(f"{action.tip} {keys}".rstrip())
+            made.setStatusTip(made.toolTip())
+        if action.icon:
+            made.setIcon(icon(action.icon))
+        if action.label:
+            made.setIconText(action.label)
+        made.setCheckable(action.checkable or bool(action.choice))
+        if action.choice:
+            if action.choice not in self._choices:
+                self._choices[action.choice] = QActionGroup(self._window)
+            self._choices[action.choice].addAction(made)
+        self._window.addAction(made)
+        return made
+
+    def _call(self, action: Action) -> None:
+        """Call the command of an action on the window or the part of it that is shown now."""
+        arguments = () if action.argument is None else (action.argument,)
+        attrgetter(action.command)(self._window)(*arguments)
+
+    def _problem(self, action: Action) -> str:
+        """Return why an action is disabled; empty if it is not."""
+        return "" if action.need.met(self.state) else action.need.why
+
+
+def _filters_menu(category: str) -> str:
+    return f"filters{category}Menu"
+
+
+def _native(key: QKeySequence) -> str:
+    """Return a shortcut as the desktop writes it."""
+    return key.toString(QKeySequence.SequenceFormat.NativeText)

@@ -11,7 +11,6 @@ import numpy as np
 from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import (
-    QDockWidget,
     QLabel,
     QMainWindow,
     QStackedWidget,
@@ -36,12 +35,14 @@ from kernelscope.gui.canvas.image_views import ImagePair
 from kernelscope.gui.canvas.pane import EARLIER
 from kernelscope.gui.canvas.rendering import render
 from kernelscope.gui.canvas.volume_viewer import VolumeViewer
+from kernelscope.gui.dialogs.command_palette import CommandPalette
 from kernelscope.gui.dialogs.file_dialogs import Pictures
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes
+from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
 from kernelscope.gui.model.comparison import (
     Judged,
     View,
@@ -63,6 +64,7 @@ from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import Actions
+from kernelscope.gui.window.docks import make_docks
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.window.status_bar import StatusBar
 from kernelscope.gui.window.tool_bar import ToolBar
@@ -74,6 +76,7 @@ from kernelscope.images.scan import MAX_COMPONENTS, Scan
 from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
 from kernelscope.judging.histogram import Histogram
+from kernelscope.menus import DockName, State
 from kernelscope.spec.samples import Kind
 
 _logger = logging.getLogger(__name__)
@@ -141,24 +144,23 @@ class MainWindow(QMainWindow):
         self.timing = TimingPanel()
         self.quality = QualityPanel()
         self._controls = QWidget()
-        right, bottom = (
-            Qt.DockWidgetArea.RightDockWidgetArea,
-            Qt.DockWidgetArea.BottomDockWidgetArea,
+        self.docks = make_docks(
+            self,
+            {
+                DockName.CONTROLS: self._controls,
+                DockName.TIMING: self.timing,
+                DockName.QUALITY: self.quality,
+                DockName.CONSOLE: self.console,
+            },
         )
-        self.docks = (
-            self._dock("controls", "Settings", self._controls, right),
-            self._dock("timing", "Timing", self.timing, bottom),
-            self._dock("quality", "Quality", self.quality, bottom),
-            self._dock("console", "Console", self.console, bottom),
-        )
-        self.actions_ = Actions(self)
+        self.actions_ = Actions(self, self.docks, settings)
         self.quality.set_menu(self.actions_.reference_menu)
         self._tool_bar = ToolBar(*self.actions_.tools, parent=self)
         self.addToolBar(self._tool_bar)
-        self._run_bar = RunBar(self.actions_.run, self.actions_.cancel)
+        self._run_bar = RunBar(self.actions_["run"], self.actions_["cancel"])
         self._view_bar = ViewBar(
-            (self.actions_.undo, self.actions_.redo, self.actions_.reuse),
-            tuple(self.actions_.views.values()),
+            tuple(self.actions_[id_] for id_ in ("undo", "redo", "reuse")),
+            self.actions_.views,
         )
         self._lay_out()
         self._bridge = WorkerBridge(backends, self, costs)
@@ -322,10 +324,10 @@ class MainWindow(QMainWindow):
         elif self._input is not None:
             self._set_reference(None)
 
-    def set_view(self, view: View) -> None:
+    def set_view(self, name: str) -> None:
         """Show the output, or how it differs from the input or the reference."""
-        self._view = view
-        self.actions_.views[view].setChecked(True)
+        self._view = View(name)
+        self.actions_.mark_view(name)
         self._draw()
 
     def estimate(self, name: str) -> None:
@@ -367,7 +369,7 @@ class MainWindow(QMainWindow):
 
     def toggle_console(self) -> None:
         """Bring the console to the front, or hide it if it is there."""
-        console, wanted = self.docks[3], not self._console_seen
+        console, wanted = self.docks[DockName.CONSOLE], not self._console_seen
         console.setVisible(wanted)
         if wanted:
             console.raise_()
@@ -436,6 +438,14 @@ class MainWindow(QMainWindow):
         guide.show()
         guide.raise_()
 
+    def show_palette(self) -> None:
+        """Let the user find a command by typing."""
+        CommandPalette(self.actions_.commands(), self).show()
+
+    def show_shortcuts(self) -> None:
+        """List the keyboard shortcuts."""
+        dialogs.open_dialog(ShortcutDialog(self))
+
     def show_about(self) -> None:
         """Open the about box."""
         dialogs.show_about(self)
@@ -457,34 +467,13 @@ class MainWindow(QMainWindow):
 
     # --- building ---
 
-    def _dock(
-        self, name: str, title: str, content: QWidget, area: Qt.DockWidgetArea
-    ) -> QDockWidget:
-        dock = QDockWidget(title, self)
-        dock.setObjectName(name + "Dock")
-        dock.setWidget(content)
-        self.addDockWidget(area, dock)
-        return dock
-
     def _lay_out(self) -> None:
-        controls, timing, quality, console = self.docks
         column = QVBoxLayout(self._controls)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.volumes.components)
         column.addWidget(self.panel, 1)
         column.addWidget(self._run_bar)
-        self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
-        self.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.LeftDockWidgetArea)
-        controls.setAllowedAreas(
-            Qt.DockWidgetArea.LeftDockWidgetArea | Qt.DockWidgetArea.RightDockWidgetArea
-        )
-        self.tabifyDockWidget(timing, quality)
-        self.tabifyDockWidget(quality, console)
-        timing.raise_()
-        console.hide()
-        self.resizeDocks([timing], [210], Qt.Orientation.Vertical)
-
         centre = QWidget()
         around = QVBoxLayout(centre)
         around.setContentsMargins(8, 4, 8, 4)
@@ -529,9 +518,9 @@ class MainWindow(QMainWindow):
         self.panel.changed.connect(self._on_settings)
         self.volumes.viewer.arranged.connect(self._mark)
         self._view_bar.gain_changed.connect(self._draw)
-        self.docks[0].visibilityChanged.connect(self._on_run_bar_seen)
-        self.docks[2].visibilityChanged.connect(self._on_quality_seen)
-        self.docks[3].visibilityChanged.connect(self._on_console_seen)
+        self.docks[DockName.CONTROLS].visibilityChanged.connect(self._on_run_bar_seen)
+        self.docks[DockName.QUALITY].visibilityChanged.connect(self._on_quality_seen)
+        self.docks[DockName.CONSOLE].visibilityChanged.connect(self._on_console_seen)
         self.recipes.loaded.connect(self._run_recipe)
         self.recipes.preparing.connect(self._on_preparing)
         self.recipes.wanted.connect(self._show_what_was_estimated)
@@ -655,7 +644,7 @@ class MainWindow(QMainWindow):
 
     def _on_volume_drawn(self, gain: int | None, savable: bool) -> None:
         self._view_bar.show_gain(gain)
-        self.actions_.save_view.setEnabled(savable)
+        self.actions_.refresh_difference(savable)
 
     def _add_components(self, paths: list[Path]) -> None:
         room = MAX_COMPONENTS - len(self.volumes.scan.volumes if self.volumes.scan else ())
@@ -677,7 +666,7 @@ class MainWindow(QMainWindow):
         self._pages.setCurrentWidget(self.volumes if volumes else self.images)
         self.volumes.components.setVisible(volumes)
         self.panel.set_kind(kind)
-        self.actions_.show_kind(kind)
+        self.actions_.refresh_kind(volumes)
         if volumes and changed:
             self._zoom.clear()
             self.volumes.set_view(self._view, self._view_bar.gain)
@@ -697,7 +686,7 @@ class MainWindow(QMainWindow):
         new = moment.reference is not None and self._reference_image() is None
         self._history.push(moment)
         self._show()
-        quality = self.docks[2]
+        quality = self.docks[DockName.QUALITY]
         if new and quality.toggleViewAction().isChecked():
             quality.raise_()
 
@@ -812,7 +801,7 @@ class MainWindow(QMainWindow):
         self._drawing = drawing
         amplified = drawing is not None and drawing.view is not View.OUTPUT
         self._view_bar.show_gain(drawing.gain if drawing is not None and amplified else None)
-        self.actions_.save_view.setEnabled(
+        self.actions_.refresh_difference(
             drawing is not None and amplified and drawing.image is not None
         )
         if drawing is None or result is None:
@@ -868,7 +857,7 @@ class MainWindow(QMainWindow):
     def _on_console_seen(self, seen: bool) -> None:
         """Keep the button down while the console is in sight; behind another tab it is not."""
         self._console_seen = seen
-        self.actions_.debug.setChecked(seen)
+        self.actions_["debug"].setChecked(seen)
 
     def _judge(self) -> None:
         """Compare the pictures with the reference and count their values, if that is seen."""
@@ -960,8 +949,8 @@ class MainWindow(QMainWindow):
 
     def _on_run_bar_seen(self, seen: bool) -> None:
         """Have Run and Cancel in the tool bar where the settings are closed."""
-        for action in (self.actions_.run, self.actions_.cancel):
-            self._tool_bar.offer(action, not seen)
+        for id_ in ("run", "cancel"):
+            self._tool_bar.offer(self.actions_[id_], not seen)
 
     def _on_finished(self, result: Result) -> None:
         result = self.recipes.told(result)
@@ -1049,22 +1038,22 @@ class MainWindow(QMainWindow):
 
     def _refresh_actions(self) -> None:
         """Enable what can be done now."""
-        pictures = not self._has_volumes
-        result = self._result if pictures else self.volumes.result
-        self.actions_.run.setEnabled(self._source is not None)
-        self.actions_.cancel.setEnabled(self._bridge.busy or self.recipes.busy)
-        for action in (self.actions_.save, self.actions_.reuse):
-            action.setEnabled(result is not None)
-        several = not pictures and result is not None and len(result.scan.volumes) > 1
-        self.actions_.save_all.setEnabled(several)
-        other = self.volumes.scan if pictures else self._input
-        self.actions_.switch.setEnabled(other is not None)
-        self.actions_.copy.setEnabled(pictures and result is not None)
-        for action in (*self.actions_.reference, self.actions_.save_recipe):
-            action.setEnabled(self._source is not None)
-        self.actions_.name_steps(self._any_history.undo_name, self._any_history.redo_name)
-        busy = self.actions_.cancel.isEnabled()
-        self.actions_.run.setIconText("Restart" if busy else "Run")
+        volumes = self._has_volumes
+        result = self.volumes.result if volumes else self._result
+        busy = self._bridge.busy or self.recipes.busy
+        self.actions_.refresh(
+            State(
+                source=self._source is not None,
+                volumes=volumes,
+                output=result is not None,
+                components=len(result.scan.volumes) if volumes and result is not None else 0,
+                other=(self._input if volumes else self.volumes.scan) is not None,
+                busy=busy,
+                difference=self.actions_.state.difference,
+                undo=self._any_history.undo_name,
+                redo=self._any_history.redo_name,
+            )
+        )
         self.canvas.set_running(busy)
 
     # --- Qt ---

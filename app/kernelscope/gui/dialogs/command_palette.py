@@ -1,0 +1,194 @@
+"""The command palette: find a command by a part of its name, and run it with Enter.
+
+The search field keeps the focus; arrow keys move through the list below it. Commands that are
+disabled are listed too, with the reason, so that a search never ends without an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QDialog,
+    QFrame,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.gui.widgets.theme import quiet_text
+
+_WIDTH, _ROWS = 90, 14
+"""Size of the list, in characters and lines; a small window makes it smaller."""
+
+_MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+@dataclass(frozen=True)
+class Command:
+    """A line of the palette."""
+
+    title: str
+    place: str
+    """Way through the menus."""
+    keys: str
+    help: str
+    problem: str
+    """Why the command is disabled; empty if it can be run."""
+    run: Callable[[], object]
+
+
+def search(commands: Sequence[Command], wanted: str) -> list[Command]:
+    """Return the commands in which every word of `wanted` begins a word, best first.
+
+    A title that begins with the text comes first, then titles that have all the words, then
+    commands with a word in their menu or help. Equals keep their order.
+    """
+    words = wanted.casefold().split()
+    ranked = [(_rank(command, words), command) for command in commands]
+    found = [(rank, command) for rank, command in ranked if rank is not None]
+    return [command for _, command in sorted(found, key=lambda pair: pair[0])]
+
+
+def _rank(command: Command, words: list[str]) -> int | None:
+    """Return 0 for the best match and larger numbers for weaker ones; None for no match."""
+    title = command.title.casefold()
+    if title.startswith(" ".join(words)):
+        return 0
+    if _has_all(title, words):
+        return 1
+    everything = f"{title} {command.place} {command.help}".casefold()
+    return 2 if _has_all(everything, words) else None
+
+
+def _has_all(text: str, words: list[str]) -> bool:
+    return all(re.search(rf"\b{re.escape(word)}", text) for word in words)
+
+
+class CommandPalette(QDialog):
+    """A search field over a list of commands, without a frame.
+
+    It closes with Esc, and when another window becomes active.
+    """
+
+    def __init__(self, commands: Sequence[Command], parent: QWidget | None = None) -> None:
+        super().__init__(parent, Qt.WindowType.Dialog | Qt.WindowType.FramelessWindowHint)
+        self.setObjectName("commandPalette")
+        self.setWindowTitle("Command Palette")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._commands = tuple(commands)
+        self._found: list[Command] = []
+        self._wanted = QLineEdit()
+        self._wanted.setObjectName("paletteSearch")
+        self._wanted.setAccessibleName("Search commands")
+        self._wanted.setPlaceholderText("Type a part of a command; Enter runs it, Esc closes")
+        self._wanted.textChanged.connect(self._search)
+        self._wanted.returnPressed.connect(self._run)
+        self._wanted.installEventFilter(self)
+        self._list = self._make_list()
+        self._note = QLabel()
+        self._note.setObjectName("paletteNote")
+        self._note.setTextFormat(Qt.TextFormat.PlainText)
+        self._note.setWordWrap(True)
+        self._note.setMinimumHeight(self.fontMetrics().height())
+        frame = QFrame()
+        frame.setFrameShape(QFrame.Shape.StyledPanel)
+        inside = QVBoxLayout(frame)
+        inside.addWidget(self._wanted)
+        inside.addWidget(self._list, 1)
+        inside.addWidget(self._note)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(frame)
+        self._place()
+        self._search("")
+
+    def _make_list(self) -> QTreeWidget:
+        tree = QTreeWidget()
+        tree.setObjectName("paletteCommands")
+        tree.setAccessibleName("Commands")
+        tree.setHeaderHidden(True)
+        tree.setColumnCount(3)
+        tree.setRootIsDecorated(False)
+        tree.setUniformRowHeights(True)
+        tree.setAllColumnsShowFocus(True)
+        tree.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the arrow keys reach it from the field
+        tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        header = tree.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
+        tree.itemClicked.connect(self._run)
+        tree.currentItemChanged.connect(self._explain)
+        return tree
+
+    def _place(self) -> None:
+        """Lie over the upper part of the parent, as wide as there is room."""
+        metrics = self.fontMetrics()
+        line = metrics.height() + 4
+        self.resize(_WIDTH * metrics.averageCharWidth(), (_ROWS + 4) * line)
+        parent = self.parentWidget()
+        if parent is not None:
+            self.resize(self.size().boundedTo(parent.size()))
+            left = (parent.width() - self.width()) // 2
+            self.move(parent.mapToGlobal(QPoint(left, min(60, parent.height() - self.height()))))
+
+    def _search(self, wanted: str) -> None:
+        self._found = search(self._commands, wanted)
+        self._list.clear()
+        quiet = quiet_text(self.palette())
+        for command in self._found:
+            item = QTreeWidgetItem([command.title, command.problem or command.place, command.keys])
+            item.setTextAlignment(2, _RIGHT)
+            item.setForeground(1, quiet)
+            if command.problem:
+                item.setForeground(0, quiet)
+            self._list.addTopLevelItem(item)
+        first = self._list.topLevelItem(0)
+        if first is not None:
+            self._list.setCurrentItem(first)
+        else:
+            self._note.setText("No command has these words.")
+
+    def _current(self) -> Command | None:
+        row = self._list.currentIndex().row()
+        return self._found[row] if 0 <= row < len(self._found) else None
+
+    def _explain(self) -> None:
+        """Show the help of the current command, or why it is disabled."""
+        command = self._current()
+        self._note.setText((command.problem or command.help) if command else "")
+
+    def _run(self) -> None:
+        """Run the current command; one that is disabled leaves the palette open."""
+        command = self._current()
+        if command is None or command.problem:
+            return
+        self.close()
+        command.run()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Hand the arrow keys from the search field to the list."""
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.KeyPress
+            and event.key() in _MOVES
+        ):
+            self._list.keyPressEvent(event)
+            return True
+        return super().eventFilter(watched, event)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.WindowDeactivate:
+            self.close()
+        return super().event(event)

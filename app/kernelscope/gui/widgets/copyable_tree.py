@@ -1,0 +1,42 @@
+"""A tree whose content Ctrl+C copies, although the window has a shortcut for that key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QTreeWidget, QWidget
+
+
+class CopyableTree(QTreeWidget):
+    """Puts a text on the clipboard when Ctrl+C is pressed in it.
+
+    Qt offers a key to the widget in focus before it looks for shortcuts (``ShortcutOverride``);
+    a widget that accepts the offer gets the key press in place of the window's action.
+
+    Parameters
+    ----------
+    text : callable
+        Returns the text to copy.
+    """
+
+    def __init__(self, text: Callable[[], str], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._text_to_copy = text
+
+    def copy(self) -> None:
+        """Put the text on the clipboard."""
+        QGuiApplication.clipboard().setText(self._text_to_copy())
+
+    def event(self, event: QEvent) -> bool:
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
+            and event.matches(QKeySequence.StandardKey.Copy)
+        ):
+            event.accept()
+            if event.type() == QEvent.Type.KeyPress:
+                self.copy()
+            return True
+        return super().event(event)

@@ -1,0 +1,496 @@
+"""The window's menus, docks and shortcuts as data: declared here, used everywhere.
+
+`MENUS` lists the menus from left to right and their entries from top to bottom. An entry is an
+`Action` or a `Submenu`; a change of `group` between two neighbours draws a separator. From this
+list come the menus, the tool bar, the command palette, the list of shortcuts in the window and
+the one in the manual. A new entry is one more `Action` with the name of the method to call.
+
+Nothing here needs Qt: the manual is also built on machines without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True)
+class State:
+    """The facts about the window on which it depends which actions are enabled."""
+
+    source: bool = False
+    """A picture or a volume is open."""
+    volumes: bool = False
+    """Volumes are shown, not a picture."""
+    output: bool = False
+    components: int = 0
+    """Number of output volumes."""
+    other: bool = False
+    """A picture is open behind the volumes, or volumes behind the picture."""
+    busy: bool = False
+    """A run is in progress."""
+    difference: bool = False
+    """A residual or a difference is shown that can be saved."""
+    undo: str = ""
+    """Name of the step that Undo would take back; empty if there is none."""
+    redo: str = ""
+
+
+@dataclass(frozen=True)
+class Need:
+    """A condition under which an action is enabled, and the sentence to show if it is not met."""
+
+    met: Callable[[State], bool]
+    why: str
+
+
+NOTHING = Need(lambda state: True, "")
+_SOURCE = Need(lambda state: state.source, "Open a picture or a volume first.")
+_OUTPUT = Need(lambda state: state.output, "There is no output yet: run a filter first.")
+_PICTURE_OUTPUT = Need(
+    lambda state: state.output and not state.volumes, "Only the output of a picture can be copied."
+)
+_COMPONENTS = Need(lambda state: state.components > 1, "The output is not several volumes.")
+_DIFFERENCE = Need(lambda state: state.difference, "Show the residual or the difference first.")
+VOLUMES = Need(lambda state: state.volumes, "Open a volume first.")
+_OTHER = Need(lambda state: state.other, "Open both a picture and a volume first.")
+_BUSY = Need(lambda state: state.busy, "No run is in progress.")
+_UNDO = Need(lambda state: bool(state.undo), "There is nothing to undo.")
+_REDO = Need(lambda state: bool(state.redo), "There is nothing to redo.")
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something that the user can ask for.
+
+    Attributes
+    ----------
+    id : str
+        Object name of the `QAction`; unique.
+    title : str
+        Text in menus, with ``&`` before the access key.
+    command : str
+        Method of the main window to call; a dotted name reaches one of its parts.
+    group : int
+        Entries of one group stand together; a separator is drawn between groups.
+    keys : tuple of str
+        Shortcuts; the first is shown.
+    tip : str
+        Tooltip without the shortcut, which is added.
+    argument : object, optional
+        Passed to the command.
+    choice : str
+        Of the actions with the same choice one is ticked at a time.
+    icon, label : str
+        Icon and short text of the button in a tool bar.
+    """
+
+    id: str
+    title: str
+    command: str
+    group: int = 0
+    keys: tuple[str, ...] = ()
+    tip: str = ""
+    need: Need = NOTHING
+    argument: object = None
+    checkable: bool = False
+    choice: str = ""
+    icon: str = ""
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """The title without access key and dots."""
+        return plain(self.title)
+
+
+@dataclass(frozen=True)
+class Submenu:
+    """A menu within another, or in the menu bar; the window fills it if it has no entries."""
+
+    id: str
+    title: str
+    entries: tuple[Action | Submenu, ...] = ()
+    group: int = 0
+
+
+class Side(StrEnum):
+    """Edge of the window at which a dock lies."""
+
+    RIGHT = "right"
+    BOTTOM = "bottom"
+
+
+class DockName(StrEnum):
+    """The docks of the window."""
+
+    CONTROLS = "controls"
+    TIMING = "timing"
+    QUALITY = "quality"
+    CONSOLE = "console"
+
+
+@dataclass(frozen=True)
+class Dock:
+    """A dock of the window; docks on one side lie behind each other, the first in front."""
+
+    name: DockName
+    title: str
+    side: Side
+    visible: bool = True
+    """Shown until the user decides otherwise."""
+
+    @property
+    def object_name(self) -> str:
+        """Name under which Qt saves the dock's place."""
+        return f"{self.name}Dock"
+
+
+DOCKS = (
+    Dock(DockName.CONTROLS, "Settings", Side.RIGHT),
+    Dock(DockName.TIMING, "Timing", Side.BOTTOM),
+    Dock(DockName.QUALITY, "Quality", Side.BOTTOM),
+    Dock(DockName.CONSOLE, "Console", Side.BOTTOM, visible=False),
+)
+
+TOGGLES = {
+    "showControlsdock": DockName.CONTROLS,
+    "showTimingdock": DockName.TIMING,
+    "showQualitydock": DockName.QUALITY,
+}
+"""Actions that show or hide a dock; Qt makes them. The console has an action of its own."""
+
+FILTERS = Submenu("filterMenu", "Fil&ter")
+RECENT = Submenu("recentMenu", "Open &Recent")
+SAMPLES = Submenu("samplesMenu", "Sample &Pictures")
+
+_FILE = (
+    Action(
+        "open",
+        "&Open…",
+        "pictures.choose",
+        keys=("Ctrl+O",),
+        tip="Open a picture or a volume",
+        icon="load",
+        label="Load",
+    ),
+    Action(
+        "openFolder",
+        "Open &Folder as Volume…",
+        "pictures.choose_folder",
+        keys=("Ctrl+Shift+O",),
+        tip="Open a folder of slices: pictures or a DICOM series",
+    ),
+    RECENT,
+    SAMPLES,
+    Action(
+        "newPhantom",
+        "New P&hantom…",
+        "new_phantom",
+        group=1,
+        keys=("Ctrl+N",),
+        tip="Compute a head phantom with scanner noise and its noise-free original",
+    ),
+    Action(
+        "openSlice",
+        "Open Slice as P&icture",
+        "open_slice",
+        group=1,
+        tip="Open the slice that was clicked last as a picture",
+        need=VOLUMES,
+    ),
+    Action(
+        "save",
+        "&Save Output…",
+        "save_output",
+        group=2,
+        keys=("Ctrl+S",),
+        tip="Save the output to a file",
+        need=_OUTPUT,
+        icon="save",
+        label="Save",
+    ),
+    Action(
+        "saveAll",
+        "Save &All Components…",
+        "save_components",
+        group=2,
+        keys=("Ctrl+Alt+S",),
+        tip="Save the output of every component, each to a file with its own header",
+        need=_COMPONENTS,
+    ),
+    Action(
+        "saveView",
+        "Save Residual or &Difference…",
+        "save_view",
+        group=2,
+        keys=("Ctrl+Shift+S",),
+        tip="Save the difference that is shown: amplified for pictures, as values for volumes",
+        need=_DIFFERENCE,
+    ),
+    Action("quit", "&Quit", "close", group=3, keys=("Ctrl+Q",)),
+)
+
+_REFERENCE = (
+    Action("chooseReference", "&Choose…", "choose_reference", need=_SOURCE),
+    Action("inputAsReference", "Use &Input", "use_input_as_reference", need=_SOURCE),
+    Action("clearReference", "C&lear", "clear_reference", need=_SOURCE),
+)
+
+REFERENCE = Submenu("referenceMenu", "Re&ference", _REFERENCE, group=2)
+
+_EDIT = (
+    Action("undo", "&Undo", "undo", keys=("Ctrl+Z",), need=_UNDO, label="↶"),
+    Action("redo", "&Redo", "redo", keys=("Ctrl+Shift+Z", "Ctrl+Y"), need=_REDO, label="↷"),
+    Action(
+        "reuse",
+        "Use &Output as Input",
+        "use_output",
+        keys=("Ctrl+U", "Ctrl+Return"),
+        tip="Continue from the output, for example with another filter",
+        need=_OUTPUT,
+        label="Use as Input",
+    ),
+    Action(
+        "copy",
+        "&Copy Output",
+        "copy_output",
+        group=1,
+        keys=("Ctrl+C",),
+        tip="Copy the output to the clipboard",
+        need=_PICTURE_OUTPUT,
+    ),
+    Action(
+        "paste",
+        "&Paste Picture",
+        "pictures.paste",
+        group=1,
+        keys=("Ctrl+V",),
+        tip="Open the picture on the clipboard",
+    ),
+    REFERENCE,
+    Action("resetParameters", "R&eset Parameters", "panel.reset", group=2),
+)
+
+_VIEW = (
+    Action(
+        "fit",
+        "&Fit to Window",
+        "canvas.fit",
+        keys=("Ctrl+0",),
+        tip="Show the whole picture",
+    ),
+    Action(
+        "oneToOne",
+        "&Actual Size (1:1)",
+        "canvas.one_to_one",
+        keys=("Ctrl+1",),
+        tip="Show one pixel of the picture as one pixel of the screen",
+    ),
+    Action("zoomIn", "Zoom &In", "canvas.zoom_in", keys=("Ctrl++", "Ctrl+=")),
+    Action("zoomOut", "Zoom O&ut", "canvas.zoom_out", keys=("Ctrl+-",)),
+    Action(
+        "viewOutput",
+        "Show &Output",
+        "set_view",
+        group=1,
+        keys=("F2",),
+        tip="The result of the run",
+        argument="output",
+        choice="view",
+        label="Output",
+    ),
+    Action(
+        "viewResidual",
+        "Show &Residual",
+        "set_view",
+        group=1,
+        keys=("F3",),
+        tip="Output minus input, around mid-grey: the changes that the filter made",
+        argument="residual",
+        choice="view",
+        label="Residual",
+    ),
+    Action(
+        "viewDifference",
+        "Show &Difference",
+        "set_view",
+        group=1,
+        keys=("F4",),
+        tip="Output minus reference, around mid-grey: the remaining error",
+        argument="difference",
+        choice="view",
+        label="Difference",
+    ),
+    Action(
+        "noiseMap",
+        "Show &Noise Map",
+        "show_noise_map",
+        group=1,
+        keys=("F6",),
+        tip="Sigma around each voxel of the input, as MRI NLM estimates it",
+        need=VOLUMES,
+    ),
+    Action(
+        "switchKind",
+        "Picture or &Volume",
+        "switch_kind",
+        group=2,
+        keys=("Ctrl+Shift+V",),
+        tip="Switch between the open volume and the open picture",
+        need=_OTHER,
+    ),
+    Action("showControlsdock", "&Settings", "", group=3, keys=("F8",)),
+    Action("showTimingdock", "&Timing", "", group=3, keys=("F9",)),
+    Action("showQualitydock", "&Quality", "", group=3, keys=("F7",)),
+    Action(
+        "debug",
+        "&Console",
+        "toggle_console",
+        group=3,
+        keys=("F12",),
+        tip="The log: what the program does, how long it takes, and errors",
+        checkable=True,
+        icon="debug",
+        label="Debug",
+    ),
+)
+
+_RUN = (
+    Action(
+        "run",
+        "&Run",
+        "run",
+        keys=("F5", "Ctrl+R"),
+        tip="Apply the filter",
+        need=_SOURCE,
+        icon="run",
+        label="Run",
+    ),
+    Action(
+        "cancel",
+        "&Cancel",
+        "cancel",
+        keys=("Esc",),
+        tip="Stop the run",
+        need=_BUSY,
+        icon="cancel",
+        label="Cancel",
+    ),
+    Action(
+        "runRecipe",
+        "Run R&ecipe…",
+        "recipes.choose",
+        group=1,
+        keys=("Ctrl+Shift+R",),
+        tip="Run several filters from a file, one after the other",
+    ),
+    Action(
+        "saveRecipe",
+        "&Save Recipe…",
+        "save_recipe",
+        group=1,
+        tip="Save the steps that led to the input, and the filter with its settings",
+        need=_SOURCE,
+    ),
+    Action(
+        "viewKernel",
+        "View &Kernel…",
+        "show_kernel",
+        group=2,
+        keys=("Ctrl+K",),
+        tip="The CUDA source of the filter at its level",
+        icon="kernel",
+        label="Kernel",
+    ),
+    Action(
+        "benchmark",
+        "&Benchmark…",
+        "show_bench",
+        group=2,
+        keys=("Ctrl+B",),
+        tip="Time filters, levels, devices and libraries against each other",
+        icon="benchmark",
+        label="Benchmark",
+    ),
+)
+
+_HELP = (
+    Action(
+        "manual",
+        "&Manual",
+        "show_manual",
+        keys=("F1",),
+        tip="The pages of the manual, with a search over all of them",
+    ),
+    Action(
+        "palette",
+        "&Command Palette…",
+        "show_palette",
+        keys=("Ctrl+Shift+P",),
+        tip="Find and run any command by typing a part of its name",
+    ),
+    Action(
+        "shortcuts",
+        "&Keyboard Shortcuts",
+        "show_shortcuts",
+        tip="All keyboard shortcuts of the window",
+    ),
+    Action(
+        "gpuInfo",
+        "&GPU Information…",
+        "show_gpu",
+        group=1,
+        tip="Properties of the GPU, or the steps to set one up",
+        icon="gpu",
+        label="GPU info",
+    ),
+    Action("about", "&About Kernelscope", "show_about", group=1),
+)
+
+MENUS = (
+    Submenu("fileMenu", "&File", _FILE),
+    Submenu("editMenu", "&Edit", _EDIT),
+    Submenu("viewMenu", "&View", _VIEW),
+    FILTERS,
+    Submenu("runMenu", "&Run", _RUN),
+    Submenu("helpMenu", "&Help", _HELP),
+)
+
+TOOL_BAR = (
+    (("open", "save"), ("run", "cancel", "viewKernel", "benchmark")),
+    (("debug", "gpuInfo"),),
+)
+"""Ids of the actions in the tool bar, in groups: on the left, and at the far right."""
+
+
+def plain(title: str) -> str:
+    """Return a title without access key and dots."""
+    return title.replace("&&", "\0").replace("&", "").replace("\0", "&").removesuffix("…")
+
+
+def actions() -> Iterator[tuple[tuple[Submenu, ...], Action]]:
+    """Yield every action with the menus that lead to it, in their order."""
+    for menu in MENUS:
+        yield from _within((menu,))
+
+
+def _within(path: tuple[Submenu, ...]) -> Iterator[tuple[tuple[Submenu, ...], Action]]:
+    for entry in path[-1].entries:
+        if isinstance(entry, Submenu):
+            yield from _within((*path, entry))
+        else:
+            yield path, entry
+
+
+def place(path: tuple[Submenu, ...]) -> str:
+    """Return the way through the menus as it is written: “Edit > Reference”."""
+    return " > ".join(plain(menu.title) for menu in path)
+
+
+def shortcuts() -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield menu, name and keys of every action that has keys."""
+    for path, action in actions():
+        if action.keys:
+            yield place(path), action.name, action.keys

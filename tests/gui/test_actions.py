@@ -1,0 +1,194 @@
+"""Menus, docks and shortcuts as they are declared, and as the window shows them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from operator import attrgetter
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QDockWidget, QMenu, QToolBar, QToolButton, QTreeWidget
+from pytestqt.qtbot import QtBot
+
+from kernelscope import manual, menus
+from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.menus import DOCKS, DockName, Side, State, Submenu
+from tests.gui.helpers import dialog, load, run
+
+ACTIONS = [action for _, action in menus.actions()]
+
+
+def submenus(menu: Submenu) -> list[Submenu]:
+    inner = [entry for entry in menu.entries if isinstance(entry, Submenu)]
+    return [menu, *(found for entry in inner for found in submenus(entry))]
+
+
+def test_ids_and_keys_are_unique() -> None:
+    ids = Counter(action.id for action in ACTIONS)
+    keys = Counter(key for action in ACTIONS for key in action.keys)
+    assert [name for name, count in (ids + keys).items() if count > 1] == []
+    assert all(QKeySequence(key).toString() == key for key in keys)
+
+
+@pytest.mark.parametrize("menu", [each for top in menus.MENUS for each in submenus(top)], ids=str)
+def test_every_entry_of_a_menu_has_an_access_key_of_its_own(menu: Submenu) -> None:
+    found = [re.findall("&(.)", entry.title.lower()) for entry in menu.entries]
+    assert all(len(keys) == 1 for keys in found)
+    assert [key for key, count in Counter(key for (key,) in found).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
+def test_every_command_is_a_method_of_the_window(window: MainWindow, action: menus.Action) -> None:
+    if action.id in menus.TOGGLES:
+        assert action.command == ""
+    else:
+        assert callable(attrgetter(action.command)(window))
+
+
+def test_the_menu_bar_shows_the_declared_menus(window: MainWindow) -> None:
+    for declared in menus.MENUS:
+        if declared is menus.FILTERS:
+            continue
+        menu = window.findChild(QMenu, declared.id)
+        assert menu.title() == declared.title
+        shown = [
+            (each.menu() or each).objectName() for each in menu.actions() if not each.isSeparator()
+        ]
+        assert shown == [entry.id for entry in declared.entries]
+        groups = [entry.group for entry in declared.entries]
+        separators = [each.isSeparator() for each in menu.actions()].count(True)
+        assert separators == len(set(groups)) - 1
+        assert groups == sorted(groups)
+
+
+def test_the_tool_bar_shows_the_declared_tools(window: MainWindow) -> None:
+    buttons = window.findChild(QToolBar, "toolBar").findChildren(QToolButton)
+    shown = [each.defaultAction().objectName() for each in buttons if each.defaultAction()]
+    assert shown == [id_ for side in menus.TOOL_BAR for group in side for id_ in group]
+
+
+def test_tooltips_end_in_the_first_key(window: MainWindow) -> None:
+    assert window.findChild(QAction, "run").toolTip() == "Apply the filter (F5)"
+    assert window.findChild(QAction, "openSlice").toolTip().endswith("as a picture")
+    native = QKeySequence("Ctrl+O").toString(QKeySequence.SequenceFormat.NativeText)
+    assert window.findChild(QAction, "open").statusTip().endswith(f"volume ({native})")
+
+
+# Docks ---------------------------------------------------------------------------------
+
+
+def test_docks_are_where_they_are_declared(window: MainWindow) -> None:
+    assert set(window.docks) == set(DockName)
+    for declared in DOCKS:
+        dock = window.docks[declared.name]
+        assert dock.objectName() == declared.object_name
+        assert dock.windowTitle() == declared.title
+        assert dock.toggleViewAction().isChecked() is declared.visible
+        area = window.dockWidgetArea(dock).name
+        assert area == f"{declared.side.value.capitalize()}DockWidgetArea"
+    front = window.docks[DockName.TIMING]
+    assert window.tabifiedDockWidgets(front) == [
+        window.docks[each.name]
+        for each in DOCKS
+        if each.side is Side.BOTTOM and each.visible and each.name is not DockName.TIMING
+    ]
+    assert not front.visibleRegion().isEmpty()
+
+
+def test_a_key_shows_and_hides_its_dock(window: MainWindow) -> None:
+    quality = window.findChild(QDockWidget, "qualityDock")
+    toggle = window.findChild(QAction, "showQualitydock")
+    assert toggle.shortcut() == QKeySequence("F7")
+    toggle.trigger()
+    assert quality.isHidden()
+    toggle.trigger()
+    assert not quality.isHidden()
+
+
+# What is enabled -----------------------------------------------------------------------
+
+
+ALL = State(
+    source=True,
+    volumes=True,
+    output=True,
+    components=2,
+    other=True,
+    busy=True,
+    difference=True,
+    undo="A",
+    redo="B",
+)
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
+def test_a_need_can_be_met_and_says_why_it_is_not(action: menus.Action) -> None:
+    assert action.need.met(ALL) or action.need.met(State(source=True, output=True))
+    if action.need is not menus.NOTHING:
+        assert not action.need.met(State())
+        assert action.need.why.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("state", "enabled"),
+    [
+        (State(), set()),
+        (State(source=True), {"run", "chooseReference", "saveRecipe"}),
+        (State(output=True), {"save", "reuse", "copy"}),
+        (State(output=True, volumes=True), {"save", "reuse", "openSlice", "noiseMap"}),
+        (State(components=1), set()),
+        (State(components=2), {"saveAll"}),
+        (State(other=True), {"switchKind"}),
+        (State(busy=True), {"cancel"}),
+        (State(difference=True), {"saveView"}),
+        (State(undo="Open"), {"undo"}),
+        (State(redo="Open"), {"redo"}),
+    ],
+)
+def test_each_fact_enables_its_actions(window: MainWindow, state: State, enabled: set[str]) -> None:
+    window.actions_.refresh(state)
+    judged = {action.id for action in ACTIONS if action.need is not menus.NOTHING}
+    judged -= {"inputAsReference", "clearReference"}
+    assert {id_ for id_ in judged if window.actions_[id_].isEnabled()} == enabled
+    assert window.findChild(QMenu, "filtersVolumesMenu").isEnabled() is state.volumes
+    assert window.actions_["filtermri_nlm"].isEnabled() is state.volumes
+
+
+def test_the_window_reports_its_state(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
+    assert window.actions_.state == State()
+    load(qtbot, window, picture)
+    assert window.actions_.state == State(source=True)
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: not window.actions_.state.busy)
+    assert window.actions_.state == State(source=True, output=True)
+
+
+# The list of shortcuts -----------------------------------------------------------------
+
+
+def test_the_list_of_shortcuts(qtbot: QtBot, window: MainWindow) -> None:
+    window.findChild(QAction, "shortcuts").trigger()
+    listed = dialog(qtbot, window, ShortcutDialog)
+    tree = listed.findChild(QTreeWidget, "shortcutList")
+    headings = [tree.topLevelItem(row) for row in range(tree.topLevelItemCount())]
+    assert [each.text(0) for each in headings] == ["File", "Edit", "View", "Run", "Help"]
+    found = {
+        each.child(row).text(0): each.child(row).text(1)
+        for each in headings
+        for row in range(each.childCount())
+    }
+    assert found["Run"] == "F5, Ctrl+R"
+    assert found["Quality"] == "F7"
+    assert len(found) == sum(bool(action.keys) for action in ACTIONS)
+    assert listed.text().splitlines()[0] == "Open\tCtrl+O"
+
+
+def test_the_manual_lists_the_shortcuts() -> None:
+    text = manual.page("window")
+    assert "\n| File | Open | `Ctrl+O` |\n" in text
+    assert "\n| Edit | Redo | `Ctrl+Shift+Z` or `Ctrl+Y` |\n" in text
+    for action in ACTIONS:
+        assert all(f"`{key}`" in text for key in action.keys)

@@ -1,0 +1,161 @@
+"""The command palette: searched and used by keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QTreeWidget
+from pytestqt.qtbot import QtBot
+
+from kernelscope.gui.dialogs.command_palette import Command, CommandPalette, search
+from kernelscope.gui.window.main_window import MainWindow
+from tests.gui.helpers import press
+
+Key = Qt.Key
+
+
+def command(title: str, place: str = "", help: str = "", problem: str = "") -> Command:
+    return Command(title, place, "", help, problem, lambda: None)
+
+
+COMMANDS = [
+    command("Save Output", "File", "Save the output to a file"),
+    command("Show Output", "View", "The result of the run"),
+    command("Use Output as Input", "Edit"),
+    command("Run", "Run", "Apply the filter"),
+    command("Run Recipe", "Run", "Several filters from a file"),
+    command("Median", "Filter > Smoothing", "The middle value (rank)"),
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "titles"),
+    [
+        ("", [each.title for each in COMMANDS]),
+        ("run", ["Run", "Run Recipe", "Show Output"]),
+        ("RUN rec", ["Run Recipe"]),
+        ("output use", ["Use Output as Input"]),
+        ("out", ["Save Output", "Show Output", "Use Output as Input"]),
+        ("file", ["Save Output", "Run Recipe"]),
+        ("smooth", ["Median"]),
+        ("(rank", []),
+        ("utput", []),
+        ("run nothing", []),
+    ],
+)
+def test_search(wanted: str, titles: list[str]) -> None:
+    assert [each.title for each in search(COMMANDS, wanted)] == titles
+
+
+@pytest.fixture
+def palette(qtbot: QtBot, window: MainWindow) -> CommandPalette:
+    press(qtbot, window, "Ctrl+Shift+P")
+    palette = window.findChild(CommandPalette)
+    palette.activateWindow()
+    qtbot.waitUntil(palette.isActiveWindow)
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is palette.findChild(QLineEdit))
+    return palette
+
+
+def type_(qtbot: QtBot, text: str) -> None:
+    qtbot.keyClicks(QApplication.focusWidget(), text)
+
+
+def hit(qtbot: QtBot, key: Qt.Key) -> None:
+    qtbot.keyClick(QApplication.focusWidget(), key)
+
+
+def line(palette: CommandPalette) -> list[str]:
+    item = palette.findChild(QTreeWidget).currentItem()
+    return [item.text(column) for column in range(3)]
+
+
+def count(palette: CommandPalette) -> int:
+    return palette.findChild(QTreeWidget).topLevelItemCount()
+
+
+def note(palette: CommandPalette) -> str:
+    return palette.findChild(QLabel, "paletteNote").text()
+
+
+def closed(window: MainWindow) -> Callable[[], bool]:
+    return lambda: not window.findChildren(CommandPalette)
+
+
+def test_everything_is_listed(palette: CommandPalette, window: MainWindow) -> None:
+    assert count(palette) == len(window.actions_)
+    assert line(palette) == ["Open", "File", "Ctrl+O"]
+    assert note(palette) == "Open a picture or a volume"
+
+
+def test_enter_runs_what_was_typed(
+    qtbot: QtBot, palette: CommandPalette, window: MainWindow
+) -> None:
+    type_(qtbot, "median")
+    assert line(palette)[:2] == ["Median", "Filter > Smoothing"]
+    hit(qtbot, Key.Key_Return)
+    qtbot.waitUntil(closed(window))
+    assert window.panel.filter_id == "median"
+
+
+def test_arrow_keys_choose(qtbot: QtBot, palette: CommandPalette, window: MainWindow) -> None:
+    type_(qtbot, "show")
+    first = line(palette)
+    hit(qtbot, Key.Key_Down)
+    assert line(palette) == ["Show Residual", "View", "F3"]
+    hit(qtbot, Key.Key_Down)
+    hit(qtbot, Key.Key_Up)
+    hit(qtbot, Key.Key_Up)
+    assert line(palette) == first == ["Show Output", "View", "F2"]
+    hit(qtbot, Key.Key_Down)
+    hit(qtbot, Key.Key_Return)
+    qtbot.waitUntil(closed(window))
+    assert window.actions_["viewResidual"].isChecked()
+
+
+def test_a_disabled_command_says_why_and_is_not_run(
+    qtbot: QtBot, palette: CommandPalette, window: MainWindow
+) -> None:
+    type_(qtbot, "save output")
+    why = "There is no output yet: run a filter first."
+    assert line(palette)[1] == note(palette) == why
+    hit(qtbot, Key.Key_Return)
+    qtbot.wait(20)
+    assert palette.isVisible()
+
+
+def test_escape_closes_and_runs_nothing(
+    qtbot: QtBot, palette: CommandPalette, window: MainWindow
+) -> None:
+    before = window.panel.filter_id
+    type_(qtbot, "median")
+    hit(qtbot, Key.Key_Escape)
+    qtbot.waitUntil(closed(window))
+    assert window.panel.filter_id == before
+
+
+def test_nothing_found(qtbot: QtBot, palette: CommandPalette) -> None:
+    type_(qtbot, "xyzzy")
+    assert count(palette) == 0
+    assert note(palette) == "No command has these words."
+    hit(qtbot, Key.Key_Return)
+    assert palette.isVisible()
+    for _ in "xyzzy":
+        hit(qtbot, Key.Key_Backspace)
+    assert count(palette) > 20
+
+
+def test_another_window_closes_it(
+    qtbot: QtBot, palette: CommandPalette, window: MainWindow
+) -> None:
+    window.activateWindow()
+    qtbot.waitUntil(closed(window))
+
+
+def test_the_names_of_steps_are_those_of_now(
+    qtbot: QtBot, palette: CommandPalette, window: MainWindow
+) -> None:
+    type_(qtbot, "undo")
+    assert line(palette)[:2] == ["Undo", "There is nothing to undo."]
