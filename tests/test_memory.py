@@ -27,13 +27,14 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS and 
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A grey picture of 9 MB, and one of 27 MB in 16-bit RGB."""
+    """A grey picture of 9 MB, one of 27 MB in 16-bit RGB, and a volume of 20 MB."""
     folder = tmp_path_factory.mktemp("large")
     rng = np.random.default_rng(19)
     grey = rng.integers(0, 256, (3000, 3000), np.uint8)
     write_image(Image.from_array(grey), folder / "grey.png")
     colour = rng.integers(0, 65536, (2000, 2250, 3), np.uint16)
     write_image(Image.from_array(colour), folder / "colour.tif")
+    np.save(folder / "head.npy", rng.integers(0, 4000, (96, 320, 320), np.uint16))
     return folder
 
 
@@ -57,6 +58,8 @@ def limited(megabytes: int, *arguments: str) -> subprocess.CompletedProcess[str]
         "median {}/grey.png out.png",
         "negative {}/colour.tif out.png",
         "mean {}/grey.png out.tif --reference input --residual residual.png",
+        "mri-nlm {}/head.npy out.nii.gz --dimensions 2d --search-radius 1 --sigma 20 --beta 1",
+        "sobel {}/head.npy out.npy",
     ],
     ids=lambda words: words.split()[0],
 )
@@ -202,3 +205,37 @@ def test_the_compiler_gets_what_it_takes() -> None:
     )
     taken, bound = map(int, run.stdout.split())
     assert taken < bound
+
+
+@linux
+def test_a_kernel_is_not_compiled_where_that_would_end_the_process(tmp_path: Path) -> None:
+    """LLVM cannot fail otherwise; loading what was compiled before takes next to nothing."""
+    code = (
+        "import resource, sys, numpy as np; from kernelscope import jit, memory\n"
+        "from kernelscope.errors import OutOfMemory\n"
+        "@jit.inlined\n"
+        "def inner(value): return value + 1\n"
+        "@jit.kernel\n"
+        "def outer(values):\n"
+        "    for n in range(values.size): values[n] = inner(values[n])\n"
+        "jit._numba()\n"
+        "left = memory.addresses_left\n"
+        "memory.addresses_left = lambda: memory.COMPILING_BYTES - int(sys.argv[1])\n"
+        "try: outer.compile(np.zeros(3)); print('compiled')\n"
+        "except OutOfMemory as error: print(error)\n"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(code)
+
+    def run(lacking: int) -> str:
+        done = subprocess.run(
+            [sys.executable, str(script), str(lacking)],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
+        )
+        return done.stdout.strip() or done.stderr
+
+    assert run(1).startswith("There is not enough memory to compile the filter")
+    assert run(0) == "compiled"
+    assert run(1) == "compiled"

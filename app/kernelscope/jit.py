@@ -93,6 +93,8 @@ class Kernel:
         dispatcher = self.dispatcher
         types = tuple(numba.typeof(argument) for argument in arguments)
         is_new = types not in dispatcher.overloads
+        if is_new and not _can_cache():
+            memory.require_compiling()
         dispatcher.compile(types)
         return is_new
 
@@ -179,14 +181,14 @@ class _Store:
         try:
             content = atomic.read_own(path, _MOST_BYTES)
         except FileNotFoundError:
-            return None
+            return _nothing()
         except OSError as error:
             _logger.warning("compiled code will be made again: %s", error)
-            return None
+            return _nothing()
         digest, entry = content[:_DIGEST], content[_DIGEST:]
         if digest != _digest(path, entry):
             _logger.warning("%s is damaged and will be made again", path)
-            return None
+            return _nothing()
         return pickle.loads(entry)
 
     def save(self, key: Any, data: Any) -> None:
@@ -199,6 +201,17 @@ class _Store:
             atomic.replace(path, _digest(path, entry) + entry, private=True, durable=False)
         except OSError as error:
             _logger.warning("compiled code cannot be kept in %s: %s", path.parent, error)
+
+
+def _nothing() -> None:
+    """Say that nothing is kept, if there is memory to compile it.
+
+    Raises
+    ------
+    OutOfMemory
+        If there is not.
+    """
+    memory.require_compiling()
 
 
 _MOST_BYTES = 64 << 20

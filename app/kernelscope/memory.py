@@ -24,6 +24,10 @@ installed; of each core a stack and a buffer of its OpenBLAS. Measured 330 MiB o
 less they do not fail but end the process, or never return: OpenBLAS asks for memory until it gets
 some."""
 
+COMPILING_BYTES = 160 << 20
+"""Addresses that compiling one kernel may take once the compiler is loaded. Measured 130 MiB at
+most, of non-local means; with less, LLVM ends the process."""
+
 _NOTHING = 4 << 20
 """Bytes of addresses with which no library can do anything."""
 
@@ -80,6 +84,23 @@ def require_compiler() -> None:
             "There is not enough memory for the compiler of the filters: it takes "
             f"{_size(needed)} of addresses, and this process may take no more than "
             f"{_size(max(addresses_left(), 0))}.",
+            "Raise the limit (ulimit -v), or use a smaller image.",
+        )
+
+
+def require_compiling() -> None:
+    """Refuse to compile a kernel where LLVM would end the process.
+
+    Raises
+    ------
+    OutOfMemory
+        If this process may not take the addresses that it needs.
+    """
+    left = addresses_left()
+    if left < COMPILING_BYTES:
+        raise OutOfMemory(
+            f"There is not enough memory to compile the filter: it takes {_size(COMPILING_BYTES)} "
+            f"of addresses, and this process may take no more than {_size(max(left, 0))}.",
             "Raise the limit (ulimit -v), or use a smaller image.",
         )
 
