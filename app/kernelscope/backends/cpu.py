@@ -19,7 +19,7 @@ from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.request import Pass, Request
 from kernelscope.engine.timing import Stopwatch
 from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.machine import cpu_name
 from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.levels import Level
@@ -93,7 +93,7 @@ class CpuBackend:
         stopwatch: Stopwatch,
         token: CancelToken,
         progress: Progress,
-    ) -> Image | Scan:
+    ) -> Source:
         run = _Run(level, stopwatch, token, progress)
         pixels = request.source.planes
         *before, last = request.passes()

@@ -18,6 +18,7 @@ from kernelscope.errors import AppError, InvalidParameter
 from kernelscope.images import phantom
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.paths import RESOURCES
 from kernelscope.spec.filter import FilterSpec
@@ -72,10 +73,10 @@ class Data:
     shape: tuple[int, ...]
     channels: int = 1
     title: str = ""
-    given: Image | Scan | None = field(default=None, compare=False, repr=False)
+    given: Source | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, source: Image | Scan) -> Data:
+    def of(cls, source: Source) -> Data:
         """Return a picture or a scan that somebody opened."""
         planes = source.planes
         return cls(Content.GIVEN, planes.shape[:-1], planes.shape[-1], source.title, source)
@@ -113,7 +114,7 @@ class Data:
     def resized(self, shape: tuple[int, ...]) -> Data:
         return replace(self, shape=shape)
 
-    def make(self) -> Image | Scan:
+    def make(self) -> Source:
         """Return it in memory of its own, which neither a cache nor a card knows yet.
 
         Raises
@@ -122,7 +123,7 @@ class Data:
             If it was given elsewhere, or if nobody can make such data.
         """
         if self.given is not None:
-            return self._cropped(self.given)
+            return self.given.cropped(self.shape)
         if self.content is Content.GIVEN:
             raise AppError(f"“{self.title}” is not here.", "Open it, and measure it again.")
         pixels = _pixels(self.content, self.shape, self.channels)
@@ -130,17 +131,6 @@ class Data:
             volumes = (np.ascontiguousarray(volume) for volume in pixels)
             return Scan(tuple(Volume.from_array(volume.copy(), "head") for volume in volumes))
         return Image.from_array(pixels.copy(), str(self.content))
-
-    def _cropped(self, source: Image | Scan) -> Image | Scan:
-        part = tuple(slice(0, side) for side in self.shape)
-        if isinstance(source, Image):
-            return Image.from_array(source.pixels[part].copy(), source.title)
-        return Scan(
-            tuple(
-                Volume.from_array(volume.voxels[part].copy(), volume.title)
-                for volume in source.volumes
-            )
-        )
 
     def truth(self) -> Image | None:
         """Return the picture without its noise, where it is known and can judge a result."""

@@ -17,8 +17,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
-from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.spec.borders import Border
 from kernelscope.spec.samples import Pixels
 
@@ -77,7 +76,7 @@ class Parity:
 
 
 def verify(
-    source: Image | Scan,
+    source: Source,
     filter_id: str,
     parameters: Mapping[str, Any],
     backends: Mapping[str, Backend],
@@ -148,7 +147,7 @@ def verify(
 
 
 def _levels(
-    source: Image | Scan,
+    source: Source,
     filter_id: str,
     parameters: Mapping[str, Any],
     border: Border,

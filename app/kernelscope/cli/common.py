@@ -17,6 +17,7 @@ from kernelscope import filters
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.timing import TimeLeft
 from kernelscope.errors import AppError, NotANumber
+from kernelscope.images.source import Source
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.parameters import Choice, ChoiceParameter, Parameter
 from kernelscope.spec.samples import Kind
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from kernelscope.engine.recipe import Recipe
     from kernelscope.engine.result import Result
     from kernelscope.images.image import Image
-    from kernelscope.images.scan import Scan
     from kernelscope.images.volume import Volume
 
 PROGRAM = "kernelscope"
@@ -243,7 +243,7 @@ class Speaker:
 
 def run_steps(
     recipe: Recipe,
-    source: Image | Scan,
+    source: Source,
     reference: Image | Volume | None,
     options: argparse.Namespace,
     status: StatusLine,

@@ -10,7 +10,7 @@ from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.request import Request
 from kernelscope.engine.timing import Stopwatch
 from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import Level
 
@@ -85,7 +85,7 @@ class Backend(Protocol):
         stopwatch: Stopwatch,
         token: CancelToken,
         progress: Progress,
-    ) -> Image | Scan:
+    ) -> Source:
         """Compute `request` at `level`.
 
         Raises

@@ -21,7 +21,7 @@ from kernelscope.engine.slices import picture_of
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
 from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
 from kernelscope.spec.borders import Border
@@ -31,7 +31,7 @@ from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import Kind, Pixels
 
 
-def shapes(recipe: Recipe, source: Image | Scan) -> list[tuple[int, ...]]:
+def shapes(recipe: Recipe, source: Source) -> list[tuple[int, ...]]:
     """Return the shape of each step's result, as `Request.output_shape`, without computing any.
 
     Raises
@@ -43,15 +43,13 @@ def shapes(recipe: Recipe, source: Image | Scan) -> list[tuple[int, ...]]:
     for number, step in enumerate(recipe.steps, 1):
         with naming(recipe, number):
             found.append(Request(source, step.with_numbers()).output_shape)
-        if isinstance(source, Image):
-            # Takes no memory: it is there for its shape only.
-            source = Image(np.broadcast_to(source.pixels.dtype.type(0), found[-1]), source.title)
+        source = source.stand_in(found[-1])
     return found
 
 
 def execute_recipe(
     recipe: Recipe,
-    source: Image | Scan,
+    source: Source,
     backends: Mapping[str, Backend],
     token: CancelToken | None = None,
     progress: Progress = no_progress,
@@ -97,7 +95,7 @@ def execute_recipe(
 def prepare(
     recipe: Recipe,
     number: int,
-    source: Image | Scan,
+    source: Source,
     backends: Mapping[str, Backend],
     options: RunOptions = DEFAULT_OPTIONS,
     reference: Image | Volume | None = None,

@@ -13,6 +13,7 @@ from kernelscope.engine.step import Step
 from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.images.volume import AXES, Volume
 from kernelscope.spec.blocks import block_name
 from kernelscope.spec.borders import Border
@@ -56,14 +57,14 @@ class Request:
         slices of volumes that would become smaller or coloured.
     """
 
-    source: Image | Scan
+    source: Source
     step: Step
     options: RunOptions = DEFAULT_OPTIONS
     reference: Image | Volume | None = None
     id: int = field(default_factory=lambda: next(_ids))
 
     def __post_init__(self) -> None:
-        spec, kind = self.step.filter, _kind(self.source)
+        spec, kind = self.step.filter, self.source.kind
         if spec.kind is Kind.VOLUME and kind is not Kind.VOLUME:
             raise InvalidParameter(
                 f"{spec.name} is for {spec.kind}s; {self.source.title} is a {kind}.",
@@ -77,7 +78,7 @@ class Request:
     @classmethod
     def create(
         cls,
-        source: Image | Scan,
+        source: Source,
         filter_id: str,
         parameters: Mapping[str, Any] | None = None,
         *,
@@ -142,7 +143,7 @@ class Request:
     @property
     def by_slices(self) -> bool:
         """Whether a filter for pictures runs on each slice of volumes."""
-        return self.step.filter.kind is Kind.PICTURE and _kind(self.source) is Kind.VOLUME
+        return self.step.filter.kind is Kind.PICTURE and self.source.kind is Kind.VOLUME
 
     def passes(self) -> tuple[Pass, ...]:
         """Return the filters to run, each on the output of the last.
@@ -151,7 +152,7 @@ class Request:
         """
         step = self.step
         last = Pass(step.filter, step.parameters, step.border)
-        if not step.grey or isinstance(self.source, Scan) or self.source.is_grey:
+        if not step.grey or self.source.is_grey:
             return (last,)
         grey = filters.get("greyscale")
         return Pass(grey, grey.defaults(), Border.REFLECT), last
@@ -193,7 +194,3 @@ class Request:
             parts.append(f"blocks of {block_name(block)}")
         text = ", ".join(parts)
         return f"{text}, the rest as by default" if brief else text
-
-
-def _kind(source: Image | Scan) -> Kind:
-    return Kind.VOLUME if isinstance(source, Scan) else Kind.PICTURE

@@ -12,6 +12,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.timing import Metric, Stage
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.judging.metrics import Quality
 from kernelscope.spec.parameters import rounded
 
@@ -58,7 +59,7 @@ class Result:
     """
 
     request: Request
-    output: Image | Scan
+    output: Source
     device: str
     level: str
     stages: tuple[Stage, ...]
@@ -100,7 +101,7 @@ class Result:
     @property
     def speed_unit(self) -> str:
         """Unit of `speed`: ``megapixels/s``, of volumes ``megavoxels/s``."""
-        return f"mega{'voxels' if isinstance(self.request.source, Scan) else 'pixels'}/s"
+        return f"mega{self.request.source.unit}/s"
 
     @property
     def settings(self) -> str:
@@ -128,9 +129,8 @@ def told(request: Request, estimates: Mapping[str, Any]) -> tuple[str, ...]:
     for name, estimate in estimates.items():
         parameter = request.step.filter.parameter(name)
         text = parameter.format(rounded(estimate))
-        if isinstance(request.source, Scan) and len(request.source.volumes) > 1:
-            titles = ", ".join(volume.title for volume in request.source.volumes)
-            text = f"{text} (of {titles})"
+        if len(request.source.titles) > 1:
+            text = f"{text} (of {', '.join(request.source.titles)})"
         sentences.append(
             f"{request.step.filter.name}: {parameter.label.lower()} was estimated: {text}."
         )

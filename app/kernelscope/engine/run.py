@@ -27,6 +27,7 @@ from kernelscope.errors import (
 )
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
 from kernelscope.judging.metrics import Quality, judge
@@ -183,7 +184,7 @@ def _compute(
     stopwatch: Stopwatch,
     token: CancelToken,
     progress: Progress,
-) -> Image | Scan:
+) -> Source:
     if not request.by_slices:
         return backend.run(request, level, stopwatch, token, progress)
 
@@ -197,7 +198,7 @@ def _compute(
 
 def _judge(
     request: Request,
-    result: Image | Scan,
+    result: Source,
     backend: Backend,
     stopwatch: Stopwatch,
     token: CancelToken,
@@ -208,10 +209,11 @@ def _judge(
     if reference is None:
         return None
 
-    def of(image: Image | Scan) -> Quality:
+    def of(image: Source) -> Quality:
         if isinstance(image, Scan):
             assert isinstance(reference, Volume)
             return judge_volume(image.volumes[0].voxels, reference.voxels, token.check)
+        assert isinstance(image, Image)
         assert isinstance(reference, Image)
         try:
             mse = backend.mean_squared_error(image, reference)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.errors import InvalidImage, InvalidParameter, NotANumber
+from kernelscope.spec.samples import Kind
 
 DTYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))
 """The sample types that filters work on."""
@@ -138,6 +139,27 @@ class Image:
         yield self.pixels
 
     @property
+    def kind(self) -> Kind:
+        return Kind.PICTURE
+
+    @property
+    def unit(self) -> str:
+        return "pixels"
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        return (self.title,)
+
+    @property
+    def samples(self) -> tuple[NDArray[Any], ...]:
+        return (self.pixels,)
+
+    @property
+    def size(self) -> str:
+        """Width and height in words: ``512×256``."""
+        return f"{self.width}×{self.height}"
+
+    @property
     def height(self) -> int:
         return int(self.pixels.shape[0])
 
@@ -172,12 +194,21 @@ class Image:
 
     def describe(self) -> str:
         """Return ``title, 512×512, RGB, 8 bit``."""
-        return f"{self.title}, {self.width}×{self.height}, {self.mode}"
+        return f"{self.title}, {self.size}, {self.mode}"
 
     def like(self, planes: NDArray[Any]) -> Image:
         """Return an image of other pixels, which were made from these."""
         image = Image.from_array(planes, self.title, metadata=self.metadata)
         return replace(image, missing=self._missing_in(image))
+
+    def stand_in(self, shape: tuple[int, ...]) -> Image:
+        """Return a black image of this shape that takes no memory."""
+        return Image(np.broadcast_to(self.pixels.dtype.type(0), shape), self.title)
+
+    def cropped(self, shape: tuple[int, ...]) -> Image:
+        """Return a copy of the upper left corner."""
+        part = tuple(slice(0, side) for side in shape)
+        return Image.from_array(self.pixels[part].copy(), self.title)
 
     def _missing_in(self, other: Image) -> NDArray[np.bool_] | None:
         """Return `missing` for a picture of the same middle: border “valid” cuts off the rim."""

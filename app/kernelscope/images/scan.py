@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kernelscope.errors import InvalidParameter
 from kernelscope.images.volume import Volume, stack, unstack
+from kernelscope.spec.samples import Kind
 
 MAX_COMPONENTS = 4
 """T1w, T2w, PDw and one more."""
@@ -57,7 +58,7 @@ class Scan:
 
     @property
     def title(self) -> str:
-        return " + ".join(volume.title for volume in self.volumes)
+        return " + ".join(self.titles)
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -68,8 +69,35 @@ class Scan:
         first, *others = self.volumes
         return " + ".join((first.describe(), *(volume.title for volume in others)))
 
-    def describe_count(self) -> str:
-        """Return ``1 volume`` or ``3 volumes``."""
+    @property
+    def kind(self) -> Kind:
+        return Kind.VOLUME
+
+    @property
+    def unit(self) -> str:
+        return "voxels"
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        return tuple(volume.title for volume in self.volumes)
+
+    @property
+    def samples(self) -> tuple[NDArray[Any], ...]:
+        return tuple(volume.voxels for volume in self.volumes)
+
+    @property
+    def is_grey(self) -> bool:
+        return True
+
+    @property
+    def size(self) -> str:
+        """Width, height and depth in words: ``181×217×181``."""
+        first = self.volumes[0]
+        return f"{first.width}×{first.height}×{first.depth}"
+
+    @property
+    def mode(self) -> str:
+        """How many volumes there are: ``1 volume`` or ``3 volumes``."""
         count = len(self.volumes)
         return f"{count} volume" + "s" * (count > 1)
 
@@ -82,5 +110,19 @@ class Scan:
             tuple(
                 volume.with_voxels(voxels, copy=False)
                 for volume, voxels in zip(self.volumes, unstack(planes), strict=True)
+            )
+        )
+
+    def stand_in(self, shape: tuple[int, ...]) -> Scan:
+        """Return the scan: no filter changes the shape of volumes."""
+        return self
+
+    def cropped(self, shape: tuple[int, ...]) -> Scan:
+        """Return copies of the corners of the volumes, without their headers."""
+        part = tuple(slice(0, side) for side in shape)
+        return Scan(
+            tuple(
+                Volume.from_array(volume.voxels[part].copy(), volume.title)
+                for volume in self.volumes
             )
         )

@@ -18,7 +18,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import DeviceUnavailable
 from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import CudaTask
 from kernelscope.spec.levels import Level
@@ -113,7 +113,7 @@ class CudaBackend:
         stopwatch: Stopwatch,
         token: CancelToken,
         progress: Progress,
-    ) -> Image | Scan:
+    ) -> Source:
         devices = self._open()[: request.options.gpus]
         try:
             with self._telling_errors(devices):
@@ -154,7 +154,7 @@ class CudaBackend:
         stopwatch: Stopwatch,
         token: CancelToken,
         progress: Progress,
-    ) -> Image | Scan:
+    ) -> Source:
         source = request.source
         with stopwatch.stage("prepare"):
             parameters = request.step.filter.resolve(source.planes, request.step.parameters)

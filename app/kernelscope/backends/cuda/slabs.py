@@ -38,8 +38,8 @@ from kernelscope.backends.cuda.thread import wait_for
 from kernelscope.engine.control import CancelToken, JointToken, Progress
 from kernelscope.engine.timing import Part, Stopwatch, added_up
 from kernelscope.errors import Cancelled, OutOfMemory
-from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
+from kernelscope.spec.samples import Kind
 
 _logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ _IN_SLABS = (
 
 def apply(
     runs: Sequence[DeviceRun],
-    image: Image | Scan,
+    image: Source,
     limit: int | None,
     stopwatch: Stopwatch,
     token: CancelToken,
@@ -100,7 +100,7 @@ def apply(
     budgets = [run.device.call(_budget, run.device, image, limit) for run in runs]
     out_of_memory = runs[0].device.cuda.MemoryError
     rows = [_rows_that_fit(run.steps, budget) for run, budget in zip(runs, budgets, strict=True)]
-    share = len(runs) > 1 and isinstance(image, Scan) and output.shape[0] > 1
+    share = len(runs) > 1 and image.kind is Kind.VOLUME and output.shape[0] > 1
     if not share and _fits(runs[0].steps, budgets[0]):
         try:
             runs[0].stopwatch = stopwatch
@@ -119,7 +119,7 @@ def apply(
         else:
             stopwatch.notices.append(_notice(lines, image, too_large=not share))
             return output, [line.run for line in lines]
-    least = "a slice of this volume" if isinstance(image, Scan) else "a few rows of this image"
+    least = "a slice of this volume" if image.kind is Kind.VOLUME else "a few rows of this image"
     raise OutOfMemory(
         f"The GPU has too little free memory, even for {least}.",
         "Close other programs that use the GPU, or choose CPU.",
@@ -129,7 +129,7 @@ def apply(
 # Memory -------------------------------------------------------------------------------
 
 
-def _budget(device: Card, image: Image | Scan, limit: int | None) -> int:
+def _budget(device: Card, image: Source, limit: int | None) -> int:
     """Return the bytes that may be used on a device; on its thread."""
     if limit:  # What stays on the card counts too.
         while device.resident.evict(image.pixels):
@@ -223,7 +223,7 @@ def _slab_rows(steps: Sequence[PreparedFilter], fitting: int, devices: int) -> i
 
 def _one_piece(
     run: DeviceRun,
-    image: Image | Scan,
+    image: Source,
     output: NDArray[Any],
     token: CancelToken,
     progress: Progress,
@@ -284,7 +284,7 @@ def _launching(run: DeviceRun) -> Iterator[None]:
 
 def _in_slabs(
     crew: Sequence[tuple[DeviceRun, int]],
-    image: Image | Scan,
+    image: Source,
     output: NDArray[Any],
     stopwatch: Stopwatch,
     token: CancelToken,
@@ -498,9 +498,9 @@ def _record(stopwatch: Stopwatch, runs: Sequence[DeviceRun], begun: float, secon
     stopwatch.add("slabs", max(0.0, seconds), begun=begun)
 
 
-def _notice(lines: Sequence[_Line], image: Image | Scan, *, too_large: bool) -> str:
+def _notice(lines: Sequence[_Line], image: Source, *, too_large: bool) -> str:
     """Say into how many slabs an image was cut, and where they went."""
-    what, part = ("volume", "slab") if isinstance(image, Scan) else ("image", "strip")
+    what, part = ("volume", "slab") if image.kind is Kind.VOLUME else ("image", "strip")
     shares = [
         f"{line.slabs} {part}{'s' * (line.slabs > 1)} on GPU {line.run.device.ordinal}"
         for line in lines

@@ -27,8 +27,7 @@ from kernelscope.bench.data import kind_of
 from kernelscope.bench.rules import REPEAT
 from kernelscope.errors import InvalidParameter
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
-from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.spec.blocks import block_name, read_block
 from kernelscope.spec.samples import Kind
 
@@ -56,9 +55,7 @@ class BenchForm(QWidget):
 
     preset_changed = Signal(object)
 
-    def __init__(
-        self, opened: Callable[[], Image | Scan | None], parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, opened: Callable[[], Source | None], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("benchForm")
         self._opened = opened

@@ -55,8 +55,7 @@ from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.bridge import WorkerBridge
-from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 
 _SEEN = "bench/seen"
 _REDRAW = 150
@@ -100,7 +99,7 @@ class BenchWindow(QWidget):
         settings: Settings,
         availability: Mapping[str, Availability],
         current: Callable[[], Request | None],
-        opened: Callable[[], Image | Scan | None],
+        opened: Callable[[], Source | None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent, Qt.WindowType.Window)

@@ -43,7 +43,6 @@ from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.messages import add_button, close_box, headline
 from kernelscope.gui.work.background import Background
-from kernelscope.images.image import Image
 
 _LAST_RUN = "Last run on the GPU"
 _COMPILE = "gpu-compile-report"
@@ -354,10 +353,9 @@ def _planned(plan: PlannedLaunch, request: Request) -> FactGroup:
     launch = plan.launch
     source = request.source
     size = "×".join(str(side) for side in source.planes.shape[-2::-1])
-    kind = source.mode if isinstance(source, Image) else source.describe_count()
     tile = "strides over all" if launch.tile is None else _by(launch.tile)
     return FactGroup(
-        f"Launch for {size}, {kind}",
+        f"Launch for {size}, {source.mode}",
         (
             Fact("Kernel", launch.kernel),
             Fact("Grid", _by(plan.grid), "blocks"),

@@ -20,8 +20,7 @@ from kernelscope.errors import AppError
 from kernelscope.files import RECIPE_SUFFIX, read_recipe, write_recipe
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.work.background import Background
-from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 
 _FILES = "Recipes (*.json);;All files (*)"
 
@@ -97,7 +96,7 @@ class Recipes(QObject):
         name = self._recipe.steps[self._number - 1].filter.name
         return f"Step {self._number} of {len(self._recipe.steps)}, {name}: "
 
-    def start(self, recipe: Recipe, source: Image | Scan, options: RunOptions) -> None:
+    def start(self, recipe: Recipe, source: Source, options: RunOptions) -> None:
         """Run `recipe` on a picture or on volumes.
 
         Raises
@@ -118,7 +117,7 @@ class Recipes(QObject):
         """Return the result of the step under way with what is to be said of that step."""
         return replace(result, notices=(*self._notices, *result.notices)) if self.busy else result
 
-    def go_on(self, source: Image | Scan) -> None:
+    def go_on(self, source: Source) -> None:
         """Run the next step on what the last one made, unless `stop` came between."""
         if self.has_more:
             self._next(source)
@@ -150,7 +149,7 @@ class Recipes(QObject):
 
         self._background.start("recipe file", lambda: read_recipe(path), self.loaded.emit, failed)
 
-    def _next(self, source: Image | Scan) -> None:
+    def _next(self, source: Source) -> None:
         """Ask for the next step, after estimating what it leaves to its source."""
         assert self._recipe is not None
         recipe, options = self._recipe, self._options

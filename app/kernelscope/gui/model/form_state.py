@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kernelscope.engine.request import Request
-from kernelscope.images.scan import Scan
 from kernelscope.spec.blocks import block_name
+from kernelscope.spec.samples import Kind
 
 MIB = 1 << 20
 
@@ -45,7 +45,7 @@ class FormState:
             "repeat": str(request.options.repeat),
             "memoryLimit": str((request.options.memory_limit or 0) // MIB),
         }
-        if not isinstance(request.source, Scan):  # which is grey
+        if request.source.kind is Kind.PICTURE:  # volumes are grey
             options["grey"] = "on" if request.step.grey else "off"
         return cls(request.step.filter.id, dict(request.step.parameters), automatic, options)
 

@@ -21,7 +21,7 @@ MOST_MOMENTS = 20
 MOST_BYTES = 1 << 30
 """Most pixels and voxels to keep alive; what is shown stays in any case."""
 
-Source = TypeVar("Source", Image, Scan)
+Opened = TypeVar("Opened", Image, Scan)
 """What is filtered."""
 
 Judge = TypeVar("Judge", Image, Volume)
@@ -46,7 +46,7 @@ class Reference(Generic[Judge]):
 
 
 @dataclass(frozen=True, eq=False)
-class Moment(Generic[Source]):
+class Moment(Generic[Opened]):
     """An input and all that belongs to it.
 
     Attributes
@@ -66,7 +66,7 @@ class Moment(Generic[Source]):
         The settings of the result; without one those that stood there when it was left.
     """
 
-    source: Source
+    source: Opened
     name: str
     steps: tuple[Request, ...] = ()
     reference: Reference[Image] | None = None
@@ -89,17 +89,17 @@ class Moment(Generic[Source]):
         return f"after {names}" if names else ""
 
 
-class History(Generic[Source]):
+class History(Generic[Opened]):
     """The moments, oldest first, and which of them is shown."""
 
     def __init__(self) -> None:
-        self._moments: list[Moment[Source]] = []
+        self._moments: list[Moment[Opened]] = []
         self._place = -1
         self.form: Callable[[], FormState | None] = lambda: None
         """Returns the settings as they are now."""
 
     @property
-    def current(self) -> Moment[Source] | None:
+    def current(self) -> Moment[Opened] | None:
         """What is shown."""
         return self._moments[self._place] if self._moments else None
 
@@ -115,16 +115,16 @@ class History(Generic[Source]):
         return following[0].name if following else ""
 
     @property
-    def state(self) -> tuple[list[Moment[Source]], int]:
+    def state(self) -> tuple[list[Moment[Opened]], int]:
         """Everything there is, to come back to when a picture cannot be shown."""
         return list(self._moments), self._place
 
     @state.setter
-    def state(self, state: tuple[list[Moment[Source]], int]) -> None:
+    def state(self, state: tuple[list[Moment[Opened]], int]) -> None:
         moments, self._place = state
         self._moments = list(moments)
 
-    def push(self, moment: Moment[Source]) -> None:
+    def push(self, moment: Moment[Opened]) -> None:
         """Go on to `moment`; what was taken back before is forgotten."""
         self._leave()
         del self._moments[self._place + 1 :]
@@ -147,7 +147,7 @@ class History(Generic[Source]):
         self._leave()
         self._place += 1
 
-    def moment_of(self, source: Source) -> Moment[Source] | None:
+    def moment_of(self, source: Opened) -> Moment[Opened] | None:
         """Return the oldest moment with this input, if it is still known."""
         found = (moment for moment in self._moments if moment.source is source)
         return next(found, None)

@@ -15,8 +15,6 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.timing import Metric, Stage
-from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
 from kernelscope.spec.blocks import block_name
 
 MAX_RUNS = 100
@@ -94,7 +92,7 @@ class Run:
 
     @classmethod
     def of(cls, number: int, result: Result, first: bool) -> Run:
-        size, mode = _size_and_mode(result.request.source)
+        source = result.request.source
         name = "kernel" if result.device == Device.GPU else "compute"
         computing = [stage for stage in result.stages if stage.name == name]
         repeats = computing[0].repeats if len(computing) == 1 else ()
@@ -104,8 +102,8 @@ class Run:
             number=number,
             where=where(result),
             settings=result.settings,
-            size=size,
-            mode=mode,
+            size=source.size,
+            mode=source.mode,
             unit=result.speed_unit,
             stages=result.stages,
             metrics=result.metrics,
@@ -388,16 +386,13 @@ def where(result: Result) -> str:
 
 def work_of(request: Request) -> Hashable:
     """Return what is equal for requests that ask for the same work."""
-    source = request.source
-    images = (source,) if isinstance(source, Image) else source.volumes
-    pixels = (image.pixels if isinstance(image, Image) else image.voxels for image in images)
     return (
         request.step.filter.id,
         tuple(sorted(request.step.parameters.items())),
         request.step.border,
         request.step.grey,
         request.step.axis if request.by_slices else "",
-        tuple(map(_fingerprint, pixels)),
+        tuple(map(_fingerprint, request.source.samples)),
     )
 
 
@@ -406,14 +401,6 @@ def _fingerprint(pixels: np.ndarray[Any, Any]) -> Hashable:
     step = max(1, round((pixels.size / _PROBES) ** (1 / pixels.ndim)))
     probes = np.ascontiguousarray(pixels[(slice(None, None, step),) * pixels.ndim])
     return pixels.shape, pixels.dtype.str, zlib.crc32(probes.tobytes())
-
-
-def _size_and_mode(source: Image | Scan) -> tuple[str, str]:
-    """Return the size and the kind of what was filtered, in words."""
-    if isinstance(source, Image):
-        return f"{source.width}×{source.height}", source.mode
-    first = source.volumes[0]
-    return f"{first.width}×{first.height}×{first.depth}", source.describe_count()
 
 
 def added_up(stages: Iterable[Stage]) -> dict[str, float]:

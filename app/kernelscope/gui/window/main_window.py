@@ -73,6 +73,7 @@ from kernelscope.gui.work.bridge import WorkerBridge
 from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS, Scan
+from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
 from kernelscope.judging.histogram import Histogram
@@ -579,7 +580,7 @@ class MainWindow(QMainWindow):
         return self._pages.currentWidget() is self.volumes
 
     @property
-    def _source(self) -> Image | Scan | None:
+    def _source(self) -> Source | None:
         """What Run filters."""
         return self.volumes.scan if self._has_volumes else self._input
 

@@ -1,0 +1,77 @@
+"""What filters work on: a picture, or volumes of one head.
+
+`Image` and `Scan` have these members, and whatever runs, times or describes a filter asks for
+them instead of for the type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from kernelscope.spec.samples import Kind
+
+
+class Source(Protocol):
+    """Samples that never change, and where they came from."""
+
+    @property
+    def kind(self) -> Kind:
+        """Which filters take it as it is."""
+
+    @property
+    def unit(self) -> str:
+        """Name of its points, of which speeds are told: ``pixels`` or ``voxels``."""
+
+    @property
+    def title(self) -> str:
+        """Short name for window titles and labels."""
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Names of the pictures or volumes that are filtered together."""
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Changes that were made when it was read, for the user to know."""
+
+    @property
+    def pixels(self) -> NDArray[Any]:
+        """The array that a GPU keeps, and recognises when the source comes again."""
+
+    @property
+    def planes(self) -> NDArray[Any]:
+        """The samples that filters read: (height, width, channels), or with depth before."""
+
+    @property
+    def samples(self) -> tuple[NDArray[Any], ...]:
+        """The arrays that were given: the pixels, or the voxels of each volume."""
+
+    @property
+    def is_grey(self) -> bool:
+        """Whether there are no colours to convert to greyscale."""
+
+    @property
+    def size(self) -> str:
+        """Width, height and depth in words, like ``512×256``."""
+
+    @property
+    def mode(self) -> str:
+        """Colour model and depth, or the number of volumes, in words."""
+
+    def arrays(self) -> Iterator[NDArray[Any]]:
+        """Yield every array that it holds in memory by now."""
+
+    def describe(self) -> str:
+        """Return title, size and mode in words."""
+
+    def like(self, planes: NDArray[Any]) -> Source:
+        """Return the same with the samples of `planes`, to which nobody may write afterwards."""
+
+    def stand_in(self, shape: tuple[int, ...]) -> Source:
+        """Return a source whose planes have this shape, without taking memory for them."""
+
+    def cropped(self, shape: tuple[int, ...]) -> Source:
+        """Return a copy of the corner of this shape, without the file and its metadata."""
