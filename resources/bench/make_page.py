@@ -29,7 +29,6 @@ from kernelscope.bench.figures import (
     all_figures,
     beside,
 )
-from kernelscope.bench.report import format_reasons
 from kernelscope.bench.statistics import (
     BASELINE,
     Interval,
@@ -40,6 +39,7 @@ from kernelscope.bench.statistics import (
     short,
     summarise,
 )
+from kernelscope.bench.text_table import format_reasons
 from kernelscope.gui.bench.plots import create_drawer, save_chart
 from kernelscope.spec.blocks import block_name
 

@@ -29,8 +29,8 @@ sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "app"))
 
 from kernelscope import filters  # noqa: E402
-from kernelscope.bench.cases import weights  # noqa: E402
 from kernelscope.bench.peers import plain_c as plain  # noqa: E402
+from kernelscope.bench.sweeps import weights  # noqa: E402
 from kernelscope.filters.median.cpu import BUBBLE, HUANG  # noqa: E402
 from kernelscope.machine import cpu_name  # noqa: E402
 from kernelscope.spec.borders import Border  # noqa: E402

@@ -11,7 +11,8 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.bench import Content, Data, Plan, expand, grid, peers
-from kernelscope.bench.cases import _MATTERS, Case, cases
+from kernelscope.bench.cases import Case
+from kernelscope.bench.sweeps import BENCH_DEFAULTS, cases
 from kernelscope.engine.backend import Backend
 from kernelscope.errors import AppError, InvalidParameter
 from kernelscope.images.image import Image
@@ -92,7 +93,7 @@ def test_the_open_picture_is_what_every_filter_gets() -> None:
 
 
 def test_bench_knows_only_filters_that_exist() -> None:
-    assert set(_MATTERS) <= set(filters.discover())
+    assert set(BENCH_DEFAULTS) <= set(filters.discover())
     for library in peers.discover().values():
         assert set(library.makers) <= set(filters.discover())
 

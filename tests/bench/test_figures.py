@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from kernelscope.bench import Row
-from kernelscope.bench.cases import weights
 from kernelscope.bench.figures import (
     SCALING,
     SOURCES,
@@ -23,6 +22,7 @@ from kernelscope.bench.figures import (
     beside,
     comparable,
 )
+from kernelscope.bench.sweeps import weights
 from kernelscope.filters import get
 from kernelscope.paths import RESOURCES
 from tests.bench.made_up import row

@@ -10,9 +10,9 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.bench import peers
-from kernelscope.bench.cases import _MATTERS, _Matter, cases
 from kernelscope.bench.data import Content, Data
 from kernelscope.bench.rows import Difference
+from kernelscope.bench.sweeps import cases, defaults_of
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
@@ -41,15 +41,16 @@ ROUNDED = {
     ],
 )
 def test_equal_results(library: str, filter_id: str, backends: dict[str, Backend]) -> None:
-    spec, matter = filters.get(filter_id), _MATTERS.get(filter_id, _Matter())
-    image = Data(Content.NOISE, (40, 33), matter.channels).make()
+    spec = filters.get(filter_id)
+    defaults = defaults_of(spec)
+    image = Data(Content.NOISE, (40, 33), defaults.channels).make()
     compared = 0
     for parameters in cases(spec, [3, 5]):
         request = Request.create(
-            image, filter_id, parameters, border=matter.border, device=Device.CPU
+            image, filter_id, parameters, border=defaults.border, device=Device.CPU
         )
         found = peers.counterpart(
-            library, filter_id, request.image.pixels, request.step.parameters, matter.border
+            library, filter_id, request.image.pixels, request.step.parameters, defaults.border
         )
         if found is None:
             continue

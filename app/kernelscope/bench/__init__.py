@@ -47,23 +47,19 @@ What plots need
     run of two as ``beside_each_other(first, second)``.
 """
 
-from kernelscope.bench.cases import Plan, Sweep, expand, grid
+from kernelscope.bench.cases import expand
+from kernelscope.bench.comparison import compare
+from kernelscope.bench.csv_table import save_csv
 from kernelscope.bench.data import Content, Data
 from kernelscope.bench.parity import Parity, verify
+from kernelscope.bench.plan import Plan, Sweep
 from kernelscope.bench.presets import PRESETS, QUICK_LOOK, Preset
-from kernelscope.bench.report import (
-    Report,
-    beside_each_other,
-    compare,
-    facts,
-    load,
-    merge,
-    save,
-    save_csv,
-)
+from kernelscope.bench.report import Report, beside_each_other, facts, merge
 from kernelscope.bench.rows import Difference, Row
 from kernelscope.bench.runner import Step, measure
 from kernelscope.bench.statistics import find_baseline, roofline, speed_up, summarise
+from kernelscope.bench.storage import load, save
+from kernelscope.bench.sweeps import grid
 
 __all__ = [
     "PRESETS",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from kernelscope.bench.cases import CPU, GPU
+from kernelscope.bench.plan import CPU, GPU
 from kernelscope.bench.rows import Row
 from kernelscope.bench.statistics import short
 from kernelscope.paths import RESOURCES

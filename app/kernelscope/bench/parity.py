@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.bench.cases import DEVICES, label_of
+from kernelscope.bench.cases import label_of
+from kernelscope.bench.plan import DEVICES
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions

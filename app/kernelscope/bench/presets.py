@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from kernelscope.bench.cases import GPU, Plan, Sweep, subjects, weights
+from kernelscope.bench.cases import subjects
 from kernelscope.bench.data import HEAD_SIGMA, Content, Data
 from kernelscope.bench.figures import Figure, all_figures
+from kernelscope.bench.plan import GPU, Plan, Sweep
+from kernelscope.bench.sweeps import weights
 from kernelscope.errors import InvalidParameter
 
 _SIDES = (128, 256, 512, 1024, 2048, 4096)

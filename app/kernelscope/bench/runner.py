@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from kernelscope.bench import peers, rules
-from kernelscope.bench.cases import CPU, GPU, Case, Group, Plan, expand
+from kernelscope.bench.cases import Case, Group, expand
 from kernelscope.bench.data import Data
+from kernelscope.bench.plan import CPU, GPU, Plan
 from kernelscope.bench.rows import Difference, Row
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken

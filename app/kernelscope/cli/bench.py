@@ -198,7 +198,7 @@ def _session(
 
 def _measure(options: argparse.Namespace) -> int:
     from kernelscope.bench import Report, Row, Step, expand, facts, measure, save, save_csv
-    from kernelscope.bench.report import format_row
+    from kernelscope.bench.text_table import format_row
 
     draw = _drawer(options)
     status = StatusLine()
@@ -241,7 +241,7 @@ def _measure(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     from kernelscope.bench import load, merge, save_csv
-    from kernelscope.bench.report import format_row
+    from kernelscope.bench.text_table import format_row
 
     draw = _drawer(options)
     report = merge([load(path) for path in options.show])
@@ -259,7 +259,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _print_head(machine: Mapping[str, str]) -> None:
-    from kernelscope.bench.report import LEGEND, TABLE
+    from kernelscope.bench.text_table import LEGEND, TABLE
 
     for name, value in machine.items():
         show(f"{name}: {value}")
@@ -268,7 +268,7 @@ def _print_head(machine: Mapping[str, str]) -> None:
 
 def _print_end(report: Report) -> None:
     """Print whose figures stood in the table, and what has none."""
-    from kernelscope.bench.report import format_origins, format_reasons
+    from kernelscope.bench.text_table import format_origins, format_reasons
 
     for line in (*format_origins(report.rows), *format_reasons(report.rows)):
         show(line)
@@ -340,7 +340,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     from kernelscope.bench import beside_each_other, load
-    from kernelscope.bench.report import format_comparison
+    from kernelscope.bench.comparison import format_comparison
 
     draw = _drawer(options)
     first, second = map(load, options.compare)

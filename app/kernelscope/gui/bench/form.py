@@ -22,8 +22,8 @@ from PySide6.QtWidgets import (
 
 from kernelscope import filters
 from kernelscope.bench import PRESETS, Data, Plan, Preset, Sweep, grid
-from kernelscope.bench.cases import CPU, DEVICES, GPU
 from kernelscope.bench.data import kind_of
+from kernelscope.bench.plan import CPU, DEVICES, GPU
 from kernelscope.bench.rules import REPEAT
 from kernelscope.errors import InvalidParameter
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox

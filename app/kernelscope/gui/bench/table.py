@@ -8,8 +8,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractItemView, QTreeWidget, QTreeWidgetItem
 
 from kernelscope.bench import Row, figures, speed_up, summarise
-from kernelscope.bench.report import remarks
 from kernelscope.bench.statistics import full_time, megapixels_per_second, short
+from kernelscope.bench.text_table import remarks
 from kernelscope.gui.widgets import theme
 
 _COLUMNS = (

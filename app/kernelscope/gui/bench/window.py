@@ -38,8 +38,8 @@ from kernelscope.bench import (
     save_csv,
     verify,
 )
-from kernelscope.bench.cases import GPU
 from kernelscope.bench.charts import Chart, Choice, Plot, chart, choices
+from kernelscope.bench.plan import GPU
 from kernelscope.bench.statistics import BASELINE
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.control import CancelToken

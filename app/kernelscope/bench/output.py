@@ -1,0 +1,62 @@
+"""The one place where files of the bench are written: reports, tables and plots."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from kernelscope import atomic
+from kernelscope.errors import AppError
+
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
+_STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` as UTF-8; see `write`."""
+    write(path, text.encode())
+
+
+def write(path: Path, data: bytes) -> None:
+    """Replace a file, at no moment of which half is there; or send `data` to a stream.
+
+    Raises
+    ------
+    AppError
+        If `path` cannot be written.
+    """
+    try:
+        descriptor = _descriptor(path)
+        if descriptor is not None:
+            # Opened anew, a file behind it would be written from its start.
+            with os.fdopen(os.dup(descriptor), "wb") as stream:
+                stream.write(data)
+        elif is_stream(path):
+            with path.open("wb") as stream:
+                stream.write(data)
+        else:
+            atomic.replace(path.resolve(), data, durable=False)
+    except (OSError, ValueError, RuntimeError) as error:  # A null character; a circle of links.
+        detail = error.strerror if isinstance(error, OSError) else error
+        raise AppError(f"“{path}” cannot be written: {detail}.", "Choose another place.") from None
+
+
+def is_stream(path: Path) -> bool:
+    """Return whether `path` is a pipe, a device or a descriptor: what is written there stays.
+
+    ``/dev/stdout`` is one even if the shell redirected it to a file: replacing that file would
+    lose everything else that is printed.
+    """
+    if _descriptor(path) is not None:
+        return True
+    try:
+        return path.exists() and not path.is_file() and not path.is_dir()
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def _descriptor(path: Path) -> int | None:
+    """Return the number of the open file that `path` stands for, if it stands for one."""
+    match = _DESCRIPTOR.fullmatch(str(path))
+    return int(match[1]) if match else _STANDARD.get(str(path))

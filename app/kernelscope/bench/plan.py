@@ -1,0 +1,219 @@
+"""A plan: what to measure and how, as data, and its JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kernelscope import filters
+from kernelscope.bench import rules
+from kernelscope.bench.data import Content, Data
+from kernelscope.json_fields import Field
+from kernelscope.spec.blocks import Block, read_block
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.samples import Kind
+
+CPU, GPU = "cpu", "gpu"
+DEVICES = (CPU, GPU)
+
+Parameters = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """One filter with each of its parameter sets, on each of the data.
+
+    Attributes
+    ----------
+    filter : str
+    parameters : tuple of mapping
+        Those that labels name; valid.
+    data : tuple of Data
+    border : Border
+    fixed : mapping
+        What else differs from the defaults, in all of them.
+    """
+
+    filter: str
+    parameters: tuple[Parameters, ...]
+    data: tuple[Data, ...]
+    border: Border = Border.REFLECT
+    fixed: Parameters = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What to measure, and how.
+
+    Attributes
+    ----------
+    name : str
+        Of the preset, or empty.
+    sweeps : tuple of Sweep
+    devices : tuple of str
+        ``cpu``, ``gpu``.
+    levels : tuple of str
+        Levels of any device; empty for all.
+    peers : bool
+        Whether to time libraries too, on the same data.
+    libraries : tuple of str
+        Which ones; empty for all.
+    repeat : int
+        Timed runs of each row.
+    cold : bool
+        Whether caches are emptied before each run, see `rules`.
+    longest : float
+        Seconds that a run may take before it is timed on a smaller part.
+    gpus : tuple of int
+        By how many GPUs volumes are filtered, in turn; empty for as many as were chosen.
+    blocks : tuple of tuple of int
+        Threads of a GPU's blocks in x and y, in turn, at the levels that leave the choice to
+        the user; empty for the plan's.
+    """
+
+    name: str = ""
+    sweeps: tuple[Sweep, ...]
+    devices: tuple[str, ...] = DEVICES
+    levels: tuple[str, ...] = ()
+    peers: bool = False
+    repeat: int = rules.REPEAT
+    cold: bool = True
+    longest: float = rules.LONGEST
+    gpus: tuple[int, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    libraries: tuple[str, ...] = ()
+
+    def small(self, side: int = 32) -> Plan:
+        """Return a plan of the same rows that takes a moment: for a first look, and tests."""
+        sweeps = (
+            replace(sweep, data=tuple(dict.fromkeys(each.at_most(side) for each in sweep.data)))
+            for sweep in self.sweeps
+        )
+        return replace(self, sweeps=tuple(sweeps), repeat=1, cold=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads back, of plain lists, mappings, texts and numbers."""
+        return {
+            "name": self.name,
+            "sweeps": [_sweep_to_json(sweep) for sweep in self.sweeps],
+            "devices": list(self.devices),
+            "levels": list(self.levels),
+            "peers": self.peers,
+            "libraries": list(self.libraries),
+            "repeat": self.repeat,
+            "cold": self.cold,
+            "longest": self.longest,
+            "gpus": list(self.gpus),
+            "blocks": [f"{width}x{height}" for width, height in self.blocks],
+        }
+
+    @classmethod
+    def from_json(cls, content: Field) -> Plan:
+        """Return the plan that `to_json` wrote.
+
+        Raises
+        ------
+        InvalidJson
+            If the content is no plan; the message names the value. (One for something that was
+            opened is; but the report does not hold the picture, and its rows cannot run.)
+        """
+        return cls(
+            name=content["name"].text(),
+            sweeps=tuple(map(_sweep_from_json, content["sweeps"].elements())),
+            devices=tuple(each.one_of(DEVICES) for each in content["devices"].elements()),
+            levels=_texts(content, "levels"),
+            peers=content["peers"].flag(),
+            libraries=_texts(content, "libraries") if "libraries" in content else (),
+            repeat=content["repeat"].whole(1, _MOST_REPEATS),
+            cold=content["cold"].flag(),
+            longest=content["longest"].number(*MEASURABLE),
+            gpus=tuple(each.whole(1, MOST_GPUS) for each in _optional(content, "gpus")),
+            blocks=tuple(each.from_text(read_block) for each in _optional(content, "blocks")),
+        )
+
+
+MEASURABLE = 1e-12, 1e9
+"""Seconds that a run may take: what is outside was changed by accident."""
+
+_MOST_REPEATS = 1_000_000
+MOST_GPUS = 1024
+_LONGEST_SIDE = 1 << 20
+_MOST_CELLS = 1 << 34
+"""Bounds of what a plan in a file may ask for: beyond them it was changed by accident."""
+
+
+def _texts(content: Field, name: str) -> tuple[str, ...]:
+    return tuple(each.text() for each in content[name].elements())
+
+
+def _optional(content: Field, name: str) -> list[Field]:
+    """Return the elements of a list that older files lack."""
+    return content[name].elements() if name in content else []
+
+
+def _sweep_to_json(sweep: Sweep) -> dict[str, Any]:
+    spec = filters.get(sweep.filter)
+
+    def texts(values: Parameters) -> dict[str, str]:
+        return {name: spec.parameter(name).format(value) for name, value in values.items()}
+
+    return {
+        "filter": sweep.filter,
+        "border": str(sweep.border),
+        "parameters": list(map(texts, sweep.parameters)),
+        "fixed": texts(sweep.fixed),
+        "data": [
+            {
+                "content": str(data.content),
+                "shape": list(data.shape),
+                "channels": data.channels,
+                "title": data.title,
+                "digest": data.digest,
+            }
+            for data in sweep.data
+        ],
+    }
+
+
+def _sweep_from_json(content: Field) -> Sweep:
+    spec = content["filter"].from_text(filters.get)
+    border = Border(content["border"].one_of([str(border) for border in spec.borders]))
+    parameters = tuple(_values(spec, each) for each in content["parameters"].elements())
+    fixed = _values(spec, content["fixed"])
+    for chosen in parameters:
+        content.through(spec.validate, {**chosen, **fixed})
+    return Sweep(
+        filter=spec.id,
+        parameters=parameters,
+        fixed=fixed,
+        data=tuple(_data_from_json(each, spec.kind) for each in content["data"].elements()),
+        border=border,
+    )
+
+
+def _values(spec: FilterSpec, content: Field) -> Parameters:
+    """Return the parameters that a report holds as texts."""
+    return {
+        name: value.from_text(value.through(spec.parameter, name).parse)
+        for name, value in content.fields()
+    }
+
+
+def _data_from_json(content: Field, kind: Kind) -> Data:
+    shape = shape_from_json(content["shape"], 3 if kind is Kind.VOLUME else 2)
+    what = Content(content["content"].one_of([str(each) for each in Content]))
+    if what is not Content.GIVEN and (what is Content.HEAD) != (kind is Kind.VOLUME):
+        content["content"].refuse(f"{what} is nothing for a filter of {kind}s.")
+    channels = content["channels"].whole(1, 4)
+    return Data(what, shape, channels, content["title"].text())
+
+
+def shape_from_json(content: Field, axes: int) -> tuple[int, ...]:
+    """Return the sides of a picture (2 axes) or of a volume (3)."""
+    shape = tuple(each.whole(1, _LONGEST_SIDE) for each in content.elements(axes))
+    if math.prod(shape) > _MOST_CELLS:
+        content.refuse("no memory holds as much.")
+    return shape

@@ -1,0 +1,127 @@
+"""From filters, sizes and mask sizes to the sweeps of a plan."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelscope import filters
+from kernelscope.bench.data import SEED, Data, kind_of
+from kernelscope.bench.plan import Parameters, Sweep
+from kernelscope.errors import InvalidParameter
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.parameters import MaskParameter, OddParameter
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchDefaults:
+    """How a filter is timed unless a plan sets more.
+
+    Attributes
+    ----------
+    variants : tuple of mapping
+        Parameters other than the mask size; each is timed.
+    border : Border
+        One that the libraries have as well.
+    channels : int
+    """
+
+    variants: tuple[Parameters, ...] = ({},)
+    border: Border = Border.REFLECT
+    channels: int = 1
+
+
+BENCH_DEFAULTS = {
+    "greyscale": BenchDefaults(channels=3),
+    "laplace": BenchDefaults(
+        variants=tuple({"form": form, "negative": "absolute"} for form in ("4", "8", "5x5"))
+    ),
+    "mask": BenchDefaults(variants=({"divisor": "one"},)),
+    # OpenCV's median has no other border.
+    "median": BenchDefaults(border=Border.NEAREST),
+    # The patches of OpenCV and scikit-image are uniform.
+    "nlm": BenchDefaults(variants=({}, {"weights": "uniform"}), border=Border.MIRROR),
+    "sobel": BenchDefaults(
+        variants=tuple({"form": form} for form in ("sum", "magnitude", "directions"))
+    ),
+}
+"""By filter; those that are missing are timed with their own defaults."""
+
+
+def defaults_of(spec: FilterSpec) -> BenchDefaults:
+    return BENCH_DEFAULTS.get(spec.id, BenchDefaults())
+
+
+def grid(
+    names: Iterable[str],
+    sizes: Sequence[int],
+    masks: Sequence[int],
+    data: Data | None = None,
+) -> tuple[Sweep, ...]:
+    """Return the sweeps over filters, sizes and mask sizes.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Filter ids; none for all filters of the kind of `data`.
+    sizes : sequence of int
+        Sides of the square pictures (of cubes, for filters of volumes).
+    masks : sequence of int
+        Mask sizes, for the filters that have one; sizes that a filter does not take are left
+        out.
+    data : Data, optional
+        Filter this instead of squares of these sizes, for instance the open picture.
+
+    Raises
+    ------
+    InvalidParameter
+        For a filter or a mask size that does not exist, or a filter that is not for `data`.
+    """
+    chosen = [filters.get(name) for name in names]
+    if data is not None:
+        kind = kind_of(data)
+        chosen = chosen or list(filters.discover(kind).values())
+        for spec in chosen:
+            if spec.kind is not kind:
+                raise InvalidParameter(f"{spec.name} is for {spec.kind}s, this is a {kind}.")
+    sweeps = []
+    for spec in chosen or filters.discover().values():
+        defaults = defaults_of(spec)
+        wanted = (Data.square(spec, side, defaults.channels) for side in sizes)
+        parameters = tuple(cases(spec, masks))
+        if parameters:
+            sweeps.append(
+                Sweep(
+                    filter=spec.id,
+                    parameters=parameters,
+                    data=tuple(wanted) if data is None else (data,),
+                    border=defaults.border,
+                )
+            )
+    return tuple(sweeps)
+
+
+def cases(spec: FilterSpec, masks: Sequence[int]) -> Iterator[Parameters]:
+    """Yield the parameters to time a filter with: each variant at each mask size it takes."""
+    sized: list[dict[str, Any]] = [{}]
+    for parameter in spec.parameters:
+        match parameter:
+            case OddParameter(minimum=least, maximum=most):
+                sized = [{parameter.name: side} for side in masks if least <= side <= most]
+            case MaskParameter(minimum=least, maximum=most):
+                sized = [{parameter.name: weights(side)} for side in masks if least <= side <= most]
+    for variant, size in itertools.product(defaults_of(spec).variants, sized):
+        values = {**size, **variant}
+        spec.validate(values)
+        yield values
+
+
+def weights(side: int) -> tuple[tuple[int, ...], ...]:
+    """Return a mask of integer weights without structure that a filter could exploit."""
+    table = np.random.default_rng(SEED).integers(-9, 10, (side, side))
+    return tuple(tuple(int(weight) for weight in row) for row in table)

@@ -1,0 +1,130 @@
+"""Reports as text: a Markdown table that is aligned for a terminal too, and remarks below it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kernelscope.bench import figures
+from kernelscope.bench.rows import Row
+from kernelscope.bench.rules import COLD
+from kernelscope.bench.statistics import (
+    find_baseline,
+    full_time,
+    megapixels_per_second,
+    short,
+    speed_up,
+    summarise,
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Markdown that is aligned for a terminal too.
+
+    Attributes
+    ----------
+    headings, widths : tuple
+        Of the columns; widths in characters.
+    text : tuple of int
+        Columns that are aligned to the left.
+    """
+
+    headings: tuple[str, ...]
+    widths: tuple[int, ...]
+    text: tuple[int, ...]
+
+    def head(self) -> str:
+        """Return the first two lines."""
+        rule = (
+            "-" * width if column in self.text else "-" * (width - 1) + ":"
+            for column, width in enumerate(self.widths)
+        )
+        return f"{self.line(self.headings)}\n| {' | '.join(rule)} |"
+
+    def line(self, cells: Sequence[str]) -> str:
+        """Return a line with these cells."""
+        padded = (
+            cell.ljust(width) if column in self.text else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(cells, self.widths, strict=True))
+        )
+        return f"| {' | '.join(padded)} |"
+
+
+LEGEND = (
+    "Medians of computing (stage compute, kernels, a library's call); ±: half the interquartile "
+    "range. End to end, of a GPU: upload, kernel, download. What would take long is timed on a "
+    "part: its size and times are those of the part, and ≈ what all of it should take, in "
+    "proportion to the work. × serial: how many times longer the serial CPU takes than this end to "
+    "end, ≈ where one of the two was timed on a part. Compiling and warm-up excluded."
+)
+TABLE = Table(
+    ("filter", "by", "timed", "ms", "± %", "end to end ms", "MP/s", "× serial", "remark"),
+    (42, 17, 11, 10, 5, 13, 8, 8, 6),
+    (0, 1, 8),
+)
+
+
+def format_row(row: Row, rows: Iterable[Row]) -> str:
+    """Return the line of the table that shows a row with times, beside the baseline in `rows`."""
+    summary = summarise(row.seconds)
+    baseline = find_baseline(rows, row)
+    gain = speed_up(row, baseline) if baseline is not None else None
+    return TABLE.line(
+        (
+            row.label,
+            row.series,
+            row.timed_size,
+            short(summary.median * 1e3, 4),
+            f"{50 * summary.spread:.0f}",
+            short(summarise(row.waits).median * 1e3, 4) if row.waits != row.seconds else "",
+            short(megapixels_per_second(row), 4),
+            f"{'≈ ' if gain.scaled else ''}{short(gain.factor)}" if gain else "",
+            "; ".join(remarks(row)),
+        )
+    )
+
+
+def remarks(row: Row) -> Iterator[str]:
+    """Yield what else there is to say of a row with times, the authors' figures included."""
+    if row.is_part:
+        yield f"a part of {row.size}, which should take ≈ {whole_time(row)}"
+    if row.batch > 1:
+        yield f"each time the mean of {row.batch} launches"
+    if row.difference is not None and row.difference.largest:
+        yield row.difference.describe()
+    if row.cache and row.cache != COLD:
+        yield f"{row.cache} caches"
+    if row.load is not None and row.load >= 0.1:
+        yield f"{row.load:.1f} cores busy with other programs"
+    if row.psnr is not None:
+        yield f"{row.psnr:.2f} dB"
+    for figure in figures.beside(row):
+        yield f"theirs: {figure.describe()}"
+    yield from row.notices
+
+
+def whole_time(row: Row) -> str:
+    """Return ``4,974 ms``, or ``0.4 ms, 3.9 ms end to end``: for all that was asked for."""
+    text = f"{short(1e3 * full_time(row), 4)} ms"
+    if row.waits == row.seconds:
+        return text
+    return f"{text}, {short(1e3 * full_time(row, waiting=True), 4)} ms end to end"
+
+
+def format_origins(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield a line for each author whose figures stand beside rows, with their hardware."""
+    for source in dict.fromkeys(f.origin for row in rows for f in figures.beside(row)):
+        yield f"Theirs: {source.describe()}"
+
+
+def format_reasons(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield a line for each reason why rows have no times, and which rows they are."""
+    whose: defaultdict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        if row.reason:
+            whose[row.reason].append(f"{row.label}, {row.size}, {row.series}")
+    for reason, names in whose.items():
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        yield f"Not measured: {'; '.join(names[:3])}{more}. {reason}"
