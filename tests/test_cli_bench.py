@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -66,6 +69,33 @@ def test_prints_a_table_and_writes_what_it_measured(
     assert report.machine["CPU"]
     with lines.open(encoding="utf-8", newline="") as file:
         assert [line["level"] for line in csv.DictReader(file)] == ["serial", "tuned"]
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="needs /dev/stdout")
+@pytest.mark.parametrize("redirected", [False, True], ids=["pipe", "file"])
+def test_csv_on_stdout_comes_once_and_last(
+    redirected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often the rows so far are saved into files; nor is the file behind it replaced."""
+    code = (
+        "from kernelscope.cli import bench, main\n"
+        "bench._SAVE_EVERY = 0.0\n"
+        f"main.main({[*SMALL, '--devices', 'cpu', '--csv', '/dev/stdout']!r})"
+    )
+    command = [sys.executable, "-c", code]
+    env = {**os.environ, "PYTHONPATH": str(RESOURCES.parent / "app")}
+    if redirected:
+        path = tmp_path / "printed"
+        with path.open("w") as printed:
+            subprocess.run(command, stdout=printed, env=env, check=True)
+        text = path.read_text(encoding="utf-8")
+    else:
+        text = subprocess.run(command, capture_output=True, text=True, env=env, check=True).stdout
+    table_of_text, heading, lines = text.partition("label,filter,parameters")
+    assert heading
+    assert table_of_text.startswith("Kernelscope:")
+    assert "label,filter" not in lines
+    assert [line.partition(",")[0] for line in lines.splitlines()[1:]] == ['"Mean'] * 2
 
 
 def test_blocks_in_turn(

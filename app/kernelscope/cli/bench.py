@@ -198,6 +198,7 @@ def _session(
 
 def _measure(options: argparse.Namespace) -> int:
     from kernelscope.bench import Report, Row, Step, expand, facts, measure, save, save_csv
+    from kernelscope.bench.output import is_stream
     from kernelscope.bench.text_table import format_row
 
     draw = _drawer(options)
@@ -207,12 +208,11 @@ def _measure(options: argparse.Namespace) -> int:
         expand(plan, backends)  # mistakes come before anything else
         machine = facts(backends, plan.peers)
 
-        def write() -> Report:
+        def write(final: bool = False) -> Report:
             report = Report(machine, plan, tuple(rows))
-            if options.out:
-                save(report, options.out)
-            if options.csv:
-                save_csv(report, options.csv)
+            for path, write_report in ((options.out, save), (options.csv, save_csv)):
+                if path and (final or not is_stream(path)):  # a pipe would get it again and again
+                    write_report(report, path)
             return report
 
         write()  # Better now than after an hour if a file cannot be written.
@@ -233,7 +233,7 @@ def _measure(options: argparse.Namespace) -> int:
                     written = time.monotonic()
         finally:
             status.clear()
-            report = write()
+            report = write(final=True)
     _print_end(report)
     draw(report)
     return 0
