@@ -13,6 +13,7 @@ from kernelscope.bench.rules import REPEAT
 from kernelscope.bench.statistics import (
     Interval,
     Ratio,
+    SpeedUp,
     find_baseline,
     full_time,
     median_interval,
@@ -116,6 +117,18 @@ def test_megapixels() -> None:
 def gpu_row(**changes: Any) -> Row:
     stages = {"upload": (3.0, 3.0), "kernel": (1.0, 1.5), "download": (2.0, 2.0)}
     return row(device="gpu", level="tuned", seconds=(1.0, 1.5), stages=stages, **changes)
+
+
+def test_the_baseline_is_exactly_as_fast_as_itself() -> None:
+    part = row(asked=(100, 100), shape=(50, 50), seconds=(0.3, 0.1))
+    assert speed_up(part, part) == SpeedUp(1.0, scaled=False)
+    assert speed_up(replace(part, seconds=(0.1, 0.3)), part).scaled, "another measurement"
+
+
+def test_the_baseline_is_exactly_as_fast_as_itself() -> None:
+    part = row(asked=(100, 100), shape=(50, 50), seconds=(0.3, 0.1))
+    assert speed_up(part, part) == SpeedUp(1.0, scaled=False)
+    assert speed_up(replace(part, seconds=(0.1, 0.3)), part).scaled, "another measurement"
 
 
 def test_speed_up_counts_what_the_user_waits_for() -> None:

@@ -83,7 +83,7 @@ class SpeedUp:
     ----------
     factor : float
     scaled : bool
-        At least one of the two was timed on a part of the data.
+        At least one of the two was timed on a part of the data, and they are not the same.
     """
 
     factor: float
@@ -98,6 +98,8 @@ def speed_up(row: Row, baseline: Row, waiting: bool = True) -> SpeedUp:
     waiting : bool
         Compare what the user waits for (`Row.waits`), or else the computing alone.
     """
+    if row == baseline:  # exactly 1, however much of the data was timed
+        return SpeedUp(1.0, scaled=False)
     mine, other = (full_time(each, waiting) for each in (row, baseline))
     return SpeedUp(other / mine, row.is_part or baseline.is_part)
 
