@@ -125,12 +125,6 @@ def test_the_baseline_is_exactly_as_fast_as_itself() -> None:
     assert speed_up(replace(part, seconds=(0.1, 0.3)), part).scaled, "another measurement"
 
 
-def test_the_baseline_is_exactly_as_fast_as_itself() -> None:
-    part = row(asked=(100, 100), shape=(50, 50), seconds=(0.3, 0.1))
-    assert speed_up(part, part) == SpeedUp(1.0, scaled=False)
-    assert speed_up(replace(part, seconds=(0.1, 0.3)), part).scaled, "another measurement"
-
-
 def test_speed_up_counts_what_the_user_waits_for() -> None:
     serial = row(seconds=(60.0, 60.0), stages={"compute": (60.0, 60.0), "convert": (5.0, 5.0)})
     assert gpu_row().waits == (6.0, 6.5)
