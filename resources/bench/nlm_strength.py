@@ -17,7 +17,7 @@ from sklearn.datasets import load_sample_image
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.filters.nlm.cpu import SPEC
+from kernelscope.filters.nlm import SPEC
 from kernelscope.filters.nlm.strength import estimate_strength
 from kernelscope.images.image import Image
 

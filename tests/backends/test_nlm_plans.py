@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope.filters.nlm.cpu import SPEC
+from kernelscope.filters.nlm import SPEC
 from kernelscope.filters.nlm.cuda import PART
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask

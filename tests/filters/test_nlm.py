@@ -22,7 +22,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import Cancelled
 from kernelscope.filters.gaussian_noise import SPEC as NOISE
-from kernelscope.filters.nlm.cpu import SPEC
+from kernelscope.filters.nlm import SPEC
 from kernelscope.filters.shared import non_local
 from kernelscope.images.image import DTYPES, Image
 from kernelscope.spec.borders import Border

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from skimage import data
 
 from kernelscope.filters.gaussian_noise import SPEC as NOISE
+from kernelscope.filters.nlm import SPEC
 from kernelscope.filters.nlm import strength as nlm_strength
-from kernelscope.filters.nlm.cpu import SPEC
 from kernelscope.filters.nlm.strength import estimate_strength, estimated_errors, flat_sigma
 from tests.filters import apply
 from tests.noise import add_noise

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from kernelscope import atomic
 from kernelscope.bench.peers.library import Library, Made, mask_and_divisor, unchanged
 from kernelscope.errors import AppError
-from kernelscope.filters.nlm.cpu import whole
+from kernelscope.filters.nlm.search import whole
 from kernelscope.filters.shared.non_local import patch_profile
 from kernelscope.filters.sobel.directions import COMPASS
 from kernelscope.spec.borders import Border

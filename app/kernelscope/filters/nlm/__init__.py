@@ -1,5 +1,137 @@
-"""Non-local means: every pixel becomes an average of the pixels that look like it."""
+"""Non-local means: every pixel becomes an average of the pixels that look like it.
 
-from kernelscope.filters.nlm.cpu import SPEC
+The patches around two pixels i and j are compared cell by cell: with cells s of a patch and
+samples u, where white is 1,
 
-__all__ = ["SPEC"]
+    D(i, j) = sum over s of G(s)² (u(i + s) - u(j + s))², averaged over the colours
+    result(i) = sum of w(i, j) u(j) / sum of w(i, j),  w(i, j) = exp(-D(i, j) / filter_sigma)
+
+over the candidates j, which are those of a window around i, or all pixels of the image. With the
+default ``filter_sigma`` of 0.02, a candidate at distance 0 has the weight 1, at 0.02 the weight
+0.37, and at 0.2 the weight 0.00005: what looks different does not take part.
+
+Source: Kasparidis, NLM report, Thessaloniki; after Buades, Coll and Morel, "A non-local algorithm
+for image denoising", 2005.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kernelscope.filters.nlm.cpu import plan_cpu
+from kernelscope.filters.nlm.cuda import GAPS, HOST_PARTITIONS, plan_nlm
+from kernelscope.filters.nlm.search import radius, whole
+from kernelscope.filters.nlm.strength import estimate_strength
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, TEXTURE, TUNED
+from kernelscope.spec.parameters import (
+    Choice,
+    ChoiceParameter,
+    FloatParameter,
+    IntParameter,
+    OddParameter,
+)
+from kernelscope.spec.samples import Pixels
+
+
+def estimate_filter_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
+    """Return a ``filter_sigma`` for the noise in `pixels`, within the parameter's range."""
+    return min(max(estimate_strength(pixels, parameters), _SMALLEST), _LARGEST)
+
+
+_SMALLEST, _LARGEST = 1e-8, 1e9
+
+SPEC = FilterSpec(
+    id="nlm",
+    name="Non-local means",
+    category="Denoising",
+    summary="Averages pixels that look alike, however far apart: removes noise, keeps detail.",
+    source="Kasparidis, NLM report, Thessaloniki; after Buades, Coll and Morel 2005",
+    parameters=(
+        OddParameter(
+            name="patch",
+            label="Patch size",
+            help="Side of the squares by which pixels are compared.",
+            default=7,
+            minimum=3,
+            maximum=11,
+        ),
+        ChoiceParameter(
+            name="search",
+            label="Search in",
+            help="Where a pixel looks for others that look like it.",
+            default="window",
+            choices=(
+                Choice("window", "Window", "A square around the pixel."),
+                Choice("image", "Whole image", "All pixels: slow, the square of their number."),
+            ),
+        ),
+        IntParameter(
+            name="search_radius",
+            label="Search radius",
+            help="How far the window reaches from the pixel; the whole image has no radius.",
+            default=10,
+            minimum=1,
+            maximum=50,
+            slider=(1, 20),
+            unit="px",
+            matters=lambda parameters: parameters["search"] == "window",
+        ),
+        FloatParameter(
+            name="filter_sigma",
+            label="Filter sigma",
+            help="Distance of patches, where white is 1, at which a weight falls to 37 %: "
+            "more smooths more. Source N has 0.02, for noise of variance 0.001.",
+            default=0.02,
+            minimum=_SMALLEST,
+            maximum=_LARGEST,
+            slider=(0.001, 0.2),
+            step=0.005,
+            decimals=8,
+            estimate=estimate_filter_sigma,
+            estimated=True,
+            formerly={1: 0.02},
+        ),
+        FloatParameter(
+            name="patch_sigma",
+            label="Patch sigma",
+            help="Standard deviation of the Gaussian over the patch: less looks at the middle.",
+            default=5 / 3,
+            minimum=0.1,
+            maximum=100.0,
+            slider=(0.5, 5.0),
+            unit="px",
+            matters=lambda parameters: parameters["weights"] == "gaussian",
+        ),
+        ChoiceParameter(
+            name="weights",
+            label="Patch weights",
+            help="How much the cells of a patch count.",
+            default="gaussian",
+            choices=(
+                Choice("gaussian", "Gaussian", "The middle counts most."),
+                Choice("uniform", "Uniform", "All cells count alike."),
+            ),
+        ),
+        ChoiceParameter(
+            name="colour",
+            label="Colours",
+            help="Whether the channels of a colour picture share their weights.",
+            default="joint",
+            choices=(
+                Choice("joint", "Together", "One distance over all channels: no false colours."),
+                Choice("separate", "Each by itself", "Every channel is a grey picture."),
+            ),
+        ),
+    ),
+    radius=radius,
+    plan_cpu=plan_cpu,
+    plan_cuda=plan_nlm,
+    gpu_levels=(GLOBAL, CONSTANT, HOST_PARTITIONS, SHARED, TEXTURE, TUNED),
+    gpu_gaps=GAPS,
+    # A patch that does not fit ends no average: the others may compare with it.
+    borders=tuple(border for border in Border if border is not Border.KEEP),
+    whole=whole,
+)

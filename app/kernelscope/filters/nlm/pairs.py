@@ -1,0 +1,218 @@
+"""The step that level *parallel* of non-local means repeats: all pairs of pixels at one offset.
+
+The squared differences between a rectangle of pixels and their partners at an offset are computed
+once and shared by all patches that overlap there. G² is separable, so they are summed down the
+columns and then along the row. In one dimension, with uniform patches of 3 and the offset 2:
+
+    samples             5 1 4 2 6 2 3        i is compared with i + 2
+    squared differences   1 1 4 0 9          (5-4)² (1-2)² (4-6)² (2-2)² (6-3)²
+    distances               6 5 13           sums of three: those of the pixels 1, 2 and 3
+    weights                 a b c            2 to the power of scale times these
+
+Each weight counts both ways: ``a`` for pixel 3 in the average of pixel 1, and for pixel 1 in the
+average of pixel 3. (No running sums: they would save little here, would do for the uniform patch
+only, and would leave their rounding errors behind bright places.)
+
+`add_pairs` goes down the rows. It keeps the squared differences of the last ``patch`` rows in a
+ring that holds each row twice, so that the rows of a patch always follow each other in memory:
+
+    slot      0 1 2 0' 1' 2'
+    row 2     0 1 2 0  1  2        rows 0, 1, 2 begin at slot 0
+    row 3     3 1 2 3  1  2        rows 1, 2, 3 begin at slot 1
+    row 4     3 4 2 3  4  2        rows 2, 3, 4 begin at slot 2
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_two
+from kernelscope.jit import kernel
+
+VECTOR = 32
+"""Samples that rows are rounded up to: a few vector registers, so that no loop has a remainder."""
+
+WIDEST = 512
+"""Columns of a tile: the overhead of starting a loop is spread over many samples."""
+
+_PITCH = 640
+"""Row pitch of the squares: `WIDEST`, the largest search radius and a patch, rounded up.
+
+A compile-time constant, so that LLVM knows that rows do not overlap.
+"""
+
+
+class Tile(NamedTuple):
+    """Sums of weighted samples, over the partners of the pixels in a tile and around it.
+
+    Attributes
+    ----------
+    sums : ndarray of float32, shape (group + 1, rows, columns and `VECTOR`)
+        Weights times samples, and last the weights.
+    y, x : int
+        Where its first pixel lies, in extended coordinates.
+    """
+
+    sums: NDArray[np.float32]
+    y: int
+    x: int
+
+
+class Scratch(NamedTuple):
+    """Rows that `add_pairs` works in, `_PITCH` samples each; `squares` has two for each cell."""
+
+    squares: Any
+    folded: Any
+    weights: Any
+
+
+@fused
+def square_differences(row: Any, other: Any, squares: Any, copies: Any) -> None:
+    """Write (row - other)² to two places."""
+    for x in range(squares.size):
+        difference = row[x] - other[x]
+        squares[x] = difference * difference
+        copies[x] = difference * difference
+
+
+@fused
+def add_square_differences(row: Any, other: Any, squares: Any, copies: Any) -> None:
+    """Add (row - other)² to what `square_differences` wrote."""
+    for x in range(squares.size):
+        difference = row[x] - other[x]
+        square = squares[x] + difference * difference
+        squares[x] = square
+        copies[x] = square
+
+
+@fused
+def fold_rows(rows: Any, profile: Any, folded: Any) -> None:
+    """Write the sum of `rows`, `_PITCH` apart, weighted with `profile`."""
+    for x in range(folded.size):
+        total = np.float32(0)
+        for k in range(len(profile)):
+            total += profile[k] * rows[k * _PITCH + x]
+        folded[x] = total
+
+
+@fused
+def fold_columns(row: Any, profile: Any, folded: Any) -> None:
+    """Write the sum of neighbours in `row`, weighted with `profile`."""
+    for x in range(folded.size):
+        total = np.float32(0)
+        for k in range(len(profile)):
+            total += profile[k] * row[k + x]
+        folded[x] = total
+
+
+@fused
+def weigh(weights: Any, scale: Any, count: Any) -> None:
+    """Turn distances into weights, and those from `count` on into 0."""
+    # Not in `fold_columns`: both loops together need too many registers.
+    for x in range(weights.size):
+        weights[x] = power_of_two(scale * weights[x])
+    weights[count:] = 0
+
+
+@kernel
+def add_row(weights: Any, total: Any) -> None:
+    """Add `weights` to `total`."""
+    for x in range(weights.size):
+        total[x] += weights[x]
+
+
+@kernel
+def make_scratch(side: Any) -> Any:
+    """Return rows for patches of `side`."""
+    return Scratch(
+        np.zeros(2 * side * _PITCH, np.float32),
+        np.zeros(_PITCH, np.float32),
+        np.zeros(_PITCH, np.float32),
+    )
+
+
+@kernel
+def add_squares(planes: Any, y: Any, x: Any, offset: Any, squares: Any, copies: Any) -> None:
+    """Write the squared differences of a row to both of its slots, added up over the channels.
+
+    `y` and `x` are the row and the first column in `planes`.
+    """
+    dy, dx = offset
+    for c in range(planes.shape[0]):
+        own, partner = planes[c, y][x:], planes[c, y + dy][x + dx :]
+        if c == 0:
+            square_differences(own, partner, squares, copies)
+        else:
+            add_square_differences(own, partner, squares, copies)
+
+
+@kernel
+def add_both_ways(
+    planes: Any, y: Any, x: Any, offset: Any, weights: Any, own: Any, others: Any
+) -> None:
+    """Add a row of weighted partners to the tile `own`, and of weighted pixels to `others`."""
+    dy, dx = offset
+    row, column = y - own.y, x - own.x
+    other_row, other_column = y + dy - others.y, x + dx - others.x
+    group = planes.shape[0]
+    for c in range(group):
+        pixels, partners = planes[c, y][x:], planes[c, y + dy][x + dx :]
+        add_weighted(weights, partners, own.sums[c, row][column:])
+        add_weighted(weights, pixels, others.sums[c, other_row][other_column:])
+    add_row(weights, own.sums[group, row][column:])
+    add_row(weights, others.sums[group, other_row][other_column:])
+
+
+@kernel
+def add_pairs(
+    planes: Any, pixels: Any, offset: Any, own: Any, others: Any, metric: Any, scratch: Any
+) -> None:
+    """Let the pixels of a rectangle and their partners at an offset count for each other.
+
+    Parameters
+    ----------
+    planes : ndarray of float32, shape (group, rows, columns and at least 2 `VECTOR`)
+        The extended image, of which the channels share a distance.
+    pixels : Rectangle
+    offset : tuple of int
+        Rows and columns from a pixel to its partner.
+    own, others : Tile
+        Where the averages of the pixels and those of their partners are summed up.
+    """
+    side = len(metric.profile)
+    half = side // 2
+    count = -(-pixels.columns // VECTOR) * VECTOR
+    wide = -(-(count + 2 * half) // VECTOR) * VECTOR
+    folded = scratch.folded[:wide]
+    weights = scratch.weights[:count]
+    for row in range(-2 * half, pixels.rows):
+        slot = (row + 2 * half) % side * _PITCH
+        squares = scratch.squares[slot : slot + wide]
+        copy = slot + side * _PITCH
+        copies = scratch.squares[copy : copy + wide]
+        y = pixels.y + row
+        add_squares(planes, y + half, pixels.x - half, offset, squares, copies)
+        if row >= 0:
+            fold_rows(scratch.squares[row % side * _PITCH :], metric.profile, folded)
+            fold_columns(folded, metric.profile, weights)
+            weigh(weights, metric.scale, pixels.columns)
+            add_both_ways(planes, y, pixels.x, offset, weights, own, others)
+
+
+@kernel
+def add_tile(tile: Any, pixels: Any, sums: Any, first: Any, margin: Any) -> None:
+    """Add the sums of those `pixels` in a tile to the sums of the result.
+
+    `first` is the first channel of the group, `margin` where the result begins.
+    """
+    group = tile.sums.shape[0] - 1
+    for row in range(pixels.rows):
+        for column in range(pixels.columns):
+            own_y, own_x = pixels.y - tile.y + row, pixels.x - tile.x + column
+            y, x = pixels.y - margin + row, pixels.x - margin + column
+            for c in range(group):
+                sums.samples[first + c, y, x] += tile.sums[c, own_y, own_x]
+            sums.weights[first // group, y, x] += tile.sums[group, own_y, own_x]

@@ -1,0 +1,82 @@
+"""What all levels of non-local means share: the widened image, the sums and their quotients."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.filters.shared.border_kernels import REDUCE, REFLECT, VALID, border_index
+from kernelscope.filters.shared.correlation import settle
+from kernelscope.jit import kernel
+
+
+class Metric(NamedTuple):
+    """How patches are compared.
+
+    Attributes
+    ----------
+    group : int
+        Channels that share a distance: all of them, or one.
+    profile : ndarray of float32, shape (patch,), or tuple of as many
+        See `patch_profile`; as a tuple its length is known to the compiler.
+    scale : float32
+        Makes a distance, in squared samples, the binary logarithm of its weight.
+    """
+
+    group: int
+    profile: Any
+    scale: np.float32
+
+
+class Sums(NamedTuple):
+    """Sums over the candidates of each pixel of the result, in float32.
+
+    Attributes
+    ----------
+    samples : ndarray, shape (colours, height', width')
+        Weights times samples.
+    weights : ndarray, shape (colours / group, height', width')
+    """
+
+    samples: NDArray[np.float32]
+    weights: NDArray[np.float32]
+
+
+@kernel
+def extend(source: Any, extended: Any, margin: Any, border: Any, start: Any, stop: Any) -> None:
+    """Write rows `start` to `stop` of `extended` (channels, rows, columns and more), float32."""
+    height, width, _ = source.shape
+    shift = 0 if border == VALID else margin
+    # What `reduce` leaves out are candidates; cells of patches are reflected.
+    border = REFLECT if border == REDUCE else border
+    for row in range(start, stop):
+        y = border_index(row - shift, height, border)
+        for column in range(width + 2 * shift):
+            x = border_index(column - shift, width, border)
+            for c in range(extended.shape[0]):
+                extended[c, row, column] = source[y, x, c] if y >= 0 and x >= 0 else 0
+
+
+@kernel
+def count_itself(extended: Any, sums: Any, margin: Any, start: Any, stop: Any) -> None:
+    """Begin the sums of rows `start` to `stop`: every pixel has weight 1 in its own average."""
+    colours, _, width = sums.samples.shape
+    for y in range(start, stop):
+        sums.weights[:, y] = 1
+        for c in range(colours):
+            for x in range(width):
+                sums.samples[c, y, x] = extended[c, y + margin, x + margin]
+
+
+@kernel
+def divide_sums(sums: Any, output: Any, finish: Any, start: Any, stop: Any) -> None:
+    """Write rows `start` to `stop` of the result."""
+    colours, _, width = sums.samples.shape
+    group = colours // sums.weights.shape[0]
+    for y in range(start, stop):
+        for x in range(width):
+            for c in range(colours):
+                mean = np.true_divide(sums.samples[c, y, x], sums.weights[c // group, y, x])
+                output[y, x, c] = settle(mean, finish)
