@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -332,6 +335,54 @@ def test_anything_but_a_command_opens_the_window(
     monkeypatch.setattr("kernelscope.gui.run", lambda path: opened.append(path) or 7)
     assert main(arguments) == 7
     assert opened == [Path(arguments[0]) if arguments else None]
+
+
+@pytest.fixture
+def logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Open no window but log a line, and remove what listens to the log afterwards."""
+
+    def run(path: Path | None) -> int:
+        logging.getLogger("kernelscope.gui").debug("opened %s", path)
+        return 0
+
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    monkeypatch.setattr("kernelscope.gui.run", run)
+    logger = logging.getLogger("kernelscope")
+    level, before = logger.level, logger.handlers[:]
+    yield
+    logger.setLevel(level)
+    for handler in [each for each in logger.handlers if each not in before]:
+        logger.removeHandler(handler)
+        handler.close()
+
+
+@pytest.mark.usefixtures("logs")
+def test_the_window_logs_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--log", str(tmp_path / "log.txt")]) == 0
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\d \S+  DEBUG   opened None\n", (tmp_path / "log.txt").read_text()
+    )
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("logs")
+def test_the_window_logs_to_stderr(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's, beside which none is added
+    assert main(["--debug"]) == 0
+    assert capsys.readouterr().err.endswith(" ms  DEBUG   opened None\n")
+
+
+@pytest.mark.usefixtures("logs")
+def test_a_log_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "picture.png"
+    picture.write_text("pixels")
+    assert main(["--log", str(tmp_path / "no" / "log.txt")]) == 1
+    assert "cannot be written: No such file or directory." in capsys.readouterr().err
+    assert main(["--log", str(picture), str(picture)]) == 1
+    assert "would overwrite the image" in capsys.readouterr().err
+    assert picture.read_text() == "pixels"
 
 
 def test_window_without_a_screen(

@@ -38,10 +38,12 @@ from kernelscope import filters
 from kernelscope.backends import create_backends
 from kernelscope.engine.backend import Availability
 from kernelscope.errors import AppError
+from kernelscope.gui.dialogs.command_palette import Command, CommandPalette
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.dialogs.phantom_dialog import PhantomDialog
-from kernelscope.gui.widgets.messages import AboutDialog, BugDialog, ErrorDialog
+from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
+from kernelscope.gui.widgets.messages import AboutDialog, BugDialog, CrashDialog, ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.gui.window.main_window import MainWindow
@@ -298,10 +300,13 @@ def dialogs() -> list[QDialog]:
         GpuDialog(missing),
         PhantomDialog(),
         ManualWindow(),
+        CrashDialog("Fatal Python error: Aborted"),
+        ShortcutDialog(),
+        CommandPalette([Command("Run", "Run", "F5", "Apply the filter", "", lambda: None)]),
     ]
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(9))
 def test_dialogs_have_names_and_room(qtbot: QtBot, number: int) -> None:
     dialog = dialogs()[number]
     qtbot.addWidget(dialog)

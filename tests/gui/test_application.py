@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import pytest
+
+from kernelscope import __version__
 
 _START_AND_CLOSE = """
 import sys, threading, time
@@ -35,6 +40,7 @@ def test_program_ends_quickly_while_a_kernel_is_being_compiled(tmp_path: Path) -
         **os.environ,
         "QT_QPA_PLATFORM": "offscreen",
         "XDG_CONFIG_HOME": str(tmp_path),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
     }
     start = time.monotonic()
     done = subprocess.run(
@@ -50,3 +56,72 @@ def test_program_ends_quickly_while_a_kernel_is_being_compiled(tmp_path: Path) -
     assert "Traceback" not in done.stderr
     assert done.stdout.split() == ["0.0005"]
     assert (tmp_path / "kernelscope" / "settings.json").exists()
+    assert list((tmp_path / "state").rglob("crash-*")) == []  # it ended well
+
+
+_CRASH = """
+import faulthandler, sys
+from PySide6.QtCore import QTimer
+from kernelscope.gui import application
+from kernelscope.gui.window import main_window
+
+def crash_in_a_kernel():
+    faulthandler._sigsegv()
+
+class Window(main_window.MainWindow):
+    def open_first(self, path):
+        QTimer.singleShot(0, crash_in_a_kernel)
+
+application.MainWindow = Window
+application.run(None)
+"""
+
+_NEXT_START = """
+import sys
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QPlainTextEdit
+from kernelscope.gui import application
+from kernelscope.gui.widgets.messages import CrashDialog
+from kernelscope.gui.window import main_window
+
+class Window(main_window.MainWindow):
+    def open_first(self, path):
+        QTimer.singleShot(200, self.look)
+
+    def look(self):
+        for dialog in self.findChildren(CrashDialog):
+            print(dialog.findChild(QPlainTextEdit).toPlainText())
+            dialog.close()
+        self.close()
+
+application.MainWindow = Window
+sys.exit(application.run(None))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the place of the log is set by XDG_STATE_HOME")
+def test_a_crash_is_shown_once_at_the_next_start(tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "QT_QPA_PLATFORM": "offscreen",
+        "XDG_CONFIG_HOME": str(tmp_path),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }
+
+    def start(code: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+
+    assert start(_CRASH).returncode == -signal.SIGSEGV
+    shown = start(_NEXT_START)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith(f"Kernelscope {__version__}, Python ")
+    assert "Segmentation fault" in shown.stdout
+    assert "in crash_in_a_kernel" in shown.stdout
+    assert start(_NEXT_START).stdout == ""

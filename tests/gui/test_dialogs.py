@@ -76,6 +76,16 @@ def test_a_bug_shows_traceback_and_log(qtbot: QtBot, window: QWidget) -> None:
     click(qtbot, dialog, "closeButton")
 
 
+def test_a_crash_is_shown_and_copied(qtbot: QtBot, window: QWidget) -> None:
+    dialog = dialogs.show_crash(window, "Fatal Python error: Aborted")
+    assert dialog.findChild(QPlainTextEdit, "details").toPlainText() == (
+        "Fatal Python error: Aborted\n"
+    )
+    click(qtbot, dialog, "copyButton")
+    assert QGuiApplication.clipboard().text() == "Fatal Python error: Aborted\n"
+    click(qtbot, dialog, "closeButton")
+
+
 def test_a_bug_that_repeats_itself_opens_one_dialog(qtbot: QtBot, window: QWidget) -> None:
     first = dialogs.show_bug(window, failure(), "")
     assert dialogs.show_bug(window, failure(), "") is first

@@ -316,6 +316,26 @@ def log_nothing() -> None:
     logging.getLogger("kernelscope").addHandler(logging.NullHandler())
 
 
+def log_to_file(path: Path) -> None:
+    """Write the program's log to a new file, from DEBUG on.
+
+    Raises
+    ------
+    AppError
+        If the file cannot be written.
+    """
+    try:
+        handler = logging.FileHandler(path, mode="w", encoding="utf-8")
+    except OSError as error:
+        raise AppError(
+            f"“{path}” cannot be written: {error.strerror or error}.", "Name another file."
+        ) from error
+    handler.setFormatter(_Lines("%(asctime)s  %(levelname)-7s %(message)s"))
+    logger = logging.getLogger("kernelscope")
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+
+
 def log_to_stderr() -> None:
     """Show what the program logs."""
     handler = logging.StreamHandler()

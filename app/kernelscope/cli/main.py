@@ -29,6 +29,8 @@ from kernelscope.cli.common import (
     add_gpu_option,
     every_filter,
     file_path,
+    log_to_file,
+    log_to_stderr,
     open_backends,
     silence_libraries,
     switches,
@@ -101,7 +103,7 @@ def _window(arguments: list[str]) -> int:
     commands = "\n".join(f"  {name:8}{command.__doc__}" for name, command in _COMMANDS.items())
     parser = Parser(
         prog=PROGRAM,
-        usage=f"{PROGRAM} [IMAGE]\n       {PROGRAM} COMMAND [--help] ...",
+        usage=f"{PROGRAM} [--debug] [--log FILE] [IMAGE]\n       {PROGRAM} COMMAND [--help] ...",
         description="Opens the window, on IMAGE if one is given.",
         epilog=f"commands:\n{commands}\n\nA file named like a command is ./NAME.\n\n{STATUS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -109,14 +111,23 @@ def _window(arguments: list[str]) -> int:
     parser.add_argument(
         "image", metavar="IMAGE", nargs="?", type=file_path, help="picture or volume to open"
     )
+    parser.add_argument("--debug", action="store_true", help="write the log to stderr too")
+    parser.add_argument("--log", metavar="FILE", type=file_path, help="write the log to FILE too")
     parser.add_argument(
         "--version", action="version", version=f"Kernelscope {kernelscope.__version__}"
     )
-    image: Path | None = parser.parse_args(arguments).image
+    options = parser.parse_args(arguments)
+    image: Path | None = options.image
     if image is not None and not _is_there(image):
         raise ImageReadError(
             f"There is no file “{image}”.", f"Name a picture, or one of {', '.join(_COMMANDS)}."
         )
+    if image is not None and options.log is not None and options.log.resolve() == image.resolve():
+        raise AppError("The log would overwrite the image.", "Name another file for the log.")
+    if options.debug:
+        log_to_stderr()
+    if options.log is not None:
+        log_to_file(options.log)
     screen.check()
     try:
         from kernelscope.gui import run

@@ -17,9 +17,11 @@ from kernelscope import __version__
 from kernelscope.backends import GPU_VARIABLE, create_backends, gpu_numbers
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs, default_path
-from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets import messages, theme
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.work import crash_log
+from kernelscope.gui.work.crash_log import CrashLog
 
 
 class BugCatcher(QObject):
@@ -69,6 +71,9 @@ def _backends(settings: Settings) -> dict[str, Backend]:
 
 def run(path: Path | None = None) -> int:
     """Show the window and run the event loop until it is closed."""
+    folder = crash_log.default_folder()
+    crashes = crash_log.take_crashes(folder)
+    log = CrashLog(folder)
     application = create_application()
     # What is done waits for the interpreter for up to this long while the window is busy. With
     # the default of 5 ms, beside a window that computes 20 ms at a time, a kernel of 0.9 ms took
@@ -84,7 +89,10 @@ def run(path: Path | None = None) -> int:
     window.show()
     window.find_gpu()
     window.open_first(path)
+    if crashes:
+        messages.show_crash(window, crashes)
     status = application.exec()
+    log.close()
     if threading.active_count() > 1:
         # A kernel is being compiled, or a file hangs. Neither can be interrupted, and ending
         # the interpreter under a compiler is not safe. What is worth keeping is on the disk.

@@ -79,6 +79,11 @@ def show_bug(parent: QWidget | None, exception: BaseException, log_text: str) ->
     return open_dialog(BugDialog(exception, log_text, parent))
 
 
+def show_crash(parent: QWidget | None, crashes: str) -> CrashDialog:
+    """Show where an earlier process died."""
+    return open_dialog(CrashDialog(crashes, parent))
+
+
 def open_dialog(dialog: AnyDialog) -> AnyDialog:
     """Open `dialog` without waiting for it; it is deleted when it is closed."""
     _open.add(dialog)
@@ -286,19 +291,59 @@ class NoticeDialog(QMessageBox):
         button.setAccessibleName("OK")
 
 
-class BugDialog(QDialog):
-    """A bug of the program, with all that a report needs."""
+class ReportDialog(QDialog):
+    """A text for a bug report, to copy or to save, under a headline and an explanation."""
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        texts: tuple[str, str],
+        details: str,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setWindowTitle(title)
+        self.setSizeGripEnabled(True)
+        self._details = details
+        box = close_box(self)
+        add_button(box, "copyButton", "&Copy", "Copy the details", self.copy)
+        add_button(box, "saveButton", "&Save…", "Save the details to a file", self.save)
+        layout = QVBoxLayout(self)
+        layout.addWidget(headline(texts[0]))
+        layout.addWidget(_plain_label(texts[1], "explanation"))
+        layout.addWidget(self._view(), 1)
+        layout.addWidget(box)
+        self.resize(_characters(self, 110), 28 * self.fontMetrics().height())
+
+    def _view(self) -> QPlainTextEdit:
+        view = QPlainTextEdit(self._details)
+        view.setObjectName("details")
+        view.setAccessibleName("Details of the bug")
+        view.setReadOnly(True)
+        view.setTabChangesFocus(True)
+        view.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        view.setFont(theme.fixed_font())
+        return view
+
+    def copy(self) -> None:
+        """Put the details on the clipboard."""
+        QGuiApplication.clipboard().setText(self._details)
+
+    def save(self) -> None:
+        """Ask for a file and write the details to it."""
+        save_text(self, "Save the details", "kernelscope-bug.txt", self._details)
+
+
+class BugDialog(ReportDialog):
+    """A bug of the program, with everything that a report needs."""
 
     def __init__(
         self, exception: BaseException, log_text: str, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("bugDialog")
-        self.setWindowTitle("A bug in Kernelscope")
-        self.setSizeGripEnabled(True)
-
         versions = ", ".join(f"{name} {number}" for name, number in _versions())
-        self._details = "\n".join(
+        details = "\n".join(
             (
                 f"Kernelscope {__version__}; {versions}; {platform.platform()}",
                 "",
@@ -309,37 +354,24 @@ class BugDialog(QDialog):
                 "",
             )
         )
-        details = QPlainTextEdit(self._details)
-        details.setObjectName("details")
-        details.setAccessibleName("Details of the bug")
-        details.setReadOnly(True)
-        details.setTabChangesFocus(True)
-        details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        details.setFont(theme.fixed_font())
-
-        box = close_box(self)
-        add_button(box, "copyButton", "&Copy", "Copy the details", self.copy)
-        add_button(box, "saveButton", "&Save…", "Save the details to a file", self.save)
-        layout = QVBoxLayout(self)
-        layout.addWidget(headline("Something went wrong inside Kernelscope"))
-        layout.addWidget(
-            _plain_label(
-                "This is a bug in the program; you did nothing wrong. Your pictures are still "
-                "open and you can go on working. Please send these details to the developers:",
-                "explanation",
-            )
+        texts = (
+            "Something went wrong inside Kernelscope",
+            "This is a bug in the program; you did nothing wrong. Your pictures are still "
+            "open and you can go on working. Please send these details to the developers:",
         )
-        layout.addWidget(details, 1)
-        layout.addWidget(box)
-        self.resize(_characters(self, 110), 28 * self.fontMetrics().height())
+        super().__init__("bugDialog", "A bug in Kernelscope", texts, details, parent)
 
-    def copy(self) -> None:
-        """Put the details on the clipboard."""
-        QGuiApplication.clipboard().setText(self._details)
 
-    def save(self) -> None:
-        """Ask for a file and write the details to it."""
-        save_text(self, "Save the details", "kernelscope-bug.txt", self._details)
+class CrashDialog(ReportDialog):
+    """The place in the program where an earlier process died."""
+
+    def __init__(self, crashes: str, parent: QWidget | None = None) -> None:
+        texts = (
+            "Kernelscope ended unexpectedly last time",
+            "This is a bug in the program or in a library or driver that it uses. Please send "
+            "these details to the developers. They are shown only once:",
+        )
+        super().__init__("crashDialog", "Report of a crash", texts, f"{crashes}\n", parent)
 
 
 def _characters(widget: QWidget, count: int) -> int:
