@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelscope.backends.cuda import slabs
+from kernelscope.backends.cuda import budget
 from kernelscope.backends.cuda.probe import probe
 from tests.patience import PATIENCE
 
@@ -44,8 +44,8 @@ def rows_of_a_slab(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Have everything on a GPU, real or made up, cut into slabs of so many rows."""
 
     def cut(rows: int) -> None:
-        monkeypatch.setattr(slabs, "_fits", lambda *_: False)
-        monkeypatch.setattr(slabs, "_slab_rows", lambda *_: rows)
+        monkeypatch.setattr(budget, "fits", lambda *_: False)
+        monkeypatch.setattr(budget, "slab_rows", lambda *_: rows)
 
     return cut
 

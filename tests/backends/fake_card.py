@@ -38,12 +38,8 @@ CONSTANT_BYTES = 1 << 10
 ATTRIBUTES = {
     "CLOCK_RATE": 1_980_000,
     "L2_CACHE_SIZE": CACHE_BYTES,
-    "MAX_BLOCKS_PER_MULTIPROCESSOR": 32,
-    "MAX_REGISTERS_PER_MULTIPROCESSOR": 65_536,
     "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232_448,
-    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 233_472,
     "MAX_THREADS_PER_MULTIPROCESSOR": 2048,
-    "WARP_SIZE": 32,
 }
 
 UNTOUCHED = 0xAB
@@ -474,6 +470,12 @@ class FakeCard(Card):
         self._context: Any = SimpleNamespace(pop=lambda: None, detach=lambda: None)
         self._thread = OwnerThread(f"made-up-{ordinal}")
         self.opened.append(self)
+
+    def resident_blocks(
+        self, cubin: Cubin, kernel: str, threads: int, shared_bytes: int
+    ) -> int | None:
+        most: int = ATTRIBUTES["MAX_THREADS_PER_MULTIPROCESSOR"]
+        return most // threads
 
     def _lane(self, name: str) -> Lane:
         staging: Any = FakeStaging(self.cuda, self.cuda.new_stream(), self._copiers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from kernelscope.backends.cuda.executor import _evictor
+from kernelscope.backends.cuda.kernel import evictor
 
 CACHE = 50 << 20
 
@@ -27,7 +27,7 @@ def test_rewrites_twice_the_cache_on_the_stream_of_the_kernels() -> None:
         stream="stream",
     )
     run: Any = SimpleNamespace(device=device, spare=SimpleNamespace(get=get))
-    evict = _evictor(run)
+    evict = evictor(run)
     assert asked == [2 * CACHE], "of what the run frees, and times no allocation of"
     assert not calls
     evict()

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda import executor
+from kernelscope.backends.cuda import kernel as kernels
+from kernelscope.backends.cuda import pacer, report
+from kernelscope.backends.cuda.device_run import PreparedFilter
 from kernelscope.errors import Cancelled, OutOfMemory
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask, HandOver, Launch, Scratch
@@ -21,7 +23,7 @@ from tests.backends.weighted_rows import ROOMY, HandedRows, Session, WeightedRow
 TIGHT, TIGHTER = 0.55, 0.35
 """Less memory than the whole image needs: see `ROOMY`."""
 
-WARM_UPS = executor.WARM_UPS + 1
+WARM_UPS = kernels.WARM_UPS + 1
 """Launches of ``add`` before a measurement: one for each pass, two for the careful first one."""
 
 BANDS = (48, 5, 3)
@@ -73,9 +75,9 @@ def test_every_row_gets_every_step_once_in_order_and_progress_never_falls(
     assert rows.steps_of == {row: once * passes[row] for row in range(BANDS[0])}
     seconds = BANDS[0] * len(once) * pace
     if room == ROOMY:
-        warm_ups = 1 if seconds > executor.LONG_SECONDS else executor.WARM_UPS
-        short = seconds < executor.SHORT_SECONDS and at_once is None
-        batch = math.ceil(executor.BATCH_SECONDS / seconds) if short else 1
+        warm_ups = 1 if seconds > kernels.LONG_SECONDS else kernels.WARM_UPS
+        short = seconds < kernels.SHORT_SECONDS and at_once is None
+        batch = math.ceil(kernels.BATCH_SECONDS / seconds) if short else 1
         assert set(passes.values()) == {warm_ups + repeat * batch}
     else:  # of strips, the first one warms up
         assert passes[0] > repeat
@@ -194,10 +196,10 @@ def test_cold_rewrites_memory_before_each_repeat(cold: bool) -> None:
     calls = [call for call in session.card.cuda.calls if call != "hold"]
     repeats = [call for call, _ in itertools.groupby(calls)]
     empty = ["memset"] * cold
-    warm_up = [*empty, "number"] * executor.WARM_UPS + [*empty, "add"] * executor.WARM_UPS
+    warm_up = [*empty, "number"] * kernels.WARM_UPS + [*empty, "add"] * kernels.WARM_UPS
     warm_up = [call for call, _ in itertools.groupby(warm_up)]
     assert repeats == ["upload", *warm_up, *[*empty, "number", "add"] * 3, "download"]
-    assert calls.count("memset") == (2 * executor.WARM_UPS + 3) * cold
+    assert calls.count("memset") == (2 * kernels.WARM_UPS + 3) * cold
     (launch,) = (stage for stage in session.stages if stage.name == "launch")
     assert launch.counted is not cold  # nobody waits for that but who measures
 
@@ -225,7 +227,7 @@ def test_short_launches_are_timed_in_batches_and_told_as_one(cold: bool) -> None
     assert kernel.repeats == pytest.approx((2 * 4.8e-6,) * 3)
     assert [each.seconds for each in kernel.kernels] == pytest.approx([4.8e-6] * 2)
     assert session.runs[0].batch == 42
-    metrics = {metric.name: metric.value for metric in executor.metrics(session.runs)}
+    metrics = {metric.name: metric.value for metric in report.metrics(session.runs)}
     assert metrics["batch"] == 42
     assert session.card.cuda.calls.count("add") == WARM_UPS + 3 * 42
     (warm_up,) = (stage for stage in session.stages if stage.name == "warm-up")
@@ -283,14 +285,14 @@ def test_a_batch_that_the_host_queued_too_slowly_is_done_again() -> None:
     assert session.card.cuda.calls.count("add") == WARM_UPS + 4 * 42
     assert holds[-4] > 5 * holds[0]  # the more there is to queue
     assert holds[-1] / holds[-4] == pytest.approx(8, rel=1e-3)
-    warm_ups, tries = 2 * executor.WARM_UPS, 1 + 2 * 3  # of two kernels each
+    warm_ups, tries = 2 * kernels.WARM_UPS, 1 + 2 * 3  # of two kernels each
     assert session.card.cuda.calls.count("memset") == warm_ups + tries
 
 
 def test_a_measured_launch_that_was_queued_too_slowly_is_done_again() -> None:
     """But not one that goes on where another ended, whose scratch it would add to again."""
     plain, stepped = (WeightedRows(BANDS, pace=2e-6, steps=steps) for steps in (0, 2))
-    for rows, again in ((plain, 2 * (executor.TRIES - 1)), (stepped, 0)):
+    for rows, again in ((plain, 2 * (kernels.TRIES - 1)), (stepped, 0)):
         launches = []
         for late in (False, True):
             session, source = Session(rows, room=100), picture(BANDS)
@@ -390,7 +392,7 @@ def test_a_batch_is_not_for_the_same_kernel_with_more_to_do() -> None:
     session.card.cuda.modules[long.step.cubins[0].code]["add"] = note
     np.testing.assert_array_equal(session.filter(source, repeat=2), expected(long, source))
     # No steps are done again for a batch: to warm up, and twice to measure.
-    assert sum(taken) < (executor.WARM_UPS + 2.5) * 2.4e-3
+    assert sum(taken) < (kernels.WARM_UPS + 2.5) * 2.4e-3
 
 
 class HandedSteps:
@@ -420,7 +422,7 @@ class HandedSteps:
         )
         cubin = FakeCubins().get("handed")
         spec: Any = SimpleNamespace(id="handed", name="handed")
-        self.step = executor.PreparedFilter(spec, task, 0, True, plan, (cubin, cubin))
+        self.step = PreparedFilter(spec, task, 0, True, plan, (cubin, cubin))
         self.needs = 4 * 8 * 16
 
     def load(self, card: FakeCard) -> None:
@@ -452,7 +454,7 @@ def test_what_the_host_hands_over_is_a_stage_without_the_warm_up(repeat: int, st
     assert len(handed.repeats) == (repeat if repeat > 1 else 0)
     assert session.runs[0].batch == 1  # however short: the host comes between the launches
     uploads = session.card.cuda.calls.count("upload") - 1
-    assert uploads == steps * (repeat + executor.WARM_UPS * (repeat > 1))
+    assert uploads == steps * (repeat + kernels.WARM_UPS * (repeat > 1))
 
 
 def test_what_launching_takes_is_without_the_kernels() -> None:
@@ -471,14 +473,14 @@ def test_launches_that_were_done_again_are_a_stage_of_their_own(room: float) -> 
     sleep = 2e-3
     session, source = Session(rows, room=room), picture(BANDS)
     session.card.cuda.late = True
-    kernels = session.card.cuda.modules[rows.step.cubins[0].code]
-    add = kernels["add"]
+    loaded = session.card.cuda.modules[rows.step.cubins[0].code]
+    add = loaded["add"]
 
     def slowly(*arguments: int) -> float:
         time.sleep(sleep)
         return add(*arguments) + sleep
 
-    kernels["add"] = slowly
+    loaded["add"] = slowly
     np.testing.assert_array_equal(session.filter(source, repeat=2), expected(rows, source))
     (again,) = (stage for stage in session.stages if stage.name == "repeat")
     (kernel,) = (stage for stage in session.stages if stage.name == "kernel")
@@ -486,18 +488,18 @@ def test_launches_that_were_done_again_are_a_stage_of_their_own(room: float) -> 
     launches = 2 * round(kernel.seconds / sleep)  # of both repeats
     assert not again.counted
     assert again.overlapped == (room < ROOMY)
-    assert again.seconds >= launches * (executor.TRIES - 1) * sleep
+    assert again.seconds >= launches * (kernels.TRIES - 1) * sleep
     assert clock.seconds < kernel.seconds + again.seconds / 2
 
 
 @pytest.mark.parametrize("steps", [0, 3])
 def test_no_launch_has_more_blocks_than_a_grid(steps: int) -> None:
     """Of a block a row, as some teaching kernels have: pictures may be taller than a grid."""
-    tile, height = 2, 3 * executor.MOST_BLOCKS
+    tile, height = 2, 3 * pacer.MOST_BLOCKS
     launch = Launch("add", {}, (32, 1), 1.0, 1.0, tile=(32, tile), steps=steps)
-    pacer = executor._Pacer(launch, 1e-3)
-    pieces = list(pacer.pieces(0, height))
+    made = pacer.Pacer(launch, 1e-3)
+    pieces = list(made.pieces(0, height))
     assert all(launch.grid((height, 9, 1), p.stop - p.start)[1] <= 65_535 for p in pieces)
     done = [(p.start, p.stop) for p in pieces if p.first_step == 0]
-    assert done == [(0, tile * executor.MOST_BLOCKS), (tile * executor.MOST_BLOCKS, height)]
+    assert done == [(0, tile * pacer.MOST_BLOCKS), (tile * pacer.MOST_BLOCKS, height)]
     assert sum(p.units for p in pieces) == height * max(steps, 1)

@@ -7,18 +7,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda.executor import LAUNCH_SECONDS, _Pacer, _Piece
+from kernelscope.backends.cuda.pacer import LAUNCH_SECONDS, Pacer, Piece
 from kernelscope.spec.launch import Launch
 
 Pace = Callable[[int], float]
 
 
-def pieces(
-    pace: Pace, rows: int, steps: int, tile: int, at_once: int | None = None
-) -> list[_Piece]:
+def pieces(pace: Pace, rows: int, steps: int, tile: int, at_once: int | None = None) -> list[Piece]:
     """Return the pieces of a launch over rows 5 and up; `pace` tells how long some units take."""
     launch = Launch("nlm", {}, (32, 8), 1, 1, (32, tile), steps=steps, steps_at_once=at_once)
-    pacer = _Pacer(launch, 1e7 * max(steps, 1))  # 200 units in the first piece
+    pacer = Pacer(launch, 1e7 * max(steps, 1))  # 200 units in the first piece
     found = []
     for piece in pacer.pieces(5, 5 + rows):
         found.append(piece)

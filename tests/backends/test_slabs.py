@@ -8,18 +8,16 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda import rim, slabs
-from kernelscope.backends.cuda.executor import DeviceRun
+from kernelscope.backends.cuda import conveyor
+from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.errors import Cancelled, OutOfMemory
 from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaPlan, CudaTask
 from tests.backends.fake_card import UNTOUCHED, Driver, Error, FakeStaging
 from tests.backends.weighted_rows import Session, WeightedRows, expected, picture
 from tests.patience import PATIENCE
@@ -118,16 +116,6 @@ def test_a_picture_that_fits_nowhere_is_shared() -> None:
     )
 
 
-@pytest.mark.parametrize(("channels", "fits"), [(3, True), (4, False)])
-def test_a_piece_has_fewer_samples_than_32_bits_count(channels: int, fits: bool) -> None:
-    """Source and result are bytes; 2**29 pixels of four samples are one too many."""
-    task = CudaTask(
-        (2**14, 2**15, channels), (2**14, 2**15, channels), np.dtype(np.uint8), {}, Border.WRAP, "x"
-    )
-    step = SimpleNamespace(task=task, plan=CudaPlan(()))
-    assert slabs._fits([step], 1 << 50) == fits
-
-
 def test_a_picture_that_fits_stays_on_the_first_card() -> None:
     rows = WeightedRows(PICTURE)
     session, source = Session(rows, cards=2), picture(PICTURE)
@@ -136,42 +124,6 @@ def test_a_picture_that_fits_stays_on_the_first_card() -> None:
     assert not session.notices
     assert session.card.cuda.calls.count("upload") == 1
     assert not session.cards[1].cuda.calls
-
-
-def test_every_card_gets_as_many_slabs_of_whole_tiles() -> None:
-    steps = [WeightedRows((509, 3, 2, 1)).step]
-    assert steps[0].plan.launches[0].tile == (8, 4, 2)
-    assert slabs._slab_rows(steps, 1000, 1) == 510
-    assert slabs._slab_rows(steps, 100, 1) == 86  # in 6
-    assert slabs._slab_rows(steps, 100, 2) == 86  # in 3 each
-    assert slabs._slab_rows(steps, 100, 4) == 64  # in 2 each
-    assert slabs._slab_rows(steps, 3, 2) == 3  # no more, however the tiles are
-
-
-def test_tiles_of_the_kept_rim_need_not_be_whole() -> None:
-    """Their 32 rows and 30 of a filter's tile would otherwise make slabs of 480."""
-    step = WeightedRows((509, 3, 2, 1)).step
-    own, *_ = step.plan.launches
-    launches = replace(own, tile=(8, 4, 30)), replace(own, tile=(8, 32), kernel=rim.KERNEL)
-    step = replace(step, plan=replace(step.plan, launches=launches))
-    assert slabs._slab_rows([step], 500, 4) == 150
-
-
-def test_slabs_of_large_rows_are_thicker_than_their_halo() -> None:
-    steps = [WeightedRows((512, 1024, 1024, 1), radius=20).step]
-    assert slabs._slab_rows(steps, 512, 1) == 74  # 80 wanted: in 7
-    assert slabs._slab_rows(steps, 30, 1) == 30  # one more would not fit
-
-
-def test_slabs_begin_where_tiles_of_the_whole_do() -> None:
-    """If their results would differ in the last digit."""
-    step = WeightedRows((509, 3, 2, 1)).step
-    launches = tuple(replace(launch, aligned=True) for launch in step.plan.launches)
-    steps = [replace(step, plan=replace(step.plan, launches=launches))]
-    assert slabs._slab_rows(steps, 100, 4) == 64
-    assert slabs._slab_rows(steps, 3, 2) == 2
-    assert slabs._slab_rows(steps, 1, 2) == 0
-    assert slabs._slab_rows([step], 1, 2) == 1
 
 
 def test_the_made_up_card_does_nothing_before_somebody_waits() -> None:
@@ -402,7 +354,7 @@ def test_nothing_is_freed_under_a_copy_when_a_kernel_fails(
     copying, ended, goes_on = threading.Event(), threading.Event(), threading.Event()
     freed: list[bool] = []
     copy, copies = getattr(FakeStaging, direction), itertools.count()
-    free, wait = DeviceRun.free, slabs.wait
+    free, wait = DeviceRun.free, conveyor.wait
 
     def slowly(self: FakeStaging, *arguments: Any) -> None:
         copying_this = next(copies) == 1
@@ -428,7 +380,7 @@ def test_nothing_is_freed_under_a_copy_when_a_kernel_fails(
         free(self)
 
     monkeypatch.setattr(FakeStaging, direction, slowly)
-    monkeypatch.setattr(slabs, "wait", waited)
+    monkeypatch.setattr(conveyor, "wait", waited)
     monkeypatch.setattr(DeviceRun, "free", noted)
     before_kernel(session, fail_meanwhile)
     with pytest.raises(Error, match="on fire"):

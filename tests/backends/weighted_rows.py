@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda import executor, slabs
+from kernelscope.backends.cuda import slabs
+from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.timing import Stage, Stopwatch
 from kernelscope.images.image import Image
@@ -84,7 +85,7 @@ class WeightedRows:
         plan = CudaPlan((number, add), scratch)
         cubin = FakeCubins().get(name)
         spec: Any = SimpleNamespace(id=name, name=name)
-        self.step = executor.PreparedFilter(spec, task, radius, whole, plan, (cubin, cubin))
+        self.step = PreparedFilter(spec, task, radius, whole, plan, (cubin, cubin))
         source_bytes, result_bytes = (4 * int(np.prod(s)) for s in (shape, task.output_shape))
         buffers = sum(buffer.size(out_height, out_height) for buffer in scratch.values())
         self.needs = source_bytes + result_bytes + buffers
@@ -178,9 +179,7 @@ class HandedRows:
         cubin = FakeCubins().get("handed rows")
         spec: Any = SimpleNamespace(id="handed", name="handed")
         plan = CudaPlan((keep, take), scratch)
-        self.step = executor.PreparedFilter(
-            spec, task, self.steps // 2, False, plan, (cubin, cubin)
-        )
+        self.step = PreparedFilter(spec, task, self.steps // 2, False, plan, (cubin, cubin))
         self.needs = 4 * int(np.prod(shape) + np.prod(out_shape)) + sum(
             buffer.size(out_shape[0], out_shape[0]) for buffer in scratch.values()
         )
@@ -241,7 +240,7 @@ class Session:
         self.token = CancelToken()
         self.notices: list[str] = []
         self.stages: tuple[Stage, ...] = ()
-        self.runs: list[executor.DeviceRun] = []
+        self.runs: list[DeviceRun] = []
 
     def filter(
         self,
@@ -253,7 +252,7 @@ class Session:
     ) -> NDArray[Any]:
         cache: Any = FakeCubins()
         steps = [rows.step for rows in self.filters]
-        runs = [executor.DeviceRun(card, cache, steps, repeat, cold) for card in self.cards]
+        runs = [DeviceRun(card, cache, steps, repeat, cold) for card in self.cards]
         stopwatch = Stopwatch()
         try:
             output, self.runs = slabs.apply(runs, source, limit, stopwatch, self.token, self._tell)

@@ -95,7 +95,7 @@ def script() -> RunScript:
         import os, signal, sys, threading, time
         import numpy as np
         from kernelscope.backends.cpu import CpuBackend
-        from kernelscope.backends.cuda import CudaBackend, executor
+        from kernelscope.backends.cuda import CudaBackend, executor, kernel
         from kernelscope.backends.cuda.compiler import Nvrtc
         from kernelscope.images.image import Image
         from kernelscope.engine.options import Device

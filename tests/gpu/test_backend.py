@@ -15,7 +15,7 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.cuda import CudaBackend, executor
+from kernelscope.backends.cuda import CudaBackend, executor, kernel, pacer
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import CompileError, CubinCache, Nvcc, Nvrtc
 from kernelscope.bench.runner import planned_work
@@ -127,7 +127,7 @@ def test_batches_compute_the_same_and_take_no_longer_than_single_launches(
     together = run(gpu, image, "median", level=level, repeat=9, cold=cold)
     np.testing.assert_array_equal(together.image.pixels, wanted.image.pixels)
     (card,) = gpu._open()
-    monkeypatch.setattr(executor, "SHORT_SECONDS", 0.0)
+    monkeypatch.setattr(kernel, "SHORT_SECONDS", 0.0)
     monkeypatch.setattr(card, "batches", {})
     alone = run(gpu, image, "median", level=level, repeat=9, cold=cold)
     assert batch_of(alone) == 1
@@ -167,16 +167,16 @@ def test_the_bench_plans_the_work_that_is_counted(gpu: CudaBackend, filter_id: s
 
 def test_no_launch_is_long(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     launches: list[float] = []
-    learn = executor._Pacer.learn
+    learn = pacer.Pacer.learn
 
-    def note(self: executor._Pacer, units: int, seconds: float) -> None:
+    def note(self: pacer.Pacer, units: int, seconds: float) -> None:
         launches.append(seconds)
         learn(self, units, seconds)
 
-    monkeypatch.setattr(executor._Pacer, "learn", note)
+    monkeypatch.setattr(pacer.Pacer, "learn", note)
     result = run(gpu, noise(2048, 2048), "median", parameters={"size": 9}, level="single-block")
     assert len(launches) > 3
-    assert max(launches) < executor.LAUNCH_SECONDS
+    assert max(launches) < pacer.LAUNCH_SECONDS
     (kernel,) = (stage for stage in result.stages if stage.name == "kernel")
     assert kernel.seconds == pytest.approx(sum(launches))
 

@@ -11,8 +11,8 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.cuda import CudaBackend, slabs
-from kernelscope.backends.cuda.executor import PreparedFilter
+from kernelscope.backends.cuda import CudaBackend, budget
+from kernelscope.backends.cuda.device_run import PreparedFilter
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
@@ -119,14 +119,14 @@ def test_equals_its_oracle(
 @pytest.fixture
 def rows_of_a_strip(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Have every image cut as if the card had room for strips of so many rows, or one tile."""
-    of_rows = slabs._slab_rows
+    of_rows = budget.slab_rows
 
     def cut(rows: int) -> None:
         def fit(steps: Sequence[PreparedFilter], fitting: int, devices: int) -> int:
-            return of_rows(steps, max(rows, slabs._unit(steps[-1])), devices)
+            return of_rows(steps, max(rows, budget.unit_rows(steps[-1])), devices)
 
-        monkeypatch.setattr(slabs, "_fits", lambda *_: False)
-        monkeypatch.setattr(slabs, "_slab_rows", fit)
+        monkeypatch.setattr(budget, "fits", lambda *_: False)
+        monkeypatch.setattr(budget, "slab_rows", fit)
 
     return cut
 

@@ -86,9 +86,9 @@ def test_a_lost_context_is_told_and_not_fatal(script: RunScript) -> None:
     """A kernel that writes where it must not takes CUDA with it, but not the program."""
     done = script(
         """
-        launch = executor._launch
+        launch = executor.launch
         good = run().image.pixels
-        executor._launch = lambda step, strip, source, target, work: launch(
+        executor.launch = lambda step, strip, source, target, work: launch(
             step, strip, source, 0x10, work
         )
         for _ in range(3):
@@ -96,7 +96,7 @@ def test_a_lost_context_is_told_and_not_fatal(script: RunScript) -> None:
                 run()
             except AppError as error:
                 print(error)
-            executor._launch = launch
+            executor.launch = launch
         cpu = CpuBackend()
         request = Request.create(image, "mean", device=Device.CPU)
         assert (execute(request, {"cpu": cpu}).image.pixels == good).all()
@@ -115,13 +115,13 @@ def test_another_error_leaves_the_gpu_usable(script: RunScript) -> None:
     done = script(
         """
         good = run().image.pixels
-        block = executor._block
-        executor._block = lambda *rest: (4096, 1, 1)
+        block = kernel.block_of
+        kernel.block_of = lambda *rest: (4096, 1, 1)
         try:
             run()
         except AppError as error:
             print(error)
-        executor._block = block
+        kernel.block_of = block
         assert (run().image.pixels == good).all()
         """
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.cuda import CudaBackend, executor, slabs
+from kernelscope.backends.cuda import CudaBackend, budget, executor
 from kernelscope.backends.cuda.compiler import Nvrtc
 from kernelscope.backends.cuda.probe import probe
 from kernelscope.engine.control import CancelToken
@@ -117,9 +117,9 @@ def slab_limit(scan: Scan, level: Level, slices: int) -> int:
     task = CudaTask(planes.shape, planes.shape, planes.dtype, values, Border.REFLECT, level.id)
     buffers = CudaPlan.of(SPEC.plan_cuda(task)).scratch.values()
     besides, with_one = (sum(buffer.size(n, len(planes)) for buffer in buffers) for n in (0, 1))
-    there = slabs.BUFFERS * planes[0].nbytes + with_one - besides
+    there = budget.BUFFERS * planes[0].nbytes + with_one - besides
     halo = 2 * SPEC.radius(values)
-    return int((slices + halo) * there + slices * slabs.BUFFERS * planes[0].nbytes + besides)
+    return int((slices + halo) * there + slices * budget.BUFFERS * planes[0].nbytes + besides)
 
 
 @cases
@@ -253,7 +253,7 @@ def test_an_error_on_one_gpu_stops_the_other(
 ) -> None:
     backend, scan = many(2), head(1, (64, 64, 64))
     rows_of_a_slab(2)
-    launch = executor._launch
+    launch = executor.launch
 
     def fail_on_the_second(*arguments: Any) -> None:
         if threading.current_thread().name == "kernelscope-gpu-1":
@@ -261,7 +261,7 @@ def test_an_error_on_one_gpu_stops_the_other(
         launch(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(executor, "_launch", fail_on_the_second)
+        patch.setattr(executor, "launch", fail_on_the_second)
         with pytest.raises(ZeroDivisionError):
             apply(backend, scan)
     assert apply(backend, scan).scan.planes.any()

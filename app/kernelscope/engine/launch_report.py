@@ -1,4 +1,4 @@
-"""What a GPU backend tells of the kernel that it launched, as plain data."""
+"""Report of a GPU backend on the kernel that it launched, as plain data."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ class LaunchReport:
     shared_bytes : int
         Dynamic shared memory of a block.
     resources : Resources or None
-        None where the compiler's log does not tell.
-    occupancy : float
-        Theoretical: resident warps / most warps of a multiprocessor.
+        None where the compiler's log does not say.
+    occupancy : float or None
+        Theoretical: resident warps / most warps of a multiprocessor. None where the driver does
+        not say.
     compiler : str
         What compiled the kernel: ``nvcc 13.0 through PyCUDA``.
     """
@@ -53,5 +54,5 @@ class LaunchReport:
     block: tuple[int, ...]
     shared_bytes: int
     resources: Resources | None
-    occupancy: float
+    occupancy: float | None
     compiler: str = ""

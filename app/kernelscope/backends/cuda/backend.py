@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kernelscope.backends.cuda import executor, info, reduction, slabs
+from kernelscope.backends.cuda import executor, info, reduction, report, slabs
 from kernelscope.backends.cuda.compiler import Compiler, CubinCache, choose_compiler
+from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.backends.cuda.probe import probe
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.control import CancelToken, Progress
@@ -164,7 +165,7 @@ class CudaBackend:
         with stopwatch.stage("compile", counted=False):
             progress("compile", 0.0)
             runs = [
-                executor.DeviceRun(
+                DeviceRun(
                     device,
                     self._cache,
                     device.call(self._steps, device, request, parameters, level),
@@ -187,13 +188,13 @@ class CudaBackend:
             same = isinstance(result, Image) and not result.has_alpha
             resident = devices[0].resident
             devices[0].call(resident.rename, output, result.pixels if same else None)
-        stopwatch.metrics += executor.metrics(runs)
+        stopwatch.metrics += report.metrics(runs)
         stopwatch.launch = max(runs, key=lambda run: run.kernel_seconds).report
         return result
 
     def _steps(
         self, device: Card, request: Request, parameters: Mapping[str, Any], level: Level
-    ) -> list[executor.PreparedFilter]:
+    ) -> list[PreparedFilter]:
         shape, dtype = request.source.planes.shape, request.source.planes.dtype
         *before, last = request.passes()
         todo = [(each, each.filter.gpu_levels[-1].id, None) for each in before]

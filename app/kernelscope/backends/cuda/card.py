@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from kernelscope.backends.cuda import memory
+from kernelscope.backends.cuda import memory, occupancy
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.memory import Resident, Staging
 from kernelscope.backends.cuda.thread import OwnerThread
@@ -127,6 +127,7 @@ class Card:
         self._copiers = [OwnerThread(f"kernelscope-copy-{n}") for n in range(memory.COPIERS)]
         self._modules: dict[bytes, Any] = {}
         self.batches: dict[Hashable, int] = {}
+        self._resident_blocks: dict[tuple[bytes, str, int, int], int | None] = {}
         self._copy_rate: float | None = None
         try:
             cuda.init()
@@ -238,6 +239,15 @@ class Card:
         if module is None:
             module = self._modules[cubin.code] = self.cuda.module_from_buffer(cubin.code)
         return module, module.get_function(name)
+
+    def resident_blocks(
+        self, cubin: Cubin, kernel: str, threads: int, shared_bytes: int
+    ) -> int | None:
+        """Return the most blocks of a kernel that a multiprocessor runs at a time, if known."""
+        key = cubin.code, kernel, threads, shared_bytes
+        if key not in self._resident_blocks:
+            self._resident_blocks[key] = occupancy.resident_blocks(*key)
+        return self._resident_blocks[key]
 
     def free_memory(self) -> int:
         """Return the bytes that are free on the card now."""

@@ -6,19 +6,16 @@ import mmap
 import os
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.thread import OwnerThread
-
-if TYPE_CHECKING:
-    from kernelscope.backends.cuda.card import Card
 
 CHUNK_BYTES = 2 << 20
 """Size of a staging buffer; the driver's own way is as fast for what fits into one."""
@@ -95,45 +92,6 @@ class Resident:
         """Free the copies of arrays that are gone."""
         for key in [key for key, entry in self._entries.items() if entry[0]() is None]:
             self._entries.pop(key)[1].free()
-
-
-class Workspace:
-    """Device memory that a run needs on the way, kept from one slab to the next.
-
-    Attributes
-    ----------
-    keep : ndarray, optional
-        The image that has to stay on the card.
-
-    Parameters
-    ----------
-    stage : callable
-        Gives a context that times what is done in it, by its name: ``allocate``, ``free``.
-    """
-
-    def __init__(self, device: Card, stage: Callable[[str], AbstractContextManager[None]]) -> None:
-        self.keep: NDArray[Any] | None = None
-        self._device, self._stage = device, stage
-        self._kept: dict[Hashable, tuple[Any, int]] = {}
-
-    def get(self, name: Hashable, size: int) -> int:
-        """Return the address of `size` bytes or more, the same ones for a name while they do."""
-        allocation, there = self._kept.pop(name, (None, 0))
-        if allocation is None or there < size:
-            if allocation is not None:
-                with self._stage("free"):
-                    self._device.free(allocation)
-            with self._stage("allocate"):
-                allocation, there = self._device.allocate(size, self.keep), size
-        self._kept[name] = allocation, there
-        return int(allocation)
-
-    def free(self) -> None:
-        """Free everything; what is lost with the context has to outlive that."""
-        if self._kept and not self._device.lost:
-            with self._stage("free"):
-                self._device.free(*(allocation for allocation, _ in self._kept.values()))
-            self._kept.clear()
 
 
 class Staging:

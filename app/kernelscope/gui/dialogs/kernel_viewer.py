@@ -279,7 +279,7 @@ class KernelViewer(QDialog):
                     Fact("Block", _by(report.block), "threads"),
                     Fact("Dynamic shared memory", f"{report.shared_bytes:,}", "bytes a block"),
                     *(_resources(report.resources) if report.resources else ()),
-                    Fact("Theoretical occupancy", f"{report.occupancy:.0%}"),
+                    *_occupancy(report.occupancy),
                     *((Fact("Compiled by", report.compiler),) if report.compiler else ()),
                 ),
             )
@@ -347,6 +347,12 @@ def _with_generation(target: str) -> str:
     """Return ``sm_75 (Turing)`` for ``sm_75``."""
     digits = target.removeprefix("sm_")
     return f"{target} ({architecture((int(digits[:-1]), int(digits[-1])))})"
+
+
+def _occupancy(occupancy: float | None) -> tuple[Fact, ...]:
+    if occupancy is None:
+        return ()
+    return (Fact("Theoretical occupancy", f"{occupancy:.0%}"),)
 
 
 def _planned(plan: PlannedLaunch, request: Request) -> FactGroup:

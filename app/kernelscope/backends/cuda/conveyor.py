@@ -1,0 +1,266 @@
+"""Filters slabs of an image on one or several GPUs while others are copied up and down.
+
+Each GPU has a `Conveyor`: its own thread computes, two copy streams (`card.Lane`) carry the next
+slab up and the last result down, between buffers in pairs. A buffer is filled again when the
+kernels or the copy that read it are done::
+
+    upload    │ 0 │ 1 │   │ 2 │   │ 3 │
+    compute       │ 0     │ 1     │ 2     │ 3     │
+    download              │ 0 │   │ 1 │   │ 2 │   │ 3 │
+
+A GPU takes its next slab when it begins to compute one, so that a slower or busier GPU takes fewer
+and all end within a slab of each other.
+"""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from typing import Any
+
+from numpy.typing import NDArray
+
+from kernelscope.backends.cuda.budget import BUFFERS
+from kernelscope.backends.cuda.card import Lane
+from kernelscope.backends.cuda.device_run import DeviceRun
+from kernelscope.backends.cuda.executor import filter_rows
+from kernelscope.backends.cuda.memory import Staging
+from kernelscope.backends.cuda.strips import Strip, strip
+from kernelscope.backends.cuda.thread import wait_for
+from kernelscope.engine.control import CancelToken, JointToken, Progress
+from kernelscope.engine.timing import Part, Stopwatch, added_up
+from kernelscope.errors import Cancelled
+from kernelscope.images.source import Source
+
+_IN_SLABS = (
+    "allocate",
+    "upload",
+    "warm-up",
+    "prepare",
+    "hand over",
+    "kernel",
+    "repeat",
+    "download",
+    "free",
+)
+"""Stages of a device that go by while it works on slabs."""
+
+
+def in_slabs(
+    crew: Sequence[tuple[DeviceRun, int]],
+    image: Source,
+    output: NDArray[Any],
+    stopwatch: Stopwatch,
+    token: CancelToken,
+    progress: Progress,
+) -> list[Conveyor]:
+    """Filter slabs of at most so many rows on each device; return who had any."""
+    with stopwatch.stage("prepare"):
+        for run, _ in crew:
+            run.restart(stopwatch.origin)
+            run.device.call(run.device.open_lanes)
+    share = Share(output.shape[0], token, progress)
+    # Dealt out, lest one fetches its second slab before another has its first.
+    dealt = [
+        (Conveyor(run, rows, image.planes, output, share), first)
+        for run, rows in crew
+        if (first := share.take(rows))
+    ]
+    conveyors = [conveyor for conveyor, _ in dealt]
+    start = time.perf_counter()
+    _wait([conveyor.run.device.submit(conveyor.work, first) for conveyor, first in dealt])
+    seconds = time.perf_counter() - start
+    _record(stopwatch, [conveyor.run for conveyor in conveyors], start, seconds)
+    return conveyors
+
+
+class Share:
+    """The rows of a result that no GPU has taken yet, and how much of it is done.
+
+    Its methods are called on the threads of all GPUs.
+    """
+
+    def __init__(self, rows: int, token: CancelToken, progress: Progress) -> None:
+        self.token = JointToken(token)
+        self._rows, self._progress = rows, progress
+        self._taken = 0
+        self._done: dict[int, float] = {}
+        self._most = 0.0
+        self._lock = threading.Lock()
+
+    def take(self, most: int) -> tuple[int, int] | None:
+        """Return the next rows, ``first <= y < last``, at most so many; None if there are none."""
+        self.token.check()
+        with self._lock:
+            first = self._taken
+            self._taken = min(first + most, self._rows)
+            return (first, self._taken) if first < self._taken else None
+
+    def tell(self, ordinal: int, rows: float) -> None:
+        """Note how many rows a GPU has done so far."""
+        with self._lock:
+            self._done[ordinal] = rows
+            self._most = max(self._most, sum(self._done.values()) / self._rows)
+            self._progress("kernel", self._most)
+
+
+class Conveyor:
+    """One GPU at work on slabs: it computes one while the next goes up and the last comes down.
+
+    Parameters
+    ----------
+    rows : int
+        Of the result in a slab, at most.
+
+    Attributes
+    ----------
+    slabs : int
+        How many it took.
+    """
+
+    def __init__(
+        self, run: DeviceRun, rows: int, pixels: NDArray[Any], output: NDArray[Any], share: Share
+    ) -> None:
+        self.run, self.slabs = run, 0
+        self._rows, self._pixels, self._output, self._share = rows, pixels, output, share
+        self._final = run.steps[-1]
+        self._filtered = self._rows_done = 0
+        self._copies: list[Future[tuple[float, float]]] = []
+        self._downloads: deque[Future[tuple[float, float]]] = deque()
+
+    def work(self, rows: tuple[int, int] | None) -> None:
+        """Filter these rows, and then others until none are left; on the device's thread."""
+        self.run.token = self._share.token
+        try:
+            coming = self._fetch(rows)
+            while coming is not None:
+                slab, source, upload = coming
+                self._finish("upload", upload)
+                coming = self._fetch(self._share.take(self._rows))
+                self._filter(slab, source)
+            while self._downloads:
+                self._finish("download", self._downloads.popleft())
+        except BaseException:
+            self._share.token.cancel()
+            raise
+        finally:
+            wait(self._copies)  # They use what is freed next.
+            self.run.free()
+
+    def _fetch(
+        self, rows: tuple[int, int] | None
+    ) -> tuple[Strip, int, Future[tuple[float, float]] | None] | None:
+        """Send the source rows of a slab up; return it, where to, and what tells of the end."""
+        if rows is None:
+            return None
+        final, height = self._final, self._pixels.shape[0]
+        slab = strip(height, rows, final.radius, final.task.border, whole=final.whole)
+        most = height if final.whole else min(height, self._rows + 2 * final.radius)
+        # What all slabs need goes up once.
+        number = 0 if final.whole else self.slabs % BUFFERS
+        source = self.run.workspace.get(f"source {number}", most * _row_bytes(self._pixels))
+        upload = None
+        if not (final.whole and self.slabs):
+            upload = self._copy(self.run.device.uploads, self._upload, slab, source)
+        self.slabs += 1
+        return slab, source, upload
+
+    def _filter(self, slab: Strip, source: int) -> None:
+        """Filter a slab and send the result down."""
+        run, share = self.run, self._share
+        rows, done = slab.last - slab.first, self._rows_done
+        run.tell = lambda fraction: share.tell(run.device.ordinal, done + fraction * rows)
+        if len(self._downloads) == BUFFERS:
+            self._finish("download", self._downloads.popleft())
+        number = self._filtered % BUFFERS
+        target = run.workspace.get(f"target {number}", self._rows * _row_bytes(self._output))
+        with run.device.staging.giving_pages_to(self._output[slab.first : slab.last]):
+            filter_rows(run, slab, source, target)
+        self._downloads.append(self._copy(run.device.downloads, self._download, slab, target))
+        self._filtered += 1
+        self._rows_done += rows
+
+    def _copy(
+        self, lane: Lane, copy: Callable[..., None], slab: Strip, at: int
+    ) -> Future[tuple[float, float]]:
+        self._copies.append(lane.submit(copy, slab, at))
+        return self._copies[-1]
+
+    def _finish(self, name: str, copy: Future[tuple[float, float]] | None) -> None:
+        """Wait for a copy and note how long it took."""
+        if copy is None:
+            return
+        device = self.run.device
+        try:
+            begun, seconds = copy.result()
+            self.run.stopwatch.add(name, seconds, begun=begun)
+        except device.cuda.Error:
+            device.look_for_loss()
+            raise
+
+    def _upload(self, staging: Staging, slab: Strip, source: int) -> None:
+        row_bytes = _row_bytes(self._pixels)
+        for row, first, count in slab.source_pieces(self._pixels.shape[0]):
+            staging.upload(self._pixels[first : first + count], source + row * row_bytes)
+
+    def _download(self, staging: Staging, slab: Strip, target: int) -> None:
+        staging.download(target, self._output[slab.first : slab.last])
+
+
+def _row_bytes(array: NDArray[Any]) -> int:
+    return int(array.nbytes // array.shape[0])
+
+
+def _wait(works: Sequence[Future[None]]) -> None:
+    """Wait for all devices; raise what went wrong, not that the others stopped for it."""
+    for work in works:
+        wait_for(work)
+    errors = [work.exception() for work in works]
+    errors.sort(key=lambda error: 2 if error is None else isinstance(error, Cancelled))
+    try:
+        if errors[0] is not None:
+            raise errors[0]
+    finally:
+        del work, works, errors  # Their tracebacks hold this frame: without this, a cycle.
+
+
+def _record(stopwatch: Stopwatch, runs: Sequence[DeviceRun], begun: float, seconds: float) -> None:
+    """Note how long slabs took by the clock, and how long the busiest device did what meanwhile.
+
+    Warming up, launches that were done again, and repeats but for the median one are taken off
+    the clock: a run that is not measured has none.
+    """
+    for name in _IN_SLABS:
+        parts = tuple(
+            Part(run.device.ordinal, stage.start, stage.seconds)
+            for run in runs
+            for stage in run.stopwatch.stages
+            if stage.name == name
+        )
+        if not parts:
+            continue
+        longest = max(
+            ([stage for stage in run.stopwatch.stages if stage.name == name] for run in runs),
+            key=lambda stages: sum(stage.seconds for stage in stages),
+        )
+        repeats = tuple(map(sum, zip(*(stage.repeats for stage in longest), strict=True)))
+        busy = statistics.median(repeats) if repeats else sum(s.seconds for s in longest)
+        kernels = added_up(kernel for stage in longest for kernel in stage.kernels)
+        stopwatch.add(
+            name,
+            busy,
+            overlapped=True,
+            repeats=repeats,
+            begun=stopwatch.origin + min(part.start for part in parts),
+            parts=parts,
+            kernels=kernels,
+        )
+        if repeats:
+            seconds -= sum(repeats) - busy
+        if name in ("warm-up", "repeat"):
+            seconds -= busy
+    stopwatch.add("slabs", max(0.0, seconds), begun=begun)

@@ -1,0 +1,114 @@
+"""State of a run on one device, and the filters that it applies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.compiler import Cubin, CubinCache
+from kernelscope.backends.cuda.pacer import Pacer
+from kernelscope.backends.cuda.workspace import Workspace
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.launch_report import LaunchReport
+from kernelscope.engine.timing import Stopwatch
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.launch import CudaPlan, CudaTask
+
+
+@dataclass(frozen=True)
+class PreparedFilter:
+    """A filter to apply to the image on the card, ready to be launched.
+
+    Attributes
+    ----------
+    radius : int
+        Rows that it needs above and below; all of them if `whole`.
+    cubins : tuple of Cubin
+        One for each launch of the plan.
+    is_new : bool
+        The device had not loaded all of them before.
+    """
+
+    spec: FilterSpec
+    task: CudaTask
+    radius: int
+    whole: bool
+    plan: CudaPlan
+    cubins: tuple[Cubin, ...]
+    is_new: bool = False
+
+    def done(self, number: int, fraction: float) -> float:
+        """Return how much of the work is done when a part of launch `number` is."""
+        work = [launch.operations_per_sample for launch in self.plan.launches]
+        return (sum(work[:number]) + work[number] * fraction) / sum(work)
+
+
+@dataclass
+class DeviceRun:
+    """What one device works with in a run, and brings back.
+
+    Attributes
+    ----------
+    tell : callable
+        Called with how much of the kernels' work on the rows under way is done.
+    workspace : Workspace
+        What the launches allocate.
+    spare : Workspace
+        What only measuring needs, whose allocation is in no stage. The caller of `filter_rows`
+        frees both: `free`.
+    busy_seconds : float
+        How long the card ran timed kernels, every repeat and every launch of a batch.
+    batch : int
+        Launches between two events of the kernel that did the most.
+    """
+
+    device: Card
+    cache: CubinCache
+    steps: Sequence[PreparedFilter]
+    repeat: int = 1
+    cold: bool = False
+    token: CancelToken = field(default_factory=CancelToken)
+    tell: Callable[[float], None] = lambda fraction: None
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
+    report: LaunchReport | None = None
+    longest: tuple[str, float] = ("", 0.0)
+    busy_seconds: float = 0.0
+    batch: int = 1
+    kernel_seconds: float = 0.0
+    kernel_bytes: float = 0.0
+    kernel_operations: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.workspace = Workspace(self.device, lambda name: self.stopwatch.stage(name))
+        self.spare = Workspace(self.device, lambda name: nullcontext())
+        self.pacers: dict[Hashable, Pacer] = {}
+        self.warm: set[str] = set()
+
+    def free(self) -> None:
+        """Free what launches allocated."""
+        self.workspace.free()
+        self.spare.free()
+
+    def restart(self, origin: float) -> None:
+        """Forget what an attempt that failed brought back; the run started at `origin`."""
+        self.stopwatch = Stopwatch(origin)
+        self.kernel_seconds = self.kernel_bytes = self.kernel_operations = 0.0
+        self.longest = ("", 0.0)
+        self.workspace.keep = self.spare.keep = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the rows of source and output are on the card, and which they are."""
+
+    source: int
+    target: int
+    first: int
+    last: int
+    source_row: int
+    source_rows: int
+    all_rows: int  # of the output
+    is_whole: bool  # not a strip
+    hardware_border: bool

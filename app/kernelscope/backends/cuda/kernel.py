@@ -1,0 +1,359 @@
+"""One launch of a plan on one device: its arguments, warming up, batches and times.
+
+How a kernel is timed. Every timed launch stands between two events on the card's stream, behind a
+kernel that keeps the card busy while the host queues them; otherwise the host would be timed::
+
+    host    queue: hold, event, launch ..., event   │ wait
+    card    ├──── hold ────┤ event ├── launch ──┤ event
+
+A launch shorter than `SHORT_SECONDS` is timed in a batch, whose time is divided by its length.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.compiler import Cubin, CubinCache
+from kernelscope.backends.cuda.device_run import DeviceRun, Place, PreparedFilter
+from kernelscope.backends.cuda.host_memory import HandedOver, Mapped
+from kernelscope.backends.cuda.pacer import Pacer, Piece
+from kernelscope.backends.cuda.report import launch_report
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.backends.cuda.texture import Texture
+from kernelscope.engine.launch_report import LaunchReport
+from kernelscope.spec.launch import Launch
+
+HOLD_SECONDS = 40e-6
+"""How long the card is kept busy before a launch: longer than the host takes to queue it."""
+
+SHORT_SECONDS = 50e-6
+"""Launches that take less are measured in batches: what is around them counts too much."""
+
+BATCH_SECONDS = 200e-6
+"""How long a batch takes at least, unless that takes too many launches or too much memory."""
+
+LONG_SECONDS = 5e-3
+"""Kernels that take longer warm up once."""
+
+WARM_UPS = 3
+"""Launches before a measurement, of kernels that are quick."""
+
+TRIES = 4
+"""Most launches of what is measured until the host is quick enough, each given twice the time."""
+
+MOST_LAUNCHES = 128
+"""Of a batch; the driver queues many times as many."""
+
+QUEUE_SECONDS = 10e-6
+"""How much longer the card is kept busy for each further launch of a batch."""
+
+ALIGNMENT = 512
+"""Bytes: what the driver's own allocations are aligned to."""
+
+
+class Kernel:
+    """One launch of a plan, ready to go: its arguments lie on the card.
+
+    The texture that it makes goes to `textures`, for the caller to free, and those that only
+    measuring needs go to `spares`.
+
+    Attributes
+    ----------
+    batch : int
+        Launches between two events; `settle` decides.
+    thrown_away : list of (float, float)
+        When launches began that were measured in vain, by `time.perf_counter`, and the seconds
+        that went by until they were done again.
+    """
+
+    def __init__(
+        self,
+        step: PreparedFilter,
+        launch: Launch,
+        cubin: Cubin,
+        place: Place,
+        scratch: Mapping[str, int],
+        run: DeviceRun,
+        evict: Callable[[], None],
+        textures: list[Texture],
+        spares: list[Texture],
+    ) -> None:
+        self._step, self._launch, self._cubin = step, launch, cubin
+        self._place, self._run, self._evict, self._spares = place, run, evict, spares
+        self.batch = 1
+        self.thrown_away: list[tuple[float, float]] = []
+        self._measured = False
+        device, cuda = run.device, run.device.cuda
+        module, self._function = device.function(cubin, launch.kernel)
+        self._set_constants(module)
+        self._hardware_border = (
+            launch.texture and place.hardware_border and launch.texture_of is None
+        )
+        first = place.source
+        if launch.texture:
+            self._texels = self._make_texture(textures)
+            first = self._texels.handle
+        self._mapped = Mapped(step.task, place, run) if launch.mapped else None
+        target = place.target
+        if self._mapped is not None:
+            first, target = self._mapped.source, self._mapped.target
+        self._ends = [(first, target)]
+        self._scratch = scratch
+        self._arguments = [*self._upload_tables(), *(scratch[name] for name in launch.scratch)]
+        self._handed = None
+        if launch.hand_over:
+            self._handed = HandedOver(step.plan, launch, place, scratch, run)
+        integers = len(self._geometry(0, 0)) + (2 if launch.steps else 0)
+        self._function.prepare("P" * (2 + len(self._arguments)) + "i" * integers)
+        if launch.shared_bytes > 48 * 1024:
+            self._function.set_attribute(
+                cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.shared_bytes
+            )
+        self._block = block_of(launch, self._function, device)
+        self._hold = _holder(run)
+
+    def _set_constants(self, module: Any) -> None:
+        """Copy the launch's constants to the module's constant memory."""
+        device = self._run.device
+        for name, values in self._launch.constants.items():
+            address, size = module.get_global(name)
+            data = np.ascontiguousarray(values)
+            if data.nbytes > size:
+                raise ValueError(f"{name}: {data.nbytes} bytes for {size} bytes of constant memory")
+            # On the stream, which does not wait for the synchronous copies.
+            device.cuda.memcpy_htod_async(int(address), data, device.stream)
+
+    def _make_texture(self, textures: list[Texture]) -> Texture:
+        """Return the texture that the kernel reads, filled unless earlier kernels do that."""
+        run = self._run
+        with run.stopwatch.stage("allocate"):
+            texture = run.device.make_room(self._texture, run.workspace.keep)
+        textures.append(texture)
+        if self._launch.texture_of is None:
+            texture.fill(self._place.source, run.device.stream)
+        return texture
+
+    def _upload_tables(self) -> Iterator[int]:
+        """Copy the launch's tables to the card; yield their addresses."""
+        device, launch = self._run.device, self._launch
+        for number, table in enumerate(launch.tables):
+            name = self._step.spec.id, launch.kernel, number
+            address = self._run.workspace.get(name, table.nbytes)
+            device.cuda.memcpy_htod_async(address, np.ascontiguousarray(table), device.stream)
+            yield address
+
+    def _texture(self) -> Texture:
+        """Return a texture for the source, or for a scratch buffer of floats."""
+        task, place, of = self._step.task, self._place, self._launch.texture_of
+        if of is not None:
+            name, columns = of
+            size = self._step.plan.scratch[name].size(place.last - place.first, place.all_rows)
+            return Texture(columns, size // (4 * columns), np.dtype(np.float32), None)
+        border = task.border if self._hardware_border else None
+        return Texture(task.row_samples, place.source_rows, task.dtype, border)
+
+    @property
+    def _can_batch(self) -> bool:
+        """Whether launches may follow each other: nothing of the host's comes between them."""
+        return self._place.is_whole and self._mapped is None and self._handed is None
+
+    @property
+    def _alike(self) -> Hashable:
+        """What measurements have in common that are timed alike."""
+        task, launch = self._step.task, self._launch
+        # A search radius is in no macro: the work tells such launches apart.
+        work = launch.operations_per_sample, launch.steps
+        return self._cubin.code, launch.kernel, self._block, task.shape, task.output_shape, work
+
+    @property
+    def batch_is_known(self) -> bool:
+        """Whether an earlier measurement decided about batches."""
+        return not self._can_batch or self._alike in self._run.device.batches
+
+    def warm_up(self) -> Iterator[float]:
+        """Launch without being timed, three times if that is quick; yield how much is done.
+
+        The first launch of a process loads code, and takes longer, and any may be disturbed: the
+        quickest decides about batches, unless they are known.
+        """
+        quickest = math.inf
+        for turn in range(WARM_UPS):
+            self._evict()
+            times = []
+            for seconds, fraction in self.run():
+                times.append(seconds)
+                if not turn:
+                    yield fraction
+            if len(times) == 1:
+                quickest = min(quickest, times[0])
+            if sum(times) > LONG_SECONDS:
+                break
+        if self._handed:
+            self._handed.forget()
+        if self._can_batch:
+            short = quickest < SHORT_SECONDS
+            launches = math.ceil(BATCH_SECONDS / max(quickest, 1e-9)) if short else 1
+            self._run.device.batches.setdefault(self._alike, min(launches, MOST_LAUNCHES))
+
+    def settle(self, measured: bool) -> None:
+        """Decide how many launches are timed together, and make room for them.
+
+        Where the cache is emptied before a batch, each of its launches reads a picture and writes
+        a result of its own: what it reads comes from memory, as if it were the only one.
+        """
+        device, run, place, task = self._run.device, self._run, self._place, self._step.task
+        self._measured = measured
+        if measured and self._can_batch:
+            self.batch = device.batches[self._alike]
+        if self.batch == 1 or not run.cold:
+            return
+        source_bytes = place.source_rows * task.row_samples * task.dtype.itemsize
+        target_bytes = (place.last - place.first) * task.out_row_samples * task.dtype.itemsize
+        pitches = [-(-size // ALIGNMENT) * ALIGNMENT for size in (source_bytes, target_bytes)]
+        copies = min(self.batch - 1, device.free_memory() // 4 // sum(pitches))
+        self.batch = 1 + copies
+        if not copies:
+            return
+        name = self._step.spec.id, self._launch.kernel
+        source, target = (
+            run.spare.get((*name, what), copies * pitch)
+            for what, pitch in zip(("sources", "targets"), pitches, strict=True)
+        )
+        for _ in range(copies):
+            device.cuda.memcpy_dtod_async(source, place.source, source_bytes, device.stream)
+            first = source
+            if self._launch.texture_of is not None:  # filled anew before every launch
+                first = self._texels.handle
+            elif self._launch.texture:
+                self._spares.append(device.make_room(self._texture, run.workspace.keep))
+                self._spares[-1].fill(source, device.stream)
+                first = self._spares[-1].handle
+            self._ends.append((first, target))
+            source, target = source + pitches[0], target + pitches[1]
+
+    def run(self) -> Iterator[tuple[float, float]]:
+        """Launch over all rows and steps; yield the seconds of each piece and the part done.
+
+        Of a batch, these are the mean of its launches.
+        """
+        launch, place, task = self._launch, self._place, self._step.task
+        row_samples = task.out_row_pixels * max(task.shape[-1], task.output_shape[-1])
+        pacer = self._run.pacers.setdefault(
+            (self._step.spec.id, launch.kernel),
+            Pacer(launch, row_samples * launch.operations_per_sample),
+        )
+        done, units = 0, (place.last - place.first) * max(launch.steps, 1)
+        if launch.texture_of is not None:  # kernels before this one have just written it
+            self._texels.fill(self._scratch[launch.texture_of[0]], self._run.device.stream)
+        if self._handed:
+            self._handed.begin()
+        pieces = pacer.pieces(place.first, place.last)
+        if self.batch > 1:  # known to be short
+            pieces = iter([Piece(place.first, place.last, 0, max(launch.steps, 1))])
+        for piece in pieces:
+            self._run.token.check()
+            if self._handed and piece.start == place.first:
+                self._handed.over(piece.first_step)
+            seconds = self._go(piece)
+            pacer.learn(piece.units, seconds)
+            done += piece.units
+            yield seconds, done / units
+        if self._mapped is not None:
+            self._mapped.bring_back()
+
+    def _go(self, piece: Piece) -> float:
+        """Launch over a piece, wait, and return the seconds between the events.
+
+        What is measured has to be queued before the card begins, or the host would be timed. If
+        that was too slow, it is done again, unless it goes on where another launch ended.
+        """
+        device, launch = self._run.device, self._launch
+        cuda, stream = device.cuda, device.stream
+        grid = launch.grid(self._step.task.output_shape, piece.stop - piece.start)
+        numbers = self._geometry(piece.start, piece.stop)
+        if launch.steps:
+            numbers += (piece.first_step, piece.last_step)
+        hold = HOLD_SECONDS + (self.batch - 1) * QUEUE_SECONDS
+        again = self.batch > 1 or (self._measured and not launch.steps)
+        for attempt in range(TRIES if again else 1):
+            start = time.perf_counter()
+            if attempt:
+                self._evict()
+            begin, end = cuda.Event(), cuda.Event()
+            self._hold(hold * 2**attempt)
+            begin.record(stream)
+            for ends in itertools.islice(itertools.cycle(self._ends), self.batch):
+                self._function.prepared_async_call(
+                    *(grid, self._block, stream, *ends, *self._arguments, *numbers),
+                    shared_size=launch.shared_bytes,
+                )
+            end.record(stream)
+            in_time = not begin.query()
+            device.wait(end)
+            if in_time or attempt == TRIES - 1 or not again:
+                break
+            self.thrown_away.append((start, time.perf_counter() - start))
+        return float(end.time_since(begin)) * 1e-3 / self.batch
+
+    def _geometry(self, start: int, stop: int) -> tuple[int, ...]:
+        """Return the fields of ``Geometry``, or for a volume of ``Volume``."""
+        task, place = self._step.task, self._place
+        if len(task.shape) == 4:
+            depth, height, width, components = task.shape
+            return width, height, depth, components, start, stop, place.source_row, place.first
+        height, width, channels = task.shape
+        return (
+            *(width, height, channels, task.output_shape[1]),
+            *(start, stop, place.source_row, place.first),
+            int(self._hardware_border),
+        )
+
+    def note_hand_over(self) -> None:
+        """Add a stage for the time that the host took to hand over parts."""
+        if self._handed:
+            self._handed.note()
+
+    def report(self) -> LaunchReport:
+        """Return how the kernel was launched, and what the compiler made of it."""
+        rows = self._place.last - self._place.first
+        grid = self._launch.grid(self._step.task.output_shape, rows)
+        return launch_report(self._step, self._launch, self._cubin, grid, self._block, self._run)
+
+
+def hold_cubin(cache: CubinCache, device: Card) -> Cubin:
+    return cache.get("hold", read_source("hold"), device.architecture, {})
+
+
+def _holder(run: DeviceRun) -> Callable[[float], None]:
+    """Return a function that keeps the card busy for a number of seconds."""
+    device = run.device
+    _, function = device.function(hold_cubin(run.cache, device), "hold")
+    function.prepare("q")
+    kilohertz = device.handle.get_attribute(device.cuda.device_attribute.CLOCK_RATE)
+    return lambda seconds: function.prepared_async_call(
+        (1, 1), (1, 1, 1), device.stream, int(seconds * kilohertz * 1e3)
+    )
+
+
+def evictor(run: DeviceRun) -> Callable[[], None]:
+    """Return what rewrites memory of twice the size of the card's cache, which then holds that."""
+    device = run.device
+    size = 2 * device.handle.get_attribute(device.cuda.device_attribute.L2_CACHE_SIZE)
+    spare = run.spare.get("spare", size)
+    return lambda: device.cuda.memset_d8_async(spare, 0, size, device.stream)
+
+
+def block_of(launch: Launch, function: Any, device: Card) -> tuple[int, int, int]:
+    """Return the threads of a block; fewer than planned if a striding one lacks registers."""
+    columns, rows, slices = (*launch.block, 1)[:3]
+    if launch.tile is None:
+        most = function.get_attribute(device.cuda.function_attribute.MAX_THREADS_PER_BLOCK)
+        rows = min(rows, most // columns)
+    return columns, rows, slices

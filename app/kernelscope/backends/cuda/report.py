@@ -1,0 +1,58 @@
+"""What a run reports of its kernels: launch geometry, resources, occupancy and rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from kernelscope.backends.cuda import info
+from kernelscope.backends.cuda.compiler import Cubin, resources
+from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
+from kernelscope.engine.launch_report import LaunchReport
+from kernelscope.engine.timing import Metric
+from kernelscope.spec.launch import Launch
+
+
+def metrics(runs: Sequence[DeviceRun]) -> list[Metric]:
+    """Return what the launches on devices that worked side by side amount to."""
+    seconds = max(1e-9, *(run.kernel_seconds for run in runs))
+    found = [
+        Metric("effective rate", sum(run.kernel_bytes for run in runs) / seconds, "B/s"),
+        Metric("arithmetic rate", sum(run.kernel_operations for run in runs) / seconds, "op/s"),
+    ]
+    batch = max(runs, key=lambda run: run.kernel_seconds).batch
+    if batch > 1:
+        found.append(Metric("batch", batch, "launches"))
+    devices = [run.device for run in runs]
+    for name, rates, unit in (
+        ("copy rate", [device.call(device.copy_rate) for device in devices], "B/s"),
+        ("peak rate", [info.peak_rate(device.cuda, device.ordinal) for device in devices], "op/s"),
+    ):
+        known = [rate for rate in rates if rate is not None]
+        if len(known) == len(rates):
+            found.append(Metric(name, sum(known), unit))
+    return found
+
+
+def launch_report(
+    step: PreparedFilter,
+    launch: Launch,
+    cubin: Cubin,
+    grid: tuple[int, ...],
+    block: tuple[int, int, int],
+    run: DeviceRun,
+) -> LaunchReport:
+    """Return how a kernel was launched, in blocks of `block`, and what the compiler made of it."""
+    device, threads = run.device, math.prod(block)
+    most = device.handle.get_attribute(device.cuda.device_attribute.MAX_THREADS_PER_MULTIPROCESSOR)
+    blocks = device.resident_blocks(cubin, launch.kernel, threads, launch.shared_bytes)
+    return LaunchReport(
+        step.spec.id,
+        launch.kernel,
+        grid,
+        block[: len(launch.block)],
+        launch.shared_bytes,
+        resources(cubin.log, launch.kernel),
+        None if blocks is None else blocks * threads / most,
+        run.cache.title,
+    )
