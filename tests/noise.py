@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, FilterSpec, FilterTask
 
 
 def draw(
@@ -39,7 +39,7 @@ def add_noise(
     """Return `source`, shape (height, width, channels), with the noise of `spec`."""
     output = np.zeros_like(source)
     task = FilterTask(source, output, spec.validate(values), Border.REFLECT, level)
-    for sweep in spec.plan_cpu(task):
+    for sweep in spec.implementation(Cpu).plan(task):
         sweep.kernel(*sweep.arguments, 0, sweep.rows)
     return output
 

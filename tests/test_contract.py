@@ -33,7 +33,7 @@ from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import InvalidImage, InvalidParameter
 from kernelscope.images.image import DTYPES, Image
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, FilterSpec, FilterTask
 from kernelscope.spec.levels import CPU_LEVELS, Level
 from kernelscope.spec.parameters import ChoiceParameter
 from tests.oracle import to_dtype
@@ -165,12 +165,12 @@ def levels(spec: FilterSpec, dtype: np.dtype[Any]) -> list[Level]:
     def takes(level: Level) -> bool:
         task = FilterTask(source, source.copy(), spec.defaults(), Border.REFLECT, level.id)
         try:
-            spec.plan_cpu(task)
+            spec.implementation(Cpu).plan(task)
         except InvalidImage:
             return False
         return True
 
-    return [level for level in spec.cpu_levels if level.id in usual or takes(level)]
+    return [level for level in spec.levels("cpu") if level.id in usual or takes(level)]
 
 
 def images(dtype: np.dtype[Any], side: int, border: Border) -> Iterator[tuple[str, Any]]:
@@ -275,7 +275,7 @@ def test_bands_do_not_matter(
         for rows in (source.shape[0], 16, 3, 1):
             output = np.empty(spec.output_shape(source.shape, parameters, border), dtype)
             task = FilterTask(source, output, parameters, border, level.id)
-            for sweep in spec.plan_cpu(task):
+            for sweep in spec.implementation(Cpu).plan(task):
                 for start in reversed(range(0, sweep.rows, rows)):
                     sweep.kernel(*sweep.arguments, start, min(start + rows, sweep.rows))
             results.append(output)

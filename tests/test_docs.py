@@ -140,7 +140,7 @@ def test_page_of_filters_is_complete(spec: FilterSpec) -> None:
     """Each filter has its line and its section, with everything that can be set."""
     text = manual.page("filters")
     name = manual.filter_name(spec)
-    levels = ", ".join(level.id for level in spec.gpu_levels) or "none"
+    levels = ", ".join(level.id for level in spec.levels("gpu")) or "none"
     assert f"\n| [`{name}`](#{name}) | {spec.summary} | {levels} |\n" in text
     section = text.split(f"\n### {name}\n")[1].split("\n##")[0]
     rows = [line for line in section.splitlines() if line.startswith("| `--")]
@@ -151,7 +151,7 @@ def test_page_of_filters_is_complete(spec: FilterSpec) -> None:
         for parameter in spec.parameters
     ]
     assert spec.source in section
-    for level in (*spec.cpu_levels, *spec.gpu_levels):
+    for level in (*spec.levels("cpu"), *spec.levels("gpu")):
         assert f"`{level.id}`" in section
     found = re.search(r"Borders: all but (.*?)\.", section)
     missing = re.findall(r"`(\w+)`", found[1]) if found else []

@@ -22,10 +22,10 @@ RUN_FILTER = """
 import numpy as np
 from kernelscope.filters import get
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterTask
+from kernelscope.spec.filter import Cpu, FilterTask
 source, output = np.ones((4, 4, 1), np.uint8), np.zeros((4, 4, 1), np.uint8)
 task = FilterTask(source, output, {}, Border.REFLECT, "serial")
-for sweep in get("rotating_mask").plan_cpu(task):
+for sweep in get("rotating_mask").implementation(Cpu).plan(task):
     sweep.kernel(*sweep.arguments, 0, sweep.rows)
 assert (output == 1).all()
 """

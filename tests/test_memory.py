@@ -91,7 +91,7 @@ class NoBackend:
     name = "CPU"
 
     def levels(self, spec: Any) -> Any:
-        return spec.cpu_levels
+        return spec.levels("cpu")
 
     def availability(self) -> Any:
         from kernelscope.engine.backend import Availability

@@ -14,7 +14,7 @@ from kernelscope import filters
 from kernelscope.filters.median.cpu import HUANG
 from kernelscope.jit import Kernel
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.samples import Kind
 from tests.test_contract import test_module
 
@@ -30,7 +30,7 @@ def single_levels() -> Iterator[Any]:
     for spec in (*filters.discover().values(), *filters.discover(Kind.VOLUME).values()):
         if spec.category in ("Noise", "Teaching"):
             continue
-        for level in spec.cpu_levels:
+        for level in spec.levels("cpu"):
             if level.single:
                 yield pytest.param(spec, level.id, id=f"{spec.id}-{level.id}")
 
@@ -61,7 +61,7 @@ def forms(spec: FilterSpec, level: str, dtype: np.dtype[Any]) -> Iterator[CpuPas
         values = spec.resolve(source, spec.validate(case))
         output = np.zeros(spec.output_shape(shape, values, Border.REFLECT), dtype)
         task = FilterTask(source, output, values, Border.REFLECT, level)
-        for each in spec.plan_cpu(task):
+        for each in spec.implementation(Cpu).plan(task):
             code = (each.kernel, tuple(map(numba.typeof, each.arguments)))
             # What comes first and last takes little time; estimates are those of level parallel.
             if each.cost == 1 and code not in seen:
@@ -90,5 +90,5 @@ def test_vector_instructions_would_be_seen() -> None:
     spec = filters.get("mean")
     source = np.zeros((16, 16, 1), np.uint8)
     task = FilterTask(source, source.copy(), spec.validate({}), Border.REFLECT, "parallel")
-    (sweep,) = spec.plan_cpu(task)
+    (sweep,) = spec.implementation(Cpu).plan(task)
     assert packed(assembly(sweep.kernel, sweep.arguments))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kernelscope import filters
 from kernelscope.errors import InvalidParameter
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.filter import Cpu, FilterSpec
 from kernelscope.spec.parameters import (
     BoolParameter,
     Choice,
@@ -237,7 +237,7 @@ def spec(**changes: Any) -> FilterSpec:
             FloatParameter(name="sigma", label="Sigma", help="", default=1, minimum=0, maximum=9),
         ),
         "radius": lambda parameters: parameters["size"] // 2,
-        "plan_cpu": lambda task: [],
+        "implementations": {"cpu": Cpu(lambda task: [])},
     }
     return FilterSpec(**settings | changes)
 

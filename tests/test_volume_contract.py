@@ -31,7 +31,7 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterTask
+from kernelscope.spec.filter import Cpu, FilterTask
 from kernelscope.spec.levels import SERIAL
 from kernelscope.spec.parameters import ChoiceParameter
 from kernelscope.spec.samples import Kind
@@ -93,7 +93,9 @@ def run(
     spec = filters.get(filter_id)
     values = spec.resolve(source, spec.validate(parameters))
     output = np.full(source.shape, np.nan, np.float32)
-    for sweep in spec.plan_cpu(FilterTask(source, output, values, Border.REFLECT, level)):
+    for sweep in spec.implementation(Cpu).plan(
+        FilterTask(source, output, values, Border.REFLECT, level)
+    ):
         step = rows or sweep.rows
         for start in reversed(range(0, sweep.rows, step)):
             sweep.kernel(*sweep.arguments, start, min(start + step, sweep.rows))
@@ -129,7 +131,7 @@ def test_every_level_equals_the_oracle(filter_id: str, case: int, components: in
     for shape in SHAPES:
         source = make(shape, components)
         wanted = module.oracle(source, spec.resolve(source, spec.validate(parameters)))
-        for level in spec.cpu_levels:
+        for level in spec.levels("cpu"):
             actual = run(filter_id, source, parameters, level.id)
             assert_close(actual, wanted, f"{level.id} {shape}")
 
@@ -155,7 +157,7 @@ def test_constant_volumes_stay_as_they_are(filter_id: str, case: int, value: flo
     source = np.full((3, 4, 5, 2), value, np.float32)
     parameters = dict(test_module(filter_id).CASES[case])
     parameters |= {"sigma": (0.0,)} if "sigma" in parameters else {}
-    for level in filters.get(filter_id).cpu_levels:
+    for level in filters.get(filter_id).levels("cpu"):
         actual = run(filter_id, source, parameters, level.id)
         np.testing.assert_allclose(actual, source, rtol=1e-5, atol=1e-17, err_msg=level.id)
 
@@ -177,7 +179,7 @@ def test_it_runs_in_the_engine_and_not_on_pictures(filter_id: str) -> None:
     scan = Scan(tuple(Volume.from_array(np.ascontiguousarray(source[..., c])) for c in range(2)))
     backend = CpuBackend(2)
     try:
-        for level in filters.get(filter_id).cpu_levels:
+        for level in filters.get(filter_id).levels("cpu"):
             request = Request.create(scan, filter_id, device=Device.CPU, level=level.id)
             result = execute(request, {"cpu": backend}, CancelToken())
             assert_close(result.scan.planes, run(filter_id, source, {}, level.id))

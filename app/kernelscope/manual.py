@@ -123,7 +123,7 @@ def _overview(kind: Kind) -> str:
 
     def rows() -> Iterator[Sequence[str]]:
         for spec in filters.discover(kind).values():
-            gpu = ", ".join(level.id for level in spec.gpu_levels) or "none"
+            gpu = ", ".join(level.id for level in spec.levels("gpu")) or "none"
             yield f"[`{filter_name(spec)}`](#{filter_name(spec)})", spec.summary, gpu
 
     return table(("filter", "effect", "GPU levels"), rows())
@@ -139,8 +139,8 @@ def _section(spec: FilterSpec) -> str:
     if spec.parameters:
         heading = ("option", "values", "default", "meaning")
         parts.append(table(heading, map(_parameter, spec.parameters)))
-    facts = [f"CPU levels: {_names(spec.cpu_levels)}."]
-    facts.append(f"GPU levels: {_names(spec.gpu_levels)}." if spec.gpu_levels else "CPU only.")
+    cpu, gpu = spec.levels("cpu"), spec.levels("gpu")
+    facts = [f"CPU levels: {_names(cpu)}.", f"GPU levels: {_names(gpu)}." if gpu else "CPU only."]
     missing = [border for border in Border if border not in spec.borders]
     if missing and spec.kind is Kind.PICTURE:
         facts.append(f"Borders: all but {', '.join(f'`{border}`' for border in missing)}.")

@@ -29,7 +29,7 @@ from kernelscope.bench import Plan, load, presets, summarise
 from kernelscope.bench.cases import subjects
 from kernelscope.cli.main import main as kernelscope
 from kernelscope.spec.blocks import takes_block
-from kernelscope.spec.launch import CudaPlan, CudaTask
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
 from kernelscope.spec.samples import Kind
 
 FOLDER = Path(__file__).parent
@@ -163,7 +163,7 @@ def cubins(plans: Iterable[Plan]) -> Iterator[Cubin]:
         for sweep in plan.sweeps:
             for case in subjects(sweep):
                 spec, channels = case.spec, case.data.channels
-                if spec.plan_cuda is None:
+                if not spec.levels("gpu"):
                     continue
                 volume = spec.kind is Kind.VOLUME
                 dtype = np.dtype(np.float32 if volume else np.uint8)
@@ -171,13 +171,13 @@ def cubins(plans: Iterable[Plan]) -> Iterator[Cubin]:
                 values = spec.resolve(some, spec.validate(case.parameters))
                 shape = (*case.data.shape, channels)
                 result = spec.output_shape(shape, values, sweep.border)
-                for level in spec.gpu_levels:
+                for level in spec.levels("gpu"):
                     if plan.levels and level.id not in plan.levels:
                         continue
                     chooses = takes_block(spec, level.id)
                     for block in (plan.blocks if chooses else ()) or (None,):
                         task = CudaTask(shape, result, dtype, values, sweep.border, level.id, block)
-                        for launch in CudaPlan.of(spec.plan_cuda(task)).launches:
+                        for launch in CudaPlan.of(spec.implementation(Cuda).plan(task)).launches:
                             yield spec.id, tuple(sorted(launch.defines.items()))
 
 

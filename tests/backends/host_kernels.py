@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from kernelscope import filters
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from tests.backends.specialisations import tuned_at_any_size
 
 COMPILER = shutil.which("g++")
@@ -70,9 +70,8 @@ def run(
     values = spec.validate(parameters)
     output = np.zeros(spec.output_shape(pixels.shape, values, border), pixels.dtype)
     task = CudaTask(pixels.shape, output.shape, pixels.dtype, values, border, level)
-    assert spec.plan_cuda is not None
     with tuned_at_any_size():
-        (launch,) = CudaPlan.of(spec.plan_cuda(task)).launches
+        (launch,) = CudaPlan.of(spec.implementation(Cuda).plan(task)).launches
     table = "(const Weight*)table, " if launch.tables else ""
     library = build(
         filter_id,

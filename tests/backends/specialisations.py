@@ -13,7 +13,7 @@ import numpy as np
 from kernelscope import filters
 from kernelscope.spec import launch as launching
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import Level
 from tests.test_contract import parameters_of, test_module
 
@@ -27,11 +27,10 @@ def tuned_at_any_size() -> AbstractContextManager[Any]:
 
 def launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:
     """Yield (level, launch) for the filter's test cases at every level, type and border."""
-    assert spec.plan_cuda is not None
     module = test_module(spec.id)
     assert module is not None
     for case, level, dtype, border, channels in itertools.product(
-        range(len(module.CASES)), spec.gpu_levels, DTYPES, spec.borders, (1, 2, 3, 4)
+        range(len(module.CASES)), spec.levels("gpu"), DTYPES, spec.borders, (1, 2, 3, 4)
     ):
         parameters = parameters_of(spec.id, case)
         shape = (128, 128, channels)
@@ -39,7 +38,7 @@ def launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:
             shape, spec.output_shape(shape, parameters, border), dtype, parameters, border, level.id
         )
         with tuned_at_any_size():  # others are launches of another level
-            plan = CudaPlan.of(spec.plan_cuda(task))
+            plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
         for launch in plan.launches:
             yield level, launch
 
@@ -100,4 +99,4 @@ def _with_all_pairs(choices: Sequence[Choice]) -> list[Choice]:
 
 
 def gpu_filters() -> list[FilterSpec]:
-    return [spec for spec in filters.discover().values() if spec.plan_cuda is not None]
+    return [spec for spec in filters.discover().values() if spec.levels("gpu")]

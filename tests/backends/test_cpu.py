@@ -17,7 +17,7 @@ from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import Cancelled
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.levels import PARALLEL, SERIAL, Level
 from tests.patience import PATIENCE
 
@@ -78,7 +78,7 @@ def run(
         source="",
         parameters=(),
         radius=lambda parameters: 1,
-        plan_cpu=plan,
+        implementations={"cpu": Cpu(plan)},
     )
     channels = 4 if grey else 2
     pixels = np.arange(4 * 5 * channels, dtype=np.uint8).reshape(4, 5, channels)

@@ -26,7 +26,7 @@ def source_of(kind: Kind) -> Image | Scan:
 
 @pytest.mark.parametrize(
     "spec",
-    [spec for kind in Kind for spec in filters.discover(kind).values() if spec.plan_cuda],
+    [spec for kind in Kind for spec in filters.discover(kind).values() if spec.levels("gpu")],
     ids=lambda spec: spec.id,
 )
 def test_every_choice_can_be_looked_at_before_a_run(spec: FilterSpec) -> None:
@@ -43,7 +43,7 @@ def test_every_choice_can_be_looked_at_before_a_run(spec: FilterSpec) -> None:
         if value == "given":
             values["sigma"] = (3.0,)
         request = Request.create(source, spec.id, values)
-        for level in spec.gpu_levels:
+        for level in spec.levels("gpu"):
             found = plans(request, level)
             kernels = [each.launch.kernel for each in found]
             assert plan(request, level).launch.kernel in kernels, (name, value, level.id)

@@ -13,6 +13,7 @@ from kernelscope.backends.cuda.compiler import CompileError, Nvrtc, resources
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.paths import KERNELS
 from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.launch import Cuda
 from kernelscope.spec.levels import GPU_LEVELS
 from tests.backends.specialisations import (
     covering,
@@ -105,7 +106,7 @@ def function_text(filter_id: str, kernel: str) -> list[str]:
 @stencils
 def test_a_level_can_be_read_on_a_slide(filter_id: str) -> None:
     """Each kernel does, and so does what it calls: the loop over pixels and the filter."""
-    for level in filters.get(filter_id).gpu_levels:
+    for level in filters.get(filter_id).levels("gpu"):
         if level.id != "tuned":
             kernel = f"{filter_id}_{level.id.replace('-', '_')}"
             assert len(function_text(filter_id, kernel)) <= MOST_LINES
@@ -114,7 +115,7 @@ def test_a_level_can_be_read_on_a_slide(filter_id: str) -> None:
 @stencils
 def test_two_levels_differ_in_a_few_lines(filter_id: str) -> None:
     texts = {}
-    for level in filters.get(filter_id).gpu_levels:
+    for level in filters.get(filter_id).levels("gpu"):
         if level.id not in ("tuned", "single-block"):
             name = level.id.replace("-", "_")
             lines = function_text(filter_id, f"{filter_id}_{name}")
@@ -139,14 +140,14 @@ def test_what_levels_share_can_be_read_on_slides(header: str) -> None:
 @pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)
 def test_a_filter_has_levels_a_plan_and_a_source_or_none_of_them(spec: FilterSpec) -> None:
     has_source = (KERNELS / f"{spec.id}.cu").exists()
-    assert bool(spec.gpu_levels) == (spec.plan_cuda is not None) == has_source
+    assert bool(spec.levels("gpu")) == isinstance(spec.implementations["gpu"], Cuda) == has_source
 
 
 @pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)
 def test_a_level_that_is_missing_is_explained(spec: FilterSpec) -> None:
-    offered = {level.id for level in spec.gpu_levels}
+    offered = {level.id for level in spec.levels("gpu")}
     for level in GPU_LEVELS:
-        assert (level.id in offered) != bool(spec.gpu_gaps.get(level.id)), level.id
+        assert (level.id in offered) != bool(spec.gaps("gpu").get(level.id)), level.id
 
 
 def test_an_error_names_the_line_of_the_source() -> None:

@@ -11,7 +11,7 @@ import pytest
 from kernelscope.filters.nlm import SPEC
 from kernelscope.filters.nlm.cuda import PART
 from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaPlan, CudaTask
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
 
 PLAIN = ("global", "constant", "texture", "host-partitions", "shared")
 
@@ -26,8 +26,7 @@ def plan(
     values = SPEC.validate(parameters)
     out_shape = SPEC.output_shape(shape, values, border)
     task = CudaTask(shape, out_shape, np.dtype(np.float32), values, border, level, block)
-    assert SPEC.plan_cuda is not None
-    return CudaPlan.of(SPEC.plan_cuda(task))
+    return CudaPlan.of(SPEC.implementation(Cuda).plan(task))
 
 
 @pytest.mark.parametrize("search", ["window", "image"])

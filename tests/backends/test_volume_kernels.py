@@ -18,7 +18,7 @@ from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import GPU_LEVELS, TUNED
 
 SHAPE = (130, 157, 189)
-LEVELS = SPEC.gpu_levels
+LEVELS = SPEC.levels("gpu")
 SHARED_BYTES = 48 * 1024
 """What a block has on every card."""
 
@@ -174,7 +174,7 @@ def test_compiles(components: int, parameters: dict[str, Any], architecture: str
 
 def test_levels_that_are_missing_are_explained() -> None:
     assert TUNED in LEVELS
-    assert set(SPEC.gpu_gaps) == {level.id for level in GPU_LEVELS if level not in LEVELS}
+    assert set(SPEC.gaps("gpu")) == {level.id for level in GPU_LEVELS if level not in LEVELS}
 
 
 def test_compiles_on_its_own() -> None:

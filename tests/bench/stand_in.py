@@ -47,7 +47,7 @@ class StandIn(CpuBackend):
         yield FactGroup("Software", (Fact("Compiler", "NVRTC 1.0"),))
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
-        return spec.gpu_levels
+        return spec.levels("gpu")
 
     def run(
         self,

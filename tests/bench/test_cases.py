@@ -107,7 +107,10 @@ def test_without_a_gpu_its_rows_stay_with_the_reason(
     gpu.available = False
     plan = Plan(sweeps=grid(["mean"], [16], [3]), peers=True)
     reasons = {case.level: case.reason for case in expanded(plan, backends) if case.device == "gpu"}
-    assert set(reasons) == {level.id for level in filters.get("mean").gpu_levels} | {"NPP", "CuPy"}
+    assert set(reasons) == {level.id for level in filters.get("mean").levels("gpu")} | {
+        "NPP",
+        "CuPy",
+    }
     assert set(reasons.values()) == {"No GPU here."}
 
 
@@ -119,7 +122,7 @@ def test_without_a_backend_too() -> None:
 def test_a_level_that_means_nothing_for_a_filter(backends: dict[str, Backend]) -> None:
     plan = Plan(sweeps=grid(["mean"], [16], [3]), levels=("constant", "host-partitions"))
     (case,) = expanded(plan, backends)
-    assert case.reason == filters.get("mean").gpu_gaps["constant"]
+    assert case.reason == filters.get("mean").gaps("gpu")["constant"]
     assert case.row().reason == case.reason
     assert case.row().seconds == ()
 

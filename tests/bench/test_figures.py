@@ -40,7 +40,7 @@ def test_every_line_of_the_file_is_a_figure() -> None:
         for name, text in figure.parameters.items():
             spec.parameter(name).parse(text)
         if figure.level:
-            levels = (*spec.cpu_levels, *spec.gpu_levels)
+            levels = (*spec.levels("cpu"), *spec.levels("gpu"))
             assert figure.level in [level.id for level in levels]
 
 

@@ -132,7 +132,7 @@ def test_a_level_that_cannot_run_is_named(
 def test_nothing_to_compare(
     image: Image, backends: dict[str, Backend], gpu: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(StandIn, "levels", lambda self, spec: spec.gpu_levels[:1])
+    monkeypatch.setattr(StandIn, "levels", lambda self, spec: spec.levels("gpu")[:1])
     parity = check(image, backends, devices=("gpu",))
     assert parity.describe() == (
         "Mean, mask size 3: only GPU single-block ran, so there is nothing to compare."

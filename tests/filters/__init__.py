@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, FilterSpec, FilterTask
 from kernelscope.spec.levels import PARALLEL
 
 
@@ -24,6 +24,6 @@ def apply(
     values = spec.validate(parameters)
     output = np.empty(spec.output_shape(source.shape, values, border), source.dtype)
     resolved = spec.resolve(source, values)
-    for sweep in spec.plan_cpu(FilterTask(source, output, resolved, border, level)):
+    for sweep in spec.implementation(Cpu).plan(FilterTask(source, output, resolved, border, level)):
         sweep.kernel(*sweep.arguments, 0, sweep.rows)
     return output

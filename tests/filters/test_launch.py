@@ -11,7 +11,7 @@ import pytest
 from kernelscope import filters
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
 from tests.backends.specialisations import tuned_at_any_size
 
@@ -22,8 +22,7 @@ def plan(spec: FilterSpec, level: Level, block: tuple[int, int] | None) -> Launc
     task = CudaTask(
         SHAPE, SHAPE, np.dtype(np.uint16), spec.defaults(), Border.REFLECT, level.id, block
     )
-    assert spec.plan_cuda is not None
-    (launch,) = CudaPlan.of(spec.plan_cuda(task)).launches
+    (launch,) = CudaPlan.of(spec.implementation(Cuda).plan(task)).launches
     return launch
 
 
@@ -56,8 +55,7 @@ def plan_at(filter_id: str, level: str, side: int, parameters: Mapping[str, Any]
     task = CudaTask(
         (side, side, 1), (side, side, 1), np.dtype(np.uint8), values, Border.REFLECT, level
     )
-    assert spec.plan_cuda is not None
-    return CudaPlan.of(spec.plan_cuda(task))
+    return CudaPlan.of(spec.implementation(Cuda).plan(task))
 
 
 def seen(made: CudaPlan) -> tuple[Any, ...]:
@@ -92,7 +90,7 @@ def test_tuned_takes_a_quicker_level_for_a_small_picture(
 ) -> None:
     small, large = (plan_at(filter_id, "tuned", side, parameters) for side in (64, 8192))
     assert seen(small) == seen(plan_at(filter_id, level, 64, parameters))
-    name = next(each.name for each in filters.get(filter_id).gpu_levels if each.id == level)
+    name = next(each.name for each in filters.get(filter_id).levels("gpu") if each.id == level)
     assert f"the kernel of level {name}," in small.notice
     assert large.launches[0].kernel == f"{filter_id}_tuned"
     assert not large.notice
@@ -140,9 +138,8 @@ def planned(
     spec = filters.get(filter_id)
     values, shape = spec.validate(parameters), (side, side, channels)
     result = spec.output_shape(shape, values, border)
-    assert spec.plan_cuda is not None
     task = CudaTask(shape, result, np.dtype(dtype), values, border, "tuned")
-    (launch,) = CudaPlan.of(spec.plan_cuda(task)).launches
+    (launch,) = CudaPlan.of(spec.implementation(Cuda).plan(task)).launches
     return launch
 
 
@@ -246,11 +243,10 @@ def test_slow_sums_need_larger_pictures() -> None:
     spec = filters.get("mean")
     kernels = {}
     floats = ("f4", Border.REFLECT), ("f4", Border.REDUCE)
-    assert spec.plan_cuda is not None
     for dtype, border in (("u2", Border.REFLECT), ("u2", Border.REDUCE), *floats):
         shape = (1500, 1500, 1)
         task = CudaTask(shape, shape, np.dtype(dtype), spec.defaults(), border, "tuned")
-        (launch,) = CudaPlan.of(spec.plan_cuda(task)).launches
+        (launch,) = CudaPlan.of(spec.implementation(Cuda).plan(task)).launches
         kernels[dtype, border] = launch.kernel
     assert list(kernels.values()) == ["mean_tuned", "mean_global", "mean_global", "mean_global"]
 
@@ -258,10 +254,9 @@ def test_slow_sums_need_larger_pictures() -> None:
 @pytest.mark.parametrize("border", [Border.REDUCE, Border.REFLECT])
 def test_a_median_of_cut_windows_stays_in_global_memory(border: Border) -> None:
     spec = filters.get("median")
-    assert spec.plan_cuda is not None
     shape = (64, 64, 1)
     task = CudaTask(shape, shape, np.dtype(np.uint8), spec.defaults(), border, "tuned")
-    (launch,) = CudaPlan.of(spec.plan_cuda(task)).launches
+    (launch,) = CudaPlan.of(spec.implementation(Cuda).plan(task)).launches
     assert launch.kernel == ("median_global" if border is Border.REDUCE else "median_shared")
 
 

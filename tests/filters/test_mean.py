@@ -50,7 +50,7 @@ def test_reduce_rounds_ties_to_even() -> None:
     for total in range(8):
         source = np.zeros((9, 9, 1), np.uint8)
         source[0, 0] = total
-        for level in SPEC.cpu_levels:
+        for level in SPEC.levels("cpu"):
             output = apply(SPEC, source, {"size": 3}, Border.REDUCE, level.id)
             assert output[0, 0, 0] == round(total / 4), level.id
 
@@ -65,7 +65,7 @@ def test_floats_do_not_drift() -> None:
 
 def test_negative_floats_stay_negative() -> None:
     source = np.full((5, 5, 1), -2.5, np.float32)
-    for level in SPEC.cpu_levels:
+    for level in SPEC.levels("cpu"):
         assert (apply(SPEC, source, {"size": 3}, Border.REFLECT, level.id) == -2.5).all()
 
 

@@ -26,14 +26,14 @@ from kernelscope.filters.median.cpu import BUBBLE, HUANG
 from kernelscope.filters.median.networks import Lane, Program, dump, median_program
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterTask
+from kernelscope.spec.filter import Cpu, FilterTask
 from kernelscope.spec.levels import PARALLEL, SERIAL, TUNED
 from tests.oracle import windows
 
 CASES: list[dict[str, Any]] = [{"size": size} for size in (3, 5, 9, 11)]
 
 
-LEVELS = [level.id for level in SPEC.cpu_levels]
+LEVELS = [level.id for level in SPEC.levels("cpu")]
 BORDERS = [border for border in Border if border is not Border.KEEP]
 """Those that kernels know: the oracle does not know the other, the contract sees to it."""
 
@@ -65,7 +65,7 @@ def median(
     level: str = PARALLEL.id,
 ) -> NDArray[Any]:
     request = Request.create(Image.from_array(pixels), "median", {"size": size}, border=border)
-    chosen = next(known for known in SPEC.cpu_levels if known.id == level)
+    chosen = next(known for known in SPEC.levels("cpu") if known.id == level)
     return backend.run(request, chosen, Stopwatch(), CancelToken(), no_progress).planes
 
 
@@ -213,7 +213,10 @@ def test_bubble_sort_in_strips(
 def test_a_unit_of_bubble_sort_ends_in_time() -> None:
     source = np.zeros((40, 30_000, 1), np.uint8)
     task = FilterTask(source, source.copy(), {"size": 31}, Border.WRAP, BUBBLE.id)
-    widths = [last - first for first, last in (p.arguments[-1] for p in SPEC.plan_cpu(task))]
+    widths = [
+        last - first
+        for first, last in (p.arguments[-1] for p in SPEC.implementation(Cpu).plan(task))
+    ]
     assert sum(widths) == 30_000
     assert max(widths) * 31**4 < 2**25
 
@@ -224,7 +227,7 @@ def test_fractions_cannot_be_counted(backend: CpuBackend) -> None:
 
 
 def test_all_but_parallel_run_on_one_thread() -> None:
-    assert [level.id for level in SPEC.cpu_levels if not level.single] == [PARALLEL.id]
+    assert [level.id for level in SPEC.levels("cpu") if not level.single] == [PARALLEL.id]
     assert LEVELS[-1] == PARALLEL.id, "the last level is taken where none was chosen"
 
 

@@ -48,7 +48,7 @@ CASES: list[dict[str, Any]] = [
 WATCHED = ((13, 37), (30, 130))
 """Shapes for the sanitizers; see ``tests.gpu.every_kernel``."""
 
-levels = pytest.mark.parametrize("level", SPEC.cpu_levels, ids=lambda level: level.id)
+levels = pytest.mark.parametrize("level", SPEC.levels("cpu"), ids=lambda level: level.id)
 
 
 def tolerance(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> float:

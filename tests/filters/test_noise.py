@@ -72,6 +72,6 @@ def test_the_same_at_both_levels_and_with_any_number_of_threads(spec: FilterSpec
 
 @each_noise
 def test_runs_on_the_cpu_only_and_says_why(spec: FilterSpec) -> None:
-    assert not spec.gpu_levels
-    assert set(spec.gpu_gaps) == {level.id for level in GPU_LEVELS}
-    assert all("CPU" in reason for reason in spec.gpu_gaps.values())
+    assert not spec.levels("gpu")
+    assert set(spec.gaps("gpu")) == {level.id for level in GPU_LEVELS}
+    assert all("CPU" in reason for reason in spec.gaps("gpu").values())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kernelscope.filters.rotating_mask import SPEC
 from kernelscope.images.image import DTYPES
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterTask
+from kernelscope.spec.filter import Cpu, FilterTask
 from kernelscope.spec.levels import Level
 from tests.oracle import to_dtype, windows
 
@@ -44,12 +44,14 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
 def apply(pixels: NDArray[Any], level: str) -> NDArray[Any]:
     source = pixels[:, :, None]
     output = np.empty_like(source)
-    for sweep in SPEC.plan_cpu(FilterTask(source, output, {}, Border.REFLECT, level)):
+    for sweep in SPEC.implementation(Cpu).plan(
+        FilterTask(source, output, {}, Border.REFLECT, level)
+    ):
         sweep.kernel(*sweep.arguments, 0, sweep.rows)
     return output[:, :, 0]
 
 
-@pytest.mark.parametrize("level", SPEC.cpu_levels, ids=lambda level: level.id)
+@pytest.mark.parametrize("level", SPEC.levels("cpu"), ids=lambda level: level.id)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 class TestRotatingMask:
     def test_keeps_a_step(self, dtype: np.dtype[Any], level: Level) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kernelscope.filters.threshold_mean import SPEC
 from kernelscope.images.image import DTYPES
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterTask
+from kernelscope.spec.filter import Cpu, FilterTask
 from kernelscope.spec.levels import Level
 from tests.oracle import windows
 
@@ -37,7 +37,7 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
     return np.where(difference <= reach.numerator * count, total / count, pixel)
 
 
-@pytest.mark.parametrize("level", SPEC.cpu_levels, ids=lambda level: level.id)
+@pytest.mark.parametrize("level", SPEC.levels("cpu"), ids=lambda level: level.id)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_threshold_itself_is_near_enough(dtype: np.dtype[Any], level: Level) -> None:
     unit = 1 / 255 if dtype.kind == "f" else np.iinfo(dtype).max // 255
@@ -49,6 +49,6 @@ def test_the_threshold_itself_is_near_enough(dtype: np.dtype[Any], level: Level)
         parameters = SPEC.validate({"threshold": threshold})
         output = np.empty((3, 3, 1), dtype)
         task = FilterTask(source.astype(dtype), output, parameters, Border.REFLECT, level.id)
-        for sweep in SPEC.plan_cpu(task):
+        for sweep in SPEC.implementation(Cpu).plan(task):
             sweep.kernel(*sweep.arguments, 0, sweep.rows)
         assert output[1, 1, 0] == pytest.approx(expected * unit)

@@ -35,7 +35,7 @@ def test_ties_go_to_even() -> None:
     for dot in range(2, 64, 4):
         source = np.zeros((3, 3, 1), np.uint8)
         source[1, 1] = dot
-        for level in SPEC.cpu_levels:
+        for level in SPEC.levels("cpu"):
             output = apply(SPEC, source, {"size": 3}, Border.CONSTANT, level.id)
             assert output[1, 1, 0] == round(dot / 4), level.id
 

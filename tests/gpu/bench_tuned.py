@@ -25,7 +25,7 @@ import numpy as np
 from kernelscope import filters
 from kernelscope.images.image import DTYPES
 from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import SINGLE_BLOCK, TEXTURE, TUNED
 from tests.backends.specialisations import tuned_at_any_size
 from tests.gpu.contenders import (
@@ -64,7 +64,7 @@ class Setting:
     @property
     def levels(self) -> list[str]:
         spec = filters.get(self.filter_id)
-        return [level.id for level in spec.gpu_levels if level is not SINGLE_BLOCK]
+        return [level.id for level in spec.levels("gpu") if level is not SINGLE_BLOCK]
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Setting:
 def settings(wanted: Sequence[str], *, every_border: bool) -> Iterator[Setting]:
     number = itertools.count()
     for spec in filters.discover().values():
-        if TUNED not in spec.gpu_levels or (wanted and spec.id not in wanted):
+        if TUNED not in spec.levels("gpu") or (wanted and spec.id not in wanted):
             continue
         cases = range(len(test_module(spec.id).CASES))  # type: ignore[union-attr]
         for case, dtype, channels in itertools.product(cases, DTYPES, (1, 3)):
@@ -109,7 +109,7 @@ def _is_one_kernel(setting: Setting) -> bool:
         task = task_of(
             setting.filter_id, shape, setting.dtype, setting.parameters, setting.border, level
         )
-        plan = CudaPlan.of(spec.plan_cuda(task))  # type: ignore[misc]
+        plan = CudaPlan.of(spec.implementation(Cuda).plan(task))  # type: ignore[misc]
         if len(plan.launches) > 1 or plan.scratch or plan.launches[0].mapped:
             return False
     return True

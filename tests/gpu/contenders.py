@@ -18,7 +18,7 @@ from kernelscope.backends.cuda.compiler import CompileError, CubinCache, Nvrtc
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.texture import Texture
 from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
+from kernelscope.spec.launch import HARDWARE_BORDERS, Cuda, CudaPlan, CudaTask, Launch
 
 Job = tuple[str, str, str, tuple[tuple[str, str], ...]]
 """Name, source, architecture and macros of something to compile."""
@@ -199,9 +199,7 @@ def task_of(
 
 def plan_of(task: CudaTask, filter_id: str) -> Launch:
     """Return the only launch of a filter."""
-    plan = filters.get(filter_id).plan_cuda
-    assert plan is not None
-    (launch,) = CudaPlan.of(plan(task)).launches
+    (launch,) = CudaPlan.of(filters.get(filter_id).implementation(Cuda).plan(task)).launches
     return launch
 
 

@@ -51,8 +51,8 @@ def pictures(spec: FilterSpec) -> Iterator[Request]:
     cases = range(len(getattr(module, "CASES", ())))
     small, roomy = getattr(module, "WATCHED", (SHAPE, ROOMY))
     combinations = [
-        *itertools.product(cases, DTYPES, BORDERS, spec.gpu_levels, (small, roomy)),
-        *itertools.product(cases[:1], DTYPES, (Border.KEEP,), spec.gpu_levels[-1:], (small,)),
+        *itertools.product(cases, DTYPES, BORDERS, spec.levels("gpu"), (small, roomy)),
+        *itertools.product(cases[:1], DTYPES, (Border.KEEP,), spec.levels("gpu")[-1:], (small,)),
     ]
     chance = random.Random(0)
     for case, dtype, border, level, shape in combinations:
@@ -75,8 +75,8 @@ def pictures(spec: FilterSpec) -> Iterator[Request]:
 def volumes(spec: FilterSpec) -> Iterator[Request]:
     """Yield requests that together reach every kernel of a filter of volumes."""
     cases = getattr(test_module(spec.id), "CASES", ())
-    for number, (case, level) in enumerate(itertools.product(cases, spec.gpu_levels)):
-        components = 1 + number // len(spec.gpu_levels) % 4
+    for number, (case, level) in enumerate(itertools.product(cases, spec.levels("gpu"))):
+        components = 1 + number // len(spec.levels("gpu")) % 4
         planes = make_volumes(VOLUME, components)
         scan = Scan(tuple(Volume.from_array(planes[..., c].copy()) for c in range(components)))
         yield Request.create(scan, spec.id, case, device=Device.GPU, level=level.id)

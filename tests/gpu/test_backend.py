@@ -411,7 +411,7 @@ def test_blocks_of_any_size_compute_the_same(
     image = noise(130, 201, 3)
     spec = filters.get(filter_id)
     wanted = run(gpu, image, filter_id).image.pixels
-    for level in spec.gpu_levels:
+    for level in spec.levels("gpu"):
         if not takes_block(spec, level.id):
             continue
         result = run(gpu, image, filter_id, level=level.id, block=block)

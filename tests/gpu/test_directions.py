@@ -16,7 +16,7 @@ from tests.gpu.test_gpu_contract import apply
 pytestmark = pytest.mark.gpu
 
 
-@pytest.mark.parametrize("level", SPEC.gpu_levels, ids=lambda level: level.id)
+@pytest.mark.parametrize("level", SPEC.levels("gpu"), ids=lambda level: level.id)
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 def test_angles_next_to_the_bounds(dtype: type, level: Level, gpu: CudaBackend) -> None:
     source, wanted = pictures_at_the_bounds(np.dtype(dtype))

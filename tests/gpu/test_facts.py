@@ -73,7 +73,7 @@ def test_the_launch_is_the_planned_one(gpu: CudaBackend, level: str) -> None:
 
 
 def level_of(spec: FilterSpec, level_id: str) -> Level:
-    return next(level for level in spec.gpu_levels if level.id == level_id)
+    return next(level for level in spec.levels("gpu") if level.id == level_id)
 
 
 def test_a_request_may_limit_the_memory(gpu: CudaBackend) -> None:

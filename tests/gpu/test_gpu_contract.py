@@ -43,14 +43,14 @@ LARGEST = max(SHAPES, key=lambda shape: shape[0] * shape[1])
 
 on_the_gpu = pytest.mark.parametrize(
     ("filter_id", "case"),
-    [parameter for parameter in each_case() if filters.get(str(parameter.values[0])).gpu_levels],
+    [parameter for parameter in each_case() if filters.get(str(parameter.values[0])).levels("gpu")],
 )
 levels = pytest.mark.parametrize(
     ("filter_id", "level"),
     [
         pytest.param(spec.id, level, id=f"{spec.id}-{level.id}")
         for spec in filters.discover().values()
-        for level in spec.gpu_levels
+        for level in spec.levels("gpu")
         if level.exact
     ],
 )
@@ -58,13 +58,13 @@ levels = pytest.mark.parametrize(
 
 def exact_levels(spec: FilterSpec) -> list[Level]:
     """Return the levels that promise the right result."""
-    return [level for level in spec.gpu_levels if level.exact]
+    return [level for level in spec.levels("gpu") if level.exact]
 
 
 def ways(spec: FilterSpec) -> list[tuple[str, Level, AbstractContextManager[Any]]]:
     """Return name, level and context of everything that a small picture can be filtered by."""
     found = [(level.id, level, nullcontext()) for level in exact_levels(spec)]
-    own = [("tuned kernel", TUNED, tuned_at_any_size())] if TUNED in spec.gpu_levels else []
+    own = [("tuned kernel", TUNED, tuned_at_any_size())] if TUNED in spec.levels("gpu") else []
     return [*found, *own]
 
 
@@ -190,7 +190,7 @@ def test_grey_first_equals_grey_before(
     pixels = np.ascontiguousarray(make(np.dtype(np.uint8), "random", (61, 45))[:, :, :3])
     image = Image.from_array(pixels)
     grey = filters.get("greyscale")
-    before = apply(gpu, image, "greyscale", grey.gpu_levels[-1]).image
+    before = apply(gpu, image, "greyscale", grey.levels("gpu")[-1]).image
     wanted = apply(gpu, before, filter_id, level).image.pixels
     for cut in (False, True):
         if cut:

@@ -25,7 +25,7 @@ from kernelscope.images import phantom
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaPlan, CudaTask
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
 from kernelscope.spec.levels import TUNED, Level
 
 pytestmark = pytest.mark.gpu
@@ -113,9 +113,8 @@ def slab_limit(scan: Scan, level: Level, slices: int) -> int:
     """Return a memory limit that leaves slabs of so many slices."""
     values = SPEC.resolve(scan.planes, SPEC.validate({}))
     planes = scan.planes
-    assert SPEC.plan_cuda is not None
     task = CudaTask(planes.shape, planes.shape, planes.dtype, values, Border.REFLECT, level.id)
-    buffers = CudaPlan.of(SPEC.plan_cuda(task)).scratch.values()
+    buffers = CudaPlan.of(SPEC.implementation(Cuda).plan(task)).scratch.values()
     besides, with_one = (sum(buffer.size(n, len(planes)) for buffer in buffers) for n in (0, 1))
     there = budget.BUFFERS * planes[0].nbytes + with_one - besides
     halo = 2 * SPEC.radius(values)
@@ -129,7 +128,7 @@ def test_every_level_equals_the_cpu(
     scan = head(components)
     wanted = apply(cpu, scan, parameters=parameters).scan.planes
     assert np.abs(wanted - scan.planes).max() > 1  # it does something
-    for level in SPEC.gpu_levels:
+    for level in SPEC.levels("gpu"):
         actual = apply(gpu, scan, parameters=parameters, level=level.id).scan.planes
         assert_close(actual, wanted, level.id)
 
@@ -144,7 +143,7 @@ def test_tiny_volumes(
     scan = Scan((Volume.from_array(voxels),))
     parameters = {"sigma_from": sigma_from, "sigma": (20.0,), "search_radius": 3}
     wanted = apply(cpu, scan, parameters=parameters).scan.planes
-    for level in SPEC.gpu_levels:
+    for level in SPEC.levels("gpu"):
         actual = apply(gpu, scan, parameters=parameters, level=level.id).scan.planes
         assert_close(actual, wanted, level.id)
 
@@ -153,7 +152,7 @@ def test_tiny_volumes(
 def test_a_constant_volume_stays_as_it_is(sigma_from: str, gpu: CudaBackend) -> None:
     scan = Scan((Volume.from_array(np.full((5, 9, 33), 70, np.float32)),))
     parameters = {"sigma_from": sigma_from, "sigma": (0.0,), "search_radius": 2}
-    for level in SPEC.gpu_levels:
+    for level in SPEC.levels("gpu"):
         actual = apply(gpu, scan, parameters=parameters, level=level.id).scan.planes
         np.testing.assert_allclose(actual, 70, rtol=1e-5, err_msg=level.id)
 
@@ -167,7 +166,7 @@ def test_slabs_equal_one_piece(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scan = head(components)
-    for level in SPEC.gpu_levels:
+    for level in SPEC.levels("gpu"):
         whole = apply(gpu, scan, parameters=parameters, level=level.id)
         assert "slabs" not in " ".join(whole.notices)
         # Tiles of the tuned level begin at other slices then.
@@ -282,6 +281,6 @@ def test_nothing_stays_on_several_gpus(many: Callable[[int], CudaBackend]) -> No
 def test_levels_agree_on_a_real_size(gpu: CudaBackend) -> None:
     """Too large for the CPU: the plain formula is the reference."""
     scan = head(1, (130, 157, 189))
-    plain, *others = (apply(gpu, scan, level=level.id).scan.planes for level in SPEC.gpu_levels)
-    for level, planes in zip(SPEC.gpu_levels[1:], others, strict=True):
+    plain, *others = (apply(gpu, scan, level=level.id).scan.planes for level in SPEC.levels("gpu"))
+    for level, planes in zip(SPEC.levels("gpu")[1:], others, strict=True):
         assert_close(planes, plain, level.id)

@@ -108,7 +108,7 @@ class FakeGpu(FakeCpu):
         return self.state
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
-        return spec.gpu_levels
+        return spec.levels("gpu")
 
 
 def write_picture(path: Path, value: int = 0) -> Path:

@@ -667,7 +667,7 @@ def test_levels_of_a_device_that_is_not_ticked_count_for_nothing(bench: BenchWin
         bench._form.plan()
     gpu.setChecked(True)
     assert all(item.flags() & Qt.ItemFlag.ItemIsEnabled for item in items)
-    assert set(bench._form.plan().levels) == set(filters.gpu_levels())
+    assert set(bench._form.plan().levels) == set(filters.levels("gpu"))
 
 
 def test_the_authors_figures_are_in_view(qtbot: QtBot, bench: BenchWindow) -> None:

@@ -51,7 +51,7 @@ from kernelscope.spec.levels import GPU_LEVELS, Level
 from tests.patience import PATIENCE
 
 RESOURCES = Resources(40, 8, 16, 1024, 372)
-KERNEL_FILTERS = [spec for spec in filters.discover().values() if spec.gpu_levels]
+KERNEL_FILTERS = [spec for spec in filters.discover().values() if spec.levels("gpu")]
 
 
 def request(filter_id: str = "mean", level: str | None = "shared", **options: Any) -> Request:
@@ -107,7 +107,7 @@ def test_every_kernel_is_found_in_its_source(
 ) -> None:
     viewer = KernelViewer(background, {})
     qtbot.addWidget(viewer)
-    for level in spec.gpu_levels:
+    for level in spec.levels("gpu"):
         viewer.show_request(request(spec.id, level.id))
         view = current(viewer)
         start, stop = view.marked_lines
@@ -181,7 +181,7 @@ def test_a_choice_that_is_no_gpu_level_shows_the_fastest(
     viewer: KernelViewer, level: str | None
 ) -> None:
     viewer.show_request(request(level=level))
-    fastest = filters.get("mean").gpu_levels[-1]
+    fastest = filters.get("mean").levels("gpu")[-1]
     assert viewer.findChild(QComboBox, "kernelLevel").currentData() == fastest.id
 
 
@@ -224,7 +224,7 @@ def test_a_run_shows_up(viewer: KernelViewer, launches: dict[str, LaunchReport])
 
 def test_a_filter_without_a_kernel_says_so(viewer: KernelViewer) -> None:
     wanted = request()
-    without = replace(wanted.step, filter=replace(wanted.step.filter, gpu_levels=()))
+    without = replace(wanted.step, filter=replace(wanted.step.filter, implementations={}))
     viewer.show_request(replace(wanted, step=without))
     assert "no CUDA kernel" in viewer.findChild(QLabel, "kernelState").text()
 
@@ -296,7 +296,7 @@ def test_a_plan_of_several_kernels_shows_all(qtbot: QtBot, viewer: KernelViewer)
     image = Image.from_array(np.zeros((64, 64), np.uint8))
     wanted = Request.create(image, "nlm", {"search": "image"}, level="global")
     viewer.show_request(wanted)
-    levels = {level.id: plans(wanted, level) for level in wanted.step.filter.gpu_levels}
+    levels = {level.id: plans(wanted, level) for level in wanted.step.filter.levels("gpu")}
     view = compare_with(viewer, "tuned")
     assert view is not None
     count = max(len(levels["global"]), len(levels["tuned"]))
@@ -519,7 +519,7 @@ class FakeGpu:
         return ()
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
-        return spec.gpu_levels
+        return spec.levels("gpu")
 
     def run(
         self,

@@ -522,7 +522,7 @@ def test_unavailable_gpu_is_shown_disabled_with_the_reason(
     assert not device.model().item(row).isEnabled()
     rows = [r for r in range(level.count()) if level.itemText(r).startswith("GPU")]
     assert rows
-    gaps = filters.get(window.panel.filter_id).gpu_gaps
+    gaps = filters.get(window.panel.filter_id).gaps("gpu")
     for each in rows:
         assert not level.model().item(each).isEnabled()
         reason = gaps.get(level.itemData(each), NO_GPU.summary)
@@ -607,7 +607,7 @@ def test_levels_that_do_not_apply_stand_in_their_places(
     common = [each.id for each in GPU_LEVELS]
     assert [each for each in shown if each in common] == common
     assert [each for each in shown if each not in gaps] == [
-        each.id for each in filters.get(filter_id).gpu_levels
+        each.id for each in filters.get(filter_id).levels("gpu")
     ]
     assert {level.itemData(row) for row in rows if not level.model().item(row).isEnabled()} == gaps
 

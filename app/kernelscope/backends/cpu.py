@@ -21,7 +21,7 @@ from kernelscope.engine.timing import Stopwatch
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
 from kernelscope.machine import cpu_name
-from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.levels import Level
 
 _BAND_SECONDS = 0.05
@@ -84,7 +84,7 @@ class CpuBackend:
         return ()
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
-        return spec.cpu_levels
+        return spec.levels(self.id)
 
     def run(
         self,
@@ -120,7 +120,7 @@ class CpuBackend:
             given, parameters = parameters, spec.resolve(source, parameters)
             run.stopwatch.estimates |= spec.estimates(given, parameters)
             task = FilterTask(source, output, parameters, border, run.level.id)
-            passes = spec.plan_cpu(task)
+            passes = spec.implementation(Cpu).plan(task)
         with run.stopwatch.stage("compile", counted=False):
             self._compile(passes, run)
         with run.stopwatch.stage("compute"):

@@ -10,7 +10,7 @@ from typing import Any
 from kernelscope import filters
 from kernelscope.bench import peers
 from kernelscope.bench.data import Data
-from kernelscope.bench.plan import CPU, DEVICES, GPU, Parameters, Plan, Sweep
+from kernelscope.bench.plan import DEVICES, GPU, Parameters, Plan, Sweep
 from kernelscope.bench.rows import Row
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.step import check_border
@@ -18,7 +18,7 @@ from kernelscope.errors import InvalidParameter
 from kernelscope.spec.blocks import Block, takes_block
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import CPU_LEVELS, GPU_LEVELS
+from kernelscope.spec.levels import USUAL_LEVELS
 from kernelscope.spec.parameters import MaskParameter
 from kernelscope.spec.samples import Kind
 
@@ -104,7 +104,7 @@ def expand(plan: Plan, backends: Mapping[str, Backend]) -> tuple[Group, ...]:
     for device in plan.devices:
         if device not in DEVICES:
             raise InvalidParameter(f"There is no device “{device}”.", "Use cpu or gpu.")
-    known = {*filters.cpu_levels(), *filters.gpu_levels()}
+    known = {level for device in DEVICES for level in filters.levels(device)}
     for level in plan.levels:
         if level not in known:
             raise InvalidParameter(
@@ -151,14 +151,10 @@ def _cases_of(base: Case, plan: Plan, backend: Backend | None) -> Iterator[Case]
         missing = f"This program has no {base.device.upper()} backend."
     elif not backend.availability().available:
         missing = backend.availability().summary
-    usual = CPU_LEVELS if base.device == CPU else GPU_LEVELS
+    usual = USUAL_LEVELS[base.device]
     offered = [
         level.id
-        for level in (
-            backend.levels(spec)
-            if backend is not None
-            else (spec.cpu_levels if base.device == CPU else spec.gpu_levels)
-        )
+        for level in (spec.levels(base.device) if backend is None else backend.levels(spec))
     ]
     # A level of another filter's own is nothing that this one lacks.
     lacking = [level.id for level in usual if level.id not in offered and level.id in plan.levels]
@@ -171,7 +167,7 @@ def _cases_of(base: Case, plan: Plan, backend: Backend | None) -> Iterator[Case]
             for block in (plan.blocks if chooses else ()) or (None,):
                 yield replace(base, level=level, gpus=gpus, block=block, reason=missing or few)
     for level in lacking:
-        gap = spec.gpu_gaps.get(level) or f"{spec.name} has no level {level}."
+        gap = spec.gaps(base.device).get(level) or f"{spec.name} has no level {level}."
         yield replace(base, level=level, reason=gap)
     if plan.peers:
         for library in peers.libraries(base.device, spec.id):

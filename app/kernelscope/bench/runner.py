@@ -25,7 +25,7 @@ from kernelscope.engine.run import execute
 from kernelscope.engine.timing import Stage, added_up
 from kernelscope.errors import AppError, Cancelled
 from kernelscope.images.image import Image
-from kernelscope.spec.launch import CudaPlan, CudaTask
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
 
 _WARM_UPS = 3
 """About how many runs as long as a timed one a row takes before it is timed."""
@@ -356,7 +356,6 @@ def _by_name(runs: Sequence[Mapping[str, float]]) -> dict[str, tuple[float, ...]
 def planned_work(request: Request) -> tuple[float, float]:
     """Return the bytes and the operations of a request for a level of the GPU, by its plan."""
     spec, source = request.step.filter, request.source.planes
-    assert spec.plan_cuda is not None
     assert request.options.level is not None
     parameters = spec.resolve(source, request.step.parameters)
     output = request.output_shape
@@ -365,7 +364,7 @@ def planned_work(request: Request) -> tuple[float, float]:
         *(request.step.border, request.options.level, request.options.block),
     )
     samples = math.prod(output[:-1]) * max(source.shape[-1], output[-1])
-    launches = CudaPlan.of(spec.plan_cuda(task)).launches
+    launches = CudaPlan.of(spec.implementation(Cuda).plan(task)).launches
     return (
         samples * sum(launch.bytes_per_sample for launch in launches),
         samples * sum(launch.operations_per_sample for launch in launches),

@@ -25,7 +25,7 @@ from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterTask
+from kernelscope.spec.filter import Cpu, FilterTask
 from kernelscope.spec.levels import PARALLEL
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import Kind, Pixels
@@ -127,7 +127,8 @@ def to_grey(image: Image) -> Image:
     spec = filters.get("greyscale")
     settings = spec.defaults(), Border.REFLECT
     output = np.empty(spec.output_shape(image.planes.shape, *settings), image.pixels.dtype)
-    for sweep in spec.plan_cpu(FilterTask(image.planes, output, *settings, PARALLEL.id)):
+    task = FilterTask(image.planes, output, *settings, PARALLEL.id)
+    for sweep in spec.implementation(Cpu).plan(task):
         sweep.kernel(*sweep.arguments, 0, sweep.rows)
     spec.carry_alpha(image.planes, output, *settings)
     return image.like(output)

@@ -169,7 +169,7 @@ def _takes_block(request: Request, backend: Backend, level: Level) -> bool:
 def _block_has_no_effect(request: Request, backend: Backend, level: Level) -> str:
     assert request.options.block is not None
     spec = request.step.filter
-    others = [each.id for each in spec.gpu_levels if takes_block(spec, each.id)]
+    others = [each.id for each in spec.levels("gpu") if takes_block(spec, each.id)]
     where = f"Levels of a GPU that have: {', '.join(others)}." if others else "No level has."
     return (
         f"The block size {block_name(request.options.block)} has no effect: {spec.name} at "

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from kernelscope.errors import InvalidParameter
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import CPU_LEVELS, GPU_LEVELS, Level
+from kernelscope.spec.levels import USUAL_LEVELS, Level
 from kernelscope.spec.samples import Kind
 
 
@@ -43,14 +43,10 @@ def get(filter_id: str) -> FilterSpec:
     return spec
 
 
-def cpu_levels() -> dict[str, Level]:
-    """Return every level that any filter has on the CPU, by its id."""
-    own = {level.id: level for spec in _all().values() for level in spec.cpu_levels}
-    usual = {level.id: level for level in CPU_LEVELS}
-    return usual | {key: level for key, level in own.items() if key not in usual}
-
-
-def gpu_levels() -> dict[str, Level]:
-    """Return every level that any filter has on a GPU, by its id."""
-    own = (level for spec in _all().values() for level in spec.gpu_levels)
-    return {level.id: level for level in (*GPU_LEVELS, *own)}
+def levels(device: str) -> dict[str, Level]:
+    """Return every level that any filter has on a kind of device, by its id; usual ones first."""
+    found = {level.id: level for level in USUAL_LEVELS[device]}
+    for spec in _all().values():
+        for level in spec.levels(device):
+            found.setdefault(level.id, level)  # a filter may describe a usual level in other words
+    return found

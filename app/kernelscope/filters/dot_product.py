@@ -10,8 +10,8 @@ import numpy as np
 from kernelscope.filters.shared.border_kernels import divide_round
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import CpuPass, FilterTask
-from kernelscope.spec.launch import CudaTask, Launch
+from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
+from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED
 from kernelscope.spec.samples import white_level
 
@@ -76,11 +76,15 @@ SPEC = TeachingSpec(
     name="Dot product",
     summary="Fills each row with its mean square: a sum that threads have to make together.",
     source="Salari 2019, chapter 3: the dot product, by a tree of sums in shared memory",
-    plan_cpu=plan_cpu,
-    plan_cuda=plan_cuda,
-    gpu_levels=(GLOBAL, SHARED, TUNED),
-    gpu_gaps=GAPS
-    | {
-        SINGLE_BLOCK.id: "The levels differ in how many threads share a row, not in blocks.",
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(
+            plan_cuda,
+            (GLOBAL, SHARED, TUNED),
+            GAPS
+            | {
+                SINGLE_BLOCK.id: "Levels differ in how many threads share a row, not in blocks.",
+            },
+        ),
     },
 )

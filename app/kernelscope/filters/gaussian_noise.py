@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from kernelscope.filters.shared.correlation import settle
-from kernelscope.filters.shared.noise import SEED, NoiseSpec, plan_noise
+from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import CpuPass, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import white_level
 
@@ -77,5 +77,5 @@ SPEC = NoiseSpec(
         ),
         SEED,
     ),
-    plan_cpu=plan_cpu,
+    implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
 )

@@ -11,8 +11,8 @@ import numpy as np
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.rows_cuda import QUAD
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
-from kernelscope.spec.launch import CudaTask, Launch, level_launch
+from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.launch import Cuda, CudaTask, Launch, level_launch
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.spec.parameters import Choice, ChoiceParameter
 
@@ -142,12 +142,16 @@ SPEC = FilterSpec(
             ),
         ),
     ),
-    plan_cpu=plan_cpu,
-    plan_cuda=plan_cuda,
-    gpu_levels=(GLOBAL, TUNED),
-    gpu_gaps={
-        level.id: "Each pixel is read once: there is nothing to share or to cache."
-        for level in (SINGLE_BLOCK, CONSTANT, SHARED, TEXTURE)
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(
+            plan_cuda,
+            (GLOBAL, TUNED),
+            {
+                level.id: "Each pixel is read once: there is nothing to share or to cache."
+                for level in (SINGLE_BLOCK, CONSTANT, SHARED, TEXTURE)
+            },
+        ),
     },
     output_channels=output_channels,
 )

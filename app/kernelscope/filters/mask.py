@@ -20,8 +20,8 @@ from kernelscope.filters.shared.correlation import (
     plan_correlation,
 )
 from kernelscope.filters.shared.rows_cuda import SMALL
-from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, quick_level
+from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.spec.parameters import Choice, ChoiceParameter, Mask, MaskParameter, MaskPreset
 
@@ -182,8 +182,9 @@ SPEC = FilterSpec(
         NEGATIVE,
     ),
     radius=radius,
-    plan_cpu=plan_cpu,
-    plan_cuda=plan_cuda,
-    gpu_levels=(SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED),
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),
+    },
     check=check,
 )

@@ -29,9 +29,10 @@ from kernelscope.filters.shared.plain import (
     put,
 )
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import (
     NO_MASK,
+    Cuda,
     CudaPlan,
     CudaTask,
     Launch,
@@ -162,8 +163,10 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
-    plan_cpu=plan_cpu,
-    plan_cuda=plan_cuda,
-    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
-    gpu_gaps={CONSTANT.id: NO_MASK},
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(
+            plan_cuda, (SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED), {CONSTANT.id: NO_MASK}
+        ),
+    },
 )

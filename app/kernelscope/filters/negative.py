@@ -9,8 +9,8 @@ import numpy as np
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import CpuPass, FilterTask
-from kernelscope.spec.launch import CudaTask, Launch
+from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
+from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
 from kernelscope.spec.samples import white_level
 
@@ -82,13 +82,17 @@ SPEC = TeachingSpec(
     name="Negative",
     summary="Turns bright into dark: so little work that only the way through memory counts.",
     source="Korčuška 2013, section 3.4: coalesced access, local and mapped memory",
-    plan_cpu=plan_cpu,
-    plan_cuda=plan_cuda,
-    gpu_levels=(MAPPED, LOCAL, UNCOALESCED, GLOBAL),
-    gpu_gaps=GAPS
-    | {
-        SINGLE_BLOCK.id: "This filter compares ways of access, with all multiprocessors at work.",
-        SHARED.id: "Each sample is read once: there is nothing to share.",
-        TUNED.id: "Coalesced access at level global is as fast as the memory.",
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(
+            plan_cuda,
+            (MAPPED, LOCAL, UNCOALESCED, GLOBAL),
+            GAPS
+            | {
+                SINGLE_BLOCK.id: "This filter compares kinds of access on all multiprocessors.",
+                SHARED.id: "Each sample is read once: there is nothing to share.",
+                TUNED.id: "Coalesced access at level global is as fast as the memory.",
+            },
+        ),
     },
 )

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import CpuPass, FilterTask
-from kernelscope.spec.launch import CudaTask, Launch, level_launch
+from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
+from kernelscope.spec.launch import Cuda, CudaTask, Launch, level_launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.spec.parameters import IntParameter
 from kernelscope.spec.samples import white_level
@@ -100,13 +100,17 @@ SPEC = TeachingSpec(
             slider=(0, 100),
         ),
     ),
-    plan_cpu=plan_cpu,
-    plan_cuda=plan_cuda,
-    gpu_levels=(SINGLE_BLOCK, GLOBAL),
-    gpu_gaps=GAPS
-    | {
-        SHARED.id: "Nothing is read, so there is nothing to share.",
-        TEXTURE.id: "Nothing is read, so there is nothing to cache.",
-        TUNED.id: "Arithmetic sets the pace: level global keeps all units busy.",
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(
+            plan_cuda,
+            (SINGLE_BLOCK, GLOBAL),
+            GAPS
+            | {
+                SHARED.id: "Nothing is read, so there is nothing to share.",
+                TEXTURE.id: "Nothing is read, so there is nothing to cache.",
+                TUNED.id: "Arithmetic sets the pace: level global keeps all units busy.",
+            },
+        ),
     },
 )

@@ -31,9 +31,10 @@ from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
 from kernelscope.filters.shared.rows_cuda import rows_launch
 from kernelscope.jit import inlined, kernel
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import (
     NO_MASK,
+    Cuda,
     CudaPlan,
     CudaTask,
     Launch,
@@ -343,8 +344,10 @@ SPEC = FilterSpec(
     source="Korčuška 2013, section 1.3",
     parameters=(),
     radius=radius,
-    plan_cpu=plan_cpu,
-    plan_cuda=plan_cuda,
-    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
-    gpu_gaps={CONSTANT.id: NO_MASK},
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(
+            plan_cuda, (SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED), {CONSTANT.id: NO_MASK}
+        ),
+    },
 )

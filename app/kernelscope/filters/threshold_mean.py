@@ -30,9 +30,10 @@ from kernelscope.filters.shared.correlation import Divisor, Finish, finish_row, 
 from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
 from kernelscope.jit import kernel
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import (
     NO_MASK,
+    Cuda,
     CudaPlan,
     CudaTask,
     Launch,
@@ -214,10 +215,12 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
-    plan_cpu=plan_cpu,
-    plan_cuda=plan_cuda,
-    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
-    gpu_gaps={
-        CONSTANT.id: NO_MASK,
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(
+            plan_cuda,
+            (SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
+            {CONSTANT.id: NO_MASK},
+        ),
     },
 )

@@ -7,8 +7,8 @@ from typing import Any
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import CpuPass, FilterTask
-from kernelscope.spec.launch import CudaTask, Launch
+from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
+from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
 
 NO_BARRIER = Level(
@@ -64,12 +64,16 @@ SPEC = TeachingSpec(
     summary="Turns each tile of 16×16 pixels upside down: shows what a barrier is for.",
     source="Salari 2019, chapter 3: a picture made with and without __syncthreads",
     radius=radius,
-    plan_cpu=plan_cpu,
-    plan_cuda=plan_cuda,
-    gpu_levels=(NO_BARRIER, GLOBAL, SHARED),
-    gpu_gaps=GAPS
-    | {
-        SINGLE_BLOCK.id: "A block turns one tile.",
-        TUNED.id: "Level global is as fast as the memory.",
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(
+            plan_cuda,
+            (NO_BARRIER, GLOBAL, SHARED),
+            GAPS
+            | {
+                SINGLE_BLOCK.id: "A block turns one tile.",
+                TUNED.id: "Level global is as fast as the memory.",
+            },
+        ),
     },
 )

@@ -9,8 +9,8 @@ import numpy as np
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import CpuPass, FilterTask
-from kernelscope.spec.launch import CudaTask, Launch
+from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
+from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
 
 ONE_THREAD_BLOCKS = Level(
@@ -68,13 +68,17 @@ SPEC = TeachingSpec(
     name="Vector sum",
     summary="Averages each row with itself backwards: one kernel, three ways to launch it.",
     source="Salari 2019, chapter 3: the sum of two vectors, with blocks, threads and both",
-    plan_cpu=plan_cpu,
-    plan_cuda=plan_cuda,
-    gpu_levels=(ONE_THREAD_BLOCKS, SINGLE_BLOCK, GLOBAL),
-    gpu_gaps=GAPS
-    | {
-        SHARED.id: "Threads do not need what their neighbours read.",
-        TEXTURE.id: "Each sample is read twice at most: there is nothing to cache.",
-        TUNED.id: "This filter compares launches of one and the same kernel.",
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(
+            plan_cuda,
+            (ONE_THREAD_BLOCKS, SINGLE_BLOCK, GLOBAL),
+            GAPS
+            | {
+                SHARED.id: "Threads do not need what their neighbours read.",
+                TEXTURE.id: "Each sample is read twice at most: there is nothing to cache.",
+                TUNED.id: "This filter compares launches of one and the same kernel.",
+            },
+        ),
     },
 )

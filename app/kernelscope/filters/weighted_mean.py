@@ -21,8 +21,8 @@ from kernelscope.filters.shared.correlation import (
     working_type,
 )
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, quick_level
+from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.spec.parameters import OddParameter
 
@@ -120,7 +120,8 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
-    plan_cpu=plan_cpu,
-    plan_cuda=plan_cuda,
-    gpu_levels=(SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED),
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),
+    },
 )

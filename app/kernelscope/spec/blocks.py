@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelscope.errors import InvalidParameter
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.launch import CudaPlan, CudaTask
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
 from kernelscope.spec.levels import TUNED
 from kernelscope.spec.samples import Kind
 
@@ -63,9 +63,7 @@ def takes_block(spec: FilterSpec, level: str) -> bool:
 
     The plan is asked: levels that depend on blocks of their own, as *tuned* does, keep them.
     """
-    if spec.plan_cuda is None or level == TUNED.id:
-        return False
-    if level not in [each.id for each in spec.gpu_levels]:
+    if level == TUNED.id or level not in [each.id for each in spec.levels("gpu")]:
         return False
     asked = (16, 4)  # nobody's own choice
     shape = (8, 8, 8, 1) if spec.kind is Kind.VOLUME else (8, 8, 1)
@@ -73,4 +71,5 @@ def takes_block(spec: FilterSpec, level: str) -> bool:
     values = spec.defaults()
     output = spec.output_shape(shape, values, spec.borders[0])
     task = CudaTask(shape, output, dtype, values, spec.borders[0], level, asked)
-    return any(launch.block[:2] == asked for launch in CudaPlan.of(spec.plan_cuda(task)).launches)
+    plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
+    return any(launch.block[:2] == asked for launch in plan.launches)

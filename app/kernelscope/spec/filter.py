@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from kernelscope.errors import InvalidParameter
 from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
-from kernelscope.spec.levels import CPU_LEVELS, Level
+from kernelscope.spec.levels import CPU_LEVELS, GPU_LEVELS, Level
 from kernelscope.spec.parameters import Parameter, rounded
 from kernelscope.spec.samples import Kind, Pixels, colour_count
 
@@ -73,6 +72,60 @@ class CpuPass:
     """Time that it takes in proportion to the filter's other passes, for progress; about."""
 
 
+class Implementation(Protocol):
+    """How a filter is computed on one kind of device, by `Cpu`, by `Cuda` or not at all."""
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The levels that its plan knows, slowest first."""
+
+    @property
+    def gaps(self) -> Mapping[str, str]:
+        """Why each other of the device's usual levels does not apply, by level id."""
+
+
+_Found = TypeVar("_Found", bound=Implementation)
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """A filter on the CPU.
+
+    Attributes
+    ----------
+    plan : callable
+        Maps a `FilterTask` to the passes that compute it.
+    levels : tuple of Level
+        `CPU_LEVELS`, and the filter's own between them.
+    """
+
+    plan: Callable[[FilterTask], Sequence[CpuPass]]
+    levels: tuple[Level, ...] = CPU_LEVELS
+    gaps: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Takes the place of an implementation that a filter does not have.
+
+    Attributes
+    ----------
+    reason : str
+        Why, for the user to read at each of the `usual` levels.
+    """
+
+    reason: str
+    usual: tuple[Level, ...] = GPU_LEVELS
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        return ()
+
+    @property
+    def gaps(self) -> Mapping[str, str]:
+        return {level.id: self.reason for level in self.usual}
+
+
 def _no_radius(parameters: Mapping[str, Any]) -> int:
     """Need no pixel but the one that is computed."""
     return 0
@@ -120,27 +173,18 @@ class FilterSpec:
         Where the method is described.
     parameters : tuple of Parameter
         In the order in which they are shown.
-    plan_cpu : callable
-        Maps a `FilterTask` to the passes that compute it.
+    implementations : mapping of str to Implementation
+        How it is computed, by the id of the backend that does so: ``"cpu"``, ``"gpu"``.
     radius : callable
         Maps validated parameters to the number of pixels needed on each side (of a volume:
         slices above and below); none by default.
     borders : tuple of Border
         The borders that make sense for the filter.
-    cpu_levels : tuple of Level
-        The levels that `plan_cpu` knows; `CPU_LEVELS` and the filter's own between them. The
-        last is the fastest.
     check : callable
         Raises `InvalidParameter` for combinations of parameters that cannot work.
     output_channels : callable
         Maps the number of channels of the source, and validated parameters, to the number of
         channels of the result.
-    plan_cuda : callable, optional
-        Maps a `CudaTask` to the launch or the launches that compute it.
-    gpu_levels : tuple of Level
-        The levels that `plan_cuda` knows, slowest first; `GPU_LEVELS` and the filter's own.
-    gpu_gaps : mapping
-        Why each other level of `GPU_LEVELS` does not apply to this filter, by level id.
     whole : callable
         Tells whether each result may depend on the whole image, whatever the radius.
     kind : Kind
@@ -161,19 +205,38 @@ class FilterSpec:
     summary: str
     source: str
     parameters: tuple[Parameter, ...]
-    plan_cpu: Callable[[FilterTask], Sequence[CpuPass]]
+    implementations: Mapping[str, Implementation]
     radius: Callable[[Mapping[str, Any]], int] = _no_radius
     borders: tuple[Border, ...] = tuple(Border)
-    cpu_levels: tuple[Level, ...] = CPU_LEVELS
     check: Callable[[Mapping[str, Any]], None] = _no_check
     output_channels: Callable[[int, Mapping[str, Any]], int] = _same_channels
-    plan_cuda: Callable[[CudaTask], Launch | CudaPlan] | None = None
-    gpu_levels: tuple[Level, ...] = ()
-    gpu_gaps: Mapping[str, str] = field(default_factory=dict)
     whole: Callable[[Mapping[str, Any]], bool] = _is_local
     kind: Kind = Kind.PICTURE
     resolve: Callable[[Pixels, Mapping[str, Any]], Mapping[str, Any]] = _as_they_are
     estimates: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _no_estimates
+
+    def levels(self, device: str) -> tuple[Level, ...]:
+        """Return the levels of a kind of device, slowest first; none if it cannot run there."""
+        found = self.implementations.get(device)
+        return found.levels if found else ()
+
+    def gaps(self, device: str) -> Mapping[str, str]:
+        """Return why usual levels of a kind of device do not apply, by level id."""
+        found = self.implementations.get(device)
+        return found.gaps if found else {}
+
+    def implementation(self, kind: type[_Found]) -> _Found:
+        """Return the implementation of that kind, for the backend that works with it.
+
+        Raises
+        ------
+        LookupError
+            If there is none; such a filter has no `levels` on that device.
+        """
+        for found in self.implementations.values():
+            if isinstance(found, kind):
+                return found
+        raise LookupError(f"filter {self.id!r} has no implementation {kind.__name__}")
 
     def output_shape(
         self, shape: tuple[int, ...], parameters: Mapping[str, Any], border: Border

@@ -237,6 +237,25 @@ class CudaPlan:
         return plan if isinstance(plan, CudaPlan) else cls((plan,))
 
 
+@dataclass(frozen=True)
+class Cuda:
+    """A filter on a GPU with CUDA.
+
+    Attributes
+    ----------
+    plan : callable
+        Maps a `CudaTask` to the launch or the launches that compute it.
+    levels : tuple of Level
+        The levels that `plan` knows, slowest first; some of `GPU_LEVELS` and the filter's own.
+    gaps : mapping
+        Why each other level of `GPU_LEVELS` does not apply to this filter, by level id.
+    """
+
+    plan: Callable[[CudaTask], Launch | CudaPlan]
+    levels: tuple[Level, ...]
+    gaps: Mapping[str, str] = field(default_factory=dict)
+
+
 BLOCK = (32, 8)
 """Threads of a block at the levels up to *texture*: a warp a row, eight rows. The default of the
 macros ``BLOCK_COLUMNS`` and ``BLOCK_ROWS``."""

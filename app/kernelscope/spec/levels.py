@@ -41,4 +41,7 @@ SHARED = Level(
 TEXTURE = Level("texture", "Texture", "The image is read through a texture object.")
 TUNED = Level("tuned", "Tuned", "Whatever makes this filter fastest on the card.")
 GPU_LEVELS = (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)
-"""Those that are compared for every filter; a filter may have levels of its own besides."""
+"""Those that are compared for every filter; a filter may also have levels of its own."""
+
+USUAL_LEVELS = {"cpu": CPU_LEVELS, "gpu": GPU_LEVELS}
+"""By the id of the backend."""

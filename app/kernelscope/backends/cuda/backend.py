@@ -101,7 +101,7 @@ class CudaBackend:
         return f"GPU {ordinal}: {name}" if len(self.ordinals) > 1 else name
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
-        return spec.gpu_levels
+        return spec.levels(self.id)
 
     @functools.cached_property
     def _cache(self) -> CubinCache:
@@ -197,7 +197,7 @@ class CudaBackend:
     ) -> list[PreparedFilter]:
         shape, dtype = request.source.planes.shape, request.source.planes.dtype
         *before, last = request.passes()
-        todo = [(each, each.filter.gpu_levels[-1].id, None) for each in before]
+        todo = [(each, self.levels(each.filter)[-1].id, None) for each in before]
         chosen = (last._replace(parameters=parameters), level.id, request.options.block)
         steps = []
         for (spec, values, border), at, block in (*todo, chosen):

@@ -26,7 +26,7 @@ from kernelscope.errors import DeviceUnavailable
 from kernelscope.spec.blocks import block_name
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
+from kernelscope.spec.launch import HARDWARE_BORDERS, Cuda, CudaPlan, CudaTask, Launch
 
 
 def prepare(spec: FilterSpec, task: CudaTask, device: Card, cache: CubinCache) -> PreparedFilter:
@@ -37,8 +37,7 @@ def prepare(spec: FilterSpec, task: CudaTask, device: Card, cache: CubinCache) -
     DeviceUnavailable
         If a block of threads does not fit on the device.
     """
-    assert spec.plan_cuda is not None
-    plan = CudaPlan.of(spec.plan_cuda(task))
+    plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
     _check_shared(spec, task, device, max(planned.shared_bytes for planned in plan.launches))
     radius, whole = spec.radius(task.parameters), spec.whole(task.parameters)
     files = [spec.id] * len(plan.launches)

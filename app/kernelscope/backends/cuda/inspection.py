@@ -9,7 +9,7 @@ from kernelscope.backends.cuda.sources import read_source
 from kernelscope.engine.launch_report import Resources
 from kernelscope.engine.request import Request
 from kernelscope.errors import AppError
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import Level
 
 REPORTED = ("sm_75", "sm_90")
@@ -45,9 +45,8 @@ def plans(request: Request, level: Level) -> tuple[PlannedLaunch, ...]:
         shape = each.filter.output_shape(shape, each.parameters, each.border)
     output = spec.output_shape(shape, parameters, border)
     dtype, block = request.source.pixels.dtype, request.options.block
-    assert spec.plan_cuda is not None
     task = CudaTask(shape, output, dtype, parameters, border, level.id, block)
-    made = CudaPlan.of(spec.plan_cuda(task))
+    made = CudaPlan.of(spec.implementation(Cuda).plan(task))
     return tuple(PlannedLaunch(each, each.grid(output), made.notice) for each in made.launches)
 
 

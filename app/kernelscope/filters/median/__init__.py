@@ -22,7 +22,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernelscope.filters.median import cpu, cuda
-from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.filter import Cpu, FilterSpec
+from kernelscope.spec.launch import Cuda
 from kernelscope.spec.parameters import OddParameter
 
 
@@ -49,9 +50,8 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
-    plan_cpu=cpu.plan_cpu,
-    plan_cuda=cuda.plan_cuda,
-    cpu_levels=cpu.LEVELS,
-    gpu_levels=cuda.LEVELS,
-    gpu_gaps=cuda.GAPS,
+    implementations={
+        "cpu": Cpu(cpu.plan_cpu, cpu.LEVELS),
+        "gpu": Cuda(cuda.plan_cuda, cuda.LEVELS, cuda.GAPS),
+    },
 )

@@ -37,7 +37,8 @@ from kernelscope.filters.shared.plain import cell, no_simd, rolled
 from kernelscope.jit import inlined, kernel
 from kernelscope.parallel import in_parts
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.launch import Cuda
 from kernelscope.spec.levels import GLOBAL, SERIAL, SHARED, TUNED
 from kernelscope.spec.parameters import (
     Choice,
@@ -639,12 +640,12 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
-    plan_cpu=plan_cpu,
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(plan_mri_nlm, (GLOBAL, SHARED, TUNED), GAPS),
+    },
     borders=(Border.REFLECT,),
     check=check,
-    plan_cuda=plan_mri_nlm,
-    gpu_levels=(GLOBAL, SHARED, TUNED),
-    gpu_gaps=GAPS,
     resolve=resolve,
     estimates=estimates,
 )

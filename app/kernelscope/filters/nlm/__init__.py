@@ -24,7 +24,8 @@ from kernelscope.filters.nlm.cuda import GAPS, HOST_PARTITIONS, plan_nlm
 from kernelscope.filters.nlm.search import radius, whole
 from kernelscope.filters.nlm.strength import estimate_strength
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.filter import Cpu, FilterSpec
+from kernelscope.spec.launch import Cuda
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, TEXTURE, TUNED
 from kernelscope.spec.parameters import (
     Choice,
@@ -127,10 +128,10 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
-    plan_cpu=plan_cpu,
-    plan_cuda=plan_nlm,
-    gpu_levels=(GLOBAL, CONSTANT, HOST_PARTITIONS, SHARED, TEXTURE, TUNED),
-    gpu_gaps=GAPS,
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(plan_nlm, (GLOBAL, CONSTANT, HOST_PARTITIONS, SHARED, TEXTURE, TUNED), GAPS),
+    },
     # A patch that does not fit ends no average: the others may compare with it.
     borders=tuple(border for border in Border if border is not Border.KEEP),
     whole=whole,

@@ -20,8 +20,7 @@ import numpy as np
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.jit import Kernel
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
-from kernelscope.spec.levels import GPU_LEVELS
+from kernelscope.spec.filter import Absent, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.parameters import IntParameter
 from kernelscope.spec.samples import colour_count
 
@@ -35,7 +34,7 @@ SEED = IntParameter(
     slider=(0, 99),
 )
 
-CPU_ONLY = "Noise is drawn on the CPU only, so that a seed gives the same noise everywhere."
+NO_GPU = Absent("Noise is drawn on the CPU only, so that a seed gives the same noise everywhere.")
 
 
 def plan_noise(task: FilterTask, kernel: Kernel, *amounts: float) -> Sequence[CpuPass]:
@@ -62,6 +61,5 @@ NoiseSpec = partial(
     FilterSpec,
     category="Noise",
     borders=(Border.REFLECT,),  # no pixel looks at another: all borders are the same
-    gpu_gaps={level.id: CPU_ONLY for level in GPU_LEVELS},
 )
 """A `FilterSpec` with what is the same for every noise filter."""

@@ -19,6 +19,5 @@ TeachingSpec = partial(
     category="Teaching",
     parameters=(),
     borders=(Border.REFLECT,),  # no mask reaches beyond the edge
-    gpu_gaps=GAPS,
 )
 """A `FilterSpec` with what is the same for every teaching filter."""

@@ -14,8 +14,8 @@ from kernelscope.filters.shared.plain import gather, interior, no_simd, put, wid
 from kernelscope.filters.shared.rows_cuda import rows_launch, small
 from kernelscope.filters.sobel import directions
 from kernelscope.jit import inlined, kernel
-from kernelscope.spec.filter import CpuPass, FilterSpec, FilterTask
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, level_launch
+from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, level_launch
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.spec.parameters import Choice, ChoiceParameter
 
@@ -262,8 +262,12 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     output_channels=output_channels,
-    plan_cpu=plan_cpu,
-    plan_cuda=plan_cuda,
-    gpu_levels=(SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
-    gpu_gaps={CONSTANT.id: "The weights are part of the code: nothing is kept in constant memory."},
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(
+            plan_cuda,
+            (SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
+            {CONSTANT.id: "The weights are part of the code: nothing is kept in constant memory."},
+        ),
+    },
 )

@@ -93,9 +93,10 @@ class BenchForm(QWidget):
             box.toggled.connect(self._offer_levels)
             devices.addWidget(box)
         devices.addStretch(1)
-        self._level_devices = [CPU] * len(filters.cpu_levels()) + [GPU] * len(filters.gpu_levels())
-        levels = [(name, f"CPU: {level.name}") for name, level in filters.cpu_levels().items()]
-        levels += [(name, f"GPU: {level.name}") for name, level in filters.gpu_levels().items()]
+        on_cpu, on_gpu = filters.levels(CPU), filters.levels(GPU)
+        self._level_devices = [CPU] * len(on_cpu) + [GPU] * len(on_gpu)
+        levels = [(name, f"CPU: {level.name}") for name, level in on_cpu.items()]
+        levels += [(name, f"GPU: {level.name}") for name, level in on_gpu.items()]
         self._levels = _checklist("benchLevels", "Levels", levels, [name for name, _ in levels])
         self._blocks = self._numbers(
             "benchBlocks",

@@ -163,7 +163,7 @@ class KernelViewer(QDialog):
             page.deleteLater()
         self._level.blockSignals(True)
         self._level.clear()
-        for level in spec.gpu_levels:
+        for level in spec.levels("gpu"):
             self._level.addItem(level.name, level.id)
             self._level.setItemData(
                 self._level.count() - 1, level.help, Qt.ItemDataRole.ToolTipRole
@@ -174,7 +174,7 @@ class KernelViewer(QDialog):
         self._offer_others()
         self._plan = None
         self._facts.clear_groups()
-        usable = bool(spec.gpu_levels)
+        usable = bool(spec.levels("gpu"))
         for widget in (self._level, self._other, self._tabs, self._facts):
             widget.setEnabled(usable)
         self._compile.setEnabled(usable)
@@ -202,7 +202,7 @@ class KernelViewer(QDialog):
     def _show_level(self) -> None:
         request = self._request
         assert request is not None
-        level = request.step.filter.gpu_levels[self._level.currentIndex()]
+        level = request.step.filter.levels("gpu")[self._level.currentIndex()]
         self._background.forget(_COMPILE)
         self._compile.setEnabled(True)
         self._facts.clear_groups()
@@ -249,7 +249,7 @@ class KernelViewer(QDialog):
         request = self._request
         if request is None or self._other.currentData() is None:
             return
-        levels = request.step.filter.gpu_levels
+        levels = request.step.filter.levels("gpu")
         first, second = levels[self._level.currentIndex()], levels[self._other.currentIndex() - 1]
         lines = difference(
             source_files(request.step.filter.id),

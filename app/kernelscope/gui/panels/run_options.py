@@ -190,7 +190,7 @@ class RunOptions(QWidget):
         device = self.device
         for backend in reversed(list(self._backends.values())):
             if device in (Device.AUTO, backend.id):
-                gaps = self._spec.gpu_gaps if backend.id == Device.GPU else {}
+                gaps = self._spec.gaps(backend.id)
                 for level in _with_gaps(backend.levels(self._spec), gaps):
                     name = f"{backend.name}: {level.name}" if device is Device.AUTO else level.name
                     name = f"{name}{self._mark(backend.id)}"
