@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from kernelscope import filters
 from kernelscope.errors import InvalidParameter
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, FilterSpec
+from kernelscope.spec.filter import Absent, Cpu, FilterSpec
+from kernelscope.spec.launch import Cuda, CudaPlan
+from kernelscope.spec.levels import CPU_LEVELS, GLOBAL, GPU_LEVELS, SERIAL, Level
 from kernelscope.spec.parameters import (
-    BoolParameter,
     Choice,
     ChoiceParameter,
     FloatParameter,
@@ -32,7 +33,6 @@ TEXTS = {"name": "value", "label": "Value", "help": "A value."}
 INT = IntParameter(**TEXTS, default=1, minimum=-5, maximum=100)
 ODD = OddParameter(**TEXTS, default=3, minimum=3, maximum=99)
 FLOAT = FloatParameter(**TEXTS, default=0.5, minimum=-1e6, maximum=1e6)
-BOOL = BoolParameter(**TEXTS, default=False)
 CHOICE = ChoiceParameter(**TEXTS, default="a", choices=(Choice("a", "A"), Choice("b", "B")))
 RADII = RadiiParameter(**{**TEXTS, "default": 5}, minimum=1, maximum=7)
 NUMBERS = NumbersParameter(**TEXTS, minimum=0, maximum=1e9, most=4, none="estimated")
@@ -55,7 +55,6 @@ masks = st.sampled_from([3, 5, 9]).flatmap(
         st.tuples(st.just(INT), st.integers(-5, 100)),
         st.tuples(st.just(ODD), st.integers(1, 49).map(lambda k: 2 * k + 1)),
         st.tuples(st.just(FLOAT), st.floats(-1e6, 1e6)),
-        st.tuples(st.just(BOOL), st.booleans()),
         st.tuples(st.just(CHOICE), st.sampled_from(["a", "b"])),
         st.tuples(st.just(NUMBERS), st.lists(st.floats(0, 1e9), max_size=4)),
         st.tuples(st.just(RADII), st.lists(st.integers(1, 7), min_size=3, max_size=3)),
@@ -72,7 +71,7 @@ def test_text_reads_back_as_the_same_value(pair: tuple[Parameter, Any]) -> None:
 
 
 @without_deadline
-@given(st.sampled_from([INT, ODD, FLOAT, BOOL, CHOICE, NUMBERS, RADII, MASK]), st.text(max_size=30))
+@given(st.sampled_from([INT, ODD, FLOAT, CHOICE, NUMBERS, RADII, MASK]), st.text(max_size=30))
 def test_any_text_is_read_or_refused(parameter: Parameter, text: str) -> None:
     try:
         value = parameter.parse(text)
@@ -95,7 +94,6 @@ def test_any_text_is_read_or_refused(parameter: Parameter, text: str) -> None:
         (FLOAT, 2e6, "Value: 2e+06 is out of range. Use -1e+06 to 1e+06."),
         (FLOAT, False, "Value: False is not a number."),
         (FLOAT, None, "Value: None is not a number."),
-        (BOOL, 1, "Value: 1 is neither on nor off."),
         (CHOICE, "c", "Value: there is no “c”. Use one of a, b."),
         (NUMBERS, (1, 2, 3, 4, 5), "Value: 5 numbers are too many. Use up to 4."),
         (NUMBERS, (1, -2), "Value: -2 is out of range. Use 0 to 1e+09."),
@@ -168,7 +166,6 @@ def test_refuses_with_the_cause(parameter: Parameter, value: Any, message: str) 
             "Value: rows of 3 and 5 cells, 3 in all, make no square. "
             "Use as many cells in each row as there are rows.",
         ),
-        (BOOL, "maybe", "Value: “maybe” is neither on nor off. Use on or off."),
         (NUMBERS, "20, x", "Value: “20, x” is not a list of numbers. Write “20, 15, 30”."),
         (MASK, " ; ", "Value: it is empty. Write rows like “1 2 1; 2 4 2; 1 2 1”."),
     ],
@@ -219,12 +216,6 @@ def test_numpy_numbers_become_plain_ones(number: Any) -> None:
     assert type(FLOAT.validate(number)) is float
 
 
-@pytest.mark.parametrize("text", ["on", "TRUE", "Yes", "1"])
-def test_ways_to_say_on(text: str) -> None:
-    assert BOOL.parse(text) is True
-    assert BOOL.format(True) == "on"
-
-
 def spec(**changes: Any) -> FilterSpec:
     settings: dict[str, Any] = {
         "id": "fake",
@@ -258,6 +249,34 @@ def test_validate_fills_in_defaults_and_checks_them_together() -> None:
     assert str(caught.value) == "Fake has no parameter “width”. It has: size, sigma."
     with pytest.raises(InvalidParameter, match="It has: none"):
         spec(parameters=()).validate({"width": 4})
+
+
+def test_implementations_are_looked_up_by_device() -> None:
+    own = Level("own", "Own", "")
+    cuda = Cuda(lambda task: CudaPlan(()), (GLOBAL, own), {"tuned": "Not yet."})
+    both = spec(implementations={"cpu": Cpu(lambda task: []), "gpu": cuda})
+    assert both.levels("cpu") == CPU_LEVELS
+    assert both.levels("gpu") == (GLOBAL, own)
+    assert both.gaps("gpu") == {"tuned": "Not yet."}
+    assert both.gaps("cpu") == both.gaps("abacus") == {}
+    assert both.levels("abacus") == ()
+    assert both.implementation(Cuda) is cuda
+    assert both.implementation(Cpu) is both.implementations["cpu"]
+
+
+def test_an_absent_implementation_gives_its_reason_at_every_usual_level() -> None:
+    alone = spec(implementations={"cpu": Cpu(lambda task: []), "gpu": Absent("On the CPU only.")})
+    assert alone.levels("gpu") == ()
+    assert alone.gaps("gpu") == {level.id: "On the CPU only." for level in GPU_LEVELS}
+    with pytest.raises(LookupError, match="filter 'fake' has no implementation Cuda"):
+        alone.implementation(Cuda)
+
+
+def test_a_usual_level_is_listed_in_its_usual_words() -> None:
+    assert filters.levels("cpu")["serial"] is SERIAL, "though the median describes it differently"
+    assert list(filters.levels("cpu"))[:2] == [level.id for level in CPU_LEVELS]
+    assert list(filters.levels("gpu"))[:6] == [level.id for level in GPU_LEVELS]
+    assert {"serial-bubble", "serial-huang"} <= set(filters.levels("cpu"))
 
 
 def test_only_valid_makes_the_result_smaller() -> None:

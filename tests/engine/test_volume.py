@@ -179,42 +179,6 @@ class TestWithVoxels:
             volume().with_voxels(new)
 
 
-class TestSlice:
-    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
-    @pytest.mark.parametrize("axis", [0, 1, 2])
-    def test_shows_the_same_values(self, dtype: type, axis: int) -> None:
-        made = volume(dtype=dtype, title="a")
-        for index in range(made.voxels.shape[axis]):
-            image = made.slice(axis, index)
-            np.testing.assert_array_equal(image.pixels, np.moveaxis(made.voxels, axis, 0)[index])
-            assert image.pixels.dtype == dtype
-            assert image.title == f"a, {'zyx'[axis]} = {index}"
-
-    def test_signed_without_negatives(self) -> None:
-        image = volume(dtype=np.int16).slice(0, 1)
-        assert image.pixels.dtype == np.uint16
-        assert image.notices == ()
-
-    def test_signed_with_negatives_anywhere(self) -> None:
-        voxels = np.array([[[0, 5]], [[-1, 1]]], np.int16)
-        image = Volume.from_array(voxels).slice(0, 0)
-        assert image.pixels.tolist() == [[0.0, 5.0]]
-        assert image.pixels.dtype == np.float32
-        assert image.notices == (
-            "Signed 16-bit values kept as floats.",
-            "Voxels run from -1 to 5; 0 is black, 1 is white.",
-        )
-
-    def test_single_slice(self) -> None:
-        assert volume((1, 3, 4)).slice(0, 0).pixels.shape == (3, 4)
-        assert volume((1, 3, 4)).slice(1, 2).pixels.shape == (1, 4)
-
-    @pytest.mark.parametrize(("axis", "index"), [(0, 2), (0, -1), (3, 0), (-1, 0)])
-    def test_no_such_slice(self, axis: int, index: int) -> None:
-        with pytest.raises(InvalidParameter, match="2, 3 and 4 slices"):
-            volume().slice(axis, index)
-
-
 class TestOrientation:
     @pytest.mark.parametrize("order", list(permutations(range(3))))
     @pytest.mark.parametrize("signs", list(product([1, -1], repeat=3)))

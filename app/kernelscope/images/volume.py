@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.errors import Incomparable, InvalidImage, InvalidParameter
-from kernelscope.images.image import Image, fill_nan
+from kernelscope.images.image import fill_nan
 from kernelscope.parallel import in_parts
 
 DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "int16", "float32"))
@@ -239,42 +239,6 @@ class Volume:
         spacing = "×".join(f"{step:.4g}" for step in self.spacing[::-1])
         facts = (self.title, size, kind, f"{spacing} mm", self.orientation)
         return ", ".join(fact for fact in facts if fact)
-
-    def slice(self, axis: int, index: int) -> Image:
-        """Return one slice as a picture for the 2-D filters, with the same values.
-
-        Slices of one volume all get the same type: int16 becomes uint16, or float32 if the
-        volume has negative values.
-
-        Parameters
-        ----------
-        axis : int
-            0, 1 or 2: across z, y or x.
-        index : int
-            Which slice, from 0.
-
-        Raises
-        ------
-        InvalidParameter
-            If there is no such slice.
-        """
-        if axis not in range(3) or index not in range(self.voxels.shape[axis]):
-            raise InvalidParameter(
-                f"{self.title}: there is no slice {index} across axis {axis}.",
-                f"The volume has {self.depth}, {self.height} and {self.width} slices "
-                "across axes 0, 1 and 2.",
-            )
-        pixels = self.voxels.take(index, axis)
-        low, high = self.value_range
-        notices = []
-        if pixels.dtype == np.int16:
-            pixels = pixels.astype(np.float32 if low < 0 else np.uint16)
-            if low < 0:
-                notices.append("Signed 16-bit values kept as floats.")
-        if pixels.dtype == np.float32 and (low < 0 or high > 1):
-            notices.append(f"Voxels run from {low:g} to {high:g}; 0 is black, 1 is white.")
-        title = f"{self.title}, {AXES[axis]} = {index}"
-        return Image.from_array(pixels, title, notices=tuple(notices))
 
     def with_voxels(
         self, voxels: NDArray[Any], *, as_float: bool = False, copy: bool = True

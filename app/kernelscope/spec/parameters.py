@@ -333,26 +333,6 @@ class RadiiParameter(Parameter):
         return (value, value, value) if isinstance(value, int) else value
 
 
-@dataclass(frozen=True, kw_only=True)
-class BoolParameter(Parameter):
-    """A switch."""
-
-    def validate(self, value: Any) -> bool:
-        if not isinstance(value, bool | np.bool_):
-            raise self._refuse(f"{value!r} is neither on nor off")
-        return bool(value)
-
-    def parse(self, text: str) -> bool:
-        if text.lower() in {"1", "true", "yes", "on"}:
-            return True
-        if text.lower() in {"0", "false", "no", "off"}:
-            return False
-        raise self._refuse(f"“{text}” is neither on nor off", "Use on or off.")
-
-    def format(self, value: Any) -> str:
-        return "on" if value else "off"
-
-
 @dataclass(frozen=True)
 class Choice:
     """One of the values of a `ChoiceParameter`.

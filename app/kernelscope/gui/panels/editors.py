@@ -7,7 +7,6 @@ from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, SignalInstance
 from PySide6.QtWidgets import (
-    QCheckBox,
     QComboBox,
     QHBoxLayout,
     QLineEdit,
@@ -21,7 +20,6 @@ from kernelscope.gui.panels.mask_editor import MaskEditor
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.spec.parameters import (
-    BoolParameter,
     ChoiceParameter,
     FloatParameter,
     IntParameter,
@@ -288,26 +286,7 @@ class ChoiceEditor(ChoiceBox):
         self.setCurrentIndex(self.findData(value))
 
 
-class BoolEditor(QCheckBox):
-    """A switch that carries its own label."""
-
-    changed = Signal()
-
-    def __init__(self, parameter: BoolParameter, parent: QWidget | None = None) -> None:
-        super().__init__(parameter.label, parent)
-        self.set_value(parameter.default)
-        self.toggled.connect(self.changed)
-
-    def value(self) -> bool:
-        return self.isChecked()
-
-    def set_value(self, value: bool) -> None:
-        self.setChecked(value)
-
-
-Editor = (
-    OddEditor | NumberEditor | NumbersEditor | RadiiEditor | ChoiceEditor | BoolEditor | MaskEditor
-)
+Editor = OddEditor | NumberEditor | NumbersEditor | RadiiEditor | ChoiceEditor | MaskEditor
 """All have ``value()``, ``set_value(value)`` and the signal ``changed()``."""
 
 
@@ -319,8 +298,6 @@ def create_editor(parameter: Parameter, parent: QWidget) -> Editor:
             editor = OddEditor(parameter, parent)
         case IntParameter() | FloatParameter():
             editor = NumberEditor(parameter, parent)
-        case BoolParameter():
-            editor = BoolEditor(parameter, parent)
         case ChoiceParameter():
             editor = ChoiceEditor(parameter, parent)
         case NumbersParameter():

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 from kernelscope.engine.step import ESTIMATE, is_estimated
 from kernelscope.errors import InvalidParameter
 from kernelscope.gui.panels.editors import (
-    BoolEditor,
     Editor,
     NumberEditor,
     NumbersEditor,
@@ -48,12 +47,11 @@ class FilterForm(QWidget):
         layout.setSpacing(4)
         for parameter in spec.parameters:
             editor = create_editor(parameter, self)
-            if not isinstance(editor, BoolEditor):  # which shows its label itself
-                label = QLabel(parameter.label, self)
-                label.setBuddy(editor)
-                label.setToolTip(parameter.help)
-                layout.addWidget(label)
-                self._labels[parameter.name] = label
+            label = QLabel(parameter.label, self)
+            label.setBuddy(editor)
+            label.setToolTip(parameter.help)
+            layout.addWidget(label)
+            self._labels[parameter.name] = label
             layout.addWidget(editor)
             layout.addSpacing(8)
             editor.changed.connect(self._on_changed)
@@ -154,8 +152,7 @@ class FilterForm(QWidget):
         for parameter in self._spec.parameters:
             matters = parameter.matters(values)
             self._editors[parameter.name].setEnabled(matters)
-            if parameter.name in self._labels:
-                self._labels[parameter.name].setEnabled(matters)
+            self._labels[parameter.name].setEnabled(matters)
 
     def _apply_preset(self, preset: MaskPreset) -> None:
         self.set_values(preset.settings)
