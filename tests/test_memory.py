@@ -218,7 +218,7 @@ def test_a_kernel_is_not_compiled_where_that_would_end_the_process(tmp_path: Pat
         "@jit.kernel\n"
         "def outer(values):\n"
         "    for n in range(values.size): values[n] = inner(values[n])\n"
-        "jit._numba()\n"
+        "jit.load_numba()\n"
         "left = memory.addresses_left\n"
         "memory.addresses_left = lambda: memory.COMPILING_BYTES - int(sys.argv[1])\n"
         "try: outer.compile(np.zeros(3)); print('compiled')\n"

@@ -11,8 +11,8 @@ from kernelscope import parallel as parts
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 100])
 @pytest.mark.parametrize("least", [1, 2000, 1 << 30])
 def test_parts_are_the_whole(length: int, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_LEAST_BYTES", least)
-    monkeypatch.setattr(parts, "_WORKERS", 3)
+    monkeypatch.setattr(parts, "SMALLEST_PART", least)
+    monkeypatch.setattr(parts, "MOST_THREADS", 3)
     array = np.arange(length * 50.0).reshape(length, 50)
     done = np.zeros(length, int)
 
@@ -27,6 +27,6 @@ def test_parts_are_the_whole(length: int, least: int, monkeypatch: pytest.Monkey
 
 
 def test_an_error_comes_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(parts, "SMALLEST_PART", 1)
     with pytest.raises(ZeroDivisionError):
         parts.in_parts(lambda part: 1 // part.start, np.zeros((8, 100)))
