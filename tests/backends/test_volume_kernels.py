@@ -11,7 +11,7 @@ import pytest
 
 from kernelscope.backends.cuda.compiler import Nvrtc, resources
 from kernelscope.backends.cuda.sources import read_source
-from kernelscope.filters.mri_nlm.cpu import SPEC
+from kernelscope.filters.mri_nlm import SPEC
 from kernelscope.filters.mri_nlm.cuda import plan_mri_nlm
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch

@@ -15,8 +15,8 @@ from scipy import ndimage, special
 
 from kernelscope.errors import InvalidImage, InvalidParameter
 from kernelscope.files.volumes import read_volume
+from kernelscope.filters.mri_nlm import SPEC
 from kernelscope.filters.mri_nlm import sigma_map as mri_sigma_map
-from kernelscope.filters.mri_nlm.cpu import SPEC
 from kernelscope.filters.mri_nlm.sigma import (
     estimate_global,
     estimate_local,

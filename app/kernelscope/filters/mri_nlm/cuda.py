@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from kernelscope.filters.mri_nlm.reach import search_and_patch
 from kernelscope.filters.mri_nlm.sigma_map import SigmaMap
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, Scratch
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SINGLE_BLOCK, TEXTURE, TUNED
-from kernelscope.spec.parameters import Radii, RadiiParameter
+from kernelscope.spec.parameters import Radii
 
 GAPS = {
     SINGLE_BLOCK.id: "One multiprocessor would take minutes where all of them take a second.",
@@ -54,16 +55,6 @@ class _Blocks(NamedTuple):
     tile: tuple[int, int, int]
     shared_bytes: int
     rows: int
-
-
-def search_and_patch(parameters: Mapping[str, Any]) -> tuple[Radii, Radii]:
-    """Return the radii of search windows and patches along x, y and z; in 2-D none along z."""
-    search, patch = (
-        RadiiParameter.along_axes(parameters[name]) for name in ("search_radius", "patch_radius")
-    )
-    if parameters["dimensions"] == "3d":
-        return search, patch
-    return (*search[:2], 0), (*patch[:2], 0)
 
 
 def plan_mri_nlm(task: CudaTask) -> CudaPlan:

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_two
-from kernelscope.jit import kernel
+from kernelscope.jit import inlined, kernel
 
 VECTOR = 32
 """Samples that rows are rounded up to: a few vector registers, so that no loop has a remainder."""
@@ -134,7 +134,7 @@ def make_scratch(side: Any) -> Any:
     )
 
 
-@kernel
+@inlined
 def add_squares(planes: Any, y: Any, x: Any, offset: Any, squares: Any, copies: Any) -> None:
     """Write the squared differences of a row to both of its slots, added up over the channels.
 
@@ -149,7 +149,7 @@ def add_squares(planes: Any, y: Any, x: Any, offset: Any, squares: Any, copies: 
             add_square_differences(own, partner, squares, copies)
 
 
-@kernel
+@inlined
 def add_both_ways(
     planes: Any, y: Any, x: Any, offset: Any, weights: Any, own: Any, others: Any
 ) -> None:

@@ -1,0 +1,60 @@
+"""What both levels of the CPU share: the extended volume, the noise and the result of a voxel.
+
+*Extended coordinates* are those of the volume after `extend`, which mirrors it beyond its border
+by the filter's margin.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.filters.shared.border_kernels import REFLECT, border_index
+from kernelscope.jit import kernel
+
+
+class Model(NamedTuple):
+    """The noise, and how strongly to remove it.
+
+    Attributes
+    ----------
+    sigmas : ndarray of float32, shape (components, depth, height, width) or (components, 1, 1, 1)
+        Standard deviation, of each voxel or of all.
+    strength : float32
+        Makes squared differences, summed up over a patch, in units of sigma², what a component
+        adds to D.
+    rician : bool
+    """
+
+    sigmas: NDArray[np.float32]
+    strength: np.float32
+    rician: bool
+
+
+@kernel
+def extend(source: Any, extended: Any, margin: Any, start: Any, stop: Any) -> None:
+    """Write slices `start` to `stop` of `extended` (components, slices, rows, columns)."""
+    depth, height, width, components = source.shape
+    for slice_ in range(start, stop):
+        z = border_index(slice_ - margin[0], depth, REFLECT)
+        for row in range(extended.shape[2]):
+            y = border_index(row - margin[1], height, REFLECT)
+            for column in range(extended.shape[3]):
+                x = border_index(column - margin[2], width, REFLECT)
+                for c in range(components):
+                    extended[c, slice_, row, column] = source[z, y, x, c]
+
+
+@kernel
+def sigma_at(sigmas: Any, c: Any, z: Any, y: Any, x: Any) -> Any:
+    """Return the sigma of a component at a voxel, or the only one there is."""
+    _, depth, height, width = sigmas.shape
+    return sigmas[c, min(z, depth - 1), min(y, height - 1), min(x, width - 1)]
+
+
+@kernel
+def settle_mean(mean: Any, sigma: Any, rician: Any) -> Any:
+    """Return the result for a mean of voxels, or of their squares."""
+    return np.sqrt(max(mean - 2 * sigma * sigma, 0)) if rician else mean

@@ -1,0 +1,113 @@
+"""Parameters that follow from the data: sigma of the noise, and the strength that suits it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.errors import InvalidImage, InvalidParameter
+from kernelscope.filters.mri_nlm.reach import reach_of
+from kernelscope.filters.mri_nlm.sigma import estimate_around, estimate_global
+from kernelscope.filters.mri_nlm.sigma_map import map_sigma, sigmas_at
+from kernelscope.filters.mri_nlm.strength import estimate_beta
+from kernelscope.parallel import in_parts
+from kernelscope.spec.samples import Pixels
+
+_FLOOR = 1e-6
+"""Sigma is raised to this share of the largest voxel, so that nothing is divided by 0."""
+
+LEAST, MOST = 1e-18, 1e15
+"""Limits of sigma and of voxels: float32 holds their squares, and sums of those."""
+
+_FLATTEST = 0.25
+"""Share of the blocks of a head from which the noise is measured in order to estimate beta. Detail
+that is mistaken for noise is smoothed away, so that it does more harm there than in the weights."""
+
+
+def check(parameters: Mapping[str, Any]) -> None:
+    if parameters["sigma_from"] == "given" and not parameters["sigma"]:
+        raise InvalidParameter(
+            "Sigma is to be given, but there is none.", "Write it, or let it be estimated."
+        )
+
+
+def least_sigmas(source: Pixels) -> tuple[float, ...]:
+    """Return what sigmas of the components of `source` have to be at least."""
+
+    def extremes(part: slice) -> NDArray[np.float32]:
+        slices = source[part].reshape(len(source[part]), -1)  # long rows: NumPy is faster then
+        return np.maximum(slices.max(axis=0), -slices.min(axis=0)).reshape(-1, source.shape[3])
+
+    peaks = np.max([extreme.max(axis=0) for extreme in in_parts(extremes, source)], axis=0).tolist()
+    if max(peaks) > MOST:
+        raise InvalidImage(
+            f"A voxel of {max(peaks):g} is too large.", f"Scale the volume to less than {MOST:g}."
+        )
+    return tuple(max(_FLOOR * peak, LEAST) for peak in peaks)
+
+
+def resolve(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Fill in ``sigma``, one for each component of `source`; it is never 0.
+
+    Afterwards ``sigma_from`` is ``given``, or it is ``local`` and ``sigma`` says what a local
+    sigma is at least; or it is ``adaptive``, ``sigma`` says the same, and there is a ``sigma_map``.
+    """
+    if "sigma_map" in parameters:
+        return parameters
+    components = source.shape[3]
+    least = least_sigmas(source)
+    if parameters["sigma_from"] == "adaptive":
+        deep, rician = parameters["dimensions"] == "3d", parameters["noise"] == "rician"
+        sigma_map = map_sigma(source, np.array(least), rician, deep)
+        return {**parameters, "sigma": least, "sigma_map": sigma_map}
+    if parameters["sigma_from"] == "local":
+        return {**parameters, "sigma": least}
+    if parameters["sigma_from"] == "volume":
+        rician = parameters["noise"] == "rician"
+        sigma = [estimate_global(source[..., c], rician) for c in range(components)]
+    else:
+        sigma = list(parameters["sigma"])
+        if len(sigma) == 1:
+            sigma *= components
+        if len(sigma) != components:
+            raise InvalidParameter(
+                f"Sigma: {len(sigma)} numbers do not go with {components} "
+                + ("volumes." if components > 1 else "volume."),
+                "Write one for all volumes, or one for each.",
+            )
+    raised = tuple(max(pair) for pair in zip(sigma, least, strict=True))
+    return {**parameters, "sigma_from": "given", "sigma": raised}
+
+
+def suggest_beta(source: Pixels, parameters: Mapping[str, Any]) -> float:
+    """Return the ``beta`` of least estimated error; see `kernelscope.filters.mri_nlm.strength`."""
+    components = source.shape[3]
+    reach = reach_of(parameters)
+    deep, rician = parameters["dimensions"] == "3d", parameters["noise"] == "rician"
+    resolved = resolve(source, parameters)
+    least = np.array(least_sigmas(source))
+
+    def same(sigmas: Any) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
+        """Return what maps any places to these sigmas."""
+        return lambda places: np.broadcast_to(np.asarray(sigmas, float), (len(places), components))
+
+    if resolved["sigma_from"] == "given":
+        noise_at = divisors_at = same(resolved["sigma"])
+        if parameters["sigma_from"] == "volume":
+            flat = [estimate_global(source[..., c], rician, _FLATTEST) for c in range(components)]
+            noise_at = same(np.maximum(flat, least))
+    else:
+        sigma_map = resolved.get("sigma_map") or map_sigma(source, least, rician, deep)
+        noise_at = divisors_at = partial(sigmas_at, sigma_map)
+        if parameters["sigma_from"] == "local":
+            window = parameters["window_radius"]
+            divisors_at = partial(estimate_around, source, least, window, rician, deep)
+    return estimate_beta(source, noise_at, divisors_at, reach.search, reach.patch, rician)
+
+
+def estimates(given: Mapping[str, Any], resolved: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"sigma": resolved["sigma"]} if given["sigma_from"] == "volume" else {}
