@@ -27,9 +27,8 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.engine.control import CancelToken, no_progress
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import InvalidImage, InvalidParameter
 from kernelscope.images.image import DTYPES, Image
 from kernelscope.spec.borders import Border
@@ -110,7 +109,7 @@ def without_alpha(pixels: NDArray[Any], colours: int) -> NDArray[Any]:
 
 
 def run(backend: CpuBackend, request: Request, level: Level) -> NDArray[Any]:
-    result = backend.run(request, level, Stopwatch(), CancelToken(), no_progress)
+    result = backend.run(request, level, RunContext())
     assert not result.pixels.flags.writeable
     assert result.pixels.flags.c_contiguous
     return result.planes

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend, core_count
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
-from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import Cancelled
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
@@ -83,7 +83,7 @@ def run(
     channels = 4 if grey else 2
     pixels = np.arange(4 * 5 * channels, dtype=np.uint8).reshape(4, 5, channels)
     request = Request(Image.from_array(pixels), Step(spec, {}, Border.VALID, grey))
-    return backend.run(request, level, Stopwatch(), token or CancelToken(), progress)
+    return backend.run(request, level, RunContext(token=token or CancelToken(), progress=progress))
 
 
 @pytest.mark.parametrize("level", [SERIAL, PARALLEL])

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from kernelscope.backends.cuda import slabs
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.timing import Stage, Stopwatch
+from kernelscope.engine.timing import Stage
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
@@ -253,12 +254,12 @@ class Session:
         cache: Any = FakeCubins()
         steps = [rows.step for rows in self.filters]
         runs = [DeviceRun(card, cache, steps, repeat, cold) for card in self.cards]
-        stopwatch = Stopwatch()
+        context = RunContext(token=self.token, progress=self._tell)
         try:
-            output, self.runs = slabs.apply(runs, source, limit, stopwatch, self.token, self._tell)
+            output, self.runs = slabs.apply(runs, source, limit, context)
             return output
         finally:
-            self.notices, self.stages = stopwatch.notices, stopwatch.stages
+            self.notices, self.stages = context.log.notices, context.log.stages
 
     def _tell(self, stage: str, fraction: float) -> None:
         self.told.append(fraction)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.backend import Availability, Fact, FactGroup
-from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.request import Request
-from kernelscope.engine.timing import KernelTime, Metric, Stopwatch
+from kernelscope.engine.timing import KernelTime, Metric
 from kernelscope.errors import OutOfMemory
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -53,19 +54,17 @@ class StandIn(CpuBackend):
         self,
         request: Request,
         level: Level,
-        stopwatch: Stopwatch,
-        token: CancelToken,
-        progress: Progress,
+        context: RunContext,
     ) -> Image | Scan:
         self.requests.append(request)
         if level.id == self.too_large_for:
             raise OutOfMemory("The GPU has too little memory.")
-        result = super().run(request, PARALLEL, Stopwatch(), token, progress)
-        stopwatch.add("compile", 5.0, counted=False)
+        result = super().run(request, PARALLEL, replace(context, log=RunLog()))
+        context.log.add("compile", 5.0, counted=False)
         # Twice, as on a card: for the input and for the output.
-        stopwatch.add("prepare", 0.0)
-        stopwatch.add("upload", UPLOAD)
-        stopwatch.add("prepare", 0.0)
+        context.log.add("prepare", 0.0)
+        context.log.add("upload", UPLOAD)
+        context.log.add("prepare", 0.0)
         # The first of several launches finds the cache empty.
         repeats = (
             (9 * KERNEL, *[KERNEL] * (request.options.repeat - 1))
@@ -79,11 +78,11 @@ class StandIn(CpuBackend):
             )
             for name in self.kernels
         )
-        stopwatch.add("kernel", median, repeats=repeats, kernels=parts)
+        context.log.add("kernel", median, repeats=repeats, kernels=parts)
         if self.allocations:
-            stopwatch.add("allocate", self.allocations.pop())
-        stopwatch.add("download", DOWNLOAD)
-        stopwatch.metrics += [
+            context.log.add("allocate", self.allocations.pop())
+        context.log.add("download", DOWNLOAD)
+        context.log.metrics += [
             Metric("copy rate", COPY_RATE, "B/s"),
             Metric("peak rate", PEAK_RATE, "op/s"),
             Metric("batch", self.batch, "launches"),

@@ -9,9 +9,9 @@ import pytest
 
 from kernelscope.bench import Content, Data, verify
 from kernelscope.engine.backend import Backend
-from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.context import RunContext
+from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
-from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import AppError, Cancelled, InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -26,11 +26,9 @@ class Liar(StandIn):
         self,
         request: Request,
         level: Level,
-        stopwatch: Stopwatch,
-        token: CancelToken,
-        progress: Progress,
+        context: RunContext,
     ) -> Image | Scan:
-        result = super().run(request, level, stopwatch, token, progress)
+        result = super().run(request, level, context)
         planes = result.planes.copy()
         if level.id == "global":
             planes[3, 4, 0] = 255
@@ -75,14 +73,12 @@ class Talker(StandIn):
         self,
         request: Request,
         level: Level,
-        stopwatch: Stopwatch,
-        token: CancelToken,
-        progress: Progress,
+        context: RunContext,
     ) -> Image | Scan:
-        stopwatch.notices.append("In strips.")
+        context.log.notices.append("In strips.")
         if level.id == "tuned":
-            stopwatch.notices.append("Another kernel.")
-        return super().run(request, level, stopwatch, token, progress)
+            context.log.notices.append("Another kernel.")
+        return super().run(request, level, context)
 
 
 def test_a_level_that_ran_another_kernel_is_named(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from kernelscope.engine.backend import Availability
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.request import Request
-from kernelscope.engine.timing import Stopwatch
 from kernelscope.images.image import Image
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import CPU_LEVELS, Level
@@ -47,12 +47,10 @@ class FakeBackend:
         self,
         request: Request,
         level: Level,
-        stopwatch: Stopwatch,
-        token: CancelToken,
-        progress: Progress,
+        context: RunContext,
     ) -> Image:
-        with stopwatch.stage("compute"):
-            self.body(request, token, progress)
+        with context.log.stage("compute"):
+            self.body(request, context.token, context.progress)
         return request.image
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelscope.engine.backend import Availability, Fact, FactGroup
-from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.costs import KEPT_POINTS, Costs, line
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
-from kernelscope.engine.timing import Stage, Stopwatch
+from kernelscope.engine.timing import Stage
 from kernelscope.errors import AppError, DeviceUnavailable, OutOfMemory
 from kernelscope.images.image import Image
 from kernelscope.spec.filter import FilterSpec
@@ -53,13 +53,11 @@ class Machine:
         self,
         request: Request,
         level: Level,
-        stopwatch: Stopwatch,
-        token: CancelToken,
-        progress: Progress,
+        context: RunContext,
     ) -> Image:
         if self.error:
             raise self.error
-        stopwatch.add("compute", self.overhead + self.slope * request.image.pixels.size)
+        context.log.add("compute", self.overhead + self.slope * request.image.pixels.size)
         return request.image
 
     def close(self) -> None:

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.context import RunLog
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.engine.timing import Stage, Stopwatch
+from kernelscope.engine.timing import Stage
 from kernelscope.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
 from kernelscope.images.image import Image
 from kernelscope.spec.levels import GPU_LEVELS, Level
@@ -136,15 +137,15 @@ def test_a_token_that_is_set_stops_before_anything_is_computed() -> None:
         execute(request(), {"cpu": CpuBackend(threads=1)}, token)
 
 
-def test_stopwatch_records_what_ends_well() -> None:
-    stopwatch = Stopwatch()
-    with stopwatch.stage("prepare"):
+def test_a_log_records_what_ends_well() -> None:
+    log = RunLog()
+    with log.stage("prepare"):
         time.sleep(0.01)
-    with pytest.raises(Cancelled), stopwatch.stage("compute"):
+    with pytest.raises(Cancelled), log.stage("compute"):
         raise Cancelled
-    stopwatch.add("kernel", 0.005, counted=False)
-    stopwatch.add("copy", 0.5, begun=stopwatch.origin + 2.0)
-    first, second, third = stopwatch.stages
+    log.add("kernel", 0.005, counted=False)
+    log.add("copy", 0.5, begun=log.origin + 2.0)
+    first, second, third = log.stages
     assert first.name == "prepare"
     assert 0.01 <= first.seconds < 1
     assert 0 <= first.start < 1

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy import ndimage
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.slices import STAGE
-from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import Cancelled, InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -87,9 +85,9 @@ def test_slices_stay_grey() -> None:
 
 def test_what_holds_for_every_slice_is_told_once() -> None:
     class Telling(FakeBackend):
-        def run(self, request: Request, level: Level, stopwatch: Stopwatch, *rest: Any) -> Image:
-            stopwatch.notices.append("In strips.")
-            return super().run(request, level, stopwatch, *rest)
+        def run(self, request: Request, level: Level, context: RunContext) -> Image:
+            context.log.notices.append("In strips.")
+            return super().run(request, level, context)
 
     scan = Scan((Volume.from_array(np.zeros((3, 4, 5), np.uint8)),))
     assert execute(Request.create(scan, "mean"), {"cpu": Telling()}).notices == ("In strips.",)

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.backends.cuda.compiler import Nvrtc
-from kernelscope.engine.control import CancelToken, no_progress
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import InvalidImage
 from kernelscope.filters.median import SPEC, networks
 from kernelscope.filters.median import cpu as median_cpu
@@ -66,7 +65,7 @@ def median(
 ) -> NDArray[Any]:
     request = Request.create(Image.from_array(pixels), "median", {"size": size}, border=border)
     chosen = next(known for known in SPEC.levels("cpu") if known.id == level)
-    return backend.run(request, chosen, Stopwatch(), CancelToken(), no_progress).planes
+    return backend.run(request, chosen, RunContext()).planes
 
 
 def interpret(program: Program, rows: NDArray[Any]) -> NDArray[Any]:

@@ -17,9 +17,9 @@ from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import denoise_nl_means, estimate_sigma
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
-from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import Cancelled
 from kernelscope.filters.gaussian_noise import SPEC as NOISE
 from kernelscope.filters.nlm import SPEC
@@ -259,7 +259,7 @@ def test_stops_within_a_second(parameters: dict[str, Any], level: Level) -> None
             timer.start()
 
     with contextlib.closing(CpuBackend()) as backend, pytest.raises(Cancelled):
-        backend.run(request, level, Stopwatch(), token, start_timer)
+        backend.run(request, level, RunContext(token=token, progress=start_timer))
     stopped = time.perf_counter()
     timer.join()
     assert stopped - cancelled[0] < 1

@@ -14,9 +14,8 @@ from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QMessa
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.backend import Availability
-from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.engine.timing import Stopwatch
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -59,28 +58,26 @@ class FakeCpu:
         self,
         request: Request,
         level: Level,
-        stopwatch: Stopwatch,
-        token: CancelToken,
-        progress: Progress,
+        context: RunContext,
     ) -> Image | Scan:
         self.requests.append(request)
-        progress("compute", 0.5)
+        context.progress("compute", 0.5)
         self.entered.set()
         while not self.go.wait(0.005) and not self.one.acquire(blocking=False):
             if not self.deaf:
-                token.check()
+                context.token.check()
         if self.error is not None:
             raise self.error
-        stopwatch.estimates |= self.estimates
+        context.log.estimates |= self.estimates
         if self.compiling:
-            stopwatch.add("compile", self.compiling, counted=False)
+            context.log.add("compile", self.compiling, counted=False)
         if isinstance(request.source, Scan):
-            with stopwatch.stage("compute"):
+            with context.log.stage("compute"):
                 return request.scan.like(request.scan.planes / 2)
         shape = request.step.filter.output_shape(
             request.image.planes.shape, request.step.parameters, request.step.border
         )
-        with stopwatch.stage("compute"):
+        with context.log.stage("compute"):
             y, x = (
                 (a - b) // 2 for a, b in zip(request.image.planes.shape[:2], shape[:2], strict=True)
             )

@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QGuiApplication, QPalette
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
-from kernelscope.engine.timing import Stopwatch
+from kernelscope.engine.context import RunLog
 from kernelscope.gui.panels import console as console_module
 from kernelscope.gui.panels.console import MAX_LINES, Console, ConsoleHandler
 from kernelscope.gui.widgets import theme
@@ -52,7 +52,7 @@ def test_records_have_time_level_and_text(console: Console) -> None:
 
 
 def test_durations_are_shown_as_the_engine_logs_them(console: Console) -> None:
-    Stopwatch().add("compute", 0.0123456)
+    RunLog().add("compute", 0.0123456)
     assert "DEBUG" in console.text()
     assert console.text().endswith("compute: 12.346 ms")
 

@@ -28,10 +28,9 @@ from kernelscope.backends.cuda import inspection
 from kernelscope.backends.cuda.inspection import plan, plans
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.engine.backend import Availability, Fact, FactGroup
-from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.launch_report import LaunchReport, Resources
 from kernelscope.engine.request import Request
-from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import AppError
 from kernelscope.gui.dialogs import kernel_viewer as module
 from kernelscope.gui.dialogs.code_view import CodeView, CudaHighlighter
@@ -525,11 +524,9 @@ class FakeGpu:
         self,
         request: Request,
         level: Level,
-        stopwatch: Stopwatch,
-        token: CancelToken,
-        progress: Progress,
+        context: RunContext,
     ) -> Image:
-        stopwatch.launch = report(plan(request, level).launch.kernel)
+        context.log.launch = report(plan(request, level).launch.kernel)
         return request.image
 
     def close(self) -> None:

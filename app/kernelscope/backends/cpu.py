@@ -8,16 +8,14 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.engine.backend import Availability, Fact, FactGroup
-from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Pass, Request
-from kernelscope.engine.timing import Stopwatch
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
 from kernelscope.machine import cpu_name
@@ -42,16 +40,6 @@ def _finish(done: Pass, source: NDArray[Any], output: NDArray[Any]) -> None:
     """Set the alpha channel of `output`, and lock it: Numba compiles anew for writable sources."""
     done.filter.carry_alpha(source, output, done.parameters, done.border)
     output.flags.writeable = False
-
-
-@dataclass(frozen=True)
-class _Run:
-    """What every part of a run needs."""
-
-    level: Level
-    stopwatch: Stopwatch
-    token: CancelToken
-    progress: Progress
 
 
 class CpuBackend:
@@ -90,72 +78,73 @@ class CpuBackend:
         self,
         request: Request,
         level: Level,
-        stopwatch: Stopwatch,
-        token: CancelToken,
-        progress: Progress,
+        context: RunContext,
     ) -> Source:
-        run = _Run(level, stopwatch, token, progress)
         pixels = request.source.planes
         *before, last = request.passes()
         for each in before:
-            coloured, pixels = pixels, self._filter(each, pixels, run)
-            with stopwatch.stage("convert"):
+            coloured, pixels = pixels, self._filter(each, pixels, level, context)
+            with context.log.stage("convert"):
                 _finish(each, coloured, pixels)
-        filtered = self._filter(last, pixels, run)
-        with stopwatch.stage("convert"):
+        filtered = self._filter(last, pixels, level, context)
+        with context.log.stage("convert"):
             _finish(last, pixels, filtered)
             return request.source.like(filtered)
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
         return None
 
-    def _filter(self, wanted: Pass, source: NDArray[Any], run: _Run) -> NDArray[Any]:
+    def _filter(
+        self, wanted: Pass, source: NDArray[Any], level: Level, context: RunContext
+    ) -> NDArray[Any]:
         """Return the output of one of a request's passes over the planes of an image or a scan.
 
         The alpha channel of the output is not set yet.
         """
         spec, parameters, border = wanted
-        with run.stopwatch.stage("prepare"):
+        with context.log.stage("prepare"):
             output = np.empty(spec.output_shape(source.shape, parameters, border), source.dtype)
             given, parameters = parameters, spec.resolve(source, parameters)
-            run.stopwatch.estimates |= spec.estimates(given, parameters)
-            task = FilterTask(source, output, parameters, border, run.level.id)
+            context.log.estimates |= spec.estimates(given, parameters)
+            task = FilterTask(source, output, parameters, border, level.id)
             passes = spec.implementation(Cpu).plan(task)
-        with run.stopwatch.stage("compile", counted=False):
-            self._compile(passes, run)
-        with run.stopwatch.stage("compute"):
+        with context.log.stage("compile", counted=False):
+            self._compile(passes, context)
+        with context.log.stage("compute"):
             done, total = 0.0, sum(sweep.cost for sweep in passes)
             for sweep in passes:
                 part = sweep.cost / total
-                self._sweep(sweep, done, part, run)
+                self._sweep(sweep, done, part, level, context)
                 done += part
             spec.keep_rim(source, output, parameters, border)
         return output
 
-    def _compile(self, passes: Sequence[CpuPass], run: _Run) -> None:
+    def _compile(self, passes: Sequence[CpuPass], context: RunContext) -> None:
         """Compile the kernels, or load them from the disk cache.
 
         On a thread of its own, because a compiler cannot be interrupted: after a cancel it
         goes on, the next run waits for it, and its work is not lost.
         """
-        run.token.check()
-        run.progress("compile", 0.0)
+        context.token.check()
+        context.progress("compile", 0.0)
         if self._compiler is None:
             self._compiler = ThreadPoolExecutor(1, "kernelscope-compile")
 
         def compile_all() -> None:
             for sweep in passes:
-                run.token.check()
-                run.stopwatch.first |= sweep.kernel.compile(*sweep.arguments, 0, 0)
+                context.token.check()
+                context.log.first |= sweep.kernel.compile(*sweep.arguments, 0, 0)
 
         compiling = self._compiler.submit(compile_all)
         while not wait([compiling], timeout=_POLL_SECONDS).done:
-            run.token.check()
+            context.token.check()
         compiling.result()
 
-    def _sweep(self, sweep: CpuPass, done: float, share: float, run: _Run) -> None:
+    def _sweep(
+        self, sweep: CpuPass, done: float, share: float, level: Level, context: RunContext
+    ) -> None:
         """Run one pass; threads take the next band when they finish one."""
-        threads = 1 if run.level.single else self._threads
+        threads = 1 if level.single else self._threads
         lock = threading.Lock()
         next_row = 0
         finished_rows = 0
@@ -165,7 +154,7 @@ class CpuBackend:
             # How long a row takes is unknown until the first is done, and it may be long.
             band = 1
             most = -(-sweep.rows // (4 * threads))
-            while not run.token.cancelled:
+            while not context.token.cancelled:
                 with lock:
                     start = next_row
                     stop = next_row = min(start + band, sweep.rows)
@@ -178,7 +167,7 @@ class CpuBackend:
                 with lock:
                     finished_rows += stop - start
                 if report:
-                    run.progress("compute", done + share * finished_rows / sweep.rows)
+                    context.progress("compute", done + share * finished_rows / sweep.rows)
 
         def work_or_stop_all(report: bool) -> None:
             nonlocal next_row
@@ -196,7 +185,7 @@ class CpuBackend:
             wait(helpers)
         for helper in helpers:
             helper.result()
-        run.token.check()
+        context.token.check()
 
     def _executor(self) -> ThreadPoolExecutor:
         if self._pool is None:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.engine.timing import Stopwatch
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
 from kernelscope.spec.filter import FilterSpec
@@ -82,9 +81,7 @@ class Backend(Protocol):
         self,
         request: Request,
         level: Level,
-        stopwatch: Stopwatch,
-        token: CancelToken,
-        progress: Progress,
+        context: RunContext,
     ) -> Source:
         """Compute `request` at `level`.
 

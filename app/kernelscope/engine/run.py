@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from kernelscope import memory
 from kernelscope.engine.backend import Backend
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result, told
 from kernelscope.engine.slices import filter_slices
-from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import (
     AppError,
     Cancelled,
@@ -71,7 +71,7 @@ def execute(
     costs = costs or Costs()
     backend, notices = _choose(request, backends, costs)
     try:
-        result = _run(request, backend, notices, token, progress)
+        result = _run(request, backend, notices, RunContext(token=token, progress=progress))
     except AppError as error:
         if request.options.device is not Device.AUTO or request.options.level is not None:
             raise
@@ -79,7 +79,7 @@ def execute(
         if backend is cpu:
             raise
         notice = f"Auto turned to the CPU, because the {backend.name} failed: {error.message}"
-        return _run(request, cpu, (notice,), token, progress)
+        return _run(request, cpu, (notice,), RunContext(token=token, progress=progress))
     options = request.options
     usual = options.memory_limit is None and options.block is None
     if usual and not request.by_slices and _has_gpu(request, backends):  # slices would skew costs
@@ -99,8 +99,7 @@ def _run(
     request: Request,
     backend: Backend,
     notices: tuple[str, ...],
-    token: CancelToken,
-    progress: Progress,
+    context: RunContext,
 ) -> Result:
     level = _level(request, backend)
     if request.options.block is not None and not _takes_block(request, backend, level):
@@ -109,13 +108,13 @@ def _run(
     _logger.info(
         "%s: %s, %s %s", request.source.describe(), request.describe(), backend.name, level.name
     )
-    stopwatch = Stopwatch()
+    log = context.log
     if not level.exact:
-        stopwatch.notices.append(f"Level {level.name} shows a fault: its result is wrong.")
+        log.notices.append(f"Level {level.name} shows a fault: its result is wrong.")
     check_memory(request)
     try:
-        output = _compute(request, backend, level, stopwatch, token, progress)
-        quality = _judge(request, output, backend, stopwatch, token, progress)
+        output = _compute(request, backend, level, context)
+        quality = _judge(request, output, backend, context)
     except (AppError, Cancelled):
         raise
     except Exception as error:
@@ -129,13 +128,13 @@ def _run(
         output,
         backend.id,
         level.id,
-        stopwatch.stages,
-        (*notices, *told(request, stopwatch.estimates), *dict.fromkeys(stopwatch.notices)),
-        tuple(stopwatch.metrics),
-        stopwatch.launch,
+        log.stages,
+        (*notices, *told(request, log.estimates), *dict.fromkeys(log.notices)),
+        tuple(log.metrics),
+        log.launch,
         quality,
-        stopwatch.estimates,
-        stopwatch.first,
+        log.estimates,
+        log.first,
     )
     _logger.info(
         "Done in %.3f ms, %.1f %s, without %.3f ms of compiling",
@@ -181,28 +180,24 @@ def _compute(
     request: Request,
     backend: Backend,
     level: Level,
-    stopwatch: Stopwatch,
-    token: CancelToken,
-    progress: Progress,
+    context: RunContext,
 ) -> Source:
     if not request.by_slices:
-        return backend.run(request, level, stopwatch, token, progress)
+        return backend.run(request, level, context)
 
     def filter_slice(one: Request, report: Progress) -> Image:
-        image = backend.run(one, level, stopwatch, token, report)
+        image = backend.run(one, level, context.reporting_to(report))
         assert isinstance(image, Image)
         return image
 
-    return filter_slices(request, filter_slice, token, progress)
+    return filter_slices(request, filter_slice, context)
 
 
 def _judge(
     request: Request,
     result: Source,
     backend: Backend,
-    stopwatch: Stopwatch,
-    token: CancelToken,
-    progress: Progress,
+    context: RunContext,
 ) -> Judgement | None:
     """Compare input and result with the reference, if there is one that they compare with."""
     reference = request.reference
@@ -212,22 +207,22 @@ def _judge(
     def of(image: Source) -> Quality:
         if isinstance(image, Scan):
             assert isinstance(reference, Volume)
-            return judge_volume(image.volumes[0].voxels, reference.voxels, token.check)
+            return judge_volume(image.volumes[0].voxels, reference.voxels, context.token.check)
         assert isinstance(image, Image)
         assert isinstance(reference, Image)
         try:
             mse = backend.mean_squared_error(image, reference)
         except DeviceUnavailable as error:  # The result is there; the CPU can judge it.
-            stopwatch.notices.append(str(error))
+            context.log.notices.append(str(error))
             mse = None
-        return judge(colours(image.planes), colours(reference.planes), token.check, mse)
+        return judge(colours(image.planes), colours(reference.planes), context.token.check, mse)
 
-    progress("judge", 0.0)
-    with stopwatch.stage("judge", counted=False):
+    context.progress("judge", 0.0)
+    with context.log.stage("judge", counted=False):
         try:
             after = of(result)
         except Incomparable as error:
-            stopwatch.notices.append(f"The result cannot be judged: {error}")
+            context.log.notices.append(f"The result cannot be judged: {error}")
             return None
         with contextlib.suppress(Incomparable):
             return Judgement(of(request.source), after)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.context import RunContext
+from kernelscope.engine.control import Progress
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -24,8 +25,7 @@ STAGE = "slices"
 def filter_slices(
     request: Request,
     run: Callable[[Request, Progress], Image],
-    token: CancelToken,
-    progress: Progress,
+    context: RunContext,
 ) -> Scan:
     """Return the scan with every slice of every volume filtered by `run`.
 
@@ -46,15 +46,15 @@ def filter_slices(
 
     def report(stage: str, fraction: float) -> None:
         if stage == "compile" and not done:
-            progress(stage, fraction)
+            context.progress(stage, fraction)
         else:
-            progress(STAGE, (done + (fraction if stage == "compute" else 0)) / total)
+            context.progress(STAGE, (done + (fraction if stage == "compute" else 0)) / total)
 
     results = []
     for volume in volumes:
         output: NDArray[Any] | None = None
         for index in range(volume.voxels.shape[request.step.axis]):
-            token.check()
+            context.token.check()
             picture = picture_of(volume, request.step.axis, index)
             filtered = run(_one(request, picture, done), report).planes[:, :, 0]
             if output is None:

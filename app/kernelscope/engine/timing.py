@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
-
-from kernelscope.engine.launch_report import LaunchReport
-
-_logger = logging.getLogger(__name__)
 
 _STEADY = 2.0
 """Seconds of a stage after which its end can be foretold."""
@@ -128,79 +121,6 @@ class Metric:
     name: str
     value: float
     unit: str
-
-
-class Stopwatch:
-    """Collects what a run has to report: stages above all, which are also logged.
-
-    Parameters
-    ----------
-    origin : float, optional
-        When the run started, by `time.perf_counter`; by default now.
-
-    Attributes
-    ----------
-    origin : float
-    metrics : list of Metric
-    notices : list of str
-        What the user should know about how the run went.
-    launch : LaunchReport, optional
-        The kernel that did the work, on a GPU.
-    estimates : dict
-        Parameters that were estimated from the data, by name.
-    first : bool
-        The process had not run this code before.
-    """
-
-    def __init__(self, origin: float | None = None) -> None:
-        self.origin = time.perf_counter() if origin is None else origin
-        self._stages: list[Stage] = []
-        self.metrics: list[Metric] = []
-        self.notices: list[str] = []
-        self.launch: LaunchReport | None = None
-        self.estimates: dict[str, Any] = {}
-        self.first = False
-
-    @contextmanager
-    def stage(self, name: str, *, counted: bool = True) -> Iterator[None]:
-        """Time the block; nothing is recorded if it raises."""
-        start = time.perf_counter()
-        yield
-        self.add(name, time.perf_counter() - start, counted=counted, begun=start)
-
-    def add(
-        self,
-        name: str,
-        seconds: float,
-        *,
-        counted: bool = True,
-        repeats: tuple[float, ...] = (),
-        overlapped: bool = False,
-        begun: float | None = None,
-        parts: tuple[Part, ...] = (),
-        kernels: tuple[KernelTime, ...] = (),
-    ) -> None:
-        """Record a duration that was measured elsewhere; one that overlapped is not counted.
-
-        Parameters
-        ----------
-        begun : float, optional
-            When it began, by `time.perf_counter`; by default so long ago as it took.
-        """
-        if begun is None:
-            begun = time.perf_counter() - seconds
-        counted = counted and not overlapped
-        start = begun - self.origin
-        self._stages.append(
-            Stage(name, seconds, counted, repeats, overlapped, start, parts, kernels)
-        )
-        _logger.debug("%s: %.3f ms", name, seconds * 1e3)
-        for kernel in kernels:
-            _logger.debug("%s: %s: %.3f ms", name, kernel.name, kernel.seconds * 1e3)
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        return tuple(self._stages)
 
 
 class TimeLeft:

@@ -14,9 +14,8 @@ from kernelscope.backends.cuda.compiler import Compiler, CubinCache, choose_comp
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.backends.cuda.probe import probe
 from kernelscope.engine.backend import Availability, Fact, FactGroup
-from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.engine.timing import Stopwatch
 from kernelscope.errors import DeviceUnavailable
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
@@ -111,16 +110,14 @@ class CudaBackend:
         self,
         request: Request,
         level: Level,
-        stopwatch: Stopwatch,
-        token: CancelToken,
-        progress: Progress,
+        context: RunContext,
     ) -> Source:
         devices = self._open()[: request.options.gpus]
         try:
             with self._telling_errors(devices):
-                return self._filter(devices, request, level, stopwatch, token, progress)
+                return self._filter(devices, request, level, context)
         except KeyboardInterrupt:
-            token.cancel()  # the devices' threads go on otherwise
+            context.token.cancel()  # the devices' threads go on otherwise
             raise
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
@@ -152,18 +149,16 @@ class CudaBackend:
         devices: Sequence[Card],
         request: Request,
         level: Level,
-        stopwatch: Stopwatch,
-        token: CancelToken,
-        progress: Progress,
+        context: RunContext,
     ) -> Source:
         source = request.source
-        with stopwatch.stage("prepare"):
+        with context.log.stage("prepare"):
             parameters = request.step.filter.resolve(source.planes, request.step.parameters)
-            stopwatch.estimates |= request.step.filter.estimates(
+            context.log.estimates |= request.step.filter.estimates(
                 request.step.parameters, parameters
             )
-        with stopwatch.stage("compile", counted=False):
-            progress("compile", 0.0)
+        with context.log.stage("compile", counted=False):
+            context.progress("compile", 0.0)
             runs = [
                 DeviceRun(
                     device,
@@ -174,12 +169,12 @@ class CudaBackend:
                 )
                 for device in devices
             ]
-        stopwatch.first |= any(step.is_new for run in runs for step in run.steps)
+        context.log.first |= any(step.is_new for run in runs for step in run.steps)
         notices = (step.plan.notice for step in runs[0].steps)
-        stopwatch.notices += [notice for notice in notices if notice]
+        context.log.notices += [notice for notice in notices if notice]
         limit = request.options.memory_limit or self.memory_limit
-        output, runs = slabs.apply(runs, source, limit, stopwatch, token, progress)
-        with stopwatch.stage("convert"):
+        output, runs = slabs.apply(runs, source, limit, context)
+        with context.log.stage("convert"):
             request.step.filter.carry_alpha(
                 source.planes, output, request.step.parameters, request.step.border
             )
@@ -188,8 +183,8 @@ class CudaBackend:
             same = isinstance(result, Image) and not result.has_alpha
             resident = devices[0].resident
             devices[0].call(resident.rename, output, result.pixels if same else None)
-        stopwatch.metrics += report.metrics(runs)
-        stopwatch.launch = max(runs, key=lambda run: run.kernel_seconds).report
+        context.log.metrics += report.metrics(runs)
+        context.log.launch = max(runs, key=lambda run: run.kernel_seconds).report
         return result
 
     def _steps(

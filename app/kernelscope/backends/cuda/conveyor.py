@@ -31,8 +31,9 @@ from kernelscope.backends.cuda.executor import filter_rows
 from kernelscope.backends.cuda.memory import Staging
 from kernelscope.backends.cuda.strips import Strip, strip
 from kernelscope.backends.cuda.thread import wait_for
-from kernelscope.engine.control import CancelToken, JointToken, Progress
-from kernelscope.engine.timing import Part, Stopwatch, added_up
+from kernelscope.engine.context import RunContext, RunLog
+from kernelscope.engine.control import JointToken
+from kernelscope.engine.timing import Part, added_up
 from kernelscope.errors import Cancelled
 from kernelscope.images.source import Source
 
@@ -54,16 +55,14 @@ def in_slabs(
     crew: Sequence[tuple[DeviceRun, int]],
     image: Source,
     output: NDArray[Any],
-    stopwatch: Stopwatch,
-    token: CancelToken,
-    progress: Progress,
+    context: RunContext,
 ) -> list[Conveyor]:
     """Filter slabs of at most so many rows on each device; return who had any."""
-    with stopwatch.stage("prepare"):
+    with context.log.stage("prepare"):
         for run, _ in crew:
-            run.restart(stopwatch.origin)
+            run.restart(context.log.origin)
             run.device.call(run.device.open_lanes)
-    share = Share(output.shape[0], token, progress)
+    share = Share(output.shape[0], context)
     # Dealt out, lest one fetches its second slab before another has its first.
     dealt = [
         (Conveyor(run, rows, image.planes, output, share), first)
@@ -74,7 +73,7 @@ def in_slabs(
     start = time.perf_counter()
     _wait([conveyor.run.device.submit(conveyor.work, first) for conveyor, first in dealt])
     seconds = time.perf_counter() - start
-    _record(stopwatch, [conveyor.run for conveyor in conveyors], start, seconds)
+    _record(context.log, [conveyor.run for conveyor in conveyors], start, seconds)
     return conveyors
 
 
@@ -84,9 +83,9 @@ class Share:
     Its methods are called on the threads of all GPUs.
     """
 
-    def __init__(self, rows: int, token: CancelToken, progress: Progress) -> None:
-        self.token = JointToken(token)
-        self._rows, self._progress = rows, progress
+    def __init__(self, rows: int, context: RunContext) -> None:
+        self.token = JointToken(context.token)
+        self._rows, self._progress = rows, context.progress
         self._taken = 0
         self._done: dict[int, float] = {}
         self._most = 0.0
@@ -197,7 +196,7 @@ class Conveyor:
         device = self.run.device
         try:
             begun, seconds = copy.result()
-            self.run.stopwatch.add(name, seconds, begun=begun)
+            self.run.log.add(name, seconds, begun=begun)
         except device.cuda.Error:
             device.look_for_loss()
             raise
@@ -228,7 +227,7 @@ def _wait(works: Sequence[Future[None]]) -> None:
         del work, works, errors  # Their tracebacks hold this frame: without this, a cycle.
 
 
-def _record(stopwatch: Stopwatch, runs: Sequence[DeviceRun], begun: float, seconds: float) -> None:
+def _record(log: RunLog, runs: Sequence[DeviceRun], begun: float, seconds: float) -> None:
     """Note how long slabs took by the clock, and how long the busiest device did what meanwhile.
 
     Warming up, launches that were done again, and repeats but for the median one are taken off
@@ -238,24 +237,24 @@ def _record(stopwatch: Stopwatch, runs: Sequence[DeviceRun], begun: float, secon
         parts = tuple(
             Part(run.device.ordinal, stage.start, stage.seconds)
             for run in runs
-            for stage in run.stopwatch.stages
+            for stage in run.log.stages
             if stage.name == name
         )
         if not parts:
             continue
         longest = max(
-            ([stage for stage in run.stopwatch.stages if stage.name == name] for run in runs),
+            ([stage for stage in run.log.stages if stage.name == name] for run in runs),
             key=lambda stages: sum(stage.seconds for stage in stages),
         )
         repeats = tuple(map(sum, zip(*(stage.repeats for stage in longest), strict=True)))
         busy = statistics.median(repeats) if repeats else sum(s.seconds for s in longest)
         kernels = added_up(kernel for stage in longest for kernel in stage.kernels)
-        stopwatch.add(
+        log.add(
             name,
             busy,
             overlapped=True,
             repeats=repeats,
-            begun=stopwatch.origin + min(part.start for part in parts),
+            begun=log.origin + min(part.start for part in parts),
             parts=parts,
             kernels=kernels,
         )
@@ -263,4 +262,4 @@ def _record(stopwatch: Stopwatch, runs: Sequence[DeviceRun], begun: float, secon
             seconds -= sum(repeats) - busy
         if name in ("warm-up", "repeat"):
             seconds -= busy
-    stopwatch.add("slabs", max(0.0, seconds), begun=begun)
+    log.add("slabs", max(0.0, seconds), begun=begun)

@@ -10,9 +10,9 @@ from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import Cubin, CubinCache
 from kernelscope.backends.cuda.pacer import Pacer
 from kernelscope.backends.cuda.workspace import Workspace
+from kernelscope.engine.context import RunLog
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.launch_report import LaunchReport
-from kernelscope.engine.timing import Stopwatch
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import CudaPlan, CudaTask
 
@@ -71,7 +71,7 @@ class DeviceRun:
     cold: bool = False
     token: CancelToken = field(default_factory=CancelToken)
     tell: Callable[[float], None] = lambda fraction: None
-    stopwatch: Stopwatch = field(default_factory=Stopwatch)
+    log: RunLog = field(default_factory=RunLog)
     report: LaunchReport | None = None
     longest: tuple[str, float] = ("", 0.0)
     busy_seconds: float = 0.0
@@ -81,7 +81,7 @@ class DeviceRun:
     kernel_operations: float = 0.0
 
     def __post_init__(self) -> None:
-        self.workspace = Workspace(self.device, lambda name: self.stopwatch.stage(name))
+        self.workspace = Workspace(self.device, lambda name: self.log.stage(name))
         self.spare = Workspace(self.device, lambda name: nullcontext())
         self.pacers: dict[Hashable, Pacer] = {}
         self.warm: set[str] = set()
@@ -93,7 +93,7 @@ class DeviceRun:
 
     def restart(self, origin: float) -> None:
         """Forget what an attempt that failed brought back; the run started at `origin`."""
-        self.stopwatch = Stopwatch(origin)
+        self.log = RunLog(origin)
         self.kernel_seconds = self.kernel_bytes = self.kernel_operations = 0.0
         self.longest = ("", 0.0)
         self.workspace.keep = self.spare.keep = None

@@ -144,7 +144,7 @@ def launch(
         if not device.lost:
             device.wait(device.stream)
         if textures:
-            with run.stopwatch.stage("free"):
+            with run.log.stage("free"):
                 device.free(*textures)
         device.free(*spares)
 
@@ -205,7 +205,7 @@ def _note_times(
     totals = tuple(map(sum, zip(*taken, strict=True)))
     seconds = statistics.median(totals)
     several = run.repeat > 1
-    run.stopwatch.add(
+    run.log.add(
         "kernel",
         seconds,
         repeats=totals if several else (),
@@ -221,7 +221,7 @@ def _note_times(
         kernel.note_hand_over()
     if in_vain := [attempt for kernel in kernels for attempt in kernel.thrown_away]:
         lost = sum(took for _, took in in_vain)
-        run.stopwatch.add("repeat", lost, counted=False, begun=min(in_vain)[0])
+        run.log.add("repeat", lost, counted=False, begun=min(in_vain)[0])
 
 
 def _note_work(step: PreparedFilter, samples: int, run: DeviceRun) -> None:
@@ -265,7 +265,7 @@ def _warm_up(step: PreparedFilter, kernels: Sequence[Kernel], run: DeviceRun) ->
         for kernel in kernels:
             kernel.settle(measured)
         return 0
-    with run.stopwatch.stage("warm-up", counted=False):
+    with run.log.stage("warm-up", counted=False):
         for number, kernel in enumerate(kernels):
             for fraction in kernel.warm_up():
                 run.tell(step.done(number, fraction) / (1 + run.repeat))

@@ -98,6 +98,4 @@ class HandedOver:
         """Add a stage for what was handed over, and one for the copy."""
         for name, times in (("prepare", self._fetched), ("hand over", self._seconds)):
             repeats = tuple(times) if len(times) > 1 else ()
-            self._run.stopwatch.add(
-                name, statistics.median(times), repeats=repeats, begun=self._begun
-            )
+            self._run.log.add(name, statistics.median(times), repeats=repeats, begun=self._begun)

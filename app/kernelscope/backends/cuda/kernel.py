@@ -133,7 +133,7 @@ class Kernel:
     def _make_texture(self, textures: list[Texture]) -> Texture:
         """Return the texture that the kernel reads, filled unless earlier kernels do that."""
         run = self._run
-        with run.stopwatch.stage("allocate"):
+        with run.log.stage("allocate"):
             texture = run.device.make_room(self._texture, run.workspace.keep)
         textures.append(texture)
         if self._launch.texture_of is None:

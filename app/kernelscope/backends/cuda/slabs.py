@@ -26,8 +26,7 @@ from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.conveyor import Conveyor, in_slabs
 from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.backends.cuda.executor import filter_rows
-from kernelscope.engine.control import CancelToken, Progress
-from kernelscope.engine.timing import Stopwatch
+from kernelscope.engine.context import RunContext
 from kernelscope.errors import OutOfMemory
 from kernelscope.images.source import Source
 from kernelscope.spec.samples import Kind
@@ -39,9 +38,7 @@ def apply(
     runs: Sequence[DeviceRun],
     image: Source,
     limit: int | None,
-    stopwatch: Stopwatch,
-    token: CancelToken,
-    progress: Progress,
+    context: RunContext,
 ) -> tuple[NDArray[Any], list[DeviceRun]]:
     """Filter `image`, in one piece or in slabs; the result is the same.
 
@@ -71,8 +68,8 @@ def apply(
     share = len(runs) > 1 and image.kind is Kind.VOLUME and output.shape[0] > 1
     if not share and budget.fits(runs[0].steps, budgets[0]):
         try:
-            runs[0].stopwatch = stopwatch
-            runs[0].device.call(_one_piece, runs[0], image, output, token, progress)
+            runs[0].log = context.log
+            runs[0].device.call(_one_piece, runs[0], image, output, context)
         except out_of_memory:
             rows[0] = min(rows[0], output.shape[0] // 2)
         else:
@@ -80,12 +77,12 @@ def apply(
     while any(rows := [budget.slab_rows(runs[0].steps, count, len(runs)) for count in rows]):
         crew = [(run, count) for run, count in zip(runs, rows, strict=True) if count]
         try:
-            conveyors = in_slabs(crew, image, output, stopwatch, token, progress)
+            conveyors = in_slabs(crew, image, output, context)
         except out_of_memory:
             rows = [count // 2 for count in rows]
             _logger.warning("out of device memory: trying again in slabs of %s rows", rows)
         else:
-            stopwatch.notices.append(_notice(conveyors, image, too_large=not share))
+            context.log.notices.append(_notice(conveyors, image, too_large=not share))
             return output, [conveyor.run for conveyor in conveyors]
     least = "a slice of this volume" if image.kind is Kind.VOLUME else "a few rows of this image"
     raise OutOfMemory(
@@ -107,34 +104,33 @@ def _one_piece(
     run: DeviceRun,
     image: Source,
     output: NDArray[Any],
-    token: CancelToken,
-    progress: Progress,
+    context: RunContext,
 ) -> None:
     """Filter the whole image; it and the result stay on the card afterwards."""
-    device, pixels, stopwatch = run.device, image.pixels, run.stopwatch
-    run.token, run.tell = token, lambda fraction: progress("kernel", fraction)
+    device, pixels, log = run.device, image.pixels, run.log
+    run.token, run.tell = context.token, lambda fraction: context.progress("kernel", fraction)
     run.workspace.keep = run.spare.keep = pixels
     if device.resident.has_dead:
-        with stopwatch.stage("free"):
+        with log.stage("free"):
             device.resident.drop_dead()
     resident = device.resident.get(pixels)
     source: Any = resident
     if resident is None:
-        with stopwatch.stage("allocate"):
+        with log.stage("allocate"):
             source = device.allocate(pixels.nbytes)
         try:
-            with stopwatch.stage("upload"):
+            with log.stage("upload"):
                 device.staging.upload(pixels, int(source))
         except BaseException:
             device.free(source)
             raise
         device.resident.put(pixels, source)
-    with stopwatch.stage("allocate"):
+    with log.stage("allocate"):
         target = device.allocate(output.nbytes, keep=pixels)
     try:
         with device.staging.giving_pages_to(output), _launching(run):
             filter_rows(run, None, int(source), int(target))
-        with stopwatch.stage("download"):
+        with log.stage("download"):
             device.staging.download(int(target), output)
     except BaseException:
         device.free(target)
@@ -148,17 +144,17 @@ def _launching(run: DeviceRun) -> Iterator[None]:
 
     Of several repeats it is the part of one. Emptying the cache for each is no part of a run.
     """
-    start, before = time.perf_counter(), len(run.stopwatch.stages)  # those of other slices
+    start, before = time.perf_counter(), len(run.log.stages)  # those of other slices
     kernels = run.busy_seconds
     try:
         yield
     finally:
         run.free()
-    meanwhile = run.stopwatch.stages[before:]  # memory, warming up, what was handed over, repeated
+    meanwhile = run.log.stages[before:]  # memory, warming up, what was handed over, repeated
     others = (stage for stage in meanwhile if stage.name != "kernel")
     busy = run.busy_seconds - kernels + sum(sum(each.repeats) or each.seconds for each in others)
     seconds = max(0.0, time.perf_counter() - start - busy)
-    run.stopwatch.add("launch", seconds / run.repeat, counted=not run.cold, begun=start)
+    run.log.add("launch", seconds / run.repeat, counted=not run.cold, begun=start)
 
 
 def _notice(conveyors: Sequence[Conveyor], image: Source, *, too_large: bool) -> str:

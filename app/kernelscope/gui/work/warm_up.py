@@ -6,9 +6,8 @@ import logging
 from dataclasses import replace
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.engine.control import CancelToken, no_progress
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.engine.timing import Stopwatch
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
 
@@ -31,7 +30,7 @@ def warm_up(request: Request) -> None:
         # Not through the engine, which would report this as if the user had run it.
         _logger.info("Getting %s ready for the first run", request.step.filter.name)
         fastest = backend.levels(wanted.step.filter)[-1]
-        backend.run(wanted, fastest, Stopwatch(), CancelToken(), no_progress)
+        backend.run(wanted, fastest, RunContext())
         _logger.info("%s is ready: its code is compiled", request.step.filter.name)
     finally:
         backend.close()

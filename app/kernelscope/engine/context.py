@@ -1,0 +1,115 @@
+"""The context of a run: where it reports, how it is cancelled, and who follows its progress.
+
+`RunContext` goes down from the engine through a backend to whatever computes, as one value.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kernelscope.engine.control import CancelToken, Progress, no_progress
+from kernelscope.engine.launch_report import LaunchReport
+from kernelscope.engine.timing import KernelTime, Metric, Part, Stage
+
+_logger = logging.getLogger(__name__)
+
+
+class RunLog:
+    """Collects the stages of a run, which are also logged, and everything else it reports.
+
+    Parameters
+    ----------
+    origin : float, optional
+        When the run started, by `time.perf_counter`; by default now.
+
+    Attributes
+    ----------
+    origin : float
+    metrics : list of Metric
+    notices : list of str
+        For the user to know about how the run went.
+    launch : LaunchReport, optional
+        The kernel that did the work, on a GPU.
+    estimates : dict
+        Parameters that were estimated from the data, by name.
+    first : bool
+        The process had not run this code before.
+    """
+
+    def __init__(self, origin: float | None = None) -> None:
+        self.origin = time.perf_counter() if origin is None else origin
+        self._stages: list[Stage] = []
+        self.metrics: list[Metric] = []
+        self.notices: list[str] = []
+        self.launch: LaunchReport | None = None
+        self.estimates: dict[str, Any] = {}
+        self.first = False
+
+    @contextmanager
+    def stage(self, name: str, *, counted: bool = True) -> Iterator[None]:
+        """Time the block; nothing is recorded if it raises."""
+        start = time.perf_counter()
+        yield
+        self.add(name, time.perf_counter() - start, counted=counted, begun=start)
+
+    def add(
+        self,
+        name: str,
+        seconds: float,
+        *,
+        counted: bool = True,
+        repeats: tuple[float, ...] = (),
+        overlapped: bool = False,
+        begun: float | None = None,
+        parts: tuple[Part, ...] = (),
+        kernels: tuple[KernelTime, ...] = (),
+    ) -> None:
+        """Record a duration that was measured elsewhere; one that overlapped is not counted.
+
+        Parameters
+        ----------
+        begun : float, optional
+            When it began, by `time.perf_counter`; by default as long ago as it took.
+        """
+        if begun is None:
+            begun = time.perf_counter() - seconds
+        counted = counted and not overlapped
+        start = begun - self.origin
+        self._stages.append(
+            Stage(name, seconds, counted, repeats, overlapped, start, parts, kernels)
+        )
+        _logger.debug("%s: %.3f ms", name, seconds * 1e3)
+        for kernel in kernels:
+            _logger.debug("%s: %s: %.3f ms", name, kernel.name, kernel.seconds * 1e3)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return tuple(self._stages)
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """Everything about a run that is neither its request nor its backend.
+
+    Attributes
+    ----------
+    log : RunLog
+        Where stages, notices and figures go.
+    token : CancelToken
+        To be checked often.
+    progress : callable
+        Called with the stage and the fraction of it that is done.
+    """
+
+    log: RunLog = field(default_factory=RunLog)
+    token: CancelToken = field(default_factory=CancelToken)
+    progress: Progress = no_progress
+
+    def reporting_to(self, progress: Progress) -> RunContext:
+        """Return the context for a part of the run, such as one slice of a volume."""
+        return replace(self, progress=progress)
