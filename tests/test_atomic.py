@@ -78,7 +78,7 @@ def test_only_what_is_surely_ours_goes(tmp_path: Path) -> None:
     (tmp_path / PART).write_bytes(b"")
     (tmp_path / ".kernelscope-aaaaaaaaaaaaaaaa.part").mkdir()
     before = names(tmp_path)
-    atomic.remove_left_over(tmp_path)
+    atomic.remove_abandoned(tmp_path)
     gone = set(before) - set(names(tmp_path))
     assert gone == {PART, ".kernelscope-aaaaaaaaaaaaaaaa.part"}
 
@@ -89,10 +89,10 @@ def test_a_folder_that_was_moved_aside_stays_until_the_new_one_has_its_place(
     (tmp_path / PART).mkdir()
     (tmp_path / OLD).mkdir()
     (tmp_path / OLD / "1.png").write_bytes(b"all that there is")
-    atomic.remove_left_over(tmp_path)
+    atomic.remove_abandoned(tmp_path)
     assert names(tmp_path) == [OLD, PART]
     (tmp_path / PART).rename(tmp_path / "a.pngs")
-    atomic.remove_left_over(tmp_path)
+    atomic.remove_abandoned(tmp_path)
     assert names(tmp_path) == ["a.pngs"]
 
 
@@ -107,7 +107,7 @@ def test_a_file_that_another_takes_for_left_over_is_made_again(
         if not taken:
             taken.append(names(tmp_path)[0])
             monkeypatch.setattr(atomic, "_lock", lock)
-            atomic.remove_left_over(tmp_path)
+            atomic.remove_abandoned(tmp_path)
         return lock(descriptor)
 
     monkeypatch.setattr(atomic, "_lock", late)
@@ -131,7 +131,7 @@ def test_a_folder_that_another_takes_for_left_over_is_made_again(
         if found and not taken:
             taken.extend(found)
             monkeypatch.setattr(where, before, usual)
-            atomic.remove_left_over(tmp_path)
+            atomic.remove_abandoned(tmp_path)
         return usual(*arguments)
 
     monkeypatch.setattr(where, before, late)

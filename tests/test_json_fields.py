@@ -31,7 +31,7 @@ class Counted(str):
 
 def test_a_name_that_stands_twice_is_not_looked_for_among_all_others() -> None:
     names = [Counted(f"n{number}") for number in range(2000)]
-    with pytest.raises(ValueError, match='"n1999" stands twice'):
+    with pytest.raises(ValueError, match='"n1999" occurs twice'):
         _unique([(name, 0) for name in (*names, Counted("n1999"))])
     assert 0 < Counted.comparisons < 10 * len(names)
 
@@ -40,14 +40,14 @@ def test_a_name_that_stands_twice_is_shown_on_one_short_line() -> None:
     long = "a" * 10_000
     assert len(refusal(f'{{"{long}": 1, "{long}": 2}}')) < 100
     message = refusal('{"\\ud800\\u001b[2J\\n": 1, "\\ud800\\u001b[2J\\n": 2}')
-    assert message == 'my.json: "\\ud800\\u001b[2J\\n" stands twice in the same braces.'
+    assert message == 'my.json: "\\ud800\\u001b[2J\\n" occurs twice in the same object.'
 
 
 def test_a_file_may_be_as_long_as_is_allowed(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text("[1, 2]")
     assert [each.value for each in read(path, 6).elements()] == [1, 2]
-    with pytest.raises(InvalidJson, match="no file of ours is this large"):
+    with pytest.raises(InvalidJson, match="larger than any file of this program"):
         read(path, 5)
 
 

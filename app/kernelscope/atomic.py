@@ -1,9 +1,13 @@
-"""Replaces files so that at every moment either the old or the new one is whole.
+"""Replace files atomically: at every moment either the old or the new file is complete.
 
-What is written first has a name of its own, ``.kernelscope-0123456789abcdef.part``, and is locked
-as long as its process lives. A process that was killed leaves it behind without a lock: the next
-one that writes to the folder removes it. The system drops locks with their process, however that
-ends, so that nothing that is still being written is ever removed.
+::
+
+    write .kernelscope-0123456789abcdef.part  -->  fsync  -->  rename to the target
+
+The new file has a name of its own at first, in the folder of the target, and is locked while its
+process lives. If the process is killed, the file stays without a lock, and the next process that
+writes to the folder removes it. The system releases a lock when its process ends for any reason,
+so a file that is still being written is never removed.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ except ImportError:  # Windows
 _LEFT = re.compile(r"\.kernelscope-([0-9a-f]{16})\.(part|old)")
 
 _OLD_AGE = 86400.0
-"""Seconds after which a file without a lock is left over on systems without locks."""
+"""Seconds after which a temporary file counts as abandoned, on systems without locks."""
 
 
 def replace(target: Path, data: bytes, *, private: bool = False, durable: bool = True) -> None:
@@ -36,16 +40,17 @@ def replace(target: Path, data: bytes, *, private: bool = False, durable: bool =
     Parameters
     ----------
     private : bool
-        Nobody but the user may read it. Otherwise a file that is there hands on its permissions.
+        Only the user may read it. Otherwise it keeps the permissions of an existing `target`.
     durable : bool
-        Wait until it is on the disk, so that a power cut does not lose it.
+        Wait until it is on the disk, so that it survives a power cut.
 
     Raises
     ------
     OSError
-        If it cannot be written. What was there is whole then, and nothing else is left behind.
+        If it cannot be written. An existing `target` is unchanged then, and no temporary file is
+        left behind.
     """
-    remove_left_over(target.parent)
+    remove_abandoned(target.parent)
     descriptor, temporary = _create(target, 0o600 if private else 0o666)
     try:
         try:
@@ -59,7 +64,7 @@ def replace(target: Path, data: bytes, *, private: bool = False, durable: bool =
                 temporary.replace(target)
         finally:
             os.close(descriptor)
-        if fcntl is None:  # Windows renames nothing that is open
+        if fcntl is None:  # Windows does not rename open files
             temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -69,75 +74,75 @@ def replace(target: Path, data: bytes, *, private: bool = False, durable: bool =
 
 
 def own_folder(path: Path) -> None:
-    """Make a folder that nobody but the user can enter, or make one that is there so.
+    """Make a folder that only the user can enter, or restrict an existing one to the user.
 
     Raises
     ------
     OSError
-        If it cannot be made, or belongs to somebody else.
+        If it cannot be made, or belongs to another user.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.name == "posix":
         info = path.stat()
         if info.st_uid != os.geteuid():
-            raise PermissionError(f"{path} belongs to somebody else")
+            raise PermissionError(f"{path} belongs to another user")
         if stat.S_IMODE(info.st_mode) & 0o077:
             path.chmod(0o700)
 
 
 def read_own(path: Path, most_bytes: int) -> bytes:
-    """Return the content of a file that nobody but the user can have written.
+    """Return the content of a file that only the user can have written.
 
-    On Windows the folder's permissions alone say who can.
+    On Windows this depends on the permissions of the folder alone.
 
     Raises
     ------
     FileNotFoundError
         If there is none.
     OSError
-        If it is a link or no file, belongs to somebody else, can be written by others, or is
-        larger than `most_bytes`.
+        If it is a link or not a regular file, belongs to another user, can be written by others,
+        or is larger than `most_bytes`.
     """
-    # Neither follows a link nor waits for the other end of a pipe.
+    # Do not follow a link, and do not wait for the other end of a pipe.
     flags = [getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")]
     with os.fdopen(os.open(path, os.O_RDONLY | sum(flags)), "rb") as handle:
         info = os.fstat(handle.fileno())
         if not stat.S_ISREG(info.st_mode):
-            raise OSError(f"{path} is no file")
+            raise OSError(f"{path} is not a regular file")
         if os.name == "posix" and info.st_uid != os.geteuid():
-            raise PermissionError(f"{path} belongs to somebody else")
+            raise PermissionError(f"{path} belongs to another user")
         if os.name == "posix" and info.st_mode & 0o022:
             raise PermissionError(f"others can write to {path}")
         content = handle.read(most_bytes + 1)
         if len(content) > most_bytes:
-            raise OSError(f"{path} is larger than such a file ever is")
+            raise OSError(f"{path} is larger than {most_bytes} bytes")
         return content
 
 
 def _create(target: Path, mode: int) -> tuple[int, Path]:
-    """Open a new file beside `target`, locked where there are locks."""
+    """Open a new file next to `target`, locked where the system has locks."""
     while True:
-        temporary = _name_beside(target, "part")
+        temporary = _sibling(target, "part")
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         descriptor = os.open(temporary, flags, mode)
-        # Between the two steps another process may have taken it for left over.
+        # Before it was locked, another process may have removed it as abandoned.
         if _lock(descriptor) is not Lock.TAKEN and os.path.lexists(temporary):
             return descriptor, temporary
         os.close(descriptor)
         temporary.unlink(missing_ok=True)
 
 
-def _name_beside(target: Path, kind: str, token: str | None = None) -> Path:
+def _sibling(target: Path, kind: str, token: str | None = None) -> Path:
     """Return a name of ours in the folder of `target`; `kind` is ``part`` or ``old``."""
     return target.with_name(f".kernelscope-{token or secrets.token_hex(8)}.{kind}")
 
 
 @contextlib.contextmanager
 def new_folder(target: Path) -> Iterator[tuple[Path, Path]]:
-    """Give a new folder beside `target`, and a name under which that can be moved aside.
+    """Make a folder next to `target`; yield it, and a name for moving `target` aside.
 
-    It is locked against `remove_left_over`, on systems that can open a folder. It is removed if
-    it cannot be used.
+    The folder is locked against `remove_abandoned` on systems that can open a folder. It is
+    removed if the block raises an exception.
     """
     descriptor, made, old = _create_folder(target)
     try:
@@ -151,14 +156,14 @@ def new_folder(target: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _create_folder(target: Path) -> tuple[int | None, Path, Path]:
-    """Make a folder beside `target`, locked where there are locks."""
+    """Make a folder next to `target`, locked where the system has locks."""
     while True:
         token = secrets.token_hex(8)
-        made, old = (_name_beside(target, kind, token) for kind in ("part", "old"))
+        made, old = (_sibling(target, kind, token) for kind in ("part", "old"))
         made.mkdir()
         if fcntl is None:
             return None, made, old
-        # Between any two of the steps another process may have taken it for left over.
+        # Before it was locked, another process may have removed it as abandoned.
         try:
             descriptor = os.open(made, os.O_RDONLY)
         except FileNotFoundError:
@@ -169,7 +174,7 @@ def _create_folder(target: Path) -> tuple[int | None, Path, Path]:
 
 
 class Lock(Enum):
-    """What came of locking."""
+    """Outcome of an attempt to lock."""
 
     HELD = auto()
     TAKEN = auto()
@@ -189,11 +194,11 @@ def _lock(descriptor: int) -> Lock:
     return Lock.HELD
 
 
-def remove_left_over(folder: Path) -> None:
-    """Remove what processes that were killed left in a folder; what cannot be, stays.
+def remove_abandoned(folder: Path) -> None:
+    """Remove the files and folders of killed processes from a folder, as far as possible.
 
-    A folder that was moved aside (``.old``) is removed only if the new one took its place:
-    otherwise both may be all that there is of the user's data, and both stay.
+    A folder that was moved aside (``.old``) is removed only if the new one took its place.
+    Otherwise the two may be the only copies of the user's data, and both stay.
     """
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for name in [entry.name for entry in entries if _LEFT.fullmatch(entry.name)]:
@@ -214,7 +219,7 @@ def _remove(path: Path) -> None:
         if time.time() - info.st_mtime > _OLD_AGE:
             _delete(path, is_folder)
         return
-    how = os.O_RDONLY if is_folder else os.O_RDWR  # NFS locks what can be written
+    how = os.O_RDONLY if is_folder else os.O_RDWR  # NFS locks only files that can be written
     descriptor = os.open(path, how | os.O_NOFOLLOW)
     try:
         if _lock(descriptor) is Lock.HELD:
@@ -231,7 +236,7 @@ def _delete(path: Path, is_folder: bool) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the new name outlive a power cut, on systems that can open a folder."""
+    """Write a folder's new names to the disk, on systems that can open a folder."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""The failures a user can do something about.
+"""Failures that the user can do something about.
 
 Everything that is expected to go wrong (a bad file, a wrong parameter, no GPU) is an
 `AppError`; the window and the command line show its text. Any other exception is a bug
@@ -7,7 +7,7 @@ and is reported as one, with the full log.
 
 
 class AppError(Exception):
-    """An expected failure, with its cause and the way out.
+    """An expected failure: its cause and the way out.
 
     Parameters
     ----------
@@ -31,19 +31,19 @@ class InvalidParameter(AppError):
 
 
 class InvalidRecipe(AppError):
-    """A recipe that cannot be read, or with a step that cannot be."""
+    """A recipe that cannot be read, or that has an impossible step."""
 
 
 class InvalidImage(AppError):
-    """Pixels that no filter can work on: wrong type, wrong shape, not finite."""
+    """Pixels of a type or shape that no filter accepts, or that are not finite."""
 
 
 class NotANumber(InvalidImage):
-    """Samples that are NaN, for which nobody gave a number yet."""
+    """Samples that are NaN, and no number was chosen to replace them."""
 
 
 class Incomparable(AppError):
-    """Two pictures of different size, type or channels, of which one should judge the other."""
+    """A result and a reference that differ in size, type or channels."""
 
 
 class ImageReadError(AppError):
@@ -51,12 +51,12 @@ class ImageReadError(AppError):
 
 
 class SeveralVolumes(ImageReadError):
-    """A file or a folder of several volumes, of which nobody chose one yet.
+    """A file or folder with several volumes, and none was chosen.
 
     Attributes
     ----------
     names : tuple of str
-        What there is to choose from; the first one has number 1.
+        The volumes to choose from, numbered from 1.
     """
 
     def __init__(self, message: str, hint: str, names: tuple[str, ...]) -> None:
@@ -65,15 +65,15 @@ class SeveralVolumes(ImageReadError):
 
 
 class ImageWriteError(AppError):
-    """An image that cannot be written where, or as what, the user asked."""
+    """An image that cannot be written to the chosen file or in the chosen format."""
 
 
 class LossyFormat(ImageWriteError):
-    """Writing would lose bit depth, alpha or colour, and nobody agreed to that yet."""
+    """Writing would lose bit depth, alpha or colour, and the user has not agreed to that."""
 
 
 class DeviceUnavailable(AppError):
-    """The chosen device or memory level cannot be used on this machine."""
+    """The chosen device or level cannot be used on this machine."""
 
 
 class OutOfMemory(AppError):

@@ -1,4 +1,4 @@
-"""How the program was installed, for hints that name a command which works where it runs."""
+"""How the program was installed, so that hints show a command that works on this installation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ NAME = "kernelscope"
 def install_command(extra: str) -> str:
     """Return the command that adds an optional part, such as ``cuda``, to this installation.
 
-    What was installed from is recorded as the packaging specification *Recording the Direct URL
-    Origin of installed distributions* (PEP 610) says. Without a record it came from an index;
-    what is not installed at all is a checkout.
+    The origin of an installation is recorded as described in the packaging specification
+    *Recording the Direct URL Origin of installed distributions* (PEP 610). Without a record it
+    came from an index; a program that is not installed runs from a checkout.
     """
     record = _record()
     if record is None:
@@ -39,7 +39,7 @@ def install_command(extra: str) -> str:
 
 
 def _record() -> dict[str, Any] | None:
-    """Return what is recorded of the installation; None if this is none."""
+    """Return the record of the installation; None if the program is not installed."""
     try:
         distribution = importlib.metadata.distribution(NAME)
     except importlib.metadata.PackageNotFoundError:

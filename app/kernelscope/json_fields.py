@@ -1,8 +1,12 @@
-"""Reading JSON that people or accidents may have changed.
+"""Read JSON files that may have been edited or damaged.
 
-`json` says whether a text is JSON. Whether it holds what the program expects is asked value by
-value, of a `Field`, which knows its place: ``rows[3].seconds[0]: expected a number from 1e-12 to
-1e+09, found "fast"``.
+`json` checks that a text is JSON. Whether it has the expected content is checked value by value,
+through `Field`, which knows its path in the file::
+
+    report = read(path)
+    seconds = report["rows"].elements()[3]["seconds"].elements()[0].number(1e-12, 1e9)
+
+    run.json: rows[3].seconds[0]: expected a number from 1e-12 to 1e+09, found "fast".
 """
 
 from __future__ import annotations
@@ -21,33 +25,33 @@ Given = TypeVar("Given")
 Value = TypeVar("Value")
 
 MOST_BYTES = 1 << 28
-"""More than any file of ours: a larger one was chosen by mistake."""
+"""Larger than any file that this program writes: such a file was chosen by mistake."""
 
 _SHOWN = 40
 """Characters of a wrong value that a message repeats."""
 
 _MOST_WHOLE = 1 << 63
-"""Every float and every array takes what is smaller."""
+"""Smaller whole numbers fit into a float and into any array."""
 
 _LONGEST = 300
-"""Characters of a problem, or of a place."""
+"""Most characters of a problem or of a path in a message."""
 
 
 class InvalidJson(AppError):
-    """A JSON file that is damaged, or holds something else than expected."""
+    """A JSON file that is damaged, or has other content than expected."""
 
 
 class Field:
-    """A value in a JSON text, and where it stands.
+    """A value in a JSON text, and its path.
 
-    Every method that reads it raises `InvalidJson` where the value is something else.
+    Every method that reads it raises `InvalidJson` if the value is of another kind.
 
     Parameters
     ----------
     value : object
         As `json` returned it.
     file : str
-        What messages call the text.
+        Name of the text in messages.
     place : str
         Path of the value in the text, empty for all of it.
     """
@@ -58,7 +62,7 @@ class Field:
         self._place = place
 
     def refuse(self, problem: str, hint: str = "") -> NoReturn:
-        """Raise the error that names this value."""
+        """Raise the error, with the path of this value."""
         where = f"{self._file}: {_cut(self._place)}" if self._place else self._file
         raise InvalidJson(f"{where}: {_cut(problem)}", hint)
 
@@ -71,7 +75,7 @@ class Field:
         return name in self._object()
 
     def __getitem__(self, name: str) -> Field:
-        """Return a field of an object; it has to be there."""
+        """Return a field of an object, which must exist."""
         fields = self._object()
         if name not in fields:
             self.refuse(f"“{name}” is missing.")
@@ -83,13 +87,13 @@ class Field:
             yield _checked_text(self, name), self._inner(value, name)
 
     def only(self, known: Sequence[str]) -> None:
-        """Refuse an object with a field that is none of `known`."""
+        """Refuse an object with fields other than `known`."""
         for name in self._object():
             if name not in known:
                 self.refuse(f"there is no field {_shown(name)}.", f"Use {', '.join(known)}.")
 
     def elements(self, count: int | None = None) -> list[Field]:
-        """Return the elements of a list, of which there have to be `count` if that is given."""
+        """Return the elements of a list; if `count` is given, there must be that many."""
         if not isinstance(self.value, list):
             self._expected("a list [...]")
         if count is not None and len(self.value) != count:
@@ -133,7 +137,7 @@ class Field:
         return self.value
 
     def number(self, least: float, most: float) -> float:
-        """Return a number from `least` to `most`; infinities do where a bound is infinite."""
+        """Return a number from `least` to `most`; an infinite bound allows infinity."""
         expected = f"a number from {least:g} to {most:g}"
         if type(self.value) not in (int, float):
             self._expected(expected)
@@ -146,7 +150,7 @@ class Field:
         return number
 
     def plain(self) -> str | bool | float | list[Any]:
-        """Return a text, a truth value, a number, or a list of those; no number is huge."""
+        """Return a text, a truth value, a number of limited size, or a list of those."""
         if isinstance(self.value, list):
             return [each._scalar() for each in self.elements()]
         return self._scalar()
@@ -160,14 +164,14 @@ class Field:
         return value
 
     def through(self, convert: Callable[[Given], Value], given: Given) -> Value:
-        """Return what `convert` makes of what was read here; its `AppError` gets the place."""
+        """Return `convert` of a value read from this field; its `AppError` gets the path."""
         try:
             return convert(given)
         except AppError as error:
             self.refuse(error.message, error.hint)
 
     def from_text(self, convert: Callable[[str], Value]) -> Value:
-        """Return what `convert` makes of the text."""
+        """Return `convert` of the text."""
         return self.through(convert, self.text())
 
 
@@ -176,22 +180,22 @@ def _cut(text: str, most: int = _LONGEST) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as a message shows it: on one line, and not all of a long one."""
+    """Return a value for a message: on one line, and shortened."""
     match value:
         case list():
             return "a list"
         case dict():
             return "an object"
-    # With escapes: no line break or control of it gets out.
+    # Escaped: no line break and no control character.
     return _cut(json.dumps(value), _SHOWN)
 
 
 def _checked_text(field: Field, text: str) -> str:
-    """Refuse half of a character, which JSON can spell and no file or screen can show."""
+    """Refuse unpaired surrogates, which JSON can encode but UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        field.refuse(f"{_shown(text)} holds half of a character.")
+        field.refuse(f"{_shown(text)} contains half of a character.")
     return text
 
 
@@ -201,18 +205,18 @@ def parse(text: str, file: str) -> Field:
     Raises
     ------
     InvalidJson
-        If it is none, nests too deep, or has a name twice in the same braces, of which one
-        would be lost.
+        If it is not JSON, is nested too deeply, or has a name twice in an object, so that one of
+        the values would be lost.
     """
     try:
         return Field(json.loads(text, object_pairs_hook=_unique), file)
     except json.JSONDecodeError as error:
         raise InvalidJson(
-            f"{file}: this is no JSON: line {error.lineno}, column {error.colno}: {error.msg}."
+            f"{file}: this is not JSON: line {error.lineno}, column {error.colno}: {error.msg}."
         ) from None
     except RecursionError:
-        raise InvalidJson(f"{file}: it is nested too deep.") from None
-    except ValueError as error:  # Also a number of more digits than Python reads.
+        raise InvalidJson(f"{file}: it is nested too deeply.") from None
+    except ValueError as error:  # also for numbers with more digits than Python reads
         raise InvalidJson(f"{file}: {error}.") from None
 
 
@@ -227,23 +231,23 @@ def read(path: Path, most_bytes: int = MOST_BYTES) -> Field:
     try:
         with path.open("rb") as handle:
             data = handle.read(most_bytes + 1)
-    except (OSError, ValueError) as error:  # ValueError: a path with a null character.
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
         detail = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
         raise InvalidJson(f"{path} cannot be read: {detail}.") from error
     if len(data) > most_bytes:
-        raise InvalidJson(f"{path}: no file of ours is this large.")
+        raise InvalidJson(f"{path}: it is larger than any file of this program.")
     try:
-        text = data.decode("utf-8-sig")  # Some editors on Windows put a mark in front.
+        text = data.decode("utf-8-sig")  # some editors on Windows write a byte order mark
     except UnicodeDecodeError:
-        raise InvalidJson(f"{path}: this is no text.") from None
+        raise InvalidJson(f"{path}: this is not text in UTF-8.") from None
     return parse(text, str(path))
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a name that stands twice, of which `json` would drop one."""
+    """Refuse a repeated name, of which `json` would keep the last value only."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         count = Counter(name for name, _ in pairs)
         twice = next(name for name in count if count[name] > 1)
-        raise ValueError(f"{_shown(twice)} stands twice in the same braces")
+        raise ValueError(f"{_shown(twice)} occurs twice in the same object")
     return fields

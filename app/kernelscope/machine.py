@@ -1,4 +1,4 @@
-"""What this machine is and which versions run on it, for reports and for asking for help."""
+"""Facts about this machine and the versions on it, for reports of timings and of problems."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LIBRARIES = (
 
 
 def facts() -> dict[str, str]:
-    """Return what a reader needs to know to judge a timing, in the order to show it."""
+    """Return the facts that a timing depends on, in display order."""
     return {
         "Kernelscope": f"{kernelscope.__version__}, commit {commit()}",
         "Date": datetime.now().astimezone().isoformat(sep=" ", timespec="minutes"),
@@ -40,7 +40,7 @@ def facts() -> dict[str, str]:
 
 
 def gpu_facts() -> dict[str, str]:
-    """Return the name and the driver of the first GPU, as NVIDIA's tool gives them."""
+    """Return the name and the driver of the first GPU, as nvidia-smi gives them."""
     query = _output(
         "nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"
     )
@@ -51,14 +51,14 @@ def gpu_facts() -> dict[str, str]:
 
 
 def commit() -> str:
-    """Return the commit of a checkout; elsewhere what ``KERNELSCOPE_COMMIT`` says."""
+    """Return ``KERNELSCOPE_COMMIT`` if it is set, or the commit of the checkout."""
     folder = str(Path(__file__).parent)
     described = _output("git", "-C", folder, "describe", "--always", "--dirty", "--exclude=*")
     return os.environ.get("KERNELSCOPE_COMMIT") or described or "unknown"
 
 
 def _output(*command: str) -> str:
-    """Return what a command prints, or nothing if it is not there or fails."""
+    """Return the output of a command; empty if it does not exist or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):

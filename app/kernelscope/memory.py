@@ -1,4 +1,9 @@
-"""How much memory there still is, so that what cannot fit is refused before it begins."""
+"""How much memory is left, so that work that cannot fit is refused before it begins.
+
+Three limits are asked for, and the lowest counts: the addresses that the process may use
+(``ulimit -v``), its control group (a container), and the machine. Libraries written in C often end
+the process when memory runs out, so an allowance for the compiler is checked before it is used.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +24,17 @@ except ImportError:  # Windows
 
 COMPILER_BYTES = 272 << 20
 COMPILER_BYTES_A_CORE = 40 << 20
-"""Addresses that the compiler takes: Numba, LLVM, and SciPy, which Numba loads where it is
-installed; of each core a stack and a buffer of its OpenBLAS. Measured 330 MiB on two cores. With
-less they do not fail but end the process, or never return: OpenBLAS asks for memory until it gets
-some."""
+"""Address space that the compiler takes: Numba, LLVM, and SciPy, which Numba loads if it is
+installed; for each core a stack and a buffer of its OpenBLAS. Measured 330 MiB on two cores. With
+less they do not fail but end the process, or never return: OpenBLAS repeats its request until it
+succeeds."""
 
 COMPILING_BYTES = 160 << 20
-"""Addresses that compiling one kernel may take once the compiler is loaded. Measured 130 MiB at
-most, of non-local means; with less, LLVM ends the process."""
+"""Address space that compiling one kernel may take once the compiler is loaded. Measured 130 MiB at
+most, for non-local means; with less, LLVM ends the process."""
 
 _NOTHING = 4 << 20
-"""Bytes of addresses with which no library can do anything."""
+"""Bytes of address space that are too few for any library to work."""
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEMINFO = Path("/proc/meminfo")
@@ -42,24 +47,24 @@ _SIGNS = re.compile(
 )
 
 _CPYTHON = re.compile(r"without (setting an )?exception")
-"""What CPython says where something written in C ran out of memory and did not. Pillow uses the
-same class of errors for damaged files."""
+"""How CPython reports an extension that ran out of memory without raising an exception. The class
+alone, SystemError, is not enough: Pillow uses it for damaged files."""
 
 
 def require(needed: float, what: str, hint: str = "Close other programs.") -> None:
-    """Refuse what takes more memory than there is.
+    """Refuse work that takes more memory than there is.
 
     Parameters
     ----------
     needed : float
-        Bytes that it takes at least.
+        Least number of bytes that it takes.
     what : str
-        Finishes the sentence ``There is not enough memory ...``.
+        The end of the sentence ``There is not enough memory ...``, such as ``to filter it``.
 
     Raises
     ------
     OutOfMemory
-        If less is left; where that is unknown, never.
+        If less is left, as far as that is known.
     """
     left = available()
     if needed > left:
@@ -76,13 +81,13 @@ def require_compiler() -> None:
     Raises
     ------
     OutOfMemory
-        If this process may not take the addresses that it needs.
+        If the process may not use as much address space as that takes.
     """
     needed = COMPILER_BYTES + COMPILER_BYTES_A_CORE * (os.cpu_count() or 1)
     if "numba" not in sys.modules and needed > addresses_left():
         raise OutOfMemory(
             "There is not enough memory for the compiler of the filters: it takes "
-            f"{_size(needed)} of addresses, and this process may take no more than "
+            f"{_size(needed)} of address space, and this process may use no more than "
             f"{_size(max(addresses_left(), 0))}.",
             "Raise the limit (ulimit -v), or use a smaller image.",
         )
@@ -94,28 +99,28 @@ def require_compiling() -> None:
     Raises
     ------
     OutOfMemory
-        If this process may not take the addresses that it needs.
+        If the process may not use as much address space as that takes.
     """
     left = addresses_left()
     if left < COMPILING_BYTES:
         raise OutOfMemory(
             f"There is not enough memory to compile the filter: it takes {_size(COMPILING_BYTES)} "
-            f"of addresses, and this process may take no more than {_size(max(left, 0))}.",
+            f"of address space, and this process may use no more than {_size(max(left, 0))}.",
             "Raise the limit (ulimit -v), or use a smaller image.",
         )
 
 
 def available() -> float:
-    """Return the bytes that this process may still take; infinity where that is unknown.
+    """Return the bytes that this process may still allocate; infinity if that is unknown.
 
-    The least of what its limit of addresses, its control group and the machine leave; of those,
-    files that the system keeps in memory count as free, and so does swap space.
+    The least of what its address limit, its control group and the machine leave. The system's
+    file cache and swap space count as free.
     """
     return min(addresses_left(), _group_left(), _machine_left())
 
 
 def addresses_left() -> float:
-    """Return what `RLIMIT_AS` leaves."""
+    """Return the bytes of address space that `RLIMIT_AS` leaves."""
     if resource is None:
         return math.inf
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
@@ -142,7 +147,7 @@ def _pairs(lines: list[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _group_left() -> float:
-    """Return what a container, or another control group of version 2, leaves."""
+    """Return the bytes that a container, or another control group of version 2, leaves."""
     try:
         limit = int((_CGROUP / "memory.max").read_text(encoding="ascii"))
         taken = int((_CGROUP / "memory.current").read_text(encoding="ascii"))
@@ -154,10 +159,10 @@ def _group_left() -> float:
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Tell whether an error, or what led to it, says that there was no memory.
+    """Return whether an error, or one of its causes, is due to a lack of memory.
 
-    Libraries that cannot be loaded, threads that cannot be started and C++ say so in words;
-    others say something else, and nothing is left.
+    Failures to load a library or to start a thread, and those of C++, show it by their message.
+    Others are recognised by the address space, of which nothing is left.
     """
     if addresses_left() < _NOTHING:
         return True
@@ -165,7 +170,7 @@ def is_shortage(error: BaseException) -> bool:
     each: BaseException | None = error
     while each is not None and id(each) not in seen:
         seen.add(id(each))
-        # Not all of an error of the system: the name of its file may say anything.
+        # Of a system error the description alone: the file's name may contain any words.
         text = (each.strerror if isinstance(each, OSError) else None) or str(each)
         if isinstance(each, MemoryError) or _SIGNS.search(text):
             return True

@@ -1,4 +1,4 @@
-"""Where the program's own files are, in a checkout and when installed."""
+"""Folders of the program's data files, in a checkout and when installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PACKAGE = Path(__file__).parent
 
 
 def _folder(name: str) -> Path:
-    """Return a data folder: inside the package when installed, beside it in a checkout."""
+    """Return a data folder: inside the package when installed, next to `app` in a checkout."""
     installed = _PACKAGE / name
     return installed if installed.is_dir() else _PACKAGE.parents[1] / name
 

@@ -1,7 +1,7 @@
-"""Whether Qt can open a window here, asked before it tries: Qt itself would end the process.
+"""Check that Qt can open a window, before it tries: Qt itself would abort the process.
 
-Only Linux is asked. There Qt brings its platform plugins along, but not the libraries of the
-system that they load, of which a bare Debian or Ubuntu lacks some.
+The check is for Linux only. There the wheels of Qt contain its platform plugins, but not the
+system libraries that these load, some of which a bare Debian or Ubuntu lacks.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ PACKAGES = {
     "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
     "libxkbcommon.so.0": "libxkbcommon0",
 }
-"""Which package of Debian and Ubuntu has what Qt loads."""
+"""The package of Debian and Ubuntu for each library that Qt loads."""
 
 _VARIABLES = {"wayland": "WAYLAND_DISPLAY", "xcb": "DISPLAY"}
-"""What says where the screens of these platforms are, in the order in which Qt tries them."""
+"""The variable that names the display, for each platform, in the order in which Qt tries them."""
 
 _NO_SCREEN = "Log in on one, or use the command line: kernelscope --help."
 
 
 def check(environment: Mapping[str, str] = os.environ) -> None:
-    """Refuse to start Qt where it could only end the process.
+    """Refuse to start Qt if it would abort the process.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def check(environment: Mapping[str, str] = os.environ) -> None:
 
 
 def _platforms(environment: Mapping[str, str]) -> list[str]:
-    """Return the plugins that Qt will try, one after the other."""
+    """Return the platforms that Qt will try, in this order."""
     chosen = environment.get("QT_QPA_PLATFORM", "")
     if chosen:
         return [name.partition(":")[0] for name in chosen.split(";")]
@@ -87,7 +87,7 @@ def _platforms(environment: Mapping[str, str]) -> list[str]:
 
 
 def _problem(platform: str, environment: Mapping[str, str]) -> AppError | None:
-    """Return why Qt cannot start on a platform; None if it can, or nobody knows."""
+    """Return why Qt cannot start on a platform; None if it can, or if that is unknown."""
     folder = _plugins()
     if folder is None or not folder.is_dir() or environment.get("QT_QPA_PLATFORM_PLUGIN_PATH"):
         return None
@@ -126,7 +126,7 @@ def load(name: str) -> ctypes.CDLL:
 
 
 def _loading_problem(library: Path) -> str:
-    """Return what the system says where a library cannot be loaded."""
+    """Return the system's message if a library cannot be loaded, or an empty text."""
     try:
         load(str(library))
     except OSError as error:
@@ -135,13 +135,13 @@ def _loading_problem(library: Path) -> str:
 
 
 def libraries_missing(problem: str) -> AppError:
-    """Return the failure to load Qt, with the command that puts it right.
+    """Return the failure to load Qt, with the command that installs the missing libraries.
 
     Parameters
     ----------
     problem : str
-        What the system said, such as ``libEGL.so.1: cannot open shared object file``: it names
-        the first library only.
+        The system's message, such as ``libEGL.so.1: cannot open shared object file``, which
+        names the first missing library only.
     """
     missing = [name for name in PACKAGES if _is_missing(name)]
     named = re.match(r"([\w.+-]+\.so[.\d]*): cannot open", problem)
@@ -165,7 +165,7 @@ def _is_missing(name: str) -> bool:
 
 
 def _reaches_x() -> bool:
-    """Tell whether an X server answers, as xcb_connect(3) says."""
+    """Return whether an X server answers, as described in xcb_connect(3)."""
     try:
         xcb = load("libxcb.so.1")
     except OSError:
@@ -182,7 +182,7 @@ def _reaches_x() -> bool:
 
 
 def _reaches_wayland() -> bool:
-    """Tell whether a compositor answers, as wl_display_connect of libwayland says."""
+    """Return whether a compositor answers wl_display_connect of libwayland."""
     try:
         wayland = load("libwayland-client.so.0")
     except OSError:

@@ -1,12 +1,12 @@
-"""Text that is safe to show: names of files may hold anything."""
+"""Text made safe to show: file names may contain control characters."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """Return `text` with its control characters spelt out, but for line breaks.
+    """Return `text` with its control characters escaped, except for line breaks.
 
-    A terminal would obey them: clear the screen, or show another name.
+    A terminal would execute them: clear the screen, or show another name.
     """
     return "".join(
         character if character.isprintable() or character == "\n" else repr(character)[1:-1]
@@ -15,5 +15,5 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """As `printable`, for what is a single line: a line break in a name is none."""
+    """Return `text` as `printable` does, with line breaks escaped too."""
     return printable(text.replace("\n", "\\n"))

@@ -115,7 +115,7 @@ def test_rows_of_before_a_parameter_was_there_compare_with_newer_ones(tmp_path: 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "is no JSON: line 1, column 2"),
+        ("{", "is not JSON: line 1, column 2"),
         ("[]", "is no report"),
         ("{}", "is no report"),
         ('{"format": "kernelscope recipe", "version": 1}', "is no report"),

@@ -139,9 +139,9 @@ def test_a_recipe_has_steps() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "my.json: this is no JSON: line 1, column 1"),
-        ('{"format":\n1,}', "my.json: this is no JSON: line 2"),
-        ("[" * 100_000, "my.json: it is nested too deep."),
+        ("", "my.json: this is not JSON: line 1, column 1"),
+        ('{"format":\n1,}', "my.json: this is not JSON: line 2"),
+        ("[" * 100_000, "my.json: it is nested too deeply."),
         ("9" * 5000, "my.json: Exceeds the limit"),
         ("[]", "my.json: this is no recipe. One starts with"),
         ('{"steps": []}', "my.json: this is no recipe. One starts with"),
@@ -158,7 +158,7 @@ def test_a_recipe_has_steps() -> None:
         (text(stops=[]), 'my.json: there is no field "stops". Use format, version, steps.'),
         (
             '{"format": "kernelscope recipe", "version": 1, "steps": [], "steps": []}',
-            'my.json: "steps" stands twice in the same braces.',
+            'my.json: "steps" occurs twice in the same object.',
         ),
     ],
 )

@@ -64,7 +64,7 @@ def replace_folder(
     check_folder(path, ours)
     with _explained(path):
         target = path.resolve()
-        atomic.remove_left_over(target.parent)
+        atomic.remove_abandoned(target.parent)
         with atomic.new_folder(target) as (made, old):
             _fill(made, files)
             if target.exists():
