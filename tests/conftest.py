@@ -6,15 +6,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from kernelscope.backends.cuda import budget
 from kernelscope.backends.cuda.probe import probe
+from tests.paths import ROOT
 from tests.patience import PATIENCE
-
-ROOT = Path(__file__).parents[1]
 
 # Programs that tests start find this checkout's package, as pytest's own `pythonpath` does.
 os.environ["PYTHONPATH"] = os.pathsep.join(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kernelscope.installed import install_command
+from tests.paths import ROOT
 
 
 class Distribution:
@@ -53,8 +53,7 @@ def test_a_checkout_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> No
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "distribution", nowhere)
-    root = Path(__file__).parents[1]
-    monkeypatch.chdir(root.parent)
-    assert install_command("cuda") == f"pip install -e '{root}[cuda]'"
-    monkeypatch.chdir(root)
+    monkeypatch.chdir(ROOT.parent)
+    assert install_command("cuda") == f"pip install -e '{ROOT}[cuda]'"
+    monkeypatch.chdir(ROOT)
     assert install_command("cuda") == "pip install -e '.[cuda]'"

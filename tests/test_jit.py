@@ -12,11 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import kernelscope
 from kernelscope import jit
 from tests.foreign import posix
-
-ROOT = Path(kernelscope.__file__).parents[2]
+from tests.paths import ROOT
 
 RUN_FILTER = """
 import numpy as np
@@ -37,7 +35,7 @@ def python(code: str, **environment: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=settings | environment,
-        cwd=Path(kernelscope.__file__).parents[2],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=300,

@@ -19,7 +19,7 @@ from kernelscope.engine.run import execute
 from kernelscope.errors import OutOfMemory
 from kernelscope.files import write_image
 from kernelscope.images.image import Image
-from tests.test_cli import ROOT
+from tests.paths import ROOT
 
 resource = pytest.importorskip("resource")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS and /proc")

@@ -17,7 +17,7 @@ import pytest
 
 from kernelscope import screen
 from kernelscope.errors import AppError
-from tests.test_cli import ROOT
+from tests.paths import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from kernelscope.files import READABLE
 from kernelscope.files.volumes import READABLE_VOLUMES
+from tests.paths import ROOT
 
 MUTANTS = 2000
 KINDS = dict.fromkeys(format.name for format in (*READABLE, *READABLE_VOLUMES))
@@ -20,9 +20,7 @@ KINDS = dict.fromkeys(format.name for format in (*READABLE, *READABLE_VOLUMES))
 def test_damaged_files(tmp_path, kind):
     results = tmp_path / "results"
     command = [sys.executable, "-m", "tests.files.fuzz", kind, str(MUTANTS), str(results)]
-    ended = subprocess.run(
-        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
-    )
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.stderr == "", results.read_text()
     assert ended.stdout == ""
     assert results.read_text() == "[]"

@@ -9,7 +9,6 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Protocol
 
 import pytest
@@ -18,8 +17,8 @@ from kernelscope.backends.cuda import CudaBackend
 from kernelscope.backends.cuda.compiler import CubinCache, Nvrtc
 from kernelscope.backends.cuda.sources import read_source
 from tests.backends.specialisations import defines, gpu_filters
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 SCRIPT_SECONDS = 60
 
 

@@ -61,6 +61,7 @@ from tests.bench.made_up import row
 from tests.bench.stand_in import StandIn
 from tests.gui.helpers import FakeCpu, press
 from tests.gui.helpers import load as load_picture
+from tests.paths import ROOT
 
 TINY = Plan(
     sweeps=(
@@ -671,7 +672,7 @@ def test_levels_of_a_device_that_is_not_ticked_count_for_nothing(bench: BenchWin
 
 
 def test_the_authors_figures_are_in_view(qtbot: QtBot, bench: BenchWindow) -> None:
-    results = Path(__file__).parents[2] / "resources" / "bench"
+    results = ROOT / "resources" / "bench"
     bench.resize(1320, 760)
     bench._load([results / f"{device}-f-levels.json" for device in ("cpu", "gpu")])
     tree = child(bench, QTreeWidget, "benchTable")

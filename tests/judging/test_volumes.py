@@ -1,4 +1,4 @@
-"""Figures of volumes; `tests/test_cli_volumes.py` holds them against scikit-image's."""
+"""Figures of volumes; `tests/cli/test_volumes.py` holds them against scikit-image's."""
 
 from __future__ import annotations
 

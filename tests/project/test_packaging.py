@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image as PillowImage
 
-ROOT = Path(__file__).parent.parent
+from tests.paths import ROOT
 
 
 def files_under(folder: str, *suffixes: str) -> set[str]:

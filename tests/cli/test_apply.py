@@ -23,7 +23,7 @@ from kernelscope.files import SAMPLES, read_recipe, write_image
 from kernelscope.images.image import Image
 from kernelscope.judging.pictures import difference, suggest_gain
 from tests.files.makers import png_chunk, png_header
-from tests.test_cli import ROOT
+from tests.paths import ROOT
 
 
 @pytest.fixture(autouse=True)

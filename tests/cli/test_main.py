@@ -31,9 +31,9 @@ from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import GPU_LEVELS
 from kernelscope.spec.parameters import MaskParameter, OddParameter
 from tests.oracle import to_dtype, windows
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
-ROOT = Path(__file__).parent.parent
 SPECS = list(filters.discover().values())
 
 each_filter = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)

@@ -24,7 +24,7 @@ from kernelscope.filters.mri_nlm.sigma import estimate_global
 from kernelscope.images.phantom import Contrast, head
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
-from tests.test_cli_apply import apply, figures, files, wrong
+from tests.cli.test_apply import apply, figures, files, wrong
 
 AFFINE = np.array([[0, -2.0, 0, 30], [1.5, 0, 0, -20], [0, 0, 3.0, 5], [0, 0, 0, 1]])
 QUICK = "--search-radius 1"

@@ -21,8 +21,8 @@ from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
 from tests.backends import host_kernels
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "resources" / "docs"
 PACKAGE = ROOT / "app" / "kernelscope"
 PAGES = [f"{page}.md" for pages in manual.SECTIONS.values() for page in pages]

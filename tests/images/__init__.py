@@ -1,0 +1,1 @@
+"""Tests of pictures, volumes and the phantom."""
