@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_two
-from kernelscope.jit import inlined, kernel
+from kernelscope.jit import kernel
 
 VECTOR = 32
 """Samples that rows are rounded up to: a few vector registers, so that no loop has a remainder."""
@@ -134,38 +134,6 @@ def make_scratch(side: Any) -> Any:
     )
 
 
-@inlined
-def add_squares(planes: Any, y: Any, x: Any, offset: Any, squares: Any, copies: Any) -> None:
-    """Write the squared differences of a row to both of its slots, added up over the channels.
-
-    `y` and `x` are the row and the first column in `planes`.
-    """
-    dy, dx = offset
-    for c in range(planes.shape[0]):
-        own, partner = planes[c, y][x:], planes[c, y + dy][x + dx :]
-        if c == 0:
-            square_differences(own, partner, squares, copies)
-        else:
-            add_square_differences(own, partner, squares, copies)
-
-
-@inlined
-def add_both_ways(
-    planes: Any, y: Any, x: Any, offset: Any, weights: Any, own: Any, others: Any
-) -> None:
-    """Add a row of weighted partners to the tile `own`, and of weighted pixels to `others`."""
-    dy, dx = offset
-    row, column = y - own.y, x - own.x
-    other_row, other_column = y + dy - others.y, x + dx - others.x
-    group = planes.shape[0]
-    for c in range(group):
-        pixels, partners = planes[c, y][x:], planes[c, y + dy][x + dx :]
-        add_weighted(weights, partners, own.sums[c, row][column:])
-        add_weighted(weights, pixels, others.sums[c, other_row][other_column:])
-    add_row(weights, own.sums[group, row][column:])
-    add_row(weights, others.sums[group, other_row][other_column:])
-
-
 @kernel
 def add_pairs(
     planes: Any, pixels: Any, offset: Any, own: Any, others: Any, metric: Any, scratch: Any
@@ -182,24 +150,40 @@ def add_pairs(
     own, others : Tile
         Where the averages of the pixels and those of their partners are summed up.
     """
-    side = len(metric.profile)
+    dy, dx = offset
+    group, side = planes.shape[0], len(metric.profile)
     half = side // 2
     count = -(-pixels.columns // VECTOR) * VECTOR
     wide = -(-(count + 2 * half) // VECTOR) * VECTOR
     folded = scratch.folded[:wide]
     weights = scratch.weights[:count]
+    # A few samples each: calls for the parts of a row would take a tenth of the time.
     for row in range(-2 * half, pixels.rows):
         slot = (row + 2 * half) % side * _PITCH
         squares = scratch.squares[slot : slot + wide]
-        copy = slot + side * _PITCH
-        copies = scratch.squares[copy : copy + wide]
-        y = pixels.y + row
-        add_squares(planes, y + half, pixels.x - half, offset, squares, copies)
-        if row >= 0:
-            fold_rows(scratch.squares[row % side * _PITCH :], metric.profile, folded)
-            fold_columns(folded, metric.profile, weights)
-            weigh(weights, metric.scale, pixels.columns)
-            add_both_ways(planes, y, pixels.x, offset, weights, own, others)
+        slot += side * _PITCH
+        copies = scratch.squares[slot : slot + wide]
+        y, x = pixels.y + row + half, pixels.x - half
+        for c in range(group):
+            own_row, partner_row = planes[c, y][x:], planes[c, y + dy][x + dx :]
+            if c == 0:
+                square_differences(own_row, partner_row, squares, copies)
+            else:
+                add_square_differences(own_row, partner_row, squares, copies)
+        if row < 0:
+            continue
+        fold_rows(scratch.squares[row % side * _PITCH :], metric.profile, folded)
+        fold_columns(folded, metric.profile, weights)
+        weigh(weights, metric.scale, pixels.columns)
+        y, x = pixels.y + row, pixels.x
+        sum_y, sum_x = y - own.y, x - own.x
+        other_y, other_x = y + dy - others.y, x + dx - others.x
+        for c in range(group):
+            own_row, partner_row = planes[c, y][x:], planes[c, y + dy][x + dx :]
+            add_weighted(weights, partner_row, own.sums[c, sum_y][sum_x:])
+            add_weighted(weights, own_row, others.sums[c, other_y][other_x:])
+        add_row(weights, own.sums[group, sum_y][sum_x:])
+        add_row(weights, others.sums[group, other_y][other_x:])
 
 
 @kernel
