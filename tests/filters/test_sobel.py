@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from kernelscope.filters.sobel.cpu import SPEC
+from kernelscope.filters.sobel import SPEC
 from kernelscope.spec.borders import Border
 from tests.filters import apply
 from tests.oracle import to_dtype, windows

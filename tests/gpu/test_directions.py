@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cuda import CudaBackend
-from kernelscope.filters.sobel.cpu import SPEC
+from kernelscope.filters.sobel import SPEC
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
 from kernelscope.spec.levels import Level

@@ -1,9 +1,8 @@
-"""Sobel filter: the gradient, large at edges, and its directions."""
+"""Sobel on the CPU: how steep the picture is; `directions` computes where to it gets brighter."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,10 @@ import numpy as np
 from kernelscope.filters.shared.border_kernels import VALID, fetch_row
 from kernelscope.filters.shared.correlation import Finish, settle, taps, weighted_sum
 from kernelscope.filters.shared.plain import gather, interior, no_simd, put, wide_cell
-from kernelscope.filters.shared.rows_cuda import rows_launch, small
 from kernelscope.filters.sobel import directions
 from kernelscope.jit import inlined, kernel
-from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, level_launch
-from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
-from kernelscope.spec.parameters import Choice, ChoiceParameter
+from kernelscope.spec.filter import CpuPass, FilterTask
+from kernelscope.spec.levels import SERIAL
 
 MASKS = np.array(
     [
@@ -168,14 +164,6 @@ def sobel_parallel(
             samples[x] = settle(results[x], finish)
 
 
-def radius(parameters: Mapping[str, Any]) -> int:
-    return 1
-
-
-def output_channels(channels: int, parameters: Mapping[str, Any]) -> int:
-    return directions.output_channels(channels, parameters["form"])
-
-
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     source, output, border = task.source, task.output, task.border
     form = FORMS.index(task.parameters["form"])
@@ -194,80 +182,3 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     finish = Finish.of(source.dtype, work)
     parallel = (source, output, places, weights, form, finish, border.code)
     return [CpuPass(sobel_parallel, parallel, output.shape[0])]
-
-
-def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
-    form = FORMS.index(task.parameters["form"])
-    operations = (15, 18, 30, 30, 30, 100, 100)[form]
-    alone = task.parameters["form"] == "single"
-    direction = directions.COMPASS.index(task.parameters["direction"]) if alone else 0
-    if task.level != TUNED.id:
-        return level_launch("sobel", task, 1, operations, FORM=form, DIRECTION=direction)
-    if task.parameters["form"].startswith("angle"):  # a thread a pixel, as at the other levels
-        return level_launch("sobel", task, 1, operations, FORM=form, CHANNELS=task.shape[2])
-    launch = rows_launch("sobel", task, 3, operations, FORM=form, DIRECTION=direction)
-    # Eight masks of three floats each are so much work that the loads saved do not show.
-    floats_in_colour = task.dtype.kind == "f" and task.shape[2] > 1
-    never = task.parameters["form"] == "winner" and floats_in_colour
-    return by_size(task, launch, plan_cuda, GLOBAL, math.inf if never else small(task))
-
-
-SPEC = FilterSpec(
-    id="sobel",
-    name="Sobel",
-    category="Edges",
-    summary="Finds edges with the first derivative, smoothed across its direction.",
-    source="Korčuška 2013, section 1.4, equations 3 and 4",
-    parameters=(
-        ChoiceParameter(
-            name="form",
-            label="Form",
-            help="What is made of the derivatives.",
-            default="sum",
-            choices=(
-                Choice("sum", "Sum", "|gx| + |gy|, horizontal and vertical derivative."),
-                Choice("magnitude", "Magnitude", "√(gx² + gy²), the length of the gradient."),
-                Choice("directions", "Eight directions", "The largest of the eight masks."),
-                Choice("single", "One direction", "One of the eight masks alone, not below 0."),
-                Choice(
-                    "winner",
-                    "Strongest direction",
-                    "Which of the eight masks is the largest: the n-th of N, NE, E, SE, S, SW, W, "
-                    "NW is n eighths of white, the first of several; 0 where there is no edge.",
-                ),
-                Choice(
-                    "angle",
-                    "Angle",
-                    "atan2(gy, gx): 0 where it gets brighter to the right, then clockwise; a full "
-                    "turn is 256, with 16 bits 65536, with floats 1. 0 also where there is no "
-                    "edge.",
-                ),
-                Choice(
-                    "angle-colour",
-                    "Angle as a colour",
-                    "The angle as hue: red where it gets brighter to the right, then clockwise "
-                    "yellow, green, cyan, blue; √(gx² + gy²) as brightness, in colour pictures of "
-                    "the channel where that is largest.",
-                ),
-            ),
-        ),
-        ChoiceParameter(
-            name="direction",
-            label="Direction",
-            help="Where to it gets brighter at the edges that are found.",
-            default="N",
-            choices=tuple(Choice(name, name) for name in directions.COMPASS),
-            matters=lambda values: values["form"] == "single",
-        ),
-    ),
-    radius=radius,
-    output_channels=output_channels,
-    implementations={
-        "cpu": Cpu(plan_cpu),
-        "gpu": Cuda(
-            plan_cuda,
-            (SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
-            {CONSTANT.id: "The weights are part of the code: nothing is kept in constant memory."},
-        ),
-    },
-)
