@@ -49,6 +49,13 @@ def test_search(wanted: str, titles: list[str]) -> None:
     assert [each.title for each in search(COMMANDS, wanted)] == titles
 
 
+def test_disabled_commands_come_after_their_equals() -> None:
+    found = search([command("Save A", problem="No."), command("Save B"), command("All")], "save")
+    assert [each.title for each in found] == ["Save B", "Save A"]
+    found = search([command("Save", problem="No."), command("Not", help="save")], "save")
+    assert [each.title for each in found] == ["Save", "Not"]
+
+
 @pytest.fixture
 def palette(qtbot: QtBot, window: MainWindow) -> CommandPalette:
     press(qtbot, window, "Ctrl+Shift+P")

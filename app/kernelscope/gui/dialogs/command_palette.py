@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.widgets.theme import quiet_text
 
-_WIDTH, _ROWS = 90, 14
+_WIDTH, _ROWS = 100, 14
 """Size of the list, in characters and lines; a small window makes it smaller."""
 
 _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
@@ -52,12 +52,18 @@ def search(commands: Sequence[Command], wanted: str) -> list[Command]:
     """Return the commands in which every word of `wanted` begins a word, best first.
 
     A title that begins with the text comes first, then titles that have all the words, then
-    commands with a word in their menu or help. Equals keep their order.
+    commands with a word in their menu or help. Of equals, disabled ones come last; otherwise
+    the order is kept.
     """
     words = wanted.casefold().split()
     ranked = [(_rank(command, words), command) for command in commands]
     found = [(rank, command) for rank, command in ranked if rank is not None]
-    return [command for _, command in sorted(found, key=lambda pair: pair[0])]
+    return [command for _, command in sorted(found, key=_order)]
+
+
+def _order(pair: tuple[int, Command]) -> tuple[int, bool]:
+    rank, command = pair
+    return rank, bool(command.problem)
 
 
 def _rank(command: Command, words: list[str]) -> int | None:
