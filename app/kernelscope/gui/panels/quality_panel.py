@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt
-from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
@@ -15,7 +14,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QSplitter,
     QToolButton,
-    QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
     QWidget,
@@ -23,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.model.comparison import Judged
 from kernelscope.gui.panels.histogram_view import HistogramView
+from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.messages import save_text
 from kernelscope.judging.histogram import Histogram, as_csv
 from kernelscope.judging.metrics import Quality
@@ -62,7 +61,7 @@ class QualityPanel(QWidget):
         top.addWidget(self._reference, 1)
         top.addWidget(choose, 0, Qt.AlignmentFlag.AlignTop)
 
-        self._table = QTreeWidget(self)
+        self._table = CopyableTree(self.text)
         self._table.setObjectName("qualityFigures")
         self._table.setAccessibleName("Quality of input and output")
         self._table.setHeaderLabels(list(_COLUMNS))
@@ -72,7 +71,6 @@ class QualityPanel(QWidget):
         self._table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self._table.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self._table.header().setStretchLastSection(True)
-        self._table.installEventFilter(self)
         for column in (1, 2):
             self._table.headerItem().setTextAlignment(column, _RIGHT)
         figures = QWidget(self)
@@ -173,19 +171,6 @@ class QualityPanel(QWidget):
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()
         return QSize(45 * metrics.averageCharWidth(), 10 * metrics.height())
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """In the table Ctrl+C copies it, although the window has a shortcut for that key."""
-        if (
-            isinstance(event, QKeyEvent)
-            and event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
-            and event.matches(QKeySequence.StandardKey.Copy)
-        ):
-            event.accept()
-            if event.type() == QEvent.Type.KeyPress:
-                QGuiApplication.clipboard().setText(self.text())
-            return True
-        return super().eventFilter(watched, event)
 
 
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QAction, QGuiApplication, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidgetItem, QWidget
 
 from kernelscope.engine.backend import FactGroup
+from kernelscope.gui.widgets.copyable_tree import CopyableTree
 
 
-class FactTable(QTreeWidget):
+class FactTable(CopyableTree):
     """Name and value of each fact, under the titles of their groups.
 
-    Ctrl+C and the context menu copy the selected rows.
+    Ctrl+C and the context menu copy the selected rows, or all if none is selected.
     """
 
     def __init__(self, name: str, accessible_name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(lambda: self.text(bool(self.selectedItems())), parent)
         self.setObjectName(name)
         self.setAccessibleName(accessible_name)
         self.setColumnCount(2)
@@ -28,7 +29,6 @@ class FactTable(QTreeWidget):
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.header().setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
         self.header().setStretchLastSection(True)
-        self.installEventFilter(self)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         copy = QAction("Copy", self)
         copy.setObjectName(f"{name}Copy")
@@ -87,20 +87,3 @@ class FactTable(QTreeWidget):
                 if not selected or row.isSelected():
                     rows.append(f"{row.text(0)}\t{row.text(1)}")
         return "\n".join(rows)
-
-    def copy(self) -> None:
-        """Put the selected rows on the clipboard; all of them if none is selected."""
-        QGuiApplication.clipboard().setText(self.text(bool(self.selectedItems())))
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Here Ctrl+C copies rows, although the window has a shortcut for that key."""
-        if (
-            isinstance(event, QKeyEvent)
-            and event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
-            and event.matches(QKeySequence.StandardKey.Copy)
-        ):
-            event.accept()
-            if event.type() == QEvent.Type.KeyPress:
-                self.copy()
-            return True
-        return super().eventFilter(watched, event)
