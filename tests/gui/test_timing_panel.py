@@ -21,7 +21,7 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.timing import KernelTime, Metric, Part, Stage
 from kernelscope.gui.model import runs
 from kernelscope.gui.model.runs import KEPT_RESULTS, MAX_RUNS
-from kernelscope.gui.panels import timing_panel
+from kernelscope.gui.panels import bars, run_list
 from kernelscope.gui.panels.time_line import TimeLine
 from kernelscope.gui.panels.time_line import lanes as time_line_lanes
 from kernelscope.gui.panels.timing_panel import TimingPanel
@@ -33,7 +33,7 @@ FILTER = next(
     spec for spec in filters.discover().values() if any(p.name == "size" for p in spec.parameters)
 )
 
-HEADINGS = list(timing_panel._NAMES)
+HEADINGS = list(run_list.COLUMN_NAMES)
 PARTS = HEADINGS.index("Parts")
 
 
@@ -333,9 +333,9 @@ def test_block_sizes_are_levels_of_their_own(panel: TimingPanel) -> None:
 def test_a_bar_shows_kernel_transfers_and_the_rest(panel: TimingPanel) -> None:
     panel.resize(1600, 200)
     panel.add_result(gpu_result("tuned", 5.0, 2.0, upload=2.9))
-    bars = item(panel, 0).data(PARTS, timing_panel._BARS)
-    assert [name for name, _, _ in bars] == ["kernel", "transfers", "other stages"]
-    assert [round(stop, 2) for _, _, stop in bars] == [0.5, 0.99, 1.0]
+    shown = item(panel, 0).data(PARTS, bars.BARS)
+    assert [name for name, _, _ in shown] == ["kernel", "transfers", "other stages"]
+    assert [round(stop, 2) for _, _, stop in shown] == [0.5, 0.99, 1.0]
     tree = panel.findChild(QTreeWidget, "timingRuns")
     tree.clearSelection()
     area = tree.visualItemRect(item(panel, 0))
@@ -362,7 +362,7 @@ def test_overlapped_transfers_are_in_brackets(panel: TimingPanel) -> None:
     panel.add_result(Result(request, request.image, "gpu", "tuned", stages))
     assert column(panel, "Kernel ms") == ["8.000"]
     assert column(panel, "Transfers ms") == ["(7.000 ↑↓)"]
-    parts = [(part.name, round(1e3 * part.seconds, 6)) for part in panel._shown[0].parts]
+    parts = [(part.name, round(1e3 * part.seconds, 6)) for part in panel.shown_runs[0].parts]
     assert parts == [("kernel", 8), ("transfers", 1), ("other stages", 0)]
 
 
@@ -389,7 +389,7 @@ def test_a_click_on_a_heading_sorts(qtbot: QtBot, panel: TimingPanel, heading: s
         assert (
             panel.findChild(QLabel, "timingTitle")
             .toolTip()
-            .startswith(f"Run {panel._shown[0].number}:")
+            .startswith(f"Run {panel.shown_runs[0].number}:")
         )
     assert orders[0] == orders[1][::-1]
 
@@ -508,7 +508,7 @@ def test_large_images_are_dropped_sooner(
     panel.add_result(newest)
     gc.collect()
     assert not any(image() is not None for image in images)
-    assert panel._shown[0].result is newest
+    assert panel.shown_runs[0].result is newest
 
 
 def test_clear(panel: TimingPanel) -> None:

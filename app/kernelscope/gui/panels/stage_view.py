@@ -1,0 +1,156 @@
+"""The stages of one run: a table that adds up to its total, or a time line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QLabel,
+    QStackedWidget,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.engine.timing import Metric
+from kernelscope.engine.timing import added_up as kernels_added_up
+from kernelscope.gui.model.runs import Run, Spread, added_up, duration, milliseconds, part_of
+from kernelscope.gui.panels.bars import BARS, BarDelegate, end_to_end
+from kernelscope.gui.panels.time_line import TimeLine
+from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.switch import Switch
+from kernelscope.gui.widgets.theme import quiet_text
+
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+_QUIET = (
+    ("overlapped", "Done while “slabs” went by, at the same time as other stages."),
+    (
+        "not counted",
+        "No part of a reported time: compiling is done once, its result is kept; a warm-up goes "
+        "before repeats; kernels that were started too slowly to be measured are repeated.",
+    ),
+)
+"""What is said of stages that are in no total."""
+
+
+class StageView(QWidget):
+    """Title, total and stages of a run.
+
+    Signals
+    -------
+    line_shown(bool)
+        After the user switched to the time line, or back to the table.
+    """
+
+    line_shown = Signal(bool)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._title = ElidedLabel()  # the settings of a run can be longer than the panel is high
+        self._title.setObjectName("timingTitle")
+        self._total = QLabel()
+        self._total.setObjectName("timingTotal")
+        self._total.setWordWrap(True)
+        self._total.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        font = self._total.font()
+        font.setBold(True)
+        self._total.setFont(font)
+        self._stages = _stage_table()
+        self._line = TimeLine()
+        self._views = QStackedWidget()
+        self._views.setObjectName("timingViews")
+        self._views.addWidget(self._stages)
+        self._views.addWidget(self._line)
+        switch = Switch()
+        switch.setObjectName("timingShowLine")
+        switch.setText("Time line")
+        switch.setAccessibleName("Time line")
+        switch.setToolTip("The stages of the run on a time axis, in place of the table")
+        switch.setCheckable(True)
+        switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        switch.toggled.connect(self._on_switch)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._title)
+        column.addWidget(self._total)
+        column.addWidget(self._views, 1)
+        column.addWidget(switch)
+
+    def show_run(self, run: Run | None) -> None:
+        """Show the stages of `run`."""
+        self._stages.clear()
+        self._line.show_stages(run.stages if run is not None else ())
+        if run is None:
+            self._title.set_full_text("No run yet.")
+            self._total.clear()
+            return
+        self._title.set_full_text(f"Run {run.number}: {run.where}, {run.settings}")
+        total = f"{duration(run.seconds)}, {run.speed:,.1f} {run.unit}"
+        self._total.setText("\n".join((total, *_rates(run.metrics))))
+        counted = added_up(stage for stage in run.stages if stage.counted)
+        for name, seconds in counted.items():
+            share = seconds / max(run.seconds, 1e-9)
+            item = self._add_stage(name, seconds, f"{share:.0%}")
+            item.setData(2, BARS, end_to_end([(part_of(name), share)]))
+            same = [stage for stage in run.stages if stage.name == name]
+            if len(same) == 1 and same[0].repeats:
+                item.setToolTip(1, Spread(same[0].repeats).describe())
+            kernels = [kernel for stage in same for kernel in stage.kernels]
+            for kernel in kernels_added_up(kernels) if len(kernels) > 1 else ():
+                self._add_stage(f"    {kernel.name}", kernel.seconds, "", as_is=True)
+        quiet = [stage for stage in run.stages if not stage.counted]
+        for overlapped, (word, tip) in zip((True, False), _QUIET, strict=True):
+            alike = (stage for stage in quiet if stage.overlapped is overlapped)
+            for name, seconds in added_up(alike).items():
+                item = self._add_stage(name, seconds, word)
+                for column in range(3):
+                    item.setForeground(column, quiet_text(self.palette()))
+                    item.setToolTip(column, tip)
+
+    def _on_switch(self, line: bool) -> None:
+        self._views.setCurrentWidget(self._line if line else self._stages)
+        self.line_shown.emit(line)
+
+    def _add_stage(
+        self, name: str, seconds: float, share: str, *, as_is: bool = False
+    ) -> QTreeWidgetItem:
+        title = name if as_is else name.capitalize()
+        item = QTreeWidgetItem([title, milliseconds(seconds), share])
+        item.setTextAlignment(1, _RIGHT)
+        self._stages.addTopLevelItem(item)
+        return item
+
+
+def _stage_table() -> QTreeWidget:
+    table = QTreeWidget()
+    table.setObjectName("timingStages")
+    table.setAccessibleName("Stages of the run")
+    table.setHeaderLabels(["Stage", "Time, ms", "Share"])
+    table.setRootIsDecorated(False)
+    table.setUniformRowHeights(True)
+    table.setAllColumnsShowFocus(True)
+    table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    table.setItemDelegateForColumn(2, BarDelegate(table))
+    table.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+    table.header().setStretchLastSection(True)
+    table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    return table
+
+
+def _rates(metrics: Iterable[Metric]) -> list[str]:
+    """Return a line on the kernel's throughput, where it was measured.
+
+    Four digits and 100% have to fit beside the list of runs: a second line costs a stage.
+    """
+    values = {metric.name: metric.value for metric in metrics}
+    effective, copy = values.get("effective rate"), values.get("copy rate")
+    if effective is None:
+        return []
+    share = f", {effective / copy:.0%} of copy rate" if copy else ""
+    rate = effective / 1e9
+    return [f"Kernel {rate:,.{0 if rate >= 100 else 1}f} GB/s{share}"]
