@@ -33,7 +33,9 @@ def test_ids_and_keys_are_unique() -> None:
     assert all(QKeySequence(key).toString() == key for key in keys)
 
 
-@pytest.mark.parametrize("menu", [each for top in menus.MENUS for each in submenus(top)], ids=str)
+@pytest.mark.parametrize(
+    "menu", [each for top in menus.MENUS for each in submenus(top)], ids=lambda each: each.id
+)
 def test_every_entry_of_a_menu_has_an_access_key_of_its_own(menu: Submenu) -> None:
     found = [re.findall("&(.)", entry.title.lower()) for entry in menu.entries]
     assert all(len(keys) == 1 for keys in found)
