@@ -12,7 +12,7 @@ import pytest
 from kernelscope import filters
 from kernelscope.bench import Content, Data, Plan, expand, grid, peers
 from kernelscope.bench.cases import Case
-from kernelscope.bench.sweeps import BENCH_DEFAULTS, cases
+from kernelscope.bench.sweeps import cases
 from kernelscope.engine.backend import Backend
 from kernelscope.errors import AppError, InvalidParameter
 from kernelscope.images.image import Image
@@ -92,8 +92,14 @@ def test_the_open_picture_is_what_every_filter_gets() -> None:
         grid(["mri_nlm"], [], [3], Data.of(image))
 
 
+def test_what_filters_are_timed_with_is_theirs() -> None:
+    for spec in filters.discover().values():
+        assert spec.bench.border in spec.borders
+        for variant in spec.bench.variants:
+            spec.validate(variant)
+
+
 def test_bench_knows_only_filters_that_exist() -> None:
-    assert set(BENCH_DEFAULTS) <= set(filters.discover())
     for library in peers.discover().values():
         assert set(library.makers) <= set(filters.discover())
 

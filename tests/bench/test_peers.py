@@ -12,7 +12,7 @@ from kernelscope import filters
 from kernelscope.bench import peers
 from kernelscope.bench.data import Content, Data
 from kernelscope.bench.rows import Difference
-from kernelscope.bench.sweeps import cases, defaults_of
+from kernelscope.bench.sweeps import cases
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
@@ -42,7 +42,7 @@ ROUNDED = {
 )
 def test_equal_results(library: str, filter_id: str, backends: dict[str, Backend]) -> None:
     spec = filters.get(filter_id)
-    defaults = defaults_of(spec)
+    defaults = spec.bench
     image = Data(Content.NOISE, (40, 33), defaults.channels).make()
     compared = 0
     for parameters in cases(spec, [3, 5]):

@@ -13,6 +13,7 @@ import pywt
 from numpy.typing import NDArray
 from scipy import ndimage, special
 
+from kernelscope import filters
 from kernelscope.errors import InvalidImage, InvalidParameter
 from kernelscope.files.volumes import read_volume
 from kernelscope.filters.mri_nlm import SPEC
@@ -600,3 +601,18 @@ def test_a_scan_of_a_head_is_denoised(sigma: float) -> None:
     assert after.psnr > plain.psnr + 6
     flat = judge_volume(denoise(noisy, dimensions="2d")[..., 0], truth)
     assert after.psnr > flat.psnr + 0.7
+
+
+def test_its_map_depends_on_what_the_noise_depends_on() -> None:
+    """The window shows the map of the filter that is chosen, or of another with its defaults."""
+    volume = np.random.default_rng(0).normal(100, 5, (6, 12, 12)).astype(np.float32)
+    shown, settings = filters.diagnostic("mri_nlm", {"sigma_from": "local", "window_radius": 1})
+    np.testing.assert_array_equal(shown.compute(volume, settings), estimate_local(volume, 1))
+    assert shown.describe(settings) == "Rician sigma around each voxel, window radius 1"
+    for name, value in (("noise", "gaussian"), ("dimensions", "2d"), ("sigma_from", "volume")):
+        assert filters.diagnostic("mri_nlm", {"sigma_from": "local", name: value})[1] != settings
+    other, usual = filters.diagnostic("median", {"size": 5})
+    assert other is shown
+    assert usual == filters.diagnostic("mri_nlm", {"search_radius": 3})[1]
+    np.testing.assert_array_equal(other.compute(volume, usual), estimate_smooth(volume))
+    assert other.describe(usual) == "Rician sigma around each voxel, smooth map"

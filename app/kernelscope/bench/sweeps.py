@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,48 +12,8 @@ from kernelscope import filters
 from kernelscope.bench.data import SEED, Data, kind_of
 from kernelscope.bench.plan import Parameters, Sweep
 from kernelscope.errors import InvalidParameter
-from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.parameters import MaskParameter, OddParameter
-
-
-@dataclass(frozen=True, kw_only=True)
-class BenchDefaults:
-    """How a filter is timed unless a plan sets more.
-
-    Attributes
-    ----------
-    variants : tuple of mapping
-        Parameters other than the mask size; each is timed.
-    border : Border
-        One that the libraries have as well.
-    channels : int
-    """
-
-    variants: tuple[Parameters, ...] = ({},)
-    border: Border = Border.REFLECT
-    channels: int = 1
-
-
-BENCH_DEFAULTS = {
-    "greyscale": BenchDefaults(channels=3),
-    "laplace": BenchDefaults(
-        variants=tuple({"form": form, "negative": "absolute"} for form in ("4", "8", "5x5"))
-    ),
-    "mask": BenchDefaults(variants=({"divisor": "one"},)),
-    # OpenCV's median has no other border.
-    "median": BenchDefaults(border=Border.NEAREST),
-    # The patches of OpenCV and scikit-image are uniform.
-    "nlm": BenchDefaults(variants=({}, {"weights": "uniform"}), border=Border.MIRROR),
-    "sobel": BenchDefaults(
-        variants=tuple({"form": form} for form in ("sum", "magnitude", "directions"))
-    ),
-}
-"""By filter; those that are missing are timed with their own defaults."""
-
-
-def defaults_of(spec: FilterSpec) -> BenchDefaults:
-    return BENCH_DEFAULTS.get(spec.id, BenchDefaults())
 
 
 def grid(
@@ -91,7 +50,7 @@ def grid(
                 raise InvalidParameter(f"{spec.name} is for {spec.kind}s, this is a {kind}.")
     sweeps = []
     for spec in chosen or filters.discover().values():
-        defaults = defaults_of(spec)
+        defaults = spec.bench
         wanted = (Data.square(spec, side, defaults.channels) for side in sizes)
         parameters = tuple(cases(spec, masks))
         if parameters:
@@ -115,7 +74,7 @@ def cases(spec: FilterSpec, masks: Sequence[int]) -> Iterator[Parameters]:
                 sized = [{parameter.name: side} for side in masks if least <= side <= most]
             case MaskParameter(minimum=least, maximum=most):
                 sized = [{parameter.name: weights(side)} for side in masks if least <= side <= most]
-    for variant, size in itertools.product(defaults_of(spec).variants, sized):
+    for variant, size in itertools.product(spec.bench.variants, sized):
         values = {**size, **variant}
         spec.validate(values)
         yield values

@@ -7,9 +7,10 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from kernelscope.errors import InvalidParameter
-from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.filter import Diagnostic, FilterSpec
 from kernelscope.spec.levels import USUAL_LEVELS, Level
 from kernelscope.spec.samples import Kind
 
@@ -41,6 +42,19 @@ def get(filter_id: str) -> FilterSpec:
         names = ", ".join(name.replace("_", "-") for name in sorted(_all()))
         raise InvalidParameter(f"There is no filter “{filter_id}”.", f"Use one of {names}.")
     return spec
+
+
+def diagnostic(filter_id: str, parameters: Mapping[str, Any]) -> tuple[Diagnostic, tuple[Any, ...]]:
+    """Return the map that goes with a filter of volumes, and its settings.
+
+    A filter that has none gets the first one of another filter, with its defaults.
+    """
+    spec, values = get(filter_id), parameters
+    if spec.diagnostic is None:
+        spec = next(each for each in discover(Kind.VOLUME).values() if each.diagnostic)
+        values = {}
+    assert spec.diagnostic is not None
+    return spec.diagnostic, spec.diagnostic.settings({**spec.defaults(), **values})
 
 
 def levels(device: str) -> dict[str, Level]:

@@ -11,7 +11,7 @@ import numpy as np
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.rows_cuda import QUAD
 from kernelscope.jit import kernel
-from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch, level_launch
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.spec.parameters import Choice, ChoiceParameter
@@ -154,4 +154,5 @@ SPEC = FilterSpec(
         ),
     },
     output_channels=output_channels,
+    bench=BenchDefaults(channels=3),
 )

@@ -14,7 +14,7 @@ from kernelscope.filters.shared.correlation import (
     one_part,
     plan_correlation,
 )
-from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.spec.parameters import Choice, ChoiceParameter, Mask
@@ -86,4 +86,7 @@ SPEC = FilterSpec(
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),
     },
+    bench=BenchDefaults(
+        variants=tuple({"form": form, "negative": "absolute"} for form in ("4", "8", "5x5"))
+    ),
 )

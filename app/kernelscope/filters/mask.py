@@ -20,7 +20,7 @@ from kernelscope.filters.shared.correlation import (
     plan_correlation,
 )
 from kernelscope.filters.shared.rows_cuda import SMALL
-from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.spec.parameters import Choice, ChoiceParameter, Mask, MaskParameter, MaskPreset
@@ -187,4 +187,5 @@ SPEC = FilterSpec(
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),
     },
     check=check,
+    bench=BenchDefaults(variants=({"divisor": "one"},)),
 )

@@ -156,6 +156,47 @@ def _same_channels(channels: int, parameters: Mapping[str, Any]) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BenchDefaults:
+    """How a filter is timed unless a plan sets more.
+
+    Attributes
+    ----------
+    variants : tuple of mapping
+        Parameters other than the mask size; each is timed.
+    border : Border
+        One that the libraries have as well.
+    channels : int
+    """
+
+    variants: tuple[Mapping[str, Any], ...] = ({},)
+    border: Border = Border.REFLECT
+    channels: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnostic:
+    """A map of a volume that a filter can show, for instance of the noise that it estimates.
+
+    Attributes
+    ----------
+    name : str
+        Heads its captions.
+    settings : callable
+        Maps validated parameters to the values that the map depends on: equal settings give
+        equal maps.
+    compute : callable
+        Maps voxels, shape (depth, height, width), and settings to the map, of the same shape.
+    describe : callable
+        Maps settings to a few words for captions.
+    """
+
+    name: str
+    settings: Callable[[Mapping[str, Any]], tuple[Any, ...]]
+    compute: Callable[[Pixels, tuple[Any, ...]], Pixels]
+    describe: Callable[[tuple[Any, ...]], str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class FilterSpec:
     """A filter: what it is called, what can be set, and how it is computed.
 
@@ -197,6 +238,10 @@ class FilterSpec:
     estimates : callable
         Maps validated parameters and what `resolve` made of them to those that were estimated
         from the data, for the user to know: values by name.
+    bench : BenchDefaults
+        How it is timed.
+    diagnostic : Diagnostic, optional
+        A map of the source that the window can show.
     """
 
     id: str
@@ -214,6 +259,8 @@ class FilterSpec:
     kind: Kind = Kind.PICTURE
     resolve: Callable[[Pixels, Mapping[str, Any]], Mapping[str, Any]] = _as_they_are
     estimates: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _no_estimates
+    bench: BenchDefaults = BenchDefaults()
+    diagnostic: Diagnostic | None = None
 
     def levels(self, device: str) -> tuple[Level, ...]:
         """Return the levels of a kind of device, slowest first; none if it cannot run there."""

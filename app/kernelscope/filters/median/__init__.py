@@ -22,7 +22,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernelscope.filters.median import cpu, cuda
-from kernelscope.spec.filter import Cpu, FilterSpec
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import BenchDefaults, Cpu, FilterSpec
 from kernelscope.spec.launch import Cuda
 from kernelscope.spec.parameters import OddParameter
 
@@ -54,4 +55,6 @@ SPEC = FilterSpec(
         "cpu": Cpu(cpu.plan_cpu, cpu.LEVELS),
         "gpu": Cuda(cuda.plan_cuda, cuda.LEVELS, cuda.GAPS),
     },
+    # OpenCV has no other border.
+    bench=BenchDefaults(border=Border.NEAREST),
 )

@@ -24,7 +24,14 @@ from __future__ import annotations
 
 from kernelscope.filters.mri_nlm.cpu import plan_cpu
 from kernelscope.filters.mri_nlm.cuda import GAPS, plan_mri_nlm
-from kernelscope.filters.mri_nlm.noise import MOST, check, estimates, resolve, suggest_beta
+from kernelscope.filters.mri_nlm.noise import (
+    MOST,
+    NOISE_MAP,
+    check,
+    estimates,
+    resolve,
+    suggest_beta,
+)
 from kernelscope.filters.mri_nlm.reach import radius
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import Cpu, FilterSpec
@@ -158,4 +165,5 @@ SPEC = FilterSpec(
     check=check,
     resolve=resolve,
     estimates=estimates,
+    diagnostic=NOISE_MAP,
 )

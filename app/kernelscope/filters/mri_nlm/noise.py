@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from kernelscope.errors import InvalidImage, InvalidParameter
 from kernelscope.filters.mri_nlm.reach import reach_of
-from kernelscope.filters.mri_nlm.sigma import estimate_around, estimate_global
-from kernelscope.filters.mri_nlm.sigma_map import map_sigma, sigmas_at
+from kernelscope.filters.mri_nlm.sigma import estimate_around, estimate_global, estimate_local
+from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth, map_sigma, sigmas_at
 from kernelscope.filters.mri_nlm.strength import estimate_beta
 from kernelscope.parallel import in_parts
+from kernelscope.spec.filter import Diagnostic
 from kernelscope.spec.samples import Pixels
 
 _FLOOR = 1e-6
@@ -111,3 +112,32 @@ def suggest_beta(source: Pixels, parameters: Mapping[str, Any]) -> float:
 
 def estimates(given: Mapping[str, Any], resolved: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"sigma": resolved["sigma"]} if given["sigma_from"] == "volume" else {}
+
+
+def map_settings(parameters: Mapping[str, Any]) -> tuple[int | None, bool, bool]:
+    """Return the values that a map of the noise depends on: window radius, Rician, and 3-D.
+
+    There is no window unless the filter itself works with sigmas of windows.
+    """
+    window = parameters["window_radius"] if parameters["sigma_from"] == "local" else None
+    return window, parameters["noise"] == "rician", parameters["dimensions"] == "3d"
+
+
+def map_noise(voxels: Pixels, settings: tuple[Any, ...]) -> Pixels:
+    """Return sigma around each voxel."""
+    window, rician, deep = settings
+    if window is None:
+        return estimate_smooth(voxels, rician, deep)
+    return estimate_local(voxels, window, rician, deep)
+
+
+def describe_map(settings: tuple[Any, ...]) -> str:
+    window, rician, _ = settings
+    kind = "Rician" if rician else "Gaussian"
+    where = "smooth map" if window is None else f"window radius {window}"
+    return f"{kind} sigma around each voxel, {where}"
+
+
+NOISE_MAP = Diagnostic(
+    name="Noise", settings=map_settings, compute=map_noise, describe=describe_map
+)

@@ -24,7 +24,7 @@ from kernelscope.filters.nlm.cuda import GAPS, HOST_PARTITIONS, plan_nlm
 from kernelscope.filters.nlm.search import radius, whole
 from kernelscope.filters.nlm.strength import estimate_strength
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, FilterSpec
+from kernelscope.spec.filter import BenchDefaults, Cpu, FilterSpec
 from kernelscope.spec.launch import Cuda
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, TEXTURE, TUNED
 from kernelscope.spec.parameters import (
@@ -135,4 +135,6 @@ SPEC = FilterSpec(
     # A patch that does not fit ends no average: the others may compare with it.
     borders=tuple(border for border in Border if border is not Border.KEEP),
     whole=whole,
+    # The patches of OpenCV and scikit-image are uniform.
+    bench=BenchDefaults(variants=({}, {"weights": "uniform"}), border=Border.MIRROR),
 )

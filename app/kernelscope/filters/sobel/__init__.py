@@ -25,7 +25,7 @@ from typing import Any
 from kernelscope.filters.sobel import directions
 from kernelscope.filters.sobel.cpu import plan_cpu
 from kernelscope.filters.sobel.cuda import GAPS, LEVELS, plan_cuda
-from kernelscope.spec.filter import Cpu, FilterSpec
+from kernelscope.spec.filter import BenchDefaults, Cpu, FilterSpec
 from kernelscope.spec.launch import Cuda
 from kernelscope.spec.parameters import Choice, ChoiceParameter
 
@@ -92,4 +92,7 @@ SPEC = FilterSpec(
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(plan_cuda, LEVELS, GAPS),
     },
+    bench=BenchDefaults(
+        variants=tuple({"form": form} for form in ("sum", "magnitude", "directions"))
+    ),
 )
