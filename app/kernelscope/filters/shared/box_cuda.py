@@ -8,19 +8,22 @@ from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaTask, Launch
 
 _HALF_BLOCK = 128
-"""Threads that walk down from the middle of a tile, and that walk up: see ``box.cuh``."""
+"""Threads that walk down from the middle of a tile, and that walk up: ``BOX_HALF_BLOCK``."""
 
 _COLUMNS = 8
-"""Columns (samples of a row) of a thread: ``COLUMNS`` in ``box.cuh``."""
+"""Columns (samples of a row) of a thread: macro ``BOX_COLUMNS``."""
 
 _LOADED = _COLUMNS * _HALF_BLOCK
-"""Columns that a block reads: ``LOADED`` in ``box.cuh``."""
+"""Columns that a block reads."""
 
-_RUN = 32
-"""Neighbouring results that a thread computes: ``RUN`` in ``box.cuh``."""
+_RUN = _LOADED // 32
+"""Neighbouring results that a thread computes, of the 32 of a warp: macro ``BOX_RUN``."""
 
-_STEP = 16
-"""Rows that a block computes at a time, at most: ``STEP`` in ``box.cuh`` of each half."""
+_STEPS = {8: 8, 16: 4, 32: 4}
+"""Rows that half a block computes at a time, by the bits of a sample: macro ``BOX_STEP``."""
+
+_TILE_STEP = 2 * max(_STEPS.values())
+"""Rows of which the height of a tile is a multiple."""
 
 _SAMPLES_A_ROW = 340_000
 """Output samples for each row of a tile: smaller images need low tiles to busy all of a card."""
@@ -45,13 +48,15 @@ def _tile_rows(size: int, samples: int) -> int:
     Low tiles keep the rows that tiles share in the cache and all multiprocessors busy to
     the end; but for each tile, size - 1 rows have to be added up once more.
     """
-    return min(max(samples // _SAMPLES_A_ROW // _STEP, 1) * _STEP, 64 if size <= 31 else 96)
+    return min(
+        max(samples // _SAMPLES_A_ROW // _TILE_STEP, 1) * _TILE_STEP, 64 if size <= 31 else 96
+    )
 
 
 def tile_columns(size: int, channels: int, border: Border) -> int:
     """Return how many results (pixels of a row) a block has the columns for."""
     reach = size // 2 * channels
-    halo = reach if border is Border.VALID else -(-reach // _COLUMNS) * _COLUMNS  # as in box.cuh
+    halo = reach if border is Border.VALID else -(-reach // _COLUMNS) * _COLUMNS
     whole = math.lcm(_RUN, channels)
     return (_LOADED - halo - reach) // whole * whole // channels
 
@@ -68,6 +73,10 @@ def plan_box(filter_id: str, task: CudaTask, size: int) -> Launch:
             CHANNELS=channels,
             TILE_COLUMNS=tile[0],
             TUNED=1,
+            BOX_HALF_BLOCK=_HALF_BLOCK,
+            BOX_COLUMNS=_COLUMNS,
+            BOX_RUN=_RUN,
+            BOX_STEP=_STEPS[8 * task.dtype.itemsize],
         ),
         block=(_HALF_BLOCK, 2),
         tile=tile,
