@@ -49,15 +49,18 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     size = int(task.parameters["size"])
     bits = 8 * task.dtype.itemsize
     if task.level == TUNED.id:
-        block, tile = (32, 8), (32, 32)
+        block, tile, own = (32, 8), (32, 32), dict[str, int]()
         network = _NETWORK_OPERATIONS.get(size)
         if network is not None:
             # Samples of 8 or 16 bits are compared two at a time, one far below the other.
-            rows = (16 if size == 3 else 8) * (1 if bits == 32 else 2)
-            block, tile = (32, 4), (128, rows)
+            block, steps = (32, 4), 2 if size == 3 else 1
+            tile = 4 * block[0], 2 * steps * block[1] * (1 if bits == 32 else 2)
+            own = {"STEPS": steps}
         tuned = Launch(
             kernel="median_tuned",
-            defines=task.defines(SIZE=size, TUNED=1),
+            defines=task.defines(
+                SIZE=size, TUNED=1, BLOCK_COLUMNS=block[0], BLOCK_ROWS=block[1], **own
+            ),
             block=block,
             tile=tile,
             bytes_per_sample=2.0 * task.dtype.itemsize,
