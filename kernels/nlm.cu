@@ -38,7 +38,9 @@
 #ifndef TOGETHER  // how many colours share their weights
 #define TOGETHER 1
 #endif
+#ifndef PART
 #define PART 32
+#endif
 // Small patches stay in registers; larger ones are read again for every candidate, and the loop over their
 // colours is not unrolled, as that would be slow to compile.
 #define SMALL (TOGETHER * PATCH * PATCH <= 150)

@@ -19,6 +19,13 @@
 #define PATCH 7
 #endif
 
+#ifndef WARPS  // of a block
+#define WARPS 4
+#endif
+#ifndef TILES  // of 16 pixels, whose patches a warp keeps: as many as registers allow
+#define TILES (PATCH <= 7 ? 4 : PATCH <= 9 ? 2 : 1)
+#endif
+
 __constant__ float products_profile[PATCH / 2 + 1];  // G^2 along an axis, from the middle outwards
 __constant__ float products_scale;                    // of a squared difference of cells v, for 2^-D
 
@@ -27,13 +34,11 @@ namespace products {
 typedef unsigned Pair;  // two halves, neighbours in a row of the image
 
 constexpr int HALF = PATCH / 2;
-constexpr int WARPS = 4;
 constexpr int PAIRS = HALF + 1;                        // of cells in a patch's row, the last of no weight
 constexpr int STEPS = (PATCH * PAIRS + 7) / 8;         // of 16 cells, which an instruction multiplies
 // Whether the last step has room for the lower halves of its own, and the steps of lower halves besides.
 constexpr bool MERGED = (PATCH * PAIRS + 7) % 8 < 4;
 constexpr int LOW_STEPS = STEPS - MERGED;
-constexpr int TILES = STEPS <= 4 ? 4 : STEPS <= 6 ? 2 : 1;  // of 16 pixels: as many as registers allow
 constexpr int CANDIDATES = 512;                        // that the block reads at once
 constexpr int PITCH = CANDIDATES + 16;                 // cells in a row of shared memory, and some to spare
 constexpr float NEVER = 1e30f;                         // |p_j|^2 of what is no candidate
@@ -314,9 +319,9 @@ extern "C" __launch_bounds__(128, 2) __global__ void nlm_tuned(
     for (int c = 0; c < colours; ++c)
         products::compute(memory, source, output, scratch, g, c, first_step, last_step);
     // Alpha, which two and four channels have, is put back later: any value will do.
-    const int y = g.first + blockIdx.y * products::WARPS + threadIdx.y;
-    for (int x = threadIdx.x; x < 16 * products::TILES; x += 32) {
-        const int column = blockIdx.x * 16 * products::TILES + x;
+    const int y = g.first + blockIdx.y * WARPS + threadIdx.y;
+    for (int x = threadIdx.x; x < 16 * TILES; x += 32) {
+        const int column = blockIdx.x * 16 * TILES + x;
         if (colours < g.channels && y < g.last && column < g.out_width)
             output[output_offset(g, y, column) + colours] = 0;
     }

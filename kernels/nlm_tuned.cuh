@@ -56,6 +56,13 @@
 #define STRIP (TOGETHER == 1 ? 8 : 4)
 #endif
 
+#ifndef WARP_COLUMNS  // of a warp
+#define WARP_COLUMNS 128
+#endif
+#ifndef CHUNK_OFFSETS  // offsets in a row for which a band of columns suffices
+#define CHUNK_OFFSETS 32
+#endif
+
 __constant__ float tuned_profile[PATCH / 2 + 1];  // P, from the middle outwards
 __constant__ float tuned_scale[2];                // of a sample for D, and back
 __constant__ int tuned_radius;                    // of the window
@@ -64,8 +71,8 @@ __constant__ int tuned_layers;                    // of blocks that share the ro
 namespace tuned {
 
 constexpr int HALF = PATCH / 2;
-constexpr int COLUMNS = 128;  // of a warp
-constexpr int CHUNK = 32;     // offsets in a row for which a band suffices
+constexpr int COLUMNS = WARP_COLUMNS;
+constexpr int CHUNK = CHUNK_OFFSETS;
 constexpr int BAND = COLUMNS + CHUNK;
 constexpr bool MASKED = WHOLE || INSIDE;
 constexpr float NEVER = 1e30f;   // added to the distance of what is no candidate

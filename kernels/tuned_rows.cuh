@@ -14,8 +14,12 @@
 #include "common.cuh"
 #include "edges.cuh"
 
+#ifndef QUAD
 #define QUAD 4
+#endif
+#ifndef TUNED_THREADS
 #define TUNED_THREADS 128
+#endif
 
 // QUAD samples as the hardware loads them at once.
 #if SAMPLE_BITS == 8

@@ -118,9 +118,9 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
 
 def plan_cuda(task: CudaTask) -> Launch:
     down = int(task.parameters["rounding"] == "floor")
-    launch = level_launch("greyscale", task, 0, operations=5, ROUND_DOWN=down)
     if task.level != TUNED.id:
-        return launch
+        return level_launch("greyscale", task, 0, operations=5, ROUND_DOWN=down)
+    launch = level_launch("greyscale", task, 0, operations=5, ROUND_DOWN=down, QUAD=QUAD)
     return replace(launch, tile=(QUAD * launch.block[0], launch.block[1]))
 
 

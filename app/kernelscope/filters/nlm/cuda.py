@@ -26,7 +26,7 @@ GAPS = {
 """Why the other levels are not offered."""
 
 PART = 32
-"""Side of the parts into which a search of the whole image is cut, as in ``nlm.cu``."""
+"""Side of the parts into which a search of the whole image is cut: macro ``PART``."""
 
 
 def plan_nlm(task: CudaTask) -> CudaPlan:
@@ -80,7 +80,7 @@ def plan_nlm(task: CudaTask) -> CudaPlan:
         kernel=f"{kernel}_weights",
         # After padding, the border does not matter: all share a cubin.
         defines=replace(task, border=Border.REFLECT).defines(
-            PATCH=patch, TOGETHER=together, THREADS=math.prod(block)
+            PATCH=patch, TOGETHER=together, THREADS=math.prod(block), PART=PART
         ),
         block=block,
         constants=constants if tables else {**constants, "constant_weights": weights},

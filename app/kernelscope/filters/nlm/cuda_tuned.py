@@ -13,15 +13,21 @@ from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
 from kernelscope.spec.samples import colour_count, white_level
 
-_COLUMNS = 128
-_BAND = 160
-"""Columns of a warp, and those that it reads for a row of candidates."""
+_COLUMNS, _CHUNK = 128, 32
+"""Columns of a warp, and offsets for which those that it reads suffice: macros ``WARP_COLUMNS`` and
+``CHUNK_OFFSETS``."""
+
+_BAND = _COLUMNS + _CHUNK
+"""Columns that a warp reads for a row of candidates."""
 
 _SHARED = 48 * 1024
 """Bytes of shared memory that a block has on every card."""
 
 _TILES = {3: 4, 5: 4, 7: 4, 9: 2, 11: 1}
-"""Groups of 16 pixels for which a warp keeps the patches, by the size of the patch."""
+"""Groups of 16 pixels for which a warp keeps the patches, by the size of the patch: ``TILES``."""
+
+_PRODUCT_WARPS = 4
+"""Warps of a block that multiplies matrices: macro ``WARPS``."""
 
 _WARPS_WANTED = 2048
 """Enough to keep the largest cards busy."""
@@ -68,9 +74,9 @@ def _plan_products(task: CudaTask) -> CudaPlan:
     colours = colour_count(task.shape[2])
     launch = Launch(
         kernel="nlm_tuned",
-        defines=_defines(task, PRODUCTS=1),
-        block=(32, 4),
-        tile=(16 * _TILES[patch], 4),
+        defines=_defines(task, PRODUCTS=1, TILES=_TILES[patch], WARPS=_PRODUCT_WARPS),
+        block=(32, _PRODUCT_WARPS),
+        tile=(16 * _TILES[patch], _PRODUCT_WARPS),
         bytes_per_sample=2.0,
         operations_per_sample=height * width * (4.0 * patch**2 + 5),
         constants={
@@ -112,6 +118,9 @@ def _plan_sums(task: CudaTask) -> CudaPlan:
             WHOLE=int(whole),
             INSIDE=int(task.border is Border.REDUCE and not whole),
             GROUP=group,
+            STRIP=strip,
+            WARP_COLUMNS=_COLUMNS,
+            CHUNK_OFFSETS=_CHUNK,
             REST=1 if whole else offsets % group,
         ),
         block=(32, warps),

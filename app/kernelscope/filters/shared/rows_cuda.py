@@ -12,7 +12,11 @@ from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import BLOCK, CudaTask, Launch, level_launch
 
 THREADS = 128
+"""Of a block: macro ``TUNED_THREADS``."""
+
 QUAD = 4
+"""Samples side by side of a thread: macro ``QUAD``."""
+
 _LEAST_ROWS, _MOST_ROWS = 2, 64
 _SAMPLES_A_ROW = 2**21
 """Output samples for each row that a block goes down, divided by the size of the mask: the larger
@@ -77,6 +81,8 @@ def rows_launch(
         constants=None,
         tables=(),
         arguments=None,
+        QUAD=QUAD,
+        TUNED_THREADS=THREADS,
         **defines,
     )
     return replace(
