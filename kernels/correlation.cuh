@@ -95,6 +95,12 @@ __device__ inline Sample finish(Weight sum)
 #endif
 }
 
+// Zero, as blocks are flat, but of a `thread` to the compiler: an index with it is a thread's own. An index
+// that is the same for a whole warp may be kept in a uniform register, and the weight read by ULDC, which
+// stalls the warp at each miss of the first constant cache. A mask of 15 x 15 in a loop took five to ten times
+// as long that way on an H100, at those borders at which the compiler chose it; LDC does not stall.
+__device__ inline int own_zero(bool thread) { return thread ? (int)threadIdx.z : 0; }
+
 // The correlation of the cells around a pixel.
 struct Correlation {
     const Weight* weights;
@@ -106,9 +112,10 @@ struct Correlation {
 #pragma unroll Cells::ROWS
         for (int s = -RADIUS; s <= RADIUS; ++s) {
             const auto row = cells.row(s);
+            const int middle = (s + RADIUS) * SIZE + RADIUS + own_zero(Cells::ROWS < SIZE);
 #pragma unroll Cells::COLUMNS
             for (int t = -RADIUS; t <= RADIUS; ++t) {
-                const Weight weight = weights[(s + RADIUS) * SIZE + t + RADIUS];
+                const Weight weight = weights[middle + t];
                 sum += weight * row[t];
                 if (Cells::CUT && row.counts(t)) inside += finishing[FOLLOWS] == 1 ? 1 : weight;
             }
