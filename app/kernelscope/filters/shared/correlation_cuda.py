@@ -160,7 +160,7 @@ def plan_correlation(
     )
 
 
-_LARGEST_UNROLLED = 9
+LARGEST_UNROLLED = 9
 """Size up to which the levels have no loops over cells: ``UNROLLED_SIZE`` in ``cells.cuh``."""
 
 
@@ -176,7 +176,7 @@ def small(task: CudaTask, launch: Launch, size: int, *, separable: bool = False)
         return min(1.0, 8 / size) * SMALL
     colour = task.shape[2] > 1
     if launch.defines["WEIGHT_TYPE"] in ("0", "1") and "DOT" not in launch.defines:
-        return math.inf if colour and size > _LARGEST_UNROLLED else 16 * SMALL
-    if colour and task.dtype.kind == "f" and 3 < size <= _LARGEST_UNROLLED:
+        return math.inf if colour and size > LARGEST_UNROLLED else 16 * SMALL
+    if colour and task.dtype.kind == "f" and 3 < size <= LARGEST_UNROLLED:
         return LATE
     return cuda_rows.small(task)
