@@ -29,11 +29,11 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.files import read_recipe, write_recipe
+from kernelscope.files.names import stem_of
 from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.filters.mri_nlm.sigma import estimate_local
 from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth
 from kernelscope.gui.canvas.pane import EARLIER
-from kernelscope.gui.dialogs.file_dialogs import stem_of
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
 from kernelscope.gui.model import comparison

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QMimeData, QObject, QStandardPaths, Qt, Signal
+from PySide6.QtCore import QMimeData, QObject, Signal
 from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QWidget
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
 from kernelscope.errors import (
     AppError,
     ImageReadError,
-    ImageWriteError,
-    LossyFormat,
     NotANumber,
     SeveralVolumes,
 )
-from kernelscope.files import READABLE, SAMPLES, WRITABLE, Format, read_image, unkept, write_image
+from kernelscope.files import READABLE, SAMPLES, Format, read_image
 from kernelscope.files.volumes import (
     READABLE_VOLUMES,
-    WRITABLE_VOLUMES,
-    beside,
     is_volume,
     read_volume,
-    unkept_of_volume,
-    write_volume,
 )
 from kernelscope.gui.canvas.rendering import from_clipboard, to_clipboard
+from kernelscope.gui.dialogs.places import folder_for, name_filter
+from kernelscope.gui.dialogs.saving import Saver
 from kernelscope.gui.widgets.messages import open_dialog, show_error, show_notice
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
@@ -40,7 +35,6 @@ from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
 from kernelscope.spec.parameters import read_number
 from kernelscope.spec.samples import Kind
-from kernelscope.text import printable
 
 _MOST_NAMES = 5
 """Files that a message lists."""
@@ -99,6 +93,10 @@ class Pictures(QObject):
         self._window = window
         self._settings = settings
         self._background = background
+        self._saver = Saver(window, settings, background)
+        self._saver.saved.connect(self.saved)
+        self._saver.told.connect(self.told)
+        self._saver.broken.connect(self.broken)
 
     def choose(self) -> None:
         """Let the user choose a file to open."""
@@ -107,7 +105,9 @@ class Pictures(QObject):
 
     def choose_folder(self) -> None:
         """Let the user choose a folder of slices to open."""
-        dialog = QFileDialog(self._window, "Open Folder of Slices", self._folder("open"))
+        dialog = QFileDialog(
+            self._window, "Open Folder of Slices", folder_for(self._settings, "open")
+        )
         dialog.setObjectName("folderDialog")
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         self._show_dialog(dialog, self.open)
@@ -133,26 +133,15 @@ class Pictures(QObject):
         formats: tuple[Format, ...],
     ) -> None:
         """Let the user choose a file; `together` is what all `formats` are called."""
-        dialog = QFileDialog(self._window, title, self._folder("open"))
+        dialog = QFileDialog(self._window, title, folder_for(self._settings, "open"))
         dialog.setObjectName(name)
         dialog.setOption(QFileDialog.Option.HideNameFilterDetails)  # dozens of suffixes
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         suffixes = dict.fromkeys(suffix for kind in formats for suffix in kind.suffixes)
         everything = Format(together, tuple(suffixes))
-        names = [_name_filter(kind) for kind in (everything, *formats)]
+        names = [name_filter(kind) for kind in (everything, *formats)]
         dialog.setNameFilters([*names, "All files (*)"])
         self._show_dialog(dialog, use)
-
-    def _folder(self, purpose: str) -> str:
-        """Return where a dialog opens: in the folder used last, else where pictures are kept."""
-        places = QStandardPaths.StandardLocation
-        candidates = (
-            self._settings.folder(purpose),
-            self._settings.folder("open"),
-            QStandardPaths.writableLocation(places.PicturesLocation),
-            QStandardPaths.writableLocation(places.HomeLocation),
-        )
-        return next((each for each in candidates if each and Path(each).is_dir()), "")
 
     def _show_dialog(self, dialog: QFileDialog, use: Callable[[Path], None]) -> None:
         def chosen(text: str) -> None:
@@ -196,23 +185,6 @@ class Pictures(QObject):
         first, *others = paths
         self.told.emit(f"Opening {first.name}…")
 
-        def read() -> list[Volume] | Image | Volume:
-            if len(paths) > MAX_COMPONENTS or not all(map(is_volume, paths)):
-                if is_volume(first):
-                    return read_volume(first, nan=nan)
-                return read_image(first, nan=nan)
-            volumes: list[Volume] = []
-            for path in paths:
-                try:
-                    volume = read_volume(path, nan=nan)
-                except SeveralVolumes as error:
-                    raise ImageReadError(
-                        error.message, "Open it alone, then add the others."
-                    ) from error
-                if not any(np.array_equal(volume.voxels, each.voxels) for each in volumes):
-                    volumes.append(volume)  # each slice of a DICOM series stands for all of it
-            return volumes
-
         def show(read: list[Volume] | Image | Volume) -> None:
             if not isinstance(read, list):
                 self._on_read(read)
@@ -247,7 +219,7 @@ class Pictures(QObject):
             else:
                 self._on_unread(error)
 
-        self._background.start("open", read, show, failed)
+        self._background.start("open", lambda: _read_all(paths, nan), show, failed)
 
     def _say_what_is_not_open(
         self, first: Path, others: Sequence[Path], *, is_open_a_volume: bool
@@ -376,40 +348,8 @@ class Pictures(QObject):
         self.told.emit(f"Copied {image.describe()}.")
 
     def save(self, images: Sequence[Image | Volume], name: str) -> None:
-        """Let the user choose where to save a picture, or volumes; see `_targets`.
-
-        `name` is offered, without suffix.
-        """
-        what, setting, writable = (
-            ("Picture", "saveFormat", WRITABLE)
-            if isinstance(images[0], Image)
-            else ("Volume" + "s" * (len(images) > 1), "saveVolumeFormat", WRITABLE_VOLUMES)
-        )
-        dialog = QFileDialog(self._window, f"Save {what}", self._folder("save"))
-        dialog.setObjectName("saveDialog")
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        kinds = {_name_filter(kind): kind for kind in writable}
-        dialog.setNameFilters(list(kinds))
-        preferred = self._settings.text(setting)
-        if preferred in kinds:
-            dialog.selectNameFilter(preferred)
-        dialog.selectFile(name)
-
-        def chosen(text: str) -> None:
-            selected = dialog.selectedNameFilter()
-            self._settings.set_text(setting, selected)
-            path = _with_suffix(Path(text), kinds[selected], writable)
-            self._settings.set_folder("save", path.parent)
-            # The dialog asked about the name that was typed only.
-            there = [each for each in _targets(images, path) if each.exists()]
-            there = [each for each in there if each != Path(text)]
-            if there:
-                self._ask_overwrite(images, path, there)
-            else:
-                self._write(images, path)
-
-        dialog.fileSelected.connect(chosen)
-        open_dialog(dialog)
+        """Let the user choose where to save a picture or volumes; `name` has no suffix."""
+        self._saver.save(images, name)
 
     def _on_read(self, image: Image | Volume) -> None:
         if image.path is not None and image.path not in _SAMPLE_PATHS:
@@ -423,135 +363,25 @@ class Pictures(QObject):
         else:
             self.broken.emit(error)
 
-    def _write(self, images: Sequence[Image | Volume], path: Path, *, lossy: bool = False) -> None:
-        targets = _targets(images, path)
-        names = ", ".join(target.name for target in targets)
-        self.told.emit(f"Saving {names}…")
 
-        def write() -> None:
-            for image, target in zip(images, targets, strict=True):
-                if isinstance(image, Image):
-                    write_image(image, target, lossy=lossy)
-                else:
-                    write_volume(image, target, lossy=lossy)
+def _read_all(paths: Sequence[Path], nan: float | None) -> list[Volume] | Image | Volume:
+    """Return the different volumes of `paths`, or the first file if not all are volumes.
 
-        def written(_: None) -> None:
-            notices = (
-                notice
-                for image, target in zip(images, targets, strict=True)
-                for notice in (
-                    unkept(image, target)
-                    if isinstance(image, Image)
-                    else unkept_of_volume(image, target)
-                )
-            )
-            self.told.emit("  ".join((f"Saved {path if len(targets) == 1 else names}.", *notices)))
-            for image, target in zip(images, targets, strict=True):
-                self.saved.emit(image, target)
-
-        self._background.start(
-            "save",
-            write,
-            written,
-            lambda error: self._on_unwritten(images, path, error),
-            must_finish=True,
-        )
-
-    def _on_unwritten(self, images: Sequence[Image | Volume], path: Path, error: Exception) -> None:
-        self.told.emit("")
-        go_on = "Save with Loss"
-        if isinstance(error, LossyFormat):
-            answers = [go_on, "Choose Another Format…"]
-        elif isinstance(error, ImageWriteError):
-            answers = ["Choose Another Place…"]
-        elif isinstance(error, AppError):
-            show_error(self._window, error)
-            return
-        else:
-            self.broken.emit(error)
-            return
-
-        def answered(answer: str) -> None:
-            if answer == go_on:
-                self._write(images, path, lossy=True)
-            else:
-                self.save(images, _stem(path))
-
-        self._ask("saveProblem", error.message, error.hint, answers, answered)
-
-    def _ask_overwrite(
-        self, images: Sequence[Image | Volume], path: Path, there: Sequence[Path]
-    ) -> None:
-        names = " and ".join(f"“{each.name}”" for each in there)
-        self._ask(
-            "overwrite",
-            f"{names} already exist{'s' * (len(there) == 1)}.",
-            "Replace it?" if len(there) == 1 else "Replace them?",
-            ["Replace", "Choose Another Name…"],
-            lambda answer: (
-                self._write(images, path) if answer == "Replace" else self.save(images, _stem(path))
-            ),
-        )
-
-    def _ask(
-        self,
-        name: str,
-        text: str,
-        details: str,
-        answers: list[str],
-        then: Callable[[str], None],
-    ) -> None:
-        """Ask a question with buttons for `answers` and Cancel; call ``then(answer)``."""
-        box = QMessageBox(self._window)
-        box.setObjectName(name)
-        box.setIcon(QMessageBox.Icon.Warning)
-        box.setWindowTitle("Kernelscope")
-        box.setTextFormat(Qt.TextFormat.PlainText)  # a name may look like HTML
-        box.setText(printable(text))
-        box.setInformativeText(details)
-        buttons = {box.addButton(a, QMessageBox.ButtonRole.AcceptRole): a for a in answers}
-        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
-        box.setDefaultButton(cancel)
-        box.buttonClicked.connect(
-            lambda button: then(buttons[button]) if button in buttons else None
-        )
-        open_dialog(box)
-
-
-def _targets(images: Sequence[Image | Volume], path: Path) -> list[Path]:
-    """Return where to write `images`: the first to `path`, further volumes beside it."""
-    targets = [path]
-    for number, image in enumerate(images[1:], 2):
-        title = stem_of(image)
-        # Some systems take names for the same that differ in case alone.
-        taken = {target.name.casefold() for target in targets}
-        while beside(path, title).name.casefold() in taken:
-            title = f"{number}-{title}"
-        targets.append(beside(path, title))
-    return targets
-
-
-def _name_filter(kind: Format) -> str:
-    return f"{kind.name} ({' '.join(f'*{suffix}' for suffix in kind.suffixes)})"
-
-
-def _with_suffix(path: Path, kind: Format, writable: tuple[Format, ...]) -> Path:
-    """Return `path` with a suffix that we can write: its own, or the usual one of `kind`."""
-    suffixes = tuple(suffix for each in writable for suffix in each.suffixes)
-    known = path.name.lower().endswith(suffixes)
-    return path if known else path.with_name(path.name + kind.suffixes[0])
-
-
-def stem_of(volume: Image | Volume) -> str:
-    """Return what files made of `volume` are called after, without suffix.
-
-    What is no file yet, such as a phantom, gets a name that suits one: ``Phantom-T1w``.
+    Raises
+    ------
+    AppError
+        If a file cannot be read, or one of several holds several volumes.
     """
-    if volume.path is not None:
-        return _stem(Path(volume.title))
-    return re.sub(r"[^\w.+-]+", "-", volume.title).strip("-")
-
-
-def _stem(path: Path) -> str:
-    """Return the name without its suffix, which may be ``.nii.gz``."""
-    return Path(path.name.removesuffix(".gz")).stem
+    if len(paths) > MAX_COMPONENTS or not all(map(is_volume, paths)):
+        if is_volume(paths[0]):
+            return read_volume(paths[0], nan=nan)
+        return read_image(paths[0], nan=nan)
+    volumes: list[Volume] = []
+    for path in paths:
+        try:
+            volume = read_volume(path, nan=nan)
+        except SeveralVolumes as error:
+            raise ImageReadError(error.message, "Open it alone, then add the others.") from error
+        if not any(np.array_equal(volume.voxels, each.voxels) for each in volumes):
+            volumes.append(volume)  # each slice of a DICOM series stands for all of it
+    return volumes

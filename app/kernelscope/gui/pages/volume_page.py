@@ -14,10 +14,10 @@ from kernelscope import filters
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.slices import picture_of
+from kernelscope.files.names import stem_of
 from kernelscope.filters.mri_nlm.sigma import estimate_local
 from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth
 from kernelscope.gui.canvas.volume_viewer import VolumeViewer
-from kernelscope.gui.dialogs.file_dialogs import stem_of
 from kernelscope.gui.model.comparison import NO_REFERENCE, Judged, View
 from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.history import History, Moment, Origin, Reference

@@ -1,0 +1,47 @@
+"""Names of files: without their suffix, with one that can be written, and for several volumes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelscope.files.formats import Format
+from kernelscope.files.volumes import beside
+from kernelscope.images.image import Image
+from kernelscope.images.volume import Volume
+
+
+def targets_of(images: Sequence[Image | Volume], path: Path) -> list[Path]:
+    """Return where to write `images`: the first to `path`, further volumes beside it."""
+    targets = [path]
+    for number, image in enumerate(images[1:], 2):
+        title = stem_of(image)
+        # Some systems take names for the same that differ in case alone.
+        taken = {target.name.casefold() for target in targets}
+        while beside(path, title).name.casefold() in taken:
+            title = f"{number}-{title}"
+        targets.append(beside(path, title))
+    return targets
+
+
+def with_suffix(path: Path, kind: Format, writable: tuple[Format, ...]) -> Path:
+    """Return `path` with a suffix that we can write: its own, or the usual one of `kind`."""
+    suffixes = tuple(suffix for each in writable for suffix in each.suffixes)
+    known = path.name.lower().endswith(suffixes)
+    return path if known else path.with_name(path.name + kind.suffixes[0])
+
+
+def stem_of(volume: Image | Volume) -> str:
+    """Return what files made of `volume` are called after, without suffix.
+
+    What is no file yet, such as a phantom, gets a name that suits one: ``Phantom-T1w``.
+    """
+    if volume.path is not None:
+        return stem(Path(volume.title))
+    return re.sub(r"[^\w.+-]+", "-", volume.title).strip("-")
+
+
+def stem(path: Path) -> str:
+    """Return the name without its suffix, which may be ``.nii.gz``."""
+    return Path(path.name.removesuffix(".gz")).stem
