@@ -107,7 +107,7 @@ def test_noise_and_mending_are_judged_by_what_was_before(
     quality = window.findChild(QDockWidget, "qualityDock")
     qtbot.waitUntil(lambda: not quality.widget().visibleRegion().isEmpty())
     assert child(window, QLabel, "inputDetails").toolTip().endswith("after Gaussian noise")
-    qtbot.waitUntil(lambda: judged_by(window) == "Beside ramp.png, before noise")
+    qtbot.waitUntil(lambda: judged_by(window) == "Compared with ramp.png (before noise)")
     errors = 255 - 2.0 * original.pixels
     psnr = 10 * np.log10(255**2 / np.mean(errors**2))
     assert figures(window)["PSNR"] == [f"{psnr:.2f} dB", "–", ""]
@@ -153,7 +153,7 @@ def test_opening_a_picture_drops_what_was_remembered_but_not_what_was_chosen(
     assert chosen.image is window.images.input.image
     load(qtbot, window, write_picture(tmp_path / "c.png", 2))
     show_quality(window)
-    qtbot.waitUntil(lambda: judged_by(window) == "Beside b.png, kept from before")
+    qtbot.waitUntil(lambda: judged_by(window) == "Compared with b.png (kept from before)")
     assert window._moment.reference.image is chosen.image
     assert figures(window)["MAE"][0] == "1"
     add_noise(qtbot, window)  # now another one belongs to the picture
@@ -173,7 +173,7 @@ def test_reference_is_chosen_from_a_file_and_cleared(
     chooser = dialog(qtbot, window, QFileDialog)
     chooser.fileSelected.emit(str(other))
     chooser.reject()
-    qtbot.waitUntil(lambda: judged_by(window) == "Beside other.png, chosen")
+    qtbot.waitUntil(lambda: judged_by(window) == "Compared with other.png (chosen)")
     assert figures(window)["MAE"][0] == "3"  # judged although nothing was run since
     assert figures(window)["MAE"][1] != "–"
     assert window.settings.recent_files == [picture]

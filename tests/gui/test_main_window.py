@@ -52,7 +52,7 @@ from kernelscope.errors import AppError, ImageWriteError
 from kernelscope.files import SAMPLES
 from kernelscope.gui.application import BugCatcher
 from kernelscope.gui.canvas.image_views import ImageView
-from kernelscope.gui.dialogs import file_dialogs as pictures_module
+from kernelscope.gui.dialogs import file_dialogs, saving
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.panels.timing_panel import TimingPanel
@@ -185,14 +185,14 @@ def test_hanging_file_does_not_stand_in_the_way(
     qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch
 ) -> None:
     go = threading.Event()
-    real = pictures_module.read_image
+    real = file_dialogs.read_image
 
     def read(path: Path, **options: object) -> Image:
         if path.name == "hangs.png":
             go.wait(PATIENCE)
         return real(picture)
 
-    monkeypatch.setattr(pictures_module, "read_image", read)
+    monkeypatch.setattr(file_dialogs, "read_image", read)
     window.pictures.open(Path("hangs.png"))
     load(qtbot, window, picture)
     go.set()
@@ -462,7 +462,7 @@ def test_closing_during_a_save_waits_and_stays_if_it_fails(
             raise ImageWriteError("The disk is full.", "Save somewhere else.")
         return path
 
-    monkeypatch.setattr(pictures_module, "write_image", write)
+    monkeypatch.setattr(saving, "write_image", write)
     load(qtbot, window, picture)
     run(qtbot, window)
     press(qtbot, window, "Ctrl+S")
@@ -795,7 +795,7 @@ def test_dialogs_have_short_filters_and_open_where_pictures_are(
     usual = tmp_path / "Pictures"
     usual.mkdir()
     monkeypatch.setattr(
-        "kernelscope.gui.dialogs.file_dialogs.QStandardPaths.writableLocation",
+        "kernelscope.gui.dialogs.places.QStandardPaths.writableLocation",
         lambda place: str(usual),
     )
     press(qtbot, window, "Ctrl+O")

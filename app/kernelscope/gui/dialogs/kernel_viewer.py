@@ -80,6 +80,38 @@ class KernelViewer(QDialog):
         self._launches = launches
 
         self._headline = headline("")
+        top = self._make_top()
+        self._help = QLabel()
+        self._help.setObjectName("levelHelp")
+        self._help.setWordWrap(True)
+
+        self._tabs = QTabWidget()
+        self._tabs.setObjectName("kernelFiles")
+        self._tabs.setTabBar(_FileTabs())
+        self._tabs.setDocumentMode(True)
+        splitter = QSplitter()
+        splitter.setObjectName("kernelSplitter")
+        splitter.setChildrenCollapsible(False)
+        splitter.addWidget(self._tabs)
+        splitter.addWidget(self._make_side())
+        splitter.setStretchFactor(0, 3)
+        splitter.setStretchFactor(1, 2)
+        box = close_box(self)
+        add_button(box, "copyButton", "&Copy source", "Copy the file in view", self.copy_source)
+        add_button(box, "copyFactsButton", "Copy &facts", "Copy the table", self._copy_facts)
+        layout = QVBoxLayout(self)
+        layout.addLayout(top)
+        layout.addWidget(self._help)
+        layout.addWidget(splitter, 1)
+        layout.addWidget(box)
+        unit = self.fontMetrics().averageCharWidth()
+        size = QSize(210 * unit, 40 * self.fontMetrics().height())
+        self.resize(size.boundedTo(self.screen().availableSize()))
+        splitter.setSizes([152 * unit, 58 * unit])
+        self.finished.connect(lambda: background.forget(_COMPILE))
+
+    def _make_top(self) -> QHBoxLayout:
+        """Return the headline and the choice of two levels."""
         self._level = ChoiceBox()
         self._level.setObjectName("kernelLevel")
         self._level.setAccessibleName("Level")
@@ -91,7 +123,7 @@ class KernelViewer(QDialog):
         self._other.setObjectName("kernelOther")
         self._other.setAccessibleName("Compare with level")
         self._other.setToolTip(
-            "Another level, to see which lines of the kernel and what of its launch differ"
+            "Another level; differing lines of the kernel and facts of the launch are marked"
         )
         self._other.currentIndexChanged.connect(lambda: self._show_difference(raised=True))
         compare = QLabel("Compare &with")
@@ -100,15 +132,10 @@ class KernelViewer(QDialog):
         top.addWidget(self._headline, 1)
         for widget in (caption, self._level, compare, self._other):
             top.addWidget(widget)
-        self._help = QLabel()
-        self._help.setObjectName("levelHelp")
-        self._help.setWordWrap(True)
+        return top
 
-        self._tabs = QTabWidget()
-        self._tabs.setObjectName("kernelFiles")
-        self._tabs.setTabBar(_FileTabs())
-        self._tabs.setDocumentMode(True)
-
+    def _make_side(self) -> QWidget:
+        """Return the facts of the kernel, with the button that compiles it."""
         self._facts = FactTable("kernelFacts", "Launch and resources of the kernel")
         self._state = QLabel()
         self._state.setObjectName("kernelState")
@@ -127,27 +154,7 @@ class KernelViewer(QDialog):
         column.addWidget(self._facts, 1)
         column.addWidget(self._state)
         column.addWidget(self._compile, 0, Qt.AlignmentFlag.AlignLeft)
-
-        splitter = QSplitter()
-        splitter.setObjectName("kernelSplitter")
-        splitter.setChildrenCollapsible(False)
-        splitter.addWidget(self._tabs)
-        splitter.addWidget(side)
-        splitter.setStretchFactor(0, 3)
-        splitter.setStretchFactor(1, 2)
-        box = close_box(self)
-        add_button(box, "copyButton", "&Copy source", "Copy the file in view", self.copy_source)
-        add_button(box, "copyFactsButton", "Copy &facts", "Copy the table", self._copy_facts)
-        layout = QVBoxLayout(self)
-        layout.addLayout(top)
-        layout.addWidget(self._help)
-        layout.addWidget(splitter, 1)
-        layout.addWidget(box)
-        unit = self.fontMetrics().averageCharWidth()
-        size = QSize(210 * unit, 40 * self.fontMetrics().height())
-        self.resize(size.boundedTo(self.screen().availableSize()))
-        splitter.setSizes([152 * unit, 58 * unit])
-        self.finished.connect(lambda: background.forget(_COMPILE))
+        return side
 
     def show_request(self, request: Request) -> None:
         """Show the kernel that `request` would run on a GPU."""

@@ -97,7 +97,7 @@ class PhantomDialog(QDialog):
         super().__init__(parent)
         self.setObjectName("phantomDialog")
         self.setWindowTitle("New phantom")
-        about = QLabel("A head of known truth, with the noise of a scanner.", self)
+        about = QLabel("A head phantom with scanner noise, and its noise-free original.", self)
         self._sides = [
             self._side(name, value)
             for name, value in zip(("width", "height", "depth"), _FIRST_SIZE, strict=True)
@@ -119,30 +119,8 @@ class PhantomDialog(QDialog):
             voxel.addWidget(side, 1)
             side.setEnabled(False)
             self._has_voxel.toggled.connect(side.setEnabled)
-        self._contrasts = {contrast: QCheckBox(contrast.value, self) for contrast in Contrast}
-        contrasts = QHBoxLayout()
-        for contrast, switch in self._contrasts.items():
-            switch.setObjectName(contrast.value)
-            switch.setAccessibleName(contrast.value)
-            switch.setChecked(contrast is Contrast.T1W)
-            switch.toggled.connect(self._check)
-            contrasts.addWidget(switch)
-        contrasts.addStretch(1)
-        self._noise = ChoiceBox(self)
-        self._noise.setObjectName("noiseKind")
-        for noise, (name, origin) in _NOISES.items():
-            self._noise.addItem(f"{name[0].upper()}{name[1:]} ({origin})", noise)
-        self._sigma = NumberBox(self)
-        self._sigma.setObjectName("noiseSigma")
-        self._sigma.setRange(0, 100)
-        self._sigma.setDecimals(1)
-        self._sigma.setValue(9)
-        self._sigma.setSuffix(" % of the brightest tissue")
-        self._seed = WholeBox(self)
-        self._seed.setObjectName("noiseSeed")
-        self._seed.setRange(0, 10**6)
-        self._seed.setToolTip("The same number gives the same noise again")
-
+        contrasts = self._make_contrasts()
+        self._make_noise()
         form = QFormLayout()
         form.addRow("Size in voxels", size)
         form.addRow(self._has_voxel, voxel)
@@ -166,6 +144,35 @@ class PhantomDialog(QDialog):
         layout.addWidget(about)
         layout.addLayout(form)
         layout.addWidget(self._buttons)
+
+    def _make_contrasts(self) -> QHBoxLayout:
+        """Return a row with a box to tick for each weighting."""
+        self._contrasts = {contrast: QCheckBox(contrast.value, self) for contrast in Contrast}
+        contrasts = QHBoxLayout()
+        for contrast, switch in self._contrasts.items():
+            switch.setObjectName(contrast.value)
+            switch.setAccessibleName(contrast.value)
+            switch.setChecked(contrast is Contrast.T1W)
+            switch.toggled.connect(self._check)
+            contrasts.addWidget(switch)
+        contrasts.addStretch(1)
+        return contrasts
+
+    def _make_noise(self) -> None:
+        self._noise = ChoiceBox(self)
+        self._noise.setObjectName("noiseKind")
+        for noise, (name, origin) in _NOISES.items():
+            self._noise.addItem(f"{name[0].upper()}{name[1:]} ({origin})", noise)
+        self._sigma = NumberBox(self)
+        self._sigma.setObjectName("noiseSigma")
+        self._sigma.setRange(0, 100)
+        self._sigma.setDecimals(1)
+        self._sigma.setValue(9)
+        self._sigma.setSuffix(" % of the brightest tissue")
+        self._seed = WholeBox(self)
+        self._seed.setObjectName("noiseSeed")
+        self._seed.setRange(0, 10**6)
+        self._seed.setToolTip("The same number gives the same noise again")
 
     @property
     def order(self) -> Order:

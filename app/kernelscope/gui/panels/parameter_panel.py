@@ -105,24 +105,7 @@ class ParameterPanel(QScrollArea):
         self._summary.setObjectName("summary")
         self._summary.setWordWrap(True)
 
-        self._parameters = QGroupBox("Parameters", self)
-        self._parameters.setObjectName("parameters")
-        self._form_space = QVBoxLayout(self._parameters)
-        self._reset = QPushButton("Reset to Def&aults", self._parameters)
-        self._reset.setObjectName("reset")
-        self._reset.setAccessibleName("Reset to defaults")
-        self._reset.setToolTip("Set this filter's parameters to their defaults.")
-        self._reset.clicked.connect(self.reset)
-        self._problem = QLabel(self._parameters)
-        self._problem.setObjectName("problem")
-        self._problem.setWordWrap(True)
-        self._problem.hide()
-        self._form_space.addWidget(self._problem)
-        row = QHBoxLayout()
-        row.addStretch(1)
-        row.addWidget(self._reset)
-        self._form_space.addLayout(row)
-
+        self._make_parameters()
         run_box = QGroupBox("Run on", self)
         run_box.setObjectName("runBox")
         self._options = RunOptions(backends, run_box)
@@ -151,6 +134,26 @@ class ParameterPanel(QScrollArea):
         first = remembered if remembered in known else FIRST_FILTER
         self.set_filter(first if first in known else next(iter(known)))
         self._options.set_texts(settings.texts("run"))
+
+    def _make_parameters(self) -> None:
+        """Make the box into which the form of the filter comes."""
+        self._parameters = QGroupBox("Parameters", self)
+        self._parameters.setObjectName("parameters")
+        self._form_space = QVBoxLayout(self._parameters)
+        self._reset = QPushButton("Reset to Def&aults", self._parameters)
+        self._reset.setObjectName("reset")
+        self._reset.setAccessibleName("Reset to defaults")
+        self._reset.setToolTip("Set this filter's parameters to their defaults.")
+        self._reset.clicked.connect(self.reset)
+        self._problem = QLabel(self._parameters)
+        self._problem.setObjectName("problem")
+        self._problem.setWordWrap(True)
+        self._problem.hide()
+        self._form_space.addWidget(self._problem)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(self._reset)
+        self._form_space.addLayout(row)
 
     @property
     def filter_id(self) -> str:

@@ -1,4 +1,4 @@
-"""How good input and output are beside a reference, and how their values are spread."""
+"""Quality of input and output against a reference, and the histograms of both."""
 
 from __future__ import annotations
 
@@ -46,6 +46,20 @@ class QualityPanel(QWidget):
         super().__init__(parent)
         self.setObjectName("qualityPanel")
 
+        splitter = QSplitter(self)
+        splitter.setObjectName("qualitySplitter")
+        splitter.setChildrenCollapsible(False)
+        splitter.addWidget(self._make_figures())
+        splitter.addWidget(self._make_histograms())
+        splitter.setStretchFactor(0, 2)
+        splitter.setStretchFactor(1, 3)
+        layout = QVBoxLayout(self)
+        layout.addWidget(splitter)
+        self.show_judged("", "", Judged())
+        self.show_histograms({})
+
+    def _make_figures(self) -> QWidget:
+        """Return the reference and the table of figures."""
         self._reference = QLabel(self)
         self._reference.setObjectName("referenceName")
         self._reference.setTextFormat(Qt.TextFormat.PlainText)
@@ -54,7 +68,7 @@ class QualityPanel(QWidget):
         choose.setObjectName("referenceButton")
         choose.setText("Reference")
         choose.setAccessibleName("Reference")
-        choose.setToolTip("What input and output are judged by")
+        choose.setToolTip("Picture or volume that input and output are compared with")
         choose.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         choose.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         top = QHBoxLayout()
@@ -79,7 +93,10 @@ class QualityPanel(QWidget):
         column_layout.setContentsMargins(0, 0, 0, 0)
         column_layout.addLayout(top)
         column_layout.addWidget(self._table, 1)
+        return figures
 
+    def _make_histograms(self) -> QWidget:
+        """Return the histograms and their tools."""
         self.histograms = HistogramView(self)
         self._log = QCheckBox("L&og", self)
         self._log.setObjectName("logHistogram")
@@ -102,18 +119,7 @@ class QualityPanel(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self.histograms, 1)
         row.addLayout(tools)
-
-        splitter = QSplitter(self)
-        splitter.setObjectName("qualitySplitter")
-        splitter.setChildrenCollapsible(False)
-        splitter.addWidget(figures)
-        splitter.addWidget(spread)
-        splitter.setStretchFactor(0, 2)
-        splitter.setStretchFactor(1, 3)
-        layout = QVBoxLayout(self)
-        layout.addWidget(splitter)
-        self.show_judged("", "", Judged())
-        self.show_histograms({})
+        return spread
 
     def set_menu(self, menu: QMenu) -> None:
         """Let the button open `menu`, which is about the reference."""
@@ -130,7 +136,7 @@ class QualityPanel(QWidget):
         elif judged.problem:
             self._reference.setText(f"{title}: {judged.problem}")
         else:
-            self._reference.setText(f"Beside {title}, {origin}")
+            self._reference.setText(f"Compared with {title} ({origin})")
         self._table.clear()
         before, after = _figures(judged.before), _figures(judged.after)
         for name in before | after:
