@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image as PillowImage
 
-from kernelscope.cli.apply import _apply_parser, _filter_parser
+from kernelscope.cli.arguments import apply_parser, filter_parser
 from kernelscope.cli.common import every_filter
 from kernelscope.cli.main import main
 
@@ -96,7 +96,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "kernelscope.engine.chain.execute",
         "kernelscope.bench.measure",
         "kernelscope.bench.verify",
-        "kernelscope.cli.volumes.head",
+        "kernelscope.cli.phantom.head",
         "kernelscope.gui.run",
     ):
         monkeypatch.setattr(place, begin)
@@ -120,10 +120,10 @@ def options(parser: argparse.ArgumentParser) -> Iterator[tuple[str, int]]:
 
 def of_apply(rng: random.Random) -> list[str]:
     if rng.random() < 0.1:
-        parser, start = _apply_parser(), []
+        parser, start = apply_parser(), []
     else:
         name, spec = rng.choice(list(every_filter().items()))
-        parser, start = _filter_parser(spec, ["serial", "tuned"]), [name]
+        parser, start = filter_parser(spec, ["serial", "tuned"]), [name]
     source = "in.npy" if rng.random() < 0.2 else "in.png"
     arguments = [*start, source, rng.choice(("out.png", "out.npy", "out.tif"))]
     for option, count in rng.sample(list(options(parser)), rng.choice((0, 1, 1, 2, 4))):

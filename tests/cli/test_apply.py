@@ -129,7 +129,7 @@ def test_a_level_that_one_step_lacks(capsys: pytest.CaptureFixture[str]) -> None
         ("--recipe a.json in.png out.png --save-recipe b", "unrecognized arguments"),
         ("--recipe a.json in.png", "INPUT and OUTPUT are needed, two files; there are: in.png\n"),
         ("in.png out.png", "argument FILTER: there is no filter “in.png”"),
-        ("mean in.png a.png --residual a.png", "files of their own"),
+        ("mean in.png a.png --residual a.png", "must be different files"),
     ],
 )
 def test_wrong_usage(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

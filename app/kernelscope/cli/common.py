@@ -17,7 +17,6 @@ from kernelscope import filters
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.timing import TimeLeft
 from kernelscope.errors import AppError, NotANumber
-from kernelscope.images.source import Source
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.parameters import Choice, ChoiceParameter, Parameter
 from kernelscope.spec.samples import Kind
@@ -27,14 +26,14 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from kernelscope.engine.backend import Backend
+    from kernelscope.engine.options import RunOptions
     from kernelscope.engine.recipe import Recipe
     from kernelscope.engine.result import Result
     from kernelscope.images.image import Image
+    from kernelscope.images.source import Source
     from kernelscope.images.volume import Volume
 
 PROGRAM = "kernelscope"
-INPUT = "input"
-"""In place of the file of a reference: INPUT itself."""
 
 MOST_BYTES = 2**62
 """More than any memory has, and still a number that the system's interfaces take."""
@@ -245,25 +244,25 @@ def run_steps(
     recipe: Recipe,
     source: Source,
     reference: Image | Volume | None,
-    options: argparse.Namespace,
+    options: RunOptions,
+    gpus: tuple[int, ...] | None,
     status: StatusLine,
     say: Speaker,
 ) -> Result:
-    """Do what the recipe says, tell of each step but the last one, and return its result.
+    """Run the steps of a recipe, report each but the last, and return the last result.
 
     Parameters
     ----------
     reference : Image or Volume, optional
-        Judges every result.
-    options : Namespace
-        Those of ``apply``.
+        Every result is compared with it.
+    gpus : tuple of int, optional
+        Numbers of the GPUs to use.
     """
     from kernelscope.engine.chain import execute_recipe
     from kernelscope.engine.costs import Costs, default_path
-    from kernelscope.engine.options import Device, RunOptions
 
-    with open_backends(options.gpu) as backends, interruptible() as token:
-        say.notices(_missing_gpu(options.gpu, options.device, backends))
+    with open_backends(gpus) as backends, interruptible() as token:
+        say.notices(_missing_gpu(gpus, options.device, backends))
         results = execute_recipe(
             recipe,
             source,
@@ -271,13 +270,7 @@ def run_steps(
             token,
             status.progress,
             Costs(default_path()),
-            options=RunOptions(
-                Device(options.device),
-                options.level,
-                options.repeat,
-                options.memory_limit,
-                block=options.block,
-            ),
+            options=options,
             reference=reference,
         )
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelscope.backends.cuda.compiler import Compiler, CubinCache, Nvrtc, resources, title
@@ -56,9 +57,12 @@ def plan(request: Request, level: Level) -> PlannedLaunch:
 
 
 def compile_report(
-    filter_id: str, launch: Launch, compiler: Compiler | None = None
+    filter_id: str,
+    launch: Launch,
+    compiler: Compiler | None = None,
+    architectures: Sequence[str] = REPORTED,
 ) -> dict[str, Resources | None]:
-    """Compile a kernel and return the assembler's report for each of `REPORTED`.
+    """Compile a kernel and return the assembler's report for each architecture.
 
     Takes a second or more the first time: call it off the GUI thread.
 
@@ -74,7 +78,7 @@ def compile_report(
         architecture: resources(
             cache.get(filter_id, source, architecture, launch.defines).log, launch.kernel
         )
-        for architecture in REPORTED
+        for architecture in architectures
     }
 
 

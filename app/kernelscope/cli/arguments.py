@@ -1,0 +1,410 @@
+"""The arguments of ``apply``: a filter, several in a row, or a recipe; and the files.
+
+Each step is parsed on its own, with its filter's options. Options that hold for all steps may be
+written with any of them, but once:
+
+    apply gaussian-noise in.png out.png : median --size 5 --reference input
+          `------ first step ---------´   `---- second step ---------------´
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from kernelscope import filters
+from kernelscope.cli.command import INPUT, ApplyCommand, Inputs, Outputs
+from kernelscope.cli.common import (
+    PROGRAM,
+    STATUS,
+    Parser,
+    add_gpu_option,
+    byte_size,
+    every_filter,
+    file_path,
+    open_backends,
+    positive,
+    thread_block,
+    volume_numbers,
+)
+from kernelscope.cli.filter_options import add_filter_options, escape, step_of
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import Step
+from kernelscope.errors import AppError
+from kernelscope.images.volume import AXES
+from kernelscope.manual import filter_name
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.parameters import read_number
+from kernelscope.spec.samples import Kind
+
+SEPARATOR = ":"
+"""Stands between the steps of a chain."""
+
+_DEFAULTS: dict[str, Any] = {
+    "device": "auto",
+    "level": None,
+    "gpu": None,
+    "repeat": 1,
+    "block": None,
+    "memory_limit": None,
+    "reference": None,
+    "difference": None,
+    "residual": None,
+    "save_recipe": None,
+    "axis": None,
+    "volume": None,
+    "float": False,
+    "component": [],
+    "output_component": [],
+    "nan": None,
+    "lossy": False,
+    "quiet": False,
+    "verbose": False,
+}
+"""The options that hold for all steps; each may be given once, with any step."""
+
+_CHAINS = """\
+A lone “:” separates several filters, each of which works on the result of the
+previous one. INPUT and OUTPUT are written once, with any of them; so are all options
+but a filter's parameters, --border and --grey, and they hold for every step. After a
+lone “--”, a name that begins with “-” is a file. For example:
+
+  kernelscope apply gaussian-noise in.png out.png : median --size 5 --reference input
+"""
+
+
+def parse(arguments: list[str]) -> ApplyCommand:
+    """Return the command that the arguments stand for.
+
+    Raises
+    ------
+    AppError
+        For a value that no parameter takes, or a recipe that cannot be read.
+    """
+    segments = _split(arguments)
+    parser = apply_parser()
+    specs = [_filter(segment) for segment in segments]
+    if specs[0] is None:
+        return _parse_recipe(parser, segments)
+    levels = _levels(spec for spec in specs if spec)
+    shared = dict(_DEFAULTS)
+    given: set[str] = set()
+    files: list[Path] = []
+    steps: list[Step] = []
+    for number, (spec, segment) in enumerate(zip(specs, segments, strict=True), 1):
+        if spec is None:
+            parser.error(f"step {number}: {_unknown(segment)}")
+        try:
+            found = filter_parser(spec, levels).parse_intermixed_args(segment[1:])
+            steps.append(step_of(spec, found))
+        except AppError as error:
+            if len(segments) == 1:
+                raise
+            raise type(error)(f"Step {number}, {spec.name}: {error.message}", error.hint) from None
+        files += found.files
+        for name in _DEFAULTS.keys() & vars(found):
+            if name in given:
+                parser.error(f"argument --{name.replace('_', '-')}: give it once, for all steps")
+            given.add(name)
+            shared[name] = getattr(found, name)
+    _check(parser, shared, files)
+    return _command(Recipe(tuple(steps)), shared, files)
+
+
+def _parse_recipe(
+    parser: argparse.ArgumentParser, segments: Sequence[Sequence[str]]
+) -> ApplyCommand:
+    """Return the command that names a recipe instead of filters."""
+    from kernelscope.files import read_recipe
+
+    known, _ = parser.parse_known_args(segments[0])
+    if known.recipe is None:
+        parser.error(_unknown(segments[0]))
+    if len(segments) > 1:
+        parser.error(f"argument --recipe: no steps can follow it after “{SEPARATOR}”")
+    found = parser.parse_intermixed_args(segments[0])
+    shared = _DEFAULTS | vars(found)
+    _check(parser, shared, found.files)
+    return _command(read_recipe(found.recipe), shared, found.files)
+
+
+def _check(parser: argparse.ArgumentParser, shared: dict[str, Any], files: Sequence[Path]) -> None:
+    """Refuse options that exclude each other, and files that would be written twice."""
+    from kernelscope.files.atomic import resolved
+
+    if len(files) != 2:
+        names = ", ".join(map(str, files)) or "none"
+        parser.error(f"INPUT and OUTPUT are needed, two files; there are: {names}")
+    if shared["difference"] and not shared["reference"]:
+        parser.error("argument --difference: only with --reference")
+    if shared["quiet"] and shared["verbose"]:
+        parser.error("argument --quiet: not allowed with argument --verbose")
+    written = [files[1], shared["residual"], shared["difference"], shared["save_recipe"]]
+    targets = [resolved(path) for path in written if path is not None]
+    if len(set(targets)) < len(targets):
+        parser.error("OUTPUT, --residual, --difference and --save-recipe must be different files")
+
+
+def _command(recipe: Recipe, shared: dict[str, Any], files: Sequence[Path]) -> ApplyCommand:
+    """Return the command of options that passed `_check`."""
+    source, output = files
+    return ApplyCommand(
+        recipe=recipe,
+        options=RunOptions(
+            device=Device(shared["device"]),
+            level=shared["level"],
+            repeat=shared["repeat"],
+            memory_limit=shared["memory_limit"],
+            block=shared["block"],
+        ),
+        files=Inputs(
+            source=source,
+            components=tuple(shared["component"]),
+            volumes=tuple(shared["volume"] or ()),
+            reference=shared["reference"],
+            nan=shared["nan"],
+            as_float=shared["float"],
+            axis=shared["axis"],
+        ),
+        outputs=Outputs(
+            result=output,
+            components=tuple(shared["output_component"]),
+            residual=shared["residual"],
+            difference=shared["difference"],
+            recipe=shared["save_recipe"],
+            lossy=shared["lossy"],
+        ),
+        gpus=shared["gpu"],
+        quiet=shared["quiet"],
+        verbose=shared["verbose"],
+    )
+
+
+def _split(arguments: Iterable[str]) -> list[list[str]]:
+    """Return the arguments of each step; those after a lone ``--`` are files."""
+    segments: list[list[str]] = [[]]
+    files_only = False
+    for argument in arguments:
+        if argument == SEPARATOR:
+            segments.append([])
+            files_only = False
+        elif argument == "--" and not files_only:
+            files_only = True  # parse_intermixed_args does not know this mark
+        else:
+            is_file = files_only and argument.startswith("-")
+            segments[-1].append(f"./{argument}" if is_file else argument)
+    return segments
+
+
+def _filter(segment: Sequence[str]) -> FilterSpec | None:
+    """Return the filter that a step begins with."""
+    name = segment[0] if segment else ""
+    return every_filter().get(name.replace("-", "_"))
+
+
+def _unknown(segment: Sequence[str]) -> str:
+    names = ", ".join(map(filter_name, every_filter().values()))
+    problem = f"there is no filter “{segment[0]}”" if segment else "the filter is missing"
+    return f"argument FILTER: {problem}; choose from {names}"
+
+
+def _levels(specs: Iterable[FilterSpec]) -> list[str]:
+    """Return the levels that any of the filters has on any device."""
+    with open_backends() as backends:
+        found = {
+            level.id: None
+            for spec in specs
+            for backend in backends.values()
+            for level in backend.levels(spec)
+        }
+    return list(found)
+
+
+def apply_parser() -> argparse.ArgumentParser:
+    """Return the parser of commands without a filter: recipes and the general help."""
+    catalogue = "\n\n".join(
+        f"filters of {kind}s:\n"
+        + "\n".join(f"  {filter_name(spec):24}{spec.summary}" for spec in of_kind.values())
+        for kind in Kind
+        if (of_kind := filters.discover(kind))
+    )
+    parser = Parser(
+        prog=f"{PROGRAM} apply",
+        usage=f"{PROGRAM} apply FILTER INPUT OUTPUT [options] [{SEPARATOR} FILTER [options]] ...\n"
+        f"       {PROGRAM} apply --recipe FILE INPUT OUTPUT [options]",
+        description="Filters INPUT into OUTPUT. “apply FILTER --help” lists a filter's options.\n\n"
+        + _CHAINS,
+        epilog=f"{catalogue}\n\n{STATUS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+    )
+    _add_files(parser)
+    parser.add_argument(
+        "--recipe",
+        metavar="FILE",
+        type=file_path,
+        default=None,
+        help="apply the steps that --save-recipe, or the window, wrote to FILE",
+    )
+    _add_run_options(parser, _levels(every_filter().values()))
+    _add_volume_options(parser, *Kind)
+    return parser
+
+
+def filter_parser(spec: FilterSpec, levels: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of one step."""
+    parser = Parser(
+        prog=f"{PROGRAM} apply {filter_name(spec)}",
+        description=escape(f"{spec.name}. {spec.summary} Source: {spec.source}."),
+        epilog=f"“{PROGRAM} apply --help” explains how to chain several filters. " + STATUS,
+        argument_default=argparse.SUPPRESS,
+    )
+    _add_files(parser)
+    add_filter_options(parser, spec)
+    run = _add_run_options(parser, levels)
+    _add_volume_options(parser, spec.kind)
+    run.add_argument(
+        "--save-recipe",
+        metavar="FILE",
+        type=file_path,
+        help="write the steps to FILE as JSON, for --recipe and the window",
+    )
+    return parser
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files",
+        metavar="INPUT OUTPUT",
+        nargs="*",
+        type=file_path,
+        default=[],
+        help="picture or volume to filter, and file to write, whose suffix is its format",
+    )
+
+
+def _add_run_options(
+    parser: argparse.ArgumentParser, levels: Sequence[str]
+) -> argparse._ArgumentGroup:
+    """Add what may be given once, whatever the number of steps."""
+    group = parser.add_argument_group("all steps")
+    group.add_argument(
+        "--device",
+        choices=["auto", "cpu", "gpu"],
+        help=f"where to compute (default: {_DEFAULTS['device']}); steps that cannot run there run "
+        "where they can",
+    )
+    group.add_argument(
+        "--level",
+        choices=levels,
+        help="way of computing (default: the fastest), for the steps that have it",
+    )
+    add_gpu_option(group)
+    group.add_argument(
+        "--repeat",
+        metavar="N",
+        type=positive,
+        help="kernel runs on a GPU, after a warm-up, whose median is reported (default: "
+        f"{_DEFAULTS['repeat']})",
+    )
+    group.add_argument(
+        "--block",
+        metavar="WxH",
+        type=thread_block,
+        help="threads of a GPU's blocks, like 16x16 or 256x1, for levels up to texture (default: "
+        "the filter's own)",
+    )
+    group.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        type=byte_size,
+        help="GPU memory for images, like 256M; larger ones go in strips (default: what is free)",
+    )
+    _add_comparison_options(group)
+    group.add_argument(
+        "--nan",
+        metavar="X",
+        type=read_number,
+        help="number that replaces NaN in INPUT and the files read with it; OUTPUT has NaN there "
+        "again (default: such files are refused)",
+    )
+    group.add_argument(
+        "--lossy",
+        action="store_true",
+        help="write even if the format of OUTPUT loses something: bit depth, alpha, colour; the "
+        "place of a volume",
+    )
+    group.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    group.add_argument("--verbose", action="store_true", help="log every stage on stderr")
+    return group
+
+
+def _add_comparison_options(group: argparse._ArgumentGroup) -> None:
+    """Add the reference, and the files of differences."""
+    group.add_argument(
+        "--reference",
+        metavar="FILE",
+        help="compare each step with this picture or volume: PSNR, SSIM, MSE and MAE before and "
+        f"after; “{INPUT}” is INPUT itself; converted to grey if a result is grey",
+    )
+    group.add_argument(
+        "--difference",
+        metavar="FILE",
+        type=file_path,
+        help="write OUTPUT - reference to FILE: of a picture amplified around mid-grey, of a "
+        "volume the values",
+    )
+    group.add_argument(
+        "--residual",
+        metavar="FILE",
+        type=file_path,
+        help="write the change made by the last step, its output - its input, in the same way",
+    )
+
+
+def _add_volume_options(parser: argparse.ArgumentParser, *kinds: Kind) -> None:
+    """Add what may be given once, where filters of these kinds are applied to volumes."""
+    group = parser.add_argument_group(
+        "volumes",
+        "INPUT may be a NIfTI file, a TIFF stack, a NumPy array, or a DICOM series or pictures "
+        "of equal size in a folder."
+        + (" Filters of pictures go through it slice by slice." if Kind.PICTURE in kinds else ""),
+    )
+    if Kind.PICTURE in kinds:
+        group.add_argument(
+            "--axis",
+            choices=AXES,
+            help=f"axis that slices are perpendicular to (default: {AXES[0]}); amounts given as "
+            "fractions of white are fractions of the brightest voxel",
+        )
+    if Kind.VOLUME in kinds:
+        group.add_argument(
+            "--component",
+            metavar="FILE",
+            type=file_path,
+            action="append",
+            help="another volume of the same head, to be filtered together with INPUT and written "
+            "beside OUTPUT, with the name of FILE in its name; up to three times",
+        )
+        group.add_argument(
+            "--output-component",
+            metavar="FILE",
+            type=file_path,
+            action="append",
+            help="where to write a component instead: once for each, in the same order",
+        )
+    group.add_argument(
+        "--volume",
+        metavar="N",
+        type=volume_numbers,
+        help="number of the volume in a file of several, or of the series in a folder, from 1"
+        + ("; like 1,3,4 to give each component its own" if Kind.VOLUME in kinds else ""),
+    )
+    group.add_argument(
+        "--float",
+        action="store_true",
+        help="write 32-bit floats, not rounded to the type of INPUT",
+    )

@@ -1,0 +1,132 @@
+"""The command ``list``: filters, their parameters, borders, levels and devices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import kernelscope
+from kernelscope.cli.common import PROGRAM, Parser, every_filter, open_backends, switches
+from kernelscope.engine.step import ESTIMATE, default_text, has_estimate
+from kernelscope.manual import allowed, filter_name, option_of
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.parameters import (
+    ChoiceParameter,
+    FloatParameter,
+    IntParameter,
+    MaskParameter,
+    NumbersParameter,
+    Parameter,
+    RadiiParameter,
+)
+
+if TYPE_CHECKING:
+    from kernelscope.engine.backend import Backend
+
+
+def list_filters(arguments: list[str]) -> int:
+    """List filters, their parameters, borders, levels and devices."""
+    parser = Parser(prog=f"{PROGRAM} list", description="Lists what there is to run.")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    options = parser.parse_args(arguments)
+    with open_backends() as backends:
+        catalogue = _catalogue(backends)
+    if options.json:
+        print(json.dumps(catalogue, indent=2))
+    else:
+        _print_catalogue(catalogue)
+    return 0
+
+
+def _catalogue(backends: Mapping[str, Backend]) -> dict[str, Any]:
+    """Return everything there is to run, as plain lists and dictionaries."""
+    levels = {
+        level.id: level.help
+        for spec in every_filter().values()
+        for backend in backends.values()
+        for level in backend.levels(spec)
+    }
+    return {
+        "version": kernelscope.__version__,
+        "filters": [_filter_entry(spec, backends) for spec in every_filter().values()],
+        "borders": {str(border): border.help for border in Border},
+        "levels": levels,
+        "devices": [
+            {"id": backend.id, "name": backend.name, **asdict(backend.availability())}
+            for backend in backends.values()
+        ],
+    }
+
+
+def _filter_entry(spec: FilterSpec, backends: Mapping[str, Backend]) -> dict[str, Any]:
+    return {
+        "id": filter_name(spec),
+        "kind": spec.kind,
+        "name": spec.name,
+        "category": spec.category,
+        "summary": spec.summary,
+        "source": spec.source,
+        "parameters": [_parameter_entry(parameter) for parameter in spec.parameters],
+        "borders": [str(border) for border in spec.borders],
+        "levels": {
+            backend.id: [level.id for level in backend.levels(spec)]
+            for backend in backends.values()
+        },
+    }
+
+
+def _parameter_entry(parameter: Parameter) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "option": option_of(parameter),
+        "label": parameter.label,
+        "help": parameter.help,
+        "unit": parameter.unit,
+        "allowed": allowed(parameter),
+        "default": default_text(parameter),
+    }
+    if has_estimate(parameter):
+        entry["estimate"] = ESTIMATE
+    match parameter:
+        case (
+            IntParameter()
+            | FloatParameter()
+            | MaskParameter()
+            | NumbersParameter()
+            | RadiiParameter()
+        ):
+            entry |= {"minimum": parameter.minimum, "maximum": parameter.maximum}
+        case ChoiceParameter():
+            entry["choices"] = [choice.value for choice in parameter.choices]
+            entry["switches"] = {
+                option: choice.value for option, choice in switches(parameter).items()
+            }
+    return entry
+
+
+def _print_catalogue(catalogue: dict[str, Any]) -> None:
+    kind = None
+    for entry in catalogue["filters"]:
+        if entry["kind"] != kind:
+            kind = entry["kind"]
+            print(f"Filters of {kind}s")
+        print(f"  {entry['id']}: {entry['summary']}")
+        for parameter in entry["parameters"]:
+            print(f"    {parameter['option']}: {parameter['help']}")
+            print(f"        {parameter['allowed']}; default: {parameter['default'] or 'none'}")
+            for option, choice in parameter.get("switches", {}).items():
+                print(f"        {option}: the same as {parameter['option']} {choice}")
+        if len(entry["borders"]) < len(catalogue["borders"]):
+            print(f"    borders: {', '.join(entry['borders'])}")
+        for device, levels in entry["levels"].items():
+            print(f"    levels on {device}: {', '.join(levels) or 'none'}")
+    for title in ("borders", "levels"):
+        print(f"\n{title.capitalize()}")
+        for name, text in catalogue[title].items():
+            print(f"  {name:14}{text}")
+    print("\nDevices")
+    for device in catalogue["devices"]:
+        state = "" if device["available"] else "not available: "
+        print(f"  {device['id']:14}{state}{device['summary']}")

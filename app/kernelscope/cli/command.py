@@ -1,0 +1,88 @@
+"""The command ``apply`` once its arguments are parsed: nothing below knows `argparse`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelscope.engine.options import RunOptions
+from kernelscope.engine.recipe import Recipe
+
+INPUT = "input"
+"""In place of the file of a reference: INPUT itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What is read.
+
+    Attributes
+    ----------
+    source : Path
+        A picture or a volume.
+    components : tuple of Path
+        Volumes of the same head, filtered together with `source`.
+    volumes : tuple of int
+        Numbers of the volumes in their files, from 1: none, one for all, or one for each.
+    reference : str or None
+        File that results are compared with, or `INPUT`.
+    nan : float or None
+        Takes the place of NaN; without it, files with NaN are refused.
+    as_float : bool
+        Keep 32-bit floats rather than rounding to the type of the file.
+    axis : str or None
+        Direction of the slices of volumes.
+    """
+
+    source: Path
+    components: tuple[Path, ...] = ()
+    volumes: tuple[int, ...] = ()
+    reference: str | None = None
+    nan: float | None = None
+    as_float: bool = False
+    axis: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    """What is written.
+
+    Attributes
+    ----------
+    result : Path
+    components : tuple of Path
+        For the components of the inputs; empty for names beside `result`.
+    residual, difference : Path or None
+        For the change made by the last step, and the remaining error.
+    recipe : Path or None
+    lossy : bool
+        Whether a format may lose something.
+    """
+
+    result: Path
+    components: tuple[Path, ...] = ()
+    residual: Path | None = None
+    difference: Path | None = None
+    recipe: Path | None = None
+    lossy: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplyCommand:
+    """What to do (`recipe`), how (`options`), and with which files.
+
+    Attributes
+    ----------
+    gpus : tuple of int or None
+        Numbers of the GPUs to use; None for the usual ones.
+    quiet, verbose : bool
+        Print nothing but errors; log every stage.
+    """
+
+    recipe: Recipe
+    options: RunOptions
+    files: Inputs
+    outputs: Outputs
+    gpus: tuple[int, ...] | None = None
+    quiet: bool = False
+    verbose: bool = False

@@ -1,0 +1,108 @@
+"""A filter's parameters as options of a command, and the step that they stand for."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from kernelscope.cli.common import switches
+from kernelscope.engine.step import ESTIMATE, Step, default_text, has_estimate
+from kernelscope.manual import allowed, option_of
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.parameters import (
+    FloatParameter,
+    IntParameter,
+    MaskParameter,
+    NumbersParameter,
+    Parameter,
+    RadiiParameter,
+)
+from kernelscope.spec.samples import Kind
+
+_PREFIX = "parameter_"
+"""Separates a filter's parameters from the options that every filter has."""
+
+
+def add_filter_options(parser: argparse.ArgumentParser, spec: FilterSpec) -> None:
+    """Add the parameters of a filter, and for pictures its border and ``--grey``.
+
+    The parser leaves out what is not given (``argument_default=SUPPRESS``).
+    """
+    group = parser.add_argument_group("parameters of this filter")
+    for parameter in spec.parameters:
+        group.add_argument(
+            option_of(parameter),
+            dest=_PREFIX + parameter.name,
+            metavar=_metavar(parameter),
+            type=_reader(parameter),
+            help=escape(_parameter_help(parameter)),
+        )
+        for option, choice in switches(parameter).items():
+            group.add_argument(
+                option,
+                dest=_PREFIX + parameter.name,
+                action="store_const",
+                const=choice.value,
+                help=f"the same as {option_of(parameter)} {choice.value}",
+            )
+    if spec.kind is Kind.PICTURE:
+        group.add_argument(
+            "--border",
+            choices=[str(border) for border in spec.borders],
+            default=str(spec.borders[0]),
+            help="treatment of cells outside the image (default: %(default)s)",
+        )
+        group.add_argument(
+            "--grey", action="store_true", default=False, help="convert to greyscale first"
+        )
+
+
+def step_of(spec: FilterSpec, found: argparse.Namespace) -> Step:
+    """Return the step that the parsed options of `add_filter_options` stand for.
+
+    Raises
+    ------
+    InvalidParameter
+        For a value out of range.
+    """
+    typed = [parameter for parameter in spec.parameters if _PREFIX + parameter.name in found]
+    given: dict[str, Any] = {}
+    for parameter in typed:
+        given |= parameter.implies
+    given |= {parameter.name: getattr(found, _PREFIX + parameter.name) for parameter in typed}
+    if spec.kind is Kind.VOLUME:
+        return Step.create(spec.id, given)
+    return Step.create(spec.id, given, border=Border(found.border), grey=found.grey)
+
+
+def escape(text: str) -> str:
+    """Protect text from the formatting that `argparse` applies to help."""
+    return text.replace("%", "%%")
+
+
+def _reader(parameter: Parameter) -> Any:
+    """Return the function that reads a parameter's value from the command line."""
+    if not has_estimate(parameter):
+        return parameter.parse
+    return lambda text: text if text == ESTIMATE else parameter.parse(text)
+
+
+def _metavar(parameter: Parameter) -> str:
+    match parameter:
+        case IntParameter():
+            return "N"
+        case FloatParameter():
+            return "X"
+        case MaskParameter():
+            return "ROWS"
+        case NumbersParameter():
+            return "X[,X...]"
+        case RadiiParameter():
+            return "N[,N,N]"
+    return "VALUE"
+
+
+def _parameter_help(parameter: Parameter) -> str:
+    default = default_text(parameter) or "none"
+    return f"{parameter.help} ({allowed(parameter)}; default: {default})"

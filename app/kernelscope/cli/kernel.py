@@ -1,0 +1,201 @@
+"""The command ``kernel``: the CUDA source of a filter, and the compiler's report on it.
+
+The source is printed as it is compiled: with its headers in place, and with the macros that
+specialise it for the level and the parameters. It needs neither a window nor a GPU: the report
+comes from NVRTC, for the generations of GPUs that are asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelscope.cli.common import PROGRAM, STATUS, Parser, every_filter, positive, show
+from kernelscope.cli.filter_options import add_filter_options, escape, step_of
+from kernelscope.errors import InvalidParameter
+from kernelscope.manual import filter_name
+from kernelscope.spec.blocks import read_block
+from kernelscope.spec.samples import Kind
+
+if TYPE_CHECKING:
+    from kernelscope.backends.cuda.inspection import PlannedLaunch
+    from kernelscope.engine.launch_report import Resources
+    from kernelscope.engine.request import Request
+    from kernelscope.engine.step import Step
+    from kernelscope.spec.filter import FilterSpec
+
+_TYPES: dict[str, Any] = {"8": np.uint8, "16": np.uint16, "float": np.float32}
+_SIDES = {Kind.PICTURE: 1024, Kind.VOLUME: 128}
+
+
+def kernel(arguments: list[str]) -> int:
+    """Print a filter's CUDA source and the compiler's report; needs no GPU."""
+    specs = {filter_name(spec): spec for spec in every_filter().values() if spec.levels("gpu")}
+    spec = specs.get(arguments[0].replace("_", "-")) if arguments else None
+    if spec is None:
+        _general_parser(specs).parse_args(arguments[:1])
+        raise AssertionError("the parser accepts no other filter")
+    options = _parser(spec).parse_args(arguments[1:])
+    request = _request(step_of(spec, options), options)
+    level = next(each for each in spec.levels("gpu") if each.id == options.level)
+    from kernelscope.backends.cuda.inspection import REPORTED, compile_report, plans, reporter
+    from kernelscope.backends.cuda.sources import read_source
+
+    made = plans(request, level)
+    architectures = options.arch or REPORTED
+    reports = [compile_report(spec.id, each.launch, architectures=architectures) for each in made]
+    if options.json:
+        content = {
+            "filter": filter_name(spec),
+            "level": level.id,
+            "compiler": reporter(),
+            "kernels": [_entry(*each) for each in zip(made, reports, strict=True)],
+            "source": read_source(spec.id),
+        }
+        print(json.dumps(content, indent=2))
+        return 0
+    if not options.report_only:
+        show(read_source(spec.id))
+    for each, report in zip(made, reports, strict=True):
+        _print_report(each, report, reporter())
+    return 0
+
+
+def _request(step: Step, options: argparse.Namespace) -> Request:
+    """Return a request for a source of the wanted size and type, which takes no memory."""
+    from kernelscope.engine.options import Device, RunOptions
+    from kernelscope.engine.request import Request
+    from kernelscope.images.image import Image
+    from kernelscope.images.scan import Scan
+    from kernelscope.images.volume import Volume
+
+    side = options.side or _SIDES[step.filter.kind]
+    source: Image | Scan
+    if step.filter.kind is Kind.VOLUME:
+        voxels = np.broadcast_to(np.float32(0), (side, side, side))
+        source = Scan((Volume(voxels),))
+    else:
+        shape = (side, side, 3) if options.rgb else (side, side)
+        source = Image(np.broadcast_to(_TYPES[options.type](0), shape), "picture")
+    run = RunOptions(Device.GPU, options.level, block=options.block)
+    return Request(source, step.with_numbers(), run)
+
+
+def _entry(planned: PlannedLaunch, report: Mapping[str, Resources | None]) -> dict[str, Any]:
+    launch = planned.launch
+    return {
+        "name": launch.kernel,
+        "grid": list(planned.grid),
+        "block": list(launch.block),
+        "dynamic_shared_bytes": launch.shared_bytes,
+        "defines": dict(sorted(launch.defines.items())),
+        "notice": planned.notice,
+        "reports": {
+            name: None if resources is None else asdict(resources)
+            for name, resources in report.items()
+        },
+    }
+
+
+def _print_report(
+    planned: PlannedLaunch, report: Mapping[str, Resources | None], compiler: str
+) -> None:
+    launch = planned.launch
+    grid, block = ("×".join(map(str, each)) for each in (planned.grid, launch.block))
+    show(f"\n{launch.kernel}: {grid} blocks of {block} threads, compiled by {compiler}")
+    if planned.notice:
+        show(f"  {planned.notice}")
+    defines = " ".join(f"-D{name}={value}" for name, value in sorted(launch.defines.items()))
+    show(f"  macros: {defines or 'none'}")
+    show(f"  dynamic shared memory: {launch.shared_bytes:,} bytes a block")
+    for architecture, resources in report.items():
+        if resources is None:
+            show(f"  {architecture}: the compiler reports nothing")
+            continue
+        show(
+            f"  {architecture}: {resources.registers} registers, {resources.spill_bytes} bytes of "
+            f"spills, {resources.stack_bytes} bytes of stack a thread; "
+            f"{resources.shared_bytes:,} bytes of static shared memory a block; "
+            f"{resources.constant_bytes:,} bytes of constants"
+        )
+
+
+# Arguments ------------------------------------------------------------------------------
+
+
+def _general_parser(specs: Mapping[str, FilterSpec]) -> argparse.ArgumentParser:
+    catalogue = "\n".join(f"  {name:24}{spec.summary}" for name, spec in specs.items())
+    parser = Parser(
+        prog=f"{PROGRAM} kernel",
+        usage=f"{PROGRAM} kernel FILTER [options]",
+        description="Prints the CUDA source of FILTER and the compiler's report on it, without a "
+        "GPU. “kernel FILTER --help” lists the options.",
+        epilog=f"filters with a kernel:\n{catalogue}\n\n{STATUS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("filter", metavar="FILTER", choices=list(specs))
+    return parser
+
+
+def _parser(spec: FilterSpec) -> argparse.ArgumentParser:
+    """Return the parser of everything after the filter."""
+    parser = Parser(
+        prog=f"{PROGRAM} kernel {filter_name(spec)}",
+        description=escape(f"Prints the CUDA source of {spec.name} and the compiler's report."),
+        epilog=STATUS,
+        argument_default=argparse.SUPPRESS,
+    )
+    add_filter_options(parser, spec)
+    launch = parser.add_argument_group("launch")
+    levels = [level.id for level in spec.levels("gpu")]
+    launch.add_argument(
+        "--level", choices=levels, default=levels[-1], help="memory level (default: %(default)s)"
+    )
+    launch.add_argument(
+        "--block", metavar="WxH", type=_block, default=None, help="threads of a block, like 16x16"
+    )
+    launch.add_argument(
+        "--side",
+        metavar="N",
+        type=positive,
+        default=None,
+        help=f"side of the square or cube that is filtered (default: {_SIDES[spec.kind]})",
+    )
+    launch.add_argument(
+        "--arch",
+        metavar="SM",
+        nargs="+",
+        type=_architecture,
+        default=None,
+        help="generations of GPUs to compile for, like sm_90 (default: sm_75 and sm_90)",
+    )
+    if spec.kind is Kind.PICTURE:
+        launch.add_argument(
+            "--type", choices=_TYPES, default="8", help="samples (default: %(default)s bits)"
+        )
+        launch.add_argument("--rgb", action="store_true", default=False, help="a picture in colour")
+    output = parser.add_argument_group("output").add_mutually_exclusive_group()
+    output.add_argument(
+        "--report-only", action="store_true", default=False, help="leave out the source"
+    )
+    output.add_argument("--json", action="store_true", default=False, help="for programs")
+    return parser
+
+
+def _block(text: str) -> tuple[int, int]:
+    try:
+        return read_block(text)
+    except InvalidParameter as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _architecture(text: str) -> str:
+    if not re.fullmatch(r"sm_\d{2,3}[af]?", text):
+        raise argparse.ArgumentTypeError(f"{text} is not a generation like sm_90")
+    return text

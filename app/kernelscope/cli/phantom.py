@@ -1,0 +1,161 @@
+"""The command ``phantom``: makes an MRI volume of a head whose truth is known."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.cli.common import PROGRAM, STATUS, Parser, Speaker, file_path, whole_number
+from kernelscope.errors import InvalidParameter, OutOfMemory
+from kernelscope.images.phantom import (
+    BRIGHTEST,
+    Contrast,
+    Noise,
+    Shape,
+    Voxel,
+    add_noise,
+    affine,
+    head,
+)
+from kernelscope.images.volume import Volume, check_shape
+
+_WEIGHTINGS = {contrast.removesuffix("w").lower(): contrast for contrast in Contrast}
+
+
+def phantom(arguments: list[str]) -> int:
+    """Make a head phantom: an MRI volume whose truth is known."""
+    options = _parser().parse_args(arguments)
+    from kernelscope.files.volumes import write_volume
+
+    paths = _checked_paths(options)
+    say = Speaker(options.quiet)
+    contrast = _WEIGHTINGS[options.weighting]
+    try:
+        truth = head(options.size, [contrast], voxel=options.voxel).truth[contrast]
+        noisy = add_noise(truth, options.noise, options.sigma, options.seed).voxels
+    except MemoryError:
+        raise OutOfMemory(
+            "There is not enough memory for a phantom of this size.", "Choose a smaller --size."
+        ) from None
+    for voxels, path in zip((noisy, truth), paths, strict=False):
+        write_volume(_head(voxels, path, options.voxel), path, lossy=True)
+    size = "×".join(map(str, reversed(options.size)))
+    strength = f"{options.noise} noise of sigma {options.sigma:g}, seed {options.seed}"
+    if options.voxel:
+        size += " voxels of " + "×".join(f"{side:g}" for side in reversed(options.voxel)) + " mm"
+    else:
+        size += " voxels"
+    say.line(f"{options.output}: {contrast} head of {size}, {strength}")
+    if options.truth:
+        say.line(f"{options.truth}: the same without noise")
+    return 0
+
+
+def _checked_paths(options: argparse.Namespace) -> list[Path]:
+    """Return the files to write; refuse before the head is made whatever would be refused later."""
+    from kernelscope.files.atomic import resolved
+    from kernelscope.files.volumes import check_write_volume
+
+    paths = [path for path in (options.output, options.truth) if path]
+    if options.truth and resolved(options.truth) == resolved(options.output):
+        raise InvalidParameter(f"{options.truth} would be written twice.", "Name two files.")
+    check_shape(options.size, "phantom")
+    for path in paths:
+        # this head has no position in a scanner: formats without one lose nothing
+        nothing = np.zeros((1, 1, 1), np.float32)
+        spacing = options.voxel or (1.0, 1.0, 1.0)
+        check_write_volume(Volume.from_array(nothing, path.name, spacing=spacing), path)
+    return paths
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog=f"{PROGRAM} phantom",
+        description="Makes a head of ellipsoids with the contrast and the noise of MRI, and "
+        "writes it as 32-bit floats. The same numbers make the same file.",
+        epilog=STATUS,
+    )
+    parser.add_argument(
+        "output",
+        metavar="OUTPUT",
+        type=file_path,
+        help="file to write: .nii.gz, .nii, .tif or .npy",
+    )
+    parser.add_argument(
+        "--size",
+        metavar="N",
+        type=_size,
+        default=(181, 217, 181),
+        help="voxels a side, or WIDTHxHEIGHTxDEPTH (default: 181x217x181)",
+    )
+    parser.add_argument(
+        "--voxel",
+        metavar="MM",
+        type=_voxel,
+        help="size of a voxel in millimetres, WIDTHxHEIGHTxDEPTH like 0.94x0.94x4: the head is as "
+        "large as a head is, and what lies outside of the volume is cut off (default: voxels of "
+        "1 mm, and the head fills the volume)",
+    )
+    parser.add_argument(
+        "--weighting",
+        choices=_WEIGHTINGS,
+        default="t1",
+        help="what the scanner weights (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--noise",
+        choices=[noise.value for noise in Noise],
+        default=Noise.RICIAN.value,
+        help="kind of noise (default: %(default)s); varying-rician is three times as strong in "
+        "the middle as at the corners",
+    )
+    parser.add_argument(
+        "--sigma",
+        metavar="X",
+        type=float,
+        default=20.0,
+        help=f"standard deviation of the noise; the brightest tissue is {BRIGHTEST:g} "
+        "(default: %(default)g; 0: no noise)",
+    )
+    parser.add_argument(
+        "--seed",
+        metavar="N",
+        type=whole_number,
+        default=0,
+        help="another number gives other noise (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--truth", metavar="FILE", type=file_path, help="write the head without noise"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    return parser
+
+
+def _head(voxels: NDArray[np.float32], path: Path, voxel: Voxel | None) -> Volume:
+    spacing = voxel or (1.0, 1.0, 1.0)
+    return Volume.from_array(voxels, path.name, spacing=spacing, affine=affine(voxel))
+
+
+def _voxel(text: str) -> Voxel:
+    """Read ``1`` or ``0.94x0.94x4``, width first; return depth, height and width."""
+    try:
+        sides = [float(side) for side in re.split("[x×]", text)]
+    except ValueError:
+        sides = []
+    if len(sides) not in (1, 3) or not all(0 < side <= 1000 for side in sides):
+        raise argparse.ArgumentTypeError(f"{text} is not a size in millimetres like 0.94x0.94x4")
+    width, height, depth = sides * 3 if len(sides) == 1 else sides
+    return depth, height, width
+
+
+def _size(text: str) -> Shape:
+    """Read ``181`` or ``181x217x181``, width first; return depth, height and width."""
+    sides = [whole_number(side) for side in re.split("[x×]", text)]
+    if len(sides) not in (1, 3) or not all(sides):
+        raise argparse.ArgumentTypeError(f"{text} is not a size like 181 or 181x217x181")
+    width, height, depth = sides * 3 if len(sides) == 1 else sides
+    return depth, height, width

@@ -1,0 +1,139 @@
+"""The files of ``apply`` if its source is a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kernelscope.cli.command import INPUT, ApplyCommand
+from kernelscope.cli.common import Speaker, StatusLine
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.result import Result
+from kernelscope.errors import Incomparable, InvalidParameter, LossyFormat
+from kernelscope.images.image import Image
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """A picture of a difference, its file, and its description."""
+
+    path: Path
+    image: Image
+    of: str
+    gain: int
+
+    def describe(self) -> str:
+        return f"{self.path}: {self.of}, ×{self.gain} around grey 128"
+
+
+class PictureFiles:
+    """Reads a picture and its reference; writes the result and pictures of differences.
+
+    Raises
+    ------
+    InvalidParameter
+        For options that are for volumes.
+    """
+
+    def __init__(self, command: ApplyCommand) -> None:
+        self._files, self._outputs = command.files, command.outputs
+        self._image: Image | None = None
+        self._reference: Image | None = None
+        self.recipe: Recipe = command.recipe
+        for option, value in (
+            ("axis", self._files.axis),
+            ("volume", self._files.volumes),
+            ("float", self._files.as_float),
+            ("component", self._files.components),
+            ("output-component", self._outputs.components),
+        ):
+            if value:
+                raise InvalidParameter(
+                    f"--{option} is for volumes; {self._files.source} is none.", "Leave it out."
+                )
+
+    def read(self) -> Image:
+        from kernelscope.files import read_image
+
+        self._image = read_image(self._files.source, nan=self._files.nan)
+        return self._image
+
+    def read_reference(self) -> Image | None:
+        from kernelscope.files import read_image
+
+        name = self._files.reference
+        if name is not None:
+            self._reference = (
+                self._image if name == INPUT else read_image(name, nan=self._files.nan)
+            )
+        return self._reference
+
+    def check_outputs(self) -> None:
+        """Refuse before a long run whatever would be refused after it."""
+        from kernelscope.engine.chain import shapes
+        from kernelscope.files import check_write
+        from kernelscope.files.atomic import check_target
+        from kernelscope.judging import check_comparable, colours
+
+        image, outputs = self._image, self._outputs
+        assert image is not None
+        dtype = image.pixels.dtype
+        before, after = [image.planes.shape, *shapes(self.recipe, image)][-2:]
+        try:
+            check_write(outputs.result, after, dtype, lossy=outputs.lossy)
+        except LossyFormat as error:
+            raise LossyFormat(error.message, f"{error.hint} Or add --lossy.".lstrip()) from None
+        compared = [(outputs.residual, before, dtype)]
+        if self._reference is not None:
+            other = self._reference
+            compared.append((outputs.difference, other.planes.shape, other.pixels.dtype))
+        for path, shape, other_dtype in compared:
+            if path is None:
+                continue
+            if after[2] <= 2:  # it is converted to grey as the result was
+                shape = (*shape[:2], 1)
+            made = colours(np.broadcast_to(dtype.type(), after))
+            try:
+                check_comparable(made, colours(np.broadcast_to(other_dtype.type(), shape)))
+            except Incomparable as error:
+                raise Incomparable(f"{path}: {error.message}", error.hint) from None
+            check_write(path, made.shape, np.dtype(np.uint8), lossy=outputs.lossy)
+        if outputs.recipe:
+            check_target(outputs.recipe)
+
+    def advice(self) -> list[str]:
+        return []
+
+    def write(self, result: Result, status: StatusLine, say: Speaker) -> None:
+        """Write the result, then the differences, and report each."""
+        from kernelscope.files import unkept, write_image
+
+        path, lossy = self._outputs.result, self._outputs.lossy
+        write_image(result.image, path, lossy=lossy)
+        say.notices(unkept(result.image, path))
+        say.result(str(path), result)
+        for picture in self._differences(result):
+            write_image(picture.image, picture.path, lossy=lossy)
+            say.line(picture.describe())
+
+    def _differences(self, result: Result) -> Iterator[_Difference]:
+        """Yield the pictures of differences that the outputs name."""
+        from kernelscope.engine.chain import to_grey
+        from kernelscope.judging import colours
+        from kernelscope.judging.pictures import difference, suggest_gain
+
+        name = result.request.step.filter.name
+        for path, other, of in (
+            (self._outputs.residual, result.request.image, f"output - input of {name}"),
+            (self._outputs.difference, result.request.reference, "output - reference"),
+        ):
+            if path is None or not isinstance(other, Image):
+                continue
+            if result.image.is_grey:
+                other = to_grey(other)
+            pair = colours(result.image.planes), colours(other.planes)
+            gain = suggest_gain(*pair)
+            yield _Difference(path, Image.from_array(difference(*pair, gain)), of, gain)

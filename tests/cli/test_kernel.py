@@ -1,0 +1,157 @@
+"""The command ``kernel``, and ``info --json``: what programs and people without a GPU read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from kernelscope import machine
+from kernelscope.backends.cuda import inspection
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.cli.common import every_filter, open_backends
+from kernelscope.cli.main import main
+from kernelscope.errors import AppError
+from kernelscope.manual import filter_name
+from kernelscope.paths import RESOURCES
+from kernelscope.spec.filter import FilterSpec
+
+WITH_KERNELS = [spec for spec in every_filter().values() if spec.levels("gpu")]
+
+
+@pytest.fixture
+def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the compiler."""
+    monkeypatch.setattr(inspection, "compile_report", lambda *_, **__: {})
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main(["kernel", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_source_and_report(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kernel", "mean", "--level", "shared", "--size", "5"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(read_source("mean"))
+    report = text.removeprefix(read_source("mean"))
+    assert "mean_shared: 32×128 blocks of 32×8 threads, compiled by NVRTC" in report
+    assert "-DSIZE=5" in report
+    for architecture in inspection.REPORTED:
+        (line,) = (each for each in report.splitlines() if f" {architecture}: " in each)
+        registers, spills = line.split(": ")[1].split(", ")[:2]
+        assert int(registers.removesuffix(" registers")) > 8
+        assert spills == "0 bytes of spills"
+
+
+def test_json_has_the_compilers_report(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run_json(capsys, "mean", "--level", "shared", "--size", "5", "--arch", "sm_86")
+    assert (found["filter"], found["level"], found["source"]) == (
+        *("mean", "shared"),
+        read_source("mean"),
+    )
+    assert found["compiler"] == inspection.reporter()
+    (kernel,) = found["kernels"]
+    assert kernel["name"] == "mean_shared"
+    assert kernel["dynamic_shared_bytes"] == 36 * 12  # the tile of 32×8 with a halo of 2
+    assert list(kernel["reports"]) == ["sm_86"]
+    assert set(kernel["reports"]["sm_86"]) == {
+        *("registers", "spill_bytes", "stack_bytes", "shared_bytes", "constant_bytes"),
+    }
+
+
+def test_report_without_the_source(uncompiled: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kernel", "sobel", "--level", "global", "--report-only"]) == 0
+    assert capsys.readouterr().out.startswith("\nsobel_global: ")
+
+
+def test_options_reach_the_plan(uncompiled: None, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--type", "16", "--rgb", "--border", "wrap", "--side", "300", "--block", "8x8"]
+    (kernel,) = run_json(capsys, "mean", "--level", "global", *options)["kernels"]
+    assert kernel["block"] == [8, 8]
+    assert kernel["grid"] == [38, 38]
+    assert kernel["defines"]["SAMPLE_BITS"] == "16"
+    assert kernel["defines"]["CHANNELS"] == "3"
+    assert kernel["defines"]["BORDER"] == "4"
+    (grey,) = run_json(capsys, "mean", "--level", "global", "--rgb", "--grey")["kernels"]
+    assert grey["defines"]["CHANNELS"] == "1"
+
+
+@pytest.mark.parametrize("spec", WITH_KERNELS, ids=lambda spec: spec.id)
+def test_every_level_of_every_filter(
+    spec: FilterSpec, uncompiled: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for level in spec.levels("gpu"):
+        found = run_json(capsys, filter_name(spec), "--level", level.id)
+        assert found["kernels"], level.id
+        for kernel in found["kernels"]:
+            assert kernel["name"] in found["source"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        ([], 2, "required: FILTER"),
+        (["gaussian-noise"], 2, "invalid choice: 'gaussian-noise'"),
+        (["mean", "--level", "fast"], 2, "argument --level"),
+        (["mean", "--arch", "sm_x"], 2, "sm_x is not a generation like sm_90"),
+        (["mean", "--block", "99999x1"], 2, "argument --block"),
+        (["mean", "--json", "--report-only"], 2, "not allowed with argument"),
+        (["mri-nlm", "--rgb"], 2, "--rgb"),
+        (["mean", "--size", "4"], 1, "4 is even"),
+        (["mean", "--side", "3", "--size", "9", "--border", "valid"], 1, "does not fit"),
+    ],
+)
+def test_mistakes(
+    arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if status == 2:
+        with pytest.raises(SystemExit, match="2"):
+            main(["kernel", *arguments])
+    else:
+        assert main(["kernel", *arguments]) == status
+    assert message in capsys.readouterr().err
+
+
+def test_without_nvrtc(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def missing(*_: object, **__: object) -> Any:
+        raise AppError("The report needs NVRTC.", "Install it.")
+
+    monkeypatch.setattr(inspection, "compile_report", missing)
+    assert main(["kernel", "mean"]) == 1
+    assert capsys.readouterr().err == "error: The report needs NVRTC. Install it.\n"
+
+
+def test_neither_window_nor_pycuda_is_loaded() -> None:
+    code = (
+        "import sys; from kernelscope.cli.main import main;"
+        "main(['kernel', 'mean', '--arch', 'sm_90', '--report-only']);"
+        "print(sorted({'PySide6', 'pycuda'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=RESOURCES.parent / "app",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_info_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["machine"].keys() == machine.facts().keys()
+    with open_backends() as backends:
+        states = {name: backend.availability() for name, backend in backends.items()}
+    assert {device["id"]: device["summary"] for device in found["devices"]} == {
+        name: state.summary for name, state in states.items()
+    }
+    for device in found["devices"]:
+        assert device["steps"] == list(states[device["id"]].steps)
+    (cpu,) = (device for device in found["devices"] if device["id"] == "cpu")
+    assert cpu["available"]
+    assert cpu["facts"][0]["facts"][0].keys() == {"name", "value", "unit"}
