@@ -40,7 +40,7 @@ from kernelscope.bench.statistics import (
     summarise,
 )
 from kernelscope.bench.text_table import format_reasons
-from kernelscope.gui.bench.plots import create_drawer, save_chart
+from kernelscope.gui.bench.export import create_drawer, save_chart
 from kernelscope.spec.blocks import block_name
 
 FOLDER = Path(__file__).parent

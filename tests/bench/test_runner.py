@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope.bench import Content, Data, Plan, Row, Step, Sweep, grid, measure, peers, rules
+from kernelscope.bench import Content, Data, Plan, Progress, Row, Sweep, grid, measure, peers, rules
 from kernelscope.bench.runner import planned_work
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
@@ -207,7 +207,7 @@ def test_rows_that_cannot_run_stay_with_the_reason(
 
 
 def test_mistakes_are_found_before_anything_is_timed(backends: dict[str, Backend]) -> None:
-    steps: list[Step] = []
+    steps: list[Progress] = []
     plan = replace(PLAN, levels=("parallel", "fast"))
     with pytest.raises(AppError, match="“fast”"):
         list(measure(plan, backends, CancelToken(), steps.append))
@@ -269,7 +269,7 @@ def test_nothing_that_computes_the_same(backends: dict[str, Backend]) -> None:
 
 
 def test_steps_tell_how_far_it_is(backends: dict[str, Backend]) -> None:
-    steps: list[Step] = []
+    steps: list[Progress] = []
     plan = replace(PLAN, sweeps=grid(["mean"], [16, 32], [3]))
     list(measure(plan, backends, CancelToken(), steps.append))
     assert {step.total for step in steps} == {4}
@@ -286,9 +286,9 @@ def test_steps_tell_how_far_it_is(backends: dict[str, Backend]) -> None:
 def test_cancel_keeps_what_was_begun(backends: dict[str, Backend]) -> None:
     """In the second round of the second size: two rows are whole, two have one repeat."""
     token = CancelToken()
-    steps: list[Step] = []
+    steps: list[Progress] = []
 
-    def announce(step: Step) -> None:
+    def announce(step: Progress) -> None:
         steps.append(step)
         if len(steps) == 6 + 5:
             token.cancel()
@@ -332,7 +332,7 @@ def test_on_the_workers_thread(backends: dict[str, Backend]) -> None:
     assert isinstance(events[0], Started)
     assert isinstance(events[-1], Completed)
     values = [event.value for event in events if isinstance(event, Reported)]
-    assert {type(value) for value in values} == {Step, Row}
+    assert {type(value) for value in values} == {Progress, Row}
     assert [value.series for value in values if isinstance(value, Row)] == [
         "CPU serial",
         "CPU parallel",

@@ -211,18 +211,20 @@ def test_verify_names_what_did_not_run(
 def test_plots_are_drawn_by_the_module_that_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli_bench, "PLOTS", "plotter_for_the_test")
-    assert main([*SMALL, "--plot", str(tmp_path)]) == 1
+    with monkeypatch.context() as without:
+        for name in [name for name in sys.modules if name.startswith("kernelscope.gui.bench.")]:
+            without.delitem(sys.modules, name)
+        without.setitem(sys.modules, "pyqtgraph", None)
+        assert main([*SMALL, "--plot", str(tmp_path)]) == 1
     output = capsys.readouterr()
-    assert "Plots need plotter_for_the_test, which is not installed." in output.err
+    assert "Plots need pyqtgraph, which is not installed." in output.err
     assert "bench --show FILE.json --plot DIR" in output.err
     assert not output.out, "it is said before anything is measured"
-    code = (
-        "def export(report, folder, announce):\n"
-        "    (folder / 'rows').write_text(str(len(report.rows)))\n"
-    )
-    (tmp_path / "plotter_for_the_test.py").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
+
+    def export(report: Report, folder: Path, announce: object) -> None:
+        (folder / "rows").write_text(str(len(report.rows)))
+
+    monkeypatch.setattr("kernelscope.gui.bench.export.export", export)
     assert main([*SMALL, "--devices", "cpu", "--plot", str(tmp_path)]) == 0
     assert (tmp_path / "rows").read_text() == "2"
 

@@ -48,9 +48,12 @@ from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.gui.bench import window as module
+from kernelscope.gui.bench.axes import broken, staggered
+from kernelscope.gui.bench.chart_view import ChartView
+from kernelscope.gui.bench.export import export, save_chart
 from kernelscope.gui.bench.form import OWN_CHOICE
 from kernelscope.gui.bench.parity_dialog import ParityDialog
-from kernelscope.gui.bench.plots import ChartView, _broken, export, light, save_chart, staggered
+from kernelscope.gui.bench.styles import light
 from kernelscope.gui.bench.window import BenchWindow
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
@@ -593,9 +596,9 @@ def test_names_that_would_touch_stand_below_each_other(
 def test_names_of_groups_are_broken_where_their_room_ends(qtbot: QtBot) -> None:
     metrics = QFontMetrics(QApplication.font())
     room = metrics.horizontalAdvance("mask size 5,")
-    assert _broken("Mean", room, metrics) == "Mean"
-    broken = _broken("Median, mask size 5, a mask size 5 of ours", room, metrics)
-    assert broken == "Median,\nmask size 5,\na mask size\n5 of ours"
+    assert broken("Mean", room, metrics) == "Mean"
+    lines = broken("Median, mask size 5, a mask size 5 of ours", room, metrics)
+    assert lines == "Median,\nmask size 5,\na mask size\n5 of ours"
 
 
 def test_long_names_leave_room_for_bars(qtbot: QtBot) -> None:

@@ -6,45 +6,47 @@
 
     rows = []
     for row in measure(plan, backends, token, announce):
-        rows.append(row)                         # partial results: what came before a Cancelled
+        rows.append(row)                         # partial results: the rows before a Cancelled
     report = Report(facts(backends), plan, tuple(rows))
     save(report, Path("results.json"))
 
-`measure` is a generator that does its work on the calling thread, which has to be the one that
-may use the backends. In the window that is the engine's worker, where it runs as a `Job`:
+`measure` is a generator that works on the calling thread, which has to be the one that may use the
+backends. In the window that is the engine's worker, where it runs as a `Job`:
 
     def work(backends, token, report):
         for row in measure(plan, backends, token, report):
             report(row)
 
-    worker.submit(Job(work))                     # Reported(job, Step or Row), then Completed(job)
+    worker.submit(Job(work))                     # Reported(job, Progress or Row), then Completed
 
-It calls ``announce(step)`` before each part of the work with a `Step`: rows done, all rows, what
-runs, and the seconds left. Setting the token ends it with `Cancelled`, after the rows that were
-begun. `verify` takes the same backends and token.
+It calls ``announce(progress)`` before each part of the work with a `Progress`: rows done, all rows,
+the current case, and the seconds left. Setting the token ends it with `Cancelled`, after the rows
+that were begun. `verify` takes the same backends and token.
 
-What is where
-    `rules` how time is taken; `data` what is filtered; `cases` plans and the rows that they ask
-    for; `presets` the sources' experiments; `figures` what their authors reported; `peers` the
-    libraries; `runner` measuring; `rows` its results; `statistics` what they amount to; `report`
-    tables, CSV, JSON and comparing two runs; `parity` whether all levels agree, and where not.
+Modules
+    `rules`: how times are taken. `data`: the pictures and volumes. `plan`, `sweeps`, `cases`:
+    plans, plans from filters and sizes, and the rows that a plan asks for. `presets`: the sources'
+    experiments. `figures`: the figures of their authors. `peers`: other libraries. `runner`:
+    measuring. `rows`: its results. `statistics`: medians, ratios and intervals. `report`: rows with
+    their machine; `storage` (JSON), `csv_table`, `text_table` and `comparison` write and show
+    reports. `charts`: plots as numbers. `parity`: whether all levels agree, and where they do not.
 
 What plots need
     A series is ``row.series``; rows of one ``row.subject`` are about the same thing.
-    A row of a part was timed on ``row.timed_size`` of ``row.size``: show both, and ≈ with what
-    is scaled (``full_time``).
+    A row of a part was timed on ``row.timed_size`` of ``row.size``: show both, and ≈ before
+    anything that is scaled (``full_time``).
     Time against size: ``summarise(row.seconds)`` or ``summarise(row.waits)`` over ``row.pixels``.
     Bars by level with a baseline: ``speed_up(row, find_baseline(rows, row, series))``.
-    How sure a difference is: ``ratio(row, other).interval``.
+    Certainty of a difference: ``ratio(row, other).interval``.
     Stacked bars: medians of ``row.stages``. Roofline: ``roofline(rows)``.
-    The authors' figures: ``figures.comparable(row, quantity, waiting=...)`` beside the same
+    The authors' figures: ``figures.comparable(row, quantity, waiting=...)`` next to the same
     quantity of ours, in the colour of the row's series, and ``figures.absent`` for why others are
-    not; in tables ``figures.beside(row)`` and ``preset.figures``.
-    Rows with a ``row.reason`` have no times. A report that was opened says in ``report.files``
-    whose times it has.
-    The window draws: ``export(report, folder)`` in ``kernelscope.gui.bench.plots`` is the command's
-    ``--plot DIR``. Runs of several machines are drawn together as ``merge(reports)``, and the same
-    run of two as ``beside_each_other(first, second)``.
+    missing; in tables ``figures.beside(row)`` and ``preset.figures``.
+    Rows with a ``row.reason`` have no times. A report that was opened names in ``report.files``
+    the machines of its times.
+    ``export(report, folder)`` in ``kernelscope.gui.bench.export`` draws all plots, for ``--plot``.
+    Runs of several machines are drawn together as ``merge(reports)``, and the same run of two as
+    ``beside_each_other(first, second)``.
 """
 
 from kernelscope.bench.cases import expand
@@ -56,7 +58,7 @@ from kernelscope.bench.plan import Plan, Sweep
 from kernelscope.bench.presets import PRESETS, QUICK_LOOK, Preset
 from kernelscope.bench.report import Report, beside_each_other, facts, merge
 from kernelscope.bench.rows import Difference, Row
-from kernelscope.bench.runner import Step, measure
+from kernelscope.bench.runner import Progress, measure
 from kernelscope.bench.statistics import find_baseline, roofline, speed_up, summarise
 from kernelscope.bench.storage import load, save
 from kernelscope.bench.sweeps import grid
@@ -70,9 +72,9 @@ __all__ = [
     "Parity",
     "Plan",
     "Preset",
+    "Progress",
     "Report",
     "Row",
-    "Step",
     "Sweep",
     "beside_each_other",
     "compare",

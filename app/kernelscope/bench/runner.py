@@ -32,8 +32,8 @@ _WARM_UPS = 3
 
 
 @dataclass(frozen=True)
-class Step:
-    """How far a run has come.
+class Progress:
+    """Progress of a run.
 
     Attributes
     ----------
@@ -63,14 +63,14 @@ class Step:
         return f"{text}, {left} left"
 
 
-Announce = Callable[[Step], None]
+Announce = Callable[[Progress], None]
 
 
 def measure(
     plan: Plan,
     backends: Mapping[str, Backend],
     token: CancelToken,
-    announce: Announce = lambda step: None,
+    announce: Announce = lambda progress: None,
 ) -> Iterator[Row]:
     """Yield every row that a plan asks for, those that cannot run with the reason.
 
@@ -79,7 +79,7 @@ def measure(
     Parameters
     ----------
     announce : callable
-        Called with a `Step` before each part of the work.
+        Called with its `Progress` before each part of the work.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def measure(
 
         def say(case: Case, done: int = done, left: float | None = left) -> None:
             text = f"{case.label}, {case.data.describe()}, {case.row().series}"
-            announce(Step(done, total, text, left))
+            announce(Progress(done, total, text, left))
 
         start = time.perf_counter()
         yield from _measure_group(group.runnable, tools, say)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import itertools
 import os
 import time
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
     from kernelscope.bench import Data, Plan, Report
     from kernelscope.engine.backend import Backend
     from kernelscope.engine.control import CancelToken
-
-PLOTS = "kernelscope.gui.bench.plots"
-"""The module of the window whose ``export(report, folder, announce)`` draws all plots."""
 
 _SAVE_EVERY = 2.0
 """Seconds between two times that what was measured so far is written."""
@@ -197,7 +193,7 @@ def _session(
 
 
 def _measure(options: argparse.Namespace) -> int:
-    from kernelscope.bench import Report, Row, Step, expand, facts, measure, save, save_csv
+    from kernelscope.bench import Progress, Report, Row, expand, facts, measure, save, save_csv
     from kernelscope.bench.output import is_stream
     from kernelscope.bench.text_table import format_row
 
@@ -219,8 +215,8 @@ def _measure(options: argparse.Namespace) -> int:
         written = time.monotonic()
         _print_head(machine)
 
-        def announce(step: Step) -> None:
-            status.show(step.describe())
+        def announce(progress: Progress) -> None:
+            status.show(progress.describe())
 
         try:
             for row in measure(plan, backends, token, announce):
@@ -275,18 +271,18 @@ def _print_end(report: Report) -> None:
 
 
 def _drawer(options: argparse.Namespace) -> Callable[[Report], None]:
-    """Return what draws the plots that were asked for.
+    """Return a function that draws the plots that the options ask for.
 
     Raises
     ------
     AppError
-        If that cannot be, before anything is measured.
+        If they cannot be drawn, before anything is measured.
     """
     folder = options.plot
     if folder is None:
         return lambda report: None
     try:
-        plots = importlib.import_module(PLOTS)
+        from kernelscope.gui.bench.export import export
     except ImportError as error:
         raise AppError(
             f"Plots need {error.name}, which is not installed.",
@@ -300,7 +296,7 @@ def _drawer(options: argparse.Namespace) -> Callable[[Report], None]:
 
     def draw(report: Report) -> None:
         status = StatusLine()
-        plots.export(report, folder, status.show)
+        export(report, folder, status.show)
         status.clear()
 
     return draw

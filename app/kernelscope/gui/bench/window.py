@@ -27,9 +27,9 @@ from kernelscope.bench import (
     QUICK_LOOK,
     Parity,
     Plan,
+    Progress,
     Report,
     Row,
-    Step,
     facts,
     load,
     measure,
@@ -46,9 +46,10 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Completed, Failed, Job
 from kernelscope.errors import AppError
+from kernelscope.gui.bench.chart_view import ChartView
+from kernelscope.gui.bench.export import save_chart
 from kernelscope.gui.bench.form import BenchForm
 from kernelscope.gui.bench.parity_dialog import ParityDialog
-from kernelscope.gui.bench.plots import ChartView, save_chart
 from kernelscope.gui.bench.table import BenchTable
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.controls import ChoiceBox
@@ -230,7 +231,7 @@ class BenchWindow(QWidget):
                 self._report = replace(self._report, rows=(*self._report.rows, value))
                 self._table.add(value)
                 self._timer.start()
-            case Step():
+            case Progress():
                 self._show_fraction(value.fraction)
                 self._tell(value.describe())
             case (str(text), float(fraction)):

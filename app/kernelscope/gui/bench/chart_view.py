@@ -1,0 +1,96 @@
+"""The widget that shows one chart of the bench, with its legend."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QEventLoop, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPalette
+from PySide6.QtWidgets import QApplication
+
+from kernelscope.bench.charts import Chart
+from kernelscope.gui.bench.axes import Axis
+from kernelscope.gui.bench.bar_painter import BarPainter
+from kernelscope.gui.bench.painters import CurvePainter
+from kernelscope.gui.widgets import theme
+
+
+class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
+    """One chart with its legend on the right.
+
+    Parameters
+    ----------
+    palette : QPalette, optional
+        Colours in place of the desktop's, such as a light ground for files.
+    """
+
+    def __init__(self, palette: QPalette | None = None, parent: Any = None) -> None:
+        self._own = palette  # before Qt asks for it
+        self._chart: Chart | None = None
+        super().__init__(parent)
+        self.setObjectName("benchPlot")
+        self.setAccessibleName("Plot")
+        self.setMinimumSize(320, 200)
+
+    def show_chart(self, shown: Chart | None) -> None:
+        """Draw a chart in place of the last one; None for an empty plot."""
+        self._chart = shown
+        palette = self._own or self.palette()
+        self.clear()
+        self.setBackground(palette.color(QPalette.ColorRole.Base))
+        self.setAccessibleDescription(shown.title if shown else "")
+        if shown is None:
+            return
+        axes = {side: Axis(side) for side in ("left", "bottom")}
+        plot = self.addPlot(0, 0, axisItems=axes)
+        plot.setMenuEnabled(False)
+        plot.hideButtons()
+        text = palette.color(QPalette.ColorRole.Text)
+        plot.setTitle(shown.title, color=text, size="11pt")
+        for side, label in (("left", shown.y), ("bottom", shown.x)):
+            axis = axes[side]
+            axis.setPen(theme.quiet_text(palette))
+            axis.setTextPen(text)
+            axis.enableAutoSIPrefix(False)
+            if label:
+                axis.setLabel(label, color=text.name())
+        plot.showGrid(x=not shown.groups, y=True, alpha=0.2)
+        draw = BarPainter if shown.groups else CurvePainter
+        entries = draw(shown, plot, palette).draw()
+        self._add_legend(entries, text)
+        if shown.note:
+            note = html.escape(shown.note).replace("\n", "<br>")
+            quiet = theme.quiet_text(palette)
+            self.addLabel(note, 1, 0, colspan=2, color=quiet, size="8pt", justify="left")
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange and self._own is None and self._chart:
+            self.show_chart(self._chart)
+
+    def _add_legend(self, entries: list[tuple[Any, str]], text: QColor) -> None:
+        legend = pg.LegendItem(labelTextColor=text, labelTextSize="9pt", verSpacing=-3)
+        room = self.addViewBox(0, 1, enableMouse=False, enableMenu=False)
+        legend.setParentItem(room)
+        for item, name in entries:
+            legend.addItem(item, name)
+        # PyQtGraph's own layout grows with each entry, until the last are cut off.
+        least = legend.layout.effectiveSizeHint(Qt.SizeHint.MinimumSize)
+        legend.setGeometry(QRectF(QPointF(), least))
+        room.setFixedWidth(legend.boundingRect().width() + 8)
+        legend.anchor((0, 0), (0, 0), (4, 24))
+
+    def paint(self, painter: QPainter) -> None:
+        """Draw the chart onto something of the view's size."""
+        # Items are laid out when the view is shown, which need not be on the screen.
+        self.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
+        self.show()
+        for _ in range(2):  # axes make room for their texts, and move the rest
+            QApplication.processEvents(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
+            self.grab()
+        area = QRectF(self.rect())
+        painter.fillRect(area, self.backgroundBrush())
+        self.scene().render(painter, area, area)
+        self.hide()
