@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,12 +15,14 @@ from kernelscope.engine.chain import estimate, execute_recipe, shapes, to_grey
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Measurement, Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.engine.slices import picture_of
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
+from kernelscope.filters.mri_nlm import noise as mri_noise
+from kernelscope.filters.mri_nlm.sigma_map import map_sigma
 from kernelscope.images.image import Image
 from kernelscope.images.phantom import Noise, add_noise
 from kernelscope.images.phantom import head as phantom_head
@@ -262,6 +265,44 @@ def test_volumes_are_estimated_together(components: int) -> None:
     fewer = parameter.estimate(request.scan.planes[..., :-1], request.step.parameters)
     assert estimate(request, ["beta"])["beta"] == pytest.approx(expected, rel=1e-3)
     assert fewer != pytest.approx(expected, rel=1e-3)
+
+
+def test_the_map_of_sigma_is_made_once_a_request(
+    cpu: Backends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def count(*arguments: Any) -> Any:
+        made.append(map_sigma(*arguments))
+        time.sleep(0.2)
+        return made[-1]
+
+    monkeypatch.setattr(mri_noise, "map_sigma", count)
+    truth = phantom_head((16, 24, 20)).truth
+    (clean, *_) = truth.values()
+    scan = Scan((Volume.from_array(add_noise(clean, Noise.RICIAN, 20, 0).voxels, "noisy"),))
+    settings = {"sigma_from": "adaptive", "search_radius": 1}
+    (result,) = execute_recipe(recipe(Step.create("mri_nlm", settings)), scan, cpu)
+    assert len(made) == 1
+    beta = estimate(Request.create(scan, "mri_nlm", settings), ["beta"])["beta"]
+    again = execute(Request.create(scan, "mri_nlm", settings | {"beta": beta}), cpu)
+    assert len(made) == 3  # nothing is kept from one request to the next
+    np.testing.assert_array_equal(result.scan.planes, again.scan.planes)
+    assert result.request.step == again.request.step
+    for run in (result, again):  # neither looks quicker than the other
+        measuring = max(run.stages, key=lambda stage: stage.seconds * (stage.name == "prepare"))
+        assert measuring.seconds > 0.2
+        assert measuring.counted
+        assert measuring.start >= 0
+    assert result.stages[0].name == "prepare"
+    assert result.stages[1].start >= result.stages[0].seconds
+
+
+def test_pictures_and_slices_are_not_measured() -> None:
+    flat = Image.from_array(np.full((40, 40), 128, np.uint8))
+    assert Measurement.of(Request.create(flat, "nlm")) is None
+    scan = Scan((Volume.from_array(np.full((3, 9, 9), 128, np.uint8)),))
+    assert Measurement.of(Request.create(scan, "nlm")) is None
 
 
 def test_an_estimate_lies_within_the_range() -> None:

@@ -14,7 +14,7 @@ from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Measurement, Request
 from kernelscope.engine.result import Result, told
 from kernelscope.engine.run import execute, usable
 from kernelscope.engine.slices import picture_of
@@ -102,7 +102,8 @@ def prepare(
 ) -> tuple[Request, tuple[str, ...]]:
     """Return the request for step `number`, from 1, and notices for the user.
 
-    What the step leaves to its source is estimated, which takes a while.
+    Parameters that the step leaves to its source are estimated, which takes a while. Slow
+    measurements that the run needs as well come with the request: they are made, and counted, once.
 
     Parameters
     ----------
@@ -114,9 +115,12 @@ def prepare(
     """
     step = recipe.steps[number - 1]
     first = Request(source, step.with_numbers(), options)
-    estimates = estimate(first, step.estimates) if step.estimates else {}
+    estimates: dict[str, float] = {}
+    if step.estimates:
+        first = replace(first, measured=Measurement.of(first))
+        estimates = estimate(first, step.estimates)
     options, notices = _where(recipe, step, backends, options)
-    request = Request(source, step.with_numbers(estimates), options, reference)
+    request = Request(source, step.with_numbers(estimates), options, reference, first.measured)
     return request, (*notices, *told(request, estimates))
 
 
@@ -154,7 +158,7 @@ def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
         parameter = request.step.filter.parameter(name)
         assert isinstance(parameter, FloatParameter)
         assert parameter.estimate is not None
-        number = float(f"{parameter.estimate(pixels, request.step.parameters):.4g}")
+        number = float(f"{parameter.estimate(pixels, request.known):.4g}")
         numbers[name] = min(max(number, parameter.minimum), parameter.maximum)
     return numbers
 

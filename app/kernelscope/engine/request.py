@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -32,6 +33,31 @@ class Pass(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class Measurement:
+    """The slow measurements of a source that a request's estimates needed before its run.
+
+    Attributes
+    ----------
+    values : mapping
+        From `FilterSpec.measure`.
+    seconds : float
+        How long measuring took; the run counts it, since it would have to measure otherwise.
+    """
+
+    values: Mapping[str, Any]
+    seconds: float
+
+    @classmethod
+    def of(cls, request: Request) -> Measurement | None:
+        """Measure for `request`, if its filter has something to measure; slices have not."""
+        if request.by_slices:
+            return None
+        start = time.perf_counter()
+        values = request.step.filter.measure(request.source.planes, request.step.parameters)
+        return cls(values, time.perf_counter() - start) if values else None
+
+
+@dataclass(frozen=True, eq=False)
 class Request:
     """What to compute (`step`), of what (`source`), and how (`options`).
 
@@ -47,6 +73,8 @@ class Request:
     reference : Image or Volume, optional
         What the result, or the first volume of it, should be like; both it and the input are
         evaluated against that.
+    measured : Measurement, optional
+        Of this source with this step, where that was needed before the run.
     id : int
         Increases with each request; later ones win.
 
@@ -61,6 +89,7 @@ class Request:
     step: Step
     options: RunOptions = DEFAULT_OPTIONS
     reference: Image | Volume | None = None
+    measured: Measurement | None = None
     id: int = field(default_factory=lambda: next(_ids))
 
     def __post_init__(self) -> None:
@@ -145,13 +174,19 @@ class Request:
         """Whether a filter for pictures runs on each slice of volumes."""
         return self.step.filter.kind is Kind.PICTURE and self.source.kind is Kind.VOLUME
 
+    @property
+    def known(self) -> Mapping[str, Any]:
+        """The parameters, and what was measured for them."""
+        step, measured = self.step, self.measured
+        return {**step.parameters, **measured.values} if measured else step.parameters
+
     def passes(self) -> tuple[Pass, ...]:
         """Return the filters to run, each on the output of the last.
 
         There are two where the source is converted to greyscale first. Volumes have no colours.
         """
         step = self.step
-        last = Pass(step.filter, step.parameters, step.border)
+        last = Pass(step.filter, self.known, step.border)
         if not step.grey or self.source.is_grey:
             return (last,)
         grey = filters.get("greyscale")

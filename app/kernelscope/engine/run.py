@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
 from kernelscope import memory
 from kernelscope.engine.backend import Backend
-from kernelscope.engine.context import RunContext
+from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import Device
@@ -71,7 +72,7 @@ def execute(
     costs = costs or Costs()
     backend, notices = _choose(request, backends, costs)
     try:
-        result = _run(request, backend, notices, RunContext(token=token, progress=progress))
+        result = _run(request, backend, notices, _begin(request, token, progress))
     except AppError as error:
         if request.options.device is not Device.AUTO or request.options.level is not None:
             raise
@@ -79,12 +80,21 @@ def execute(
         if backend is cpu:
             raise
         notice = f"Auto turned to the CPU, because the {backend.name} failed: {error.message}"
-        return _run(request, cpu, (notice,), RunContext(token=token, progress=progress))
+        return _run(request, cpu, (notice,), _begin(request, token, progress))
     options = request.options
     usual = options.memory_limit is None and options.block is None
     if usual and not request.by_slices and _has_gpu(request, backends):  # slices would skew costs
         costs.record(result, backend.availability().summary)
     return result
+
+
+def _begin(request: Request, token: CancelToken, progress: Progress) -> RunContext:
+    """Start the clock of a run, at the seconds that measuring for it took before."""
+    before = request.measured.seconds if request.measured else 0.0
+    log = RunLog(time.perf_counter() - before)
+    if before:
+        log.add("prepare", before, begun=log.origin)
+    return RunContext(log, token, progress)
 
 
 def _has_gpu(request: Request, backends: Mapping[str, Backend]) -> bool:

@@ -145,6 +145,11 @@ def _no_estimates(given: Mapping[str, Any], resolved: Mapping[str, Any]) -> Mapp
     return {}
 
 
+def _nothing(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Measure nothing."""
+    return {}
+
+
 def _as_they_are(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return `parameters` that do not depend on the source."""
     return parameters
@@ -238,6 +243,10 @@ class FilterSpec:
     estimates : callable
         Maps validated parameters and what `resolve` made of them to those that were estimated
         from the data, for the user to know: values by name.
+    measure : callable
+        Maps a source and validated parameters to slow measurements that an estimate and `resolve`
+        both need, under names that no parameter has. Either measures for itself where they do not
+        come with the parameters.
     bench : BenchDefaults
         How it is timed.
     diagnostic : Diagnostic, optional
@@ -259,6 +268,7 @@ class FilterSpec:
     kind: Kind = Kind.PICTURE
     resolve: Callable[[Pixels, Mapping[str, Any]], Mapping[str, Any]] = _as_they_are
     estimates: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _no_estimates
+    measure: Callable[[Pixels, Mapping[str, Any]], Mapping[str, Any]] = _nothing
     bench: BenchDefaults = BenchDefaults()
     diagnostic: Diagnostic | None = None
 

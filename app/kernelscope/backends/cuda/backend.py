@@ -153,7 +153,7 @@ class CudaBackend:
     ) -> Source:
         source = request.source
         with context.log.stage("prepare"):
-            parameters = request.step.filter.resolve(source.planes, request.step.parameters)
+            parameters = request.step.filter.resolve(source.planes, request.known)
             context.log.estimates |= request.step.filter.estimates(
                 request.step.parameters, parameters
             )

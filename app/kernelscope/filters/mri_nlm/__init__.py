@@ -29,6 +29,7 @@ from kernelscope.filters.mri_nlm.noise import (
     NOISE_MAP,
     check,
     estimates,
+    measure,
     resolve,
     suggest_beta,
 )
@@ -165,5 +166,6 @@ SPEC = FilterSpec(
     check=check,
     resolve=resolve,
     estimates=estimates,
+    measure=measure,
     diagnostic=NOISE_MAP,
 )

@@ -57,14 +57,10 @@ def resolve(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     Afterwards ``sigma_from`` is ``given``, or it is ``local`` and ``sigma`` says what a local
     sigma is at least; or it is ``adaptive``, ``sigma`` says the same, and there is a ``sigma_map``.
     """
-    if "sigma_map" in parameters:
-        return parameters
     components = source.shape[3]
     least = least_sigmas(source)
     if parameters["sigma_from"] == "adaptive":
-        deep, rician = parameters["dimensions"] == "3d", parameters["noise"] == "rician"
-        sigma_map = map_sigma(source, np.array(least), rician, deep)
-        return {**parameters, "sigma": least, "sigma_map": sigma_map}
+        return {**measure(source, parameters, least), **parameters, "sigma": least}
     if parameters["sigma_from"] == "local":
         return {**parameters, "sigma": least}
     if parameters["sigma_from"] == "volume":
@@ -82,6 +78,17 @@ def resolve(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
             )
     raised = tuple(max(pair) for pair in zip(sigma, least, strict=True))
     return {**parameters, "sigma_from": "given", "sigma": raised}
+
+
+def measure(
+    source: Pixels, parameters: Mapping[str, Any], least: tuple[float, ...] | None = None
+) -> Mapping[str, Any]:
+    """Return the ``sigma_map`` of adaptive sigma, unless it comes with the parameters."""
+    if parameters["sigma_from"] != "adaptive" or "sigma_map" in parameters:
+        return {}
+    deep, rician = parameters["dimensions"] == "3d", parameters["noise"] == "rician"
+    floor = np.array(least_sigmas(source) if least is None else least)
+    return {"sigma_map": map_sigma(source, floor, rician, deep)}
 
 
 def suggest_beta(source: Pixels, parameters: Mapping[str, Any]) -> float:
