@@ -103,15 +103,16 @@ def test_tuned_takes_a_quicker_level_for_a_small_picture(
     [
         ("mask", {}, 949),  # 949 * 949 is the first square above 900,000
         ("mask", {"mask": (tuple(range(1, 12)),) * 11}, 949),
+        ("mask", {"mask": (tuple(range(1500, 1509)),) * 9}, 1898),  # whole numbers, unrolled
         ("mask", {"mask": (tuple(range(500, 515)),) * 15}, 3795),  # whole numbers
         ("mask", {"mask": (tuple(range(9000, 9015)),) * 15}, 3795),  # of 64 bits
         ("weighted_mean", {"size": 3}, 949),
         ("weighted_mean", {"size": 15}, 693),  # 480,000: separable
         ("sobel", {"form": "single"}, 949),
         ("rotating_mask", {}, 448),
-        ("mean", {"size": 3}, 1055),  # 10,000,000 cells, nine of them for a sample
-        ("mean", {"size": 15}, 211),
-        ("threshold_mean", {"size": 3}, 1055),
+        ("mean", {"size": 3}, 1000),  # 9,000,000 cells, nine of them for a sample
+        ("mean", {"size": 15}, 200),
+        ("threshold_mean", {"size": 3}, 1000),
         ("median", {"size": 3}, 746),  # 40,000,000 comparisons, eight for each cell
         ("median", {"size": 9}, 249),
     ],
@@ -192,7 +193,13 @@ SPREAD = {"mask": (tuple(range(500, 515)),) * 15}
         ("rotating_mask", {}, "f4", 1, Border.REFLECT, 895),
         ("median", {"size": 9}, "f4", 1, Border.REFLECT, 125),  # 40,000,000 comparisons
         ("median", {"size": 9}, "f4", 1, Border.REDUCE, 139),  # 50,000,000
-        ("threshold_mean", {"size": 3}, "u1", 1, Border.VALID, 1055 + 2),
+        ("threshold_mean", {"size": 3}, "u1", 1, Border.VALID, 1000 + 2),
+        ("mean", {"size": 3}, "u2", 1, Border.REFLECT, 1055),
+        ("mean", {"size": 3}, "u1", 3, Border.REFLECT, 609),
+        ("weighted_mean", {"size": 3}, "u1", 1, Border.REDUCE, 949),
+        ("weighted_mean", {"size": 9}, "u1", 1, Border.REDUCE, 490),  # 240,000
+        ("weighted_mean", {"size": 15}, "u2", 1, Border.REDUCE, 380),  # 144,000
+        ("mask", {"mask": (tuple(range(1500, 1509)),) * 9}, "u2", 3, Border.VALID, 1096 + 8),
     ],
 )
 def test_from_which_size_on_depends_on_type_channels_and_border(

@@ -28,15 +28,18 @@ _TILE_STEP = 2 * max(_STEPS.values())
 _SAMPLES_A_ROW = 340_000
 """Output samples for each row of a tile: smaller images need low tiles to busy all of a card."""
 
-_SMALL_WORK, _SMALL_WORK_FLOATS, _SMALL_WORK_COUNTED = 1e7, 5e7, 2e8
-"""Cells that another level adds up, for a whole picture, from which on these kernels are quicker:
+_SMALL_WORK_GREY_BYTES, _SMALL_WORK, _SMALL_WORK_FLOATS, _SMALL_WORK_COUNTED = 9e6, 1e7, 5e7, 2e8
+"""Cells that another level adds up, for a whole picture, from which on these kernels are faster:
 their own work hardly grows with the mask. They are slower where they add up doubles, and slowest
-where they divide by how many cells the border leaves. Measured on an H100 for 3x3 to 31x31."""
+where they divide by the number of cells that the border leaves. Measured on an H100 for 3x3 to
+31x31."""
 
 
 def small(task: CudaTask, size: int) -> float:
     """Return the least samples for which these kernels pay for `size` x `size` cells."""
     work = _SMALL_WORK_FLOATS if task.dtype.kind == "f" else _SMALL_WORK
+    if task.dtype.itemsize == 1 and task.shape[2] == 1:
+        work = _SMALL_WORK_GREY_BYTES
     if task.border is Border.REDUCE:
         work = _SMALL_WORK_COUNTED
     return work / (size * size)

@@ -168,15 +168,20 @@ def small(task: CudaTask, launch: Launch, size: int, *, separable: bool = False)
     """Return the least samples for which a tuned `launch` pays, for a mask of `size` x `size`.
 
     Sums of whole numbers take several times as many instructions as floats (`DOT` aside, one for
-    four products), so that saving loads pays late; in colour, where neighbours share no loads, with
-    large masks never. Nor do floats in colour gain before the picture is large, as long as levels
-    unroll the whole mask. Those of separable masks save more than loads.
+    four products), so that saving loads pays late; with masks that levels do not unroll later
+    still, and in colour, where neighbours share no loads, never. Nor do floats in colour gain
+    before the picture is large, as long as levels unroll the whole mask. Those of separable masks
+    save more than loads.
     """
     if separable:
-        return min(1.0, 8 / size) * SMALL
+        # Under `reduce` other levels look at every cell of a large mask twice.
+        cut = task.border is Border.REDUCE and size > 8
+        return min(1.0, 8 / size) * SMALL * (0.3 if cut else 1.0)
     colour = task.shape[2] > 1
     if launch.defines["WEIGHT_TYPE"] in ("0", "1") and "DOT" not in launch.defines:
-        return math.inf if colour and size > LARGEST_UNROLLED else 16 * SMALL
+        if size <= LARGEST_UNROLLED:
+            return LATE
+        return math.inf if colour else 16 * SMALL
     if colour and task.dtype.kind == "f" and 3 < size <= LARGEST_UNROLLED:
         return LATE
     return cuda_rows.small(task)
