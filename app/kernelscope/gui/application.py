@@ -25,7 +25,7 @@ from kernelscope.gui.work.crash_log import CrashLog
 
 
 class BugCatcher(QObject):
-    """Sends exceptions that nobody caught, on any thread, to the GUI thread."""
+    """Sends uncaught exceptions of any thread to the GUI thread."""
 
     caught = Signal(object)
 

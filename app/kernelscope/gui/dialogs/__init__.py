@@ -1,1 +1,1 @@
-"""Windows that open beside the main window."""
+"""Dialogs and secondary windows."""

@@ -143,7 +143,7 @@ class CodeView(QPlainTextEdit):
         self._make_room()
 
     def show_function(self, name: str) -> bool:
-        """Mark the function `name` and scroll to its first line; tell if it is here."""
+        """Mark the function `name` and scroll to it; return whether it was found."""
         found = find_function(self.toPlainText().split("\n"), name)
         if found is None:
             self._mark(0, 0)

@@ -1,4 +1,4 @@
-"""A difference to read: what is gone on red, what is new on green, signs before the lines."""
+"""A readable difference: removed lines on red, added ones on green, each after its sign."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DifferenceView(CodeView):
 
     @property
     def lines(self) -> list[Line]:
-        """What is shown."""
+        """The text in view."""
         return self._lines
 
     def _mark(self, start: int, stop: int) -> None:

@@ -45,7 +45,7 @@ _SAMPLE_PATHS = {sample.path for sample in SAMPLES}
 
 @dataclass(frozen=True)
 class _Choice:
-    """What the user decided about a file that cannot be read without.
+    """Decisions of the user without which a file cannot be read.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Pictures(QObject):
     told : str
         One line for the status bar.
     broken : Exception
-        Something failed that is not the user's to mend.
+        A bug of the program.
     """
 
     loaded = Signal(object)
@@ -132,7 +132,7 @@ class Pictures(QObject):
         together: str,
         formats: tuple[Format, ...],
     ) -> None:
-        """Let the user choose a file; `together` is what all `formats` are called."""
+        """Let the user choose a file; `together` names the filter for all `formats`."""
         dialog = QFileDialog(self._window, title, folder_for(self._settings, "open"))
         dialog.setObjectName(name)
         dialog.setOption(QFileDialog.Option.HideNameFilterDetails)  # dozens of suffixes
@@ -164,7 +164,7 @@ class Pictures(QObject):
         self._read("reference", path, read, self.reference_loaded.emit)
 
     def open(self, path: Path, number: int | None = None) -> None:
-        """Read `path`; what is open stays until then, and if it fails.
+        """Read `path`; the open picture stays until then, or if reading fails.
 
         `number` is that of one of several volumes.
         """
@@ -311,13 +311,13 @@ class Pictures(QObject):
         open_dialog(dialog)
 
     def paste(self) -> None:
-        """Open what is on the clipboard."""
+        """Open the picture or the files on the clipboard."""
         mime = QGuiApplication.clipboard().mimeData()
         if mime is None or not self.take(mime):  # nothing at all is on it, on some desktops
             self.told.emit("There is no picture on the clipboard.")
 
     def take(self, mime: QMimeData) -> bool:
-        """Open what was dropped or pasted; tell whether there was something to open."""
+        """Open dropped or pasted data; return whether there was something to open."""
         files = [Path(url.toLocalFile()) for url in mime.urls() if url.isLocalFile()]
         if files:
             if len(files) > 1:
@@ -339,7 +339,7 @@ class Pictures(QObject):
 
     @staticmethod
     def can_take(mime: QMimeData) -> bool:
-        """Tell whether `take` may succeed."""
+        """Return whether `take` may succeed."""
         return mime.hasImage() or any(url.isLocalFile() for url in mime.urls())
 
     def copy(self, image: Image) -> None:

@@ -1,4 +1,4 @@
-"""What the program knows about the GPU, and how to get one going."""
+"""Properties of the GPU, or the steps to set one up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _REFRESH = 1000
 
 
 class GpuDialog(QDialog):
-    """The state of the GPU: the device, or why there is none and what to do about it.
+    """The state of the GPU: the device, or why there is none and how to get one.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class GpuDialog(QDialog):
         self.destroyed.connect(lambda: _forget(background))
 
     def _show_group(self, group: FactGroup, *, on_top: bool = False) -> None:
-        """Show `group`, in a window that grows with what is new as far as the screen allows."""
+        """Show `group`; the window grows with new rows as far as the screen allows."""
         assert self._table is not None
         before = self._table.hidden_height
         self._table.set_group(group, on_top=on_top)
@@ -182,7 +182,7 @@ class GpuDialog(QDialog):
         _forget(background)
 
     def _on_load(self, load: tuple[Fact, ...]) -> None:
-        if load:  # else there is nobody to ask, now or later
+        if load:  # otherwise there is no source of load values, now or later
             self._show_group(FactGroup("Now", load), on_top=True)
             self._timer.start(_REFRESH)
 

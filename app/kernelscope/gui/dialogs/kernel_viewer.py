@@ -48,11 +48,11 @@ _LAST_RUN = "Last run on the GPU"
 _COMPILE = "gpu-compile-report"
 
 _AROUND_TAB = 6
-"""Pixels beside the text of a tab, both sides together."""
+"""Horizontal padding of a tab in pixels, both sides together."""
 
 
 class KernelViewer(QDialog):
-    """Shows kernels; stays open beside the window, which tells it of new runs.
+    """Shows kernels; stays open next to the window, which reports new runs.
 
     Parameters
     ----------
@@ -397,7 +397,7 @@ def _resources(resources: Resources) -> tuple[Fact, ...]:
         Fact("Spilled registers", f"{resources.spill_bytes:,}", "bytes a thread"),
         Fact("Stack", f"{resources.stack_bytes:,}", "bytes a thread"),
         Fact("Static shared memory", f"{resources.shared_bytes:,}", "bytes a block"),
-        *((constant,) if resources.constant_bytes else ()),  # newer assemblers do not tell
+        *((constant,) if resources.constant_bytes else ()),  # newer assemblers do not report it
     )
 
 

@@ -176,7 +176,7 @@ class PhantomDialog(QDialog):
 
     @property
     def order(self) -> Order:
-        """What is set."""
+        """The chosen settings."""
         width, height, depth = (box.value() for box in self._sides)
         chosen = tuple(contrast for contrast, box in self._contrasts.items() if box.isChecked())
         return Order(

@@ -26,7 +26,7 @@ _FILES = "Recipes (*.json);;All files (*)"
 
 
 class Recipes(QObject):
-    """The dialogs for recipes, and the one that is under way.
+    """The dialogs for recipes, and the recipe in progress.
 
     Signals
     -------
@@ -37,7 +37,7 @@ class Recipes(QObject):
     wanted : Request
         This step should be run next; `go_on` wants its result.
     failed : Exception
-        The recipe ended here; errors that the user can mend name the step.
+        The recipe ended here; errors that the user can put right name the step.
     saved : Path
         A recipe was written there.
     """
@@ -85,12 +85,12 @@ class Recipes(QObject):
 
     @property
     def busy(self) -> bool:
-        """Whether a recipe is under way."""
+        """Whether a recipe is in progress."""
         return self._recipe is not None
 
     @property
     def step(self) -> str:
-        """Which step is under way, to put before its stage; empty without several."""
+        """Number of the current step, to show before its stage; empty for a single step."""
         if self._recipe is None or len(self._recipe.steps) == 1:
             return ""
         name = self._recipe.steps[self._number - 1].filter.name
@@ -102,7 +102,7 @@ class Recipes(QObject):
         Raises
         ------
         InvalidParameter
-            If a step cannot work on what it would get.
+            If a step cannot work on the output of the previous one.
         """
         shapes(recipe, source)
         self._recipe, self._number, self._options = recipe, 0, options
@@ -110,15 +110,15 @@ class Recipes(QObject):
 
     @property
     def has_more(self) -> bool:
-        """Whether a step follows the one under way."""
+        """Whether a step follows the current one."""
         return self._recipe is not None and self._number < len(self._recipe.steps)
 
     def told(self, result: Result) -> Result:
-        """Return the result of the step under way with what is to be said of that step."""
+        """Return the result of the current step with the notices of that step."""
         return replace(result, notices=(*self._notices, *result.notices)) if self.busy else result
 
     def go_on(self, source: Source) -> None:
-        """Run the next step on what the last one made, unless `stop` came between."""
+        """Run the next step on the output of the last one, unless `stop` was called."""
         if self.has_more:
             self._next(source)
 
@@ -150,7 +150,7 @@ class Recipes(QObject):
         self._background.start("recipe file", lambda: read_recipe(path), self.loaded.emit, failed)
 
     def _next(self, source: Source) -> None:
-        """Ask for the next step, after estimating what it leaves to its source."""
+        """Request the next step, after estimating the parameters it leaves open."""
         assert self._recipe is not None
         recipe, options = self._recipe, self._options
         self._number += 1

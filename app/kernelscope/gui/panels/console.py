@@ -1,4 +1,4 @@
-"""The debug console: what the program did, how long it took, and what went wrong."""
+"""The console: log of the program's steps, their times, and errors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ConsoleHandler(logging.Handler):
 
 
 class Console(QWidget):
-    """Shows the records of the logger ``app`` as they come.
+    """Shows the records of the logger ``kernelscope`` as they come.
 
     The handler is installed at once, so that nothing is missed while the console is hidden,
     and removed when the console is closed or destroyed.
@@ -108,7 +108,7 @@ class Console(QWidget):
         self._view.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self._view.setFont(theme.fixed_font())
         self._view.setMaximumBlockCount(MAX_LINES)
-        self._view.setPlaceholderText("Nothing happened yet.")
+        self._view.setPlaceholderText("Nothing has been logged yet.")
 
         row = QHBoxLayout()
         row.addWidget(label)

@@ -106,7 +106,7 @@ class NumberEditor(QWidget):
     """A slider over the usual range and a box over the whole range.
 
     A parameter that can be estimated from the picture has a button for that as well. It stays
-    pressed where every run is to estimate the number anew, until the user sets one.
+    pressed if every run estimates the number again, until the user sets one.
     """
 
     changed = Signal()
@@ -164,16 +164,16 @@ class NumberEditor(QWidget):
 
     @property
     def automatic(self) -> bool:
-        """Whether every run estimates the number anew."""
+        """Whether every run estimates the number again."""
         return self._button is not None and self._button.isChecked()
 
     def set_automatic(self, automatic: bool) -> None:
-        """Let every run estimate the number anew, where that may be, or leave it as it is."""
+        """Let every run estimate the number again, if it can be estimated, or keep it."""
         if self._button is not None and self._button.isCheckable():
             self._button.setChecked(automatic)
 
     def set_estimate(self, value: float) -> None:
-        """Show what was estimated; later runs may estimate again."""
+        """Show an estimate; later runs may estimate again."""
         automatic = self.automatic
         self._follows = True
         self.set_value(value)
@@ -228,13 +228,13 @@ class NumbersEditor(QLineEdit):
         self.textChanged.connect(self.changed)
 
     def show_estimate(self, value: tuple[float, ...]) -> None:
-        """Show what was estimated, where nothing is written."""
+        """Show an estimate if the field is empty."""
         self.setPlaceholderText(
             f"{self._parameter.format(rounded(value))} ({self._parameter.none})"
         )
 
     def forget_estimate(self) -> None:
-        """Show no longer what was estimated, from something else."""
+        """Remove an estimate that belongs to another input."""
         self.setPlaceholderText(self._parameter.none)
 
     def value(self) -> tuple[float, ...]:
@@ -322,7 +322,7 @@ def shrink(combo: QComboBox) -> None:
 
 
 def tell_of_refusals(box: WholeBox | NumberBox, changed: SignalInstance) -> None:
-    """Emit `changed` also where what is typed is no number, and when that is gone again."""
+    """Emit `changed` also when the typed text becomes no number, or one again."""
     refused = False
 
     def look() -> None:

@@ -71,13 +71,13 @@ class FilterForm(QWidget):
         return self._spec.validate(self._raw_values())
 
     def explains(self, problem: str) -> bool:
-        """Tell whether an editor says `problem` itself, where it is."""
+        """Return whether an editor shows `problem` itself."""
         masks = (editor for editor in self._editors.values() if isinstance(editor, MaskEditor))
         return any(mask.problem == problem for mask in masks)
 
     @property
     def automatic(self) -> tuple[str, ...]:
-        """The parameters that every run estimates anew; `values` has what was shown last."""
+        """The parameters that every run estimates again; `values` has the last estimates."""
         return tuple(
             name
             for name, editor in self._editors.items()
@@ -90,7 +90,7 @@ class FilterForm(QWidget):
             self._editors[name].set_value(value)
 
     def show_estimates(self, values: Mapping[str, Any]) -> None:
-        """Show what was estimated where no number is set."""
+        """Show estimates in fields without a number."""
         for name, value in values.items():
             editor = self._editors[name]
             if isinstance(editor, NumbersEditor):
@@ -144,7 +144,7 @@ class FilterForm(QWidget):
         self.changed.emit()
 
     def _offer_what_matters(self) -> None:
-        """Disable what has no part in the result as the other parameters are set."""
+        """Disable parameters without effect under the values of the others."""
         try:
             values = self._raw_values()
         except InvalidParameter:

@@ -22,7 +22,7 @@ _BLOCK = (
 _NO_BLOCK = "Only the levels of a GPU up to texture have blocks of any size."
 
 _MOST_DIGITS = 10
-"""More than any of these numbers has: what is longer was damaged."""
+"""More digits than any of these numbers has; a longer text is damaged."""
 
 _Box = TypeVar("_Box", WholeBox, ChoiceBox)
 

@@ -18,7 +18,7 @@ _DASHES = {
     Qt.PenStyle.DashLine: "- -",
     Qt.PenStyle.DotLine: "···",
 }
-"""Tell the channels apart where colours do not: lines, and how a legend shows them."""
+"""Line styles that distinguish channels without colour, and their marks in a legend."""
 
 
 class HistogramView(QWidget):

@@ -132,7 +132,7 @@ class MaskEditor(QWidget):
 
     @property
     def problem(self) -> str:
-        """What is wrong with the weights, as it stands under the table; empty if nothing is."""
+        """The error under the table; empty if all weights are valid."""
         return self._problem
 
     def value(self) -> Mask:

@@ -66,7 +66,7 @@ class MaskTable(QTableWidget):
             header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
 
     def texts(self) -> list[list[str]]:
-        """Return what the cells hold, row by row."""
+        """Return the texts of the cells, row by row."""
         return [
             [self._cell(y, x).text() for x in range(self.columnCount())]
             for y in range(self.rowCount())
@@ -230,7 +230,7 @@ def _short(text: str) -> str:
 
 
 def number_in(text: str) -> float | str:
-    """Return the number that `text` stands for, a fraction also, or `text` itself."""
+    """Return the number in `text`, which may be a fraction, or `text` itself."""
     top, slash, bottom = text.partition("/")
     try:
         return read_number(top) / read_number(bottom) if slash else read_number(text)

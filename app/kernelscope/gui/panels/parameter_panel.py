@@ -91,7 +91,7 @@ class ParameterPanel(QScrollArea):
         self._current: FilterForm | None = None
         self._kind = Kind.PICTURE
         self._others: dict[Kind, str] = {}
-        """The filters that were chosen for what is not shown."""
+        """The filters chosen for the kinds that are not shown."""
 
         self._filter = ChoiceBox(self)
         self._filter.setObjectName("filter")
@@ -162,17 +162,17 @@ class ParameterPanel(QScrollArea):
 
     @property
     def filter_kind(self) -> Kind:
-        """What the filter that is chosen works on."""
+        """Kind of data that the chosen filter works on."""
         return filters.get(self.filter_id).kind
 
     def set_filter(self, filter_id: str) -> None:
-        """Choose a filter; one that is not offered for what is open changes nothing."""
+        """Choose a filter; one that is not offered for the open kind changes nothing."""
         row = self._filter.findData(filter_id)
         if row >= 0:
             self._filter.setCurrentIndex(row)
 
     def set_kind(self, kind: Kind) -> None:
-        """Offer what filters pictures or volumes, and choose what was chosen there last."""
+        """Offer the filters for pictures or for volumes, and choose the last one used there."""
         if kind is self._kind:
             return
         self._others[self._kind], self._kind = self.filter_id, kind
@@ -209,7 +209,7 @@ class ParameterPanel(QScrollArea):
         self.changed.emit()
 
     def state(self) -> FormState | None:
-        """Return what is set, for `show_state`; None while that is not valid."""
+        """Return the settings for `show_state`; None while they are not valid."""
         try:
             values = self._form.values()
             return FormState(self.filter_id, values, self.automatic, self._options.texts())
@@ -232,15 +232,15 @@ class ParameterPanel(QScrollArea):
 
     @property
     def automatic(self) -> tuple[str, ...]:
-        """Parameters of the chosen filter that every run estimates anew."""
+        """Parameters of the chosen filter that every run estimates again."""
         return self._form.automatic
 
     def set_estimates(self, filter_id: str, values: Mapping[str, Any]) -> None:
-        """Show what was estimated for parameters of a filter that was shown already."""
+        """Show estimates for parameters of a filter that has been shown."""
         self._forms[filter_id].show_estimates(values)
 
     def show_estimates(self, result: Result | None) -> None:
-        """Show what the run that is shown estimated for parameters, and nothing of others."""
+        """Show the estimates of the displayed run, and remove all others."""
         for form in self._forms.values():
             form.forget_estimates()
         if result is not None and result.request.step.filter.id in self._forms:

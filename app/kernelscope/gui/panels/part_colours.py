@@ -1,4 +1,4 @@
-"""The colours of the parts of a run, the same in every bar; and what they stand for."""
+"""The colours of the parts of a run, the same in every bar, and their legend."""
 
 from __future__ import annotations
 

@@ -126,11 +126,11 @@ class QualityPanel(QWidget):
         self._choose.setMenu(menu)
 
     def show_comparing(self, title: str) -> None:
-        """Say that a comparison with the reference of this title is under way."""
+        """Show that a comparison with the reference of this title is in progress."""
         self._reference.setText(f"Comparing with {title}…")
 
     def show_judged(self, title: str, origin: str, judged: Judged) -> None:
-        """Show the title of the reference, why it is that, and what the comparison said."""
+        """Show the title and origin of the reference, and the result of the comparison."""
         if not title:
             self._reference.setText(NO_REFERENCE)
         elif judged.problem:

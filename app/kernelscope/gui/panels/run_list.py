@@ -15,30 +15,29 @@ from kernelscope.gui.widgets.theme import quiet_text
 _COLUMNS = {
     "No.": "The runs of this session are numbered; a click on a heading sorts by it",
     "Run on": "Device and level",
-    "Kernel ms": "Computing alone: on a GPU its kernels, on the CPU the stage compute",
-    "Transfers ms": "Carrying the picture to the card (↑) and the result back (↓).\n"
+    "Kernel ms": "Computation alone: the kernels of a GPU, or the stage compute of the CPU",
+    "Transfers ms": "Upload of the picture to the GPU (↑) and download of the result (↓).\n"
     "A picture stays on the card: runs after the first have no upload.",
-    "Total ms": "All that is counted: kernel, transfers, memory, wrapping the result; not "
-    "compiling",
+    "Total ms": "All counted stages: kernel, transfers, memory, wrapping the result; not compiling",
     "Parts": "Light: kernel. Dark: transfers. Grey: other stages.\nThe total fills the column.",
     "Speed-up of kernel": "Kernel time of the baseline / kernel time of this; medians of all "
     "repeats.\n",
     "Speed-up of total": "Total of the baseline / total of this; medians of all repeats.\n",
-    "Compared with": "The baseline of both speed-ups. It is CPU serial, else what was measured "
+    "Compared with": "The baseline of both speed-ups. CPU serial, or else the level measured "
     "first, until you\nchoose another.",
-    "Repeats": "How many runs of the same work at the same level were measured, and half the "
+    "Repeats": "Number of measured runs of the same work at the same level, and half the "
     "range of their totals.\nThe first run is none of them: caches, memory and compiled code "
     "were not ready.",
     "Image": "Width × height",
     "Speed": "Pixels or voxels of the input by the total",
-    "Filter": "The filter and all that decides its result",
+    "Filter": "The filter and all settings that affect its result",
 }
 """The headings and their tooltips."""
 
 _BASELINE_HELP = (
     "Only runs that did the same work are compared: same filter and settings, same picture. The "
     "fastest is bold.\n"
-    "The baseline is CPU serial, else what was measured first, until you choose another."
+    "The baseline is CPU serial, or else the level measured first, until you choose another."
 )
 
 COLUMN_NAMES = tuple(_COLUMNS)
@@ -54,7 +53,7 @@ _OVER, _REPEATS, _FILTER = (
 )
 _SPARE = (COLUMN_NAMES.index("Speed"), _PARTS, COLUMN_NAMES.index("Image"))
 """Hidden one after the other until the rest fits: the first two follow from the other columns, and
-the picture is in sight."""
+the picture is shown anyway."""
 
 _FILTER_CHARACTERS = 8
 """Least width of the last column, which gets what the others leave: its end is elided."""
@@ -64,7 +63,7 @@ _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 _FIRST_HELP = (
     "The first run of this work at this level: caches, memory and compiled code were not ready.\n"
-    "It is compared with nothing. Run it again to measure it."
+    "It takes part in no comparison. Run it again to measure it."
 )
 
 
@@ -147,15 +146,15 @@ class RunList(CopyableTree):
         self.selected.emit(selected)
 
     def fit_columns(self) -> None:
-        """Give every column what it holds, the last one the rest; hide spare ones for lack of room.
+        """Fit columns to their content, the last one to the rest; hide spare ones if too narrow.
 
-        What is hidden depends on the width of the list alone, as if it always had a vertical scroll
+        The choice depends on the width of the list alone, as if it always had a vertical scroll
         bar: that comes and goes with a horizontal one, which comes and goes with the columns. Qt's
         own way to size columns leaves the last one too wide where a scroll bar appears later.
         """
         header, metrics = self.header(), self.fontMetrics()
         for column in _SPARE:
-            self.setColumnHidden(column, False)  # what is hidden has no width to ask for
+            self.setColumnHidden(column, False)  # hidden columns have no size hint
         widths = [
             max(self.sizeHintForColumn(n), header.sectionSizeHint(n))
             for n in range(len(COLUMN_NAMES))
@@ -179,12 +178,12 @@ class RunList(CopyableTree):
     def text(self) -> str:
         """Return the list as it is sorted, with its header, cells separated by tabs."""
         rows = [COLUMN_NAMES, *map(self._texts, self.shown)]
-        unsaid = (_PARTS, _OVER)  # a bar, and what both speed-ups say in full
+        unsaid = (_PARTS, _OVER)  # a bar, and the baseline that both speed-ups name
         kept = ([c for n, c in enumerate(row) if n not in unsaid] for row in rows)
         return "\n".join("\t".join(row) for row in kept)
 
     def _sort_key(self, run: Run, column: int) -> Any:
-        """Return what a run is sorted by; of equals the newer is the larger."""
+        """Return the sort key of a run; of equals the newer is the larger."""
         gain = self._runs.speed_up(run, _SPEED_UPS.get(column, TOTAL))
         keys: dict[int, Any] = {
             0: run.number,
@@ -278,7 +277,11 @@ class RunList(CopyableTree):
             return f"{run.where}, total: {series.total.describe()}"
         if column == _REPEATS:
             return _FIRST_HELP
-        shown = "Double-click to see its images again." if run.result else "Its images are gone."
+        shown = (
+            "Double-click to see its images again."
+            if run.result
+            else "Its images are no longer in memory."
+        )
         return f"{run.settings}\n{run.size}, {run.mode}\n{run.where}\n{shown}"
 
     def _no_speed_up(self, run: Run, quantity: str) -> str:
@@ -300,12 +303,12 @@ class RunList(CopyableTree):
 
 
 def _carried(run: Run) -> str:
-    """Return what was carried to the card and back, in words."""
+    """Return the transfers to the GPU and back, in words."""
     if not run.transfers:
-        return "Nothing was carried: the CPU reads the picture where it lies."
+        return "No transfers: the CPU reads the picture in place."
     lines = [f"{name.capitalize()}: {milliseconds(t)} ms" for name, t in run.transfers.items()]
     if "upload" not in run.transfers:
         lines.append("No upload: the picture was on the card already.")
     if run.overlapped:
-        lines.append("In part while kernels ran: the total has less of it.")
+        lines.append("Partly overlapped by kernels: the total contains less of it.")
     return "\n".join(lines)

@@ -31,7 +31,7 @@ _FASTEST = "The fastest level of the device."
 class RunOptions(QWidget):
     """Device, level, border and greyscale for the filter that is chosen.
 
-    What cannot be used on this computer is shown, but disabled, with the reason as tooltip.
+    Options that this computer lacks are shown disabled, with the reason as tooltip.
     """
 
     changed = Signal()

@@ -28,14 +28,14 @@ from kernelscope.gui.widgets.theme import quiet_text
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 _QUIET = (
-    ("overlapped", "Done while “slabs” went by, at the same time as other stages."),
+    ("overlapped", "Part of “slabs”, at the same time as other stages."),
     (
         "not counted",
         "No part of a reported time: compiling is done once, its result is kept; a warm-up goes "
         "before repeats; kernels that were started too slowly to be measured are repeated.",
     ),
 )
-"""What is said of stages that are in no total."""
+"""Word and tooltip of stages that are in no total."""
 
 
 class StageView(QWidget):
@@ -145,7 +145,7 @@ def _stage_table() -> QTreeWidget:
 def _rates(metrics: Iterable[Metric]) -> list[str]:
     """Return a line on the kernel's throughput, where it was measured.
 
-    Four digits and 100% have to fit beside the list of runs: a second line costs a stage.
+    Four digits and 100% have to fit next to the list of runs: a second line costs a stage.
     """
     values = {metric.name: metric.value for metric in metrics}
     effective, copy = values.get("effective rate"), values.get("copy rate")

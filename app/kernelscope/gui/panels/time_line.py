@@ -43,13 +43,13 @@ class Lane:
     name, part : str
     bars : tuple of Bar
     seconds : float
-        What the stage is reported with.
+        The reported time of the stage.
     counted : bool
-        False for what is in no total.
+        False for stages that are in no total.
     inner : bool
         A kernel of the stage in the lane above.
     note : str
-        What has to be said of the bars; may be empty.
+        A remark on the bars; may be empty.
     """
 
     name: str
@@ -161,7 +161,7 @@ class TimeLine(QAbstractScrollArea):
 
     @property
     def lanes(self) -> list[Lane]:
-        """What is drawn."""
+        """The lanes as drawn."""
         return self._lanes
 
     def show_stages(self, stages: Sequence[Stage]) -> None:
@@ -200,7 +200,7 @@ class TimeLine(QAbstractScrollArea):
         return left, max(right, left + 20)
 
     def _fit(self) -> None:
-        """Scroll what has no room above the axis."""
+        """Scroll the lanes if they do not fit above the axis."""
         room = self.viewport().height() - self._row()
         bar = self.verticalScrollBar()
         bar.setRange(0, max(0, len(self._lanes) * self._row() - room))
@@ -274,7 +274,7 @@ def _text(lane: Lane) -> str:
 
 
 def _describe(lane: Lane) -> str:
-    """Return a lane in words: its name, its time, when it began, and what has to be said."""
+    """Return a lane in words: its name, time, start and remark."""
     start = min(bar.start for bar in lane.bars)
     parts = [f"{lane.name}: {_text(lane)}", f"from {milliseconds(max(start, 0.0))} ms"]
     if len(lane.bars) > 1:

@@ -149,7 +149,7 @@ class TimingPanel(QWidget):
         self._current.show_run(run)
 
     def _can_be_baseline(self, run: Run) -> bool:
-        """Tell whether choosing `run` as the baseline would change anything."""
+        """Return whether choosing `run` as the baseline would change anything."""
         return run.warm and self._runs.has_others(run) and not self._runs.is_baseline(run)
 
     def minimumSizeHint(self) -> QSize:
@@ -164,7 +164,7 @@ class TimingPanel(QWidget):
             self._list.fit_columns()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Stages stand beside the list where there is room, above it elsewhere."""
+        """Place the stages next to the list if there is room, otherwise above it."""
         super().resizeEvent(event)
         enough = 75 * self.fontMetrics().averageCharWidth()
         wide = self.width() > max(enough, self.height())

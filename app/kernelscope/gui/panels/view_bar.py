@@ -1,4 +1,4 @@
-"""The row above the pictures: back and forth on the left, what the right one shows."""
+"""The row above the pictures: undo and redo, and the view of the output."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ViewBar(QWidget):
         return None if self._auto.isChecked() else self._gain.value()
 
     def show_gain(self, gain: int | None) -> None:
-        """Show the gain of what is drawn; None disables it."""
+        """Show the gain of the drawing; None disables it."""
         for widget in (self._gain, self._auto):
             widget.setEnabled(gain is not None)
         if gain is not None:
@@ -85,7 +85,7 @@ class ViewBar(QWidget):
 
     def _on_gain(self) -> None:
         if self._auto.isChecked():
-            self._auto.setChecked(False)  # which tells of the change
+            self._auto.setChecked(False)  # which emits the change
         else:
             self.gain_changed.emit()
 

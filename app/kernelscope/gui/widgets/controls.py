@@ -22,7 +22,7 @@ _LONGEST = 10
 class ChoiceBox(QComboBox):
     """A list to choose from, which the wheel changes only where it has the focus.
 
-    Else the wheel goes on to what the list stands in, a panel that scrolls for instance.
+    Otherwise the wheel event goes to the parent, for instance a panel that scrolls.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -70,7 +70,7 @@ class _Box(_Qt):  # type: ignore[misc]
         self._before = self.value()
 
     def typed(self) -> str:
-        """Return the number as it stands in the box, without prefix and suffix."""
+        """Return the text of the number in the box, without prefix and suffix."""
         return self._bare(self.lineEdit().text())
 
     def checked(self) -> Any:
@@ -86,7 +86,7 @@ class _Box(_Qt):  # type: ignore[misc]
         return text.strip().removeprefix(self.prefix()).removesuffix(self.suffix()).strip()
 
     def _read(self, text: str) -> Any:
-        """Return the number that `text` stands for; None where there is none in range."""
+        """Return the number in `text`; None if it is no number or out of range."""
         if self.specialValueText() and text == self.specialValueText():
             return self.minimum()
         try:
@@ -132,7 +132,7 @@ class _Box(_Qt):  # type: ignore[misc]
         super().focusOutEvent(event)
 
     def _leave(self) -> None:
-        """Take what was typed, or go back to what stood here before it."""
+        """Accept the typed text, or restore the previous value."""
         if not self.hasAcceptableInput():
             refused = self.typed()
             self.setValue(self._before)
@@ -176,7 +176,7 @@ class NumberBox(_Box, QDoubleSpinBox):
         self._set_up()
 
     def setDecimals(self, decimals: int) -> None:
-        """Set how many digits behind the point are usual; what is typed may have more."""
+        """Set the usual number of decimals; typed numbers may have more."""
         self._digits = decimals
 
     def _parse(self, text: str) -> float:

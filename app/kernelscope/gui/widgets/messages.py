@@ -58,12 +58,12 @@ def show_about(parent: QWidget | None) -> AboutDialog:
 
 
 def show_error(parent: QWidget | None, error: AppError) -> ErrorDialog:
-    """Tell the user about a failure that they can mend."""
+    """Report a failure that the user can put right."""
     return open_dialog(ErrorDialog(error, parent))
 
 
 def show_notice(parent: QWidget | None, text: str, details: str) -> NoticeDialog:
-    """Tell the user what was done otherwise than they may think, and why."""
+    """Report that something was done differently than expected, and why."""
     return open_dialog(NoticeDialog(text, details, parent))
 
 
@@ -153,7 +153,7 @@ def write_text(path: Path, text: str) -> None:
 def save_text(
     parent: QWidget, title: str, name: str, text: str, kinds: str = TEXT_FILES
 ) -> QFileDialog:
-    """Let the user save `text`, and say so if that fails."""
+    """Let the user save `text`; failures are reported."""
 
     def save(path: Path) -> None:
         try:
@@ -206,7 +206,7 @@ def headline(text: str) -> QLabel:
 
 
 class AboutDialog(QDialog):
-    """What the program is, whose work it builds on, and which versions run."""
+    """Purpose of the program, the work it builds on, and versions."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -375,12 +375,12 @@ class CrashDialog(ReportDialog):
 
 
 def _characters(widget: QWidget, count: int) -> int:
-    """Return the width of so many characters in the font of `widget`."""
+    """Return the width of `count` average characters in the font of `widget`."""
     return count * widget.fontMetrics().averageCharWidth()
 
 
 def _versions() -> list[tuple[str, str]]:
-    """Return names and versions of what the program runs on, without importing any of it."""
+    """Return names and versions of the libraries, without importing them."""
     packages = (("PySide6", "PySide6_Essentials"), ("NumPy", "numpy"), ("Numba", "numba"))
     found = [("Python", platform.python_version()), ("Qt", qVersion())]
     for name, package in packages:

@@ -1,4 +1,4 @@
-"""What the window remembers from one start to the next: texts in a file of the user's own.
+"""Settings that the window keeps between starts: texts in a file of the user's own.
 
 The file is JSON and not `QSettings`: that one reads Python objects from its file, and runs what
 they say, before the program has seen them.
@@ -31,7 +31,7 @@ _MOST_BYTES = 1 << 20
 class Settings:
     """Texts by key, kept in a file that is replaced whole at each change.
 
-    What the file holds beside texts is left out, and a damaged file is made again: settings
+    Anything but texts in the file is ignored, and a damaged file is replaced: settings
     are lost then, but nothing in the file is ever run or interpreted.
 
     Parameters
@@ -65,7 +65,7 @@ class Settings:
     def blob(self, key: str) -> QByteArray:
         """Return what Qt saved of a widget's state; empty if there is none that is whole.
 
-        Qt believes what it saved, and ends the program over a few changed bytes.
+        Qt trusts its saved states; a few changed bytes can crash the program.
         """
         digest, _, text = self.text(key).partition(" ")
         try:

@@ -8,7 +8,7 @@ from kernelscope.paths import RESOURCES
 
 
 def is_dark(palette: QPalette) -> bool:
-    """Tell whether `palette` shows light text on a dark ground."""
+    """Return whether `palette` has light text on a dark background."""
     return palette.color(QPalette.ColorRole.Base).lightness() < 128
 
 
@@ -55,7 +55,7 @@ def transfers_fill(palette: QPalette) -> QColor:
 
 
 def other_fill(palette: QPalette) -> QColor:
-    """Return the colour of what is neither computing nor carrying data, in bars."""
+    """Return the colour of stages in bars that neither compute nor transfer data."""
     return QColor("#6d6d6d" if is_dark(palette) else "#bdbdbd")
 
 

@@ -72,7 +72,7 @@ class Actions(Mapping[str, QAction]):
 
     @property
     def views(self) -> tuple[QAction, ...]:
-        """The actions that choose what is shown of a result."""
+        """The actions that choose a view of the result."""
         return tuple(made for _, action, made in self._made.values() if action.choice == "view")
 
     @property
@@ -94,7 +94,7 @@ class Actions(Mapping[str, QAction]):
         ]
 
     def refresh(self, state: State) -> None:
-        """Enable what can be done in this state, and name the steps of Undo and Redo."""
+        """Enable the actions that this state allows, and name the steps of Undo and Redo."""
         self._set_state(state)
         self["run"].setIconText("Restart" if state.busy else "Run")
         self.name_steps(state.undo, state.redo)
@@ -107,7 +107,7 @@ class Actions(Mapping[str, QAction]):
         self._menus[_filters_menu(VOLUMES)].setEnabled(state.volumes)
 
     def refresh_kind(self, volumes: bool) -> None:
-        """Enable what can be done with volumes, or with a picture."""
+        """Enable the actions for volumes, or for a picture."""
         self._set_state(replace(self.state, volumes=volumes))
 
     def refresh_difference(self, savable: bool) -> None:

@@ -1,4 +1,4 @@
-"""Run, Cancel, and how far the run is."""
+"""Run, Cancel, and the progress of the run."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class RunBar(QWidget):
         self.show_idle("Ready.")
 
     def show_progress(self, stage: str, fraction: float, step: str = "") -> None:
-        """Show a stage; the bar runs up and down while nothing is known of its end.
+        """Show a stage; the bar is indeterminate while the fraction is unknown.
 
-        `step` says which of several runs it belongs to.
+        `step` names the run it belongs to if there are several.
         """
         if fraction > 0:
             self._bar.setRange(0, 100)

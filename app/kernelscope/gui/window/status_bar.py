@@ -1,4 +1,4 @@
-"""A status bar that shows when it could not show everything."""
+"""A status bar that marks a message that is too long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The row below the menus: what the first minute needs, each with its name in sight."""
+"""The tool bar: the commands of the first minute, each with a visible name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolBar, QWidget
 from kernelscope.gui.widgets.switch import Switch
 
 _ROOM, _HEIGHT = 8, 28
-"""Pixels beside icon and text, and the least height: a target that a mouse does not miss."""
+"""Pixels around icon and text, and the minimum height of an easy target."""
 
 
 class ToolBar(QToolBar):
@@ -57,5 +57,5 @@ class ToolBar(QToolBar):
                 self._places[action] = self.addWidget(button)
 
     def offer(self, action: QAction, offered: bool) -> None:
-        """Show the button of `action` or not, where it stands elsewhere in sight."""
+        """Show the button of `action`, or hide it while another one is visible."""
         self._places[action].setVisible(offered)

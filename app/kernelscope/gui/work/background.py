@@ -59,7 +59,7 @@ class Background(QObject):
             try:
                 answer = work()
                 callback = then
-            except Exception as error:  # told to `failed`, which decides what it means
+            except Exception as error:  # passed to `failed`, which handles it
                 answer, callback = error, failed
             if not self._closed:
                 self._finished.emit(None if must_finish else (topic, ticket), callback, answer)

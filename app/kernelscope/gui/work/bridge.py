@@ -24,9 +24,9 @@ from kernelscope.engine.worker import (
 
 
 class WorkerBridge(QObject):
-    """Owns the worker; its signals come on the GUI thread and tell of the latest request only.
+    """Owns the worker; its signals come on the GUI thread, for the latest request only.
 
-    Between `submitted` and one of `finished`, `failed` and `stopped` a request is under way.
+    Between `submitted` and one of `finished`, `failed` and `stopped` a request is in progress.
     A job ends in `job_ended`, with a `Completed`, `Failed` or `Stopped`; a request that is
     submitted meanwhile takes its place, and the other way round.
     """
@@ -55,17 +55,17 @@ class WorkerBridge(QObject):
 
     @property
     def busy(self) -> bool:
-        """Whether a request is under way."""
+        """Whether a request is in progress."""
         return self._current is not None
 
     def submit(self, request: Request) -> None:
-        """Run `request` in place of the one that is under way."""
+        """Run `request` in place of the current one."""
         self._current = request
         self._worker.submit(request)
         self.submitted.emit(request)
 
     def cancel(self, *, followed: bool = False) -> None:
-        """Stop the request that is under way; see `Worker.cancel`.
+        """Stop the current request; see `Worker.cancel`.
 
         `stopped` comes at once, although a kernel that is being compiled runs to its end.
         """
@@ -75,12 +75,12 @@ class WorkerBridge(QObject):
             self.stopped.emit()
 
     def start(self, job: Job) -> None:
-        """Run `job` in place of what is under way."""
+        """Run `job` in place of the current work."""
         self._job = job
         self._worker.submit(job)
 
     def stop_job(self) -> None:
-        """Stop the job that is under way; what it still reports comes before `job_ended`."""
+        """Stop the current job; its last reports come before `job_ended`."""
         if self._job is not None:
             self._worker.cancel()
 

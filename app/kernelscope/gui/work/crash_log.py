@@ -1,4 +1,4 @@
-"""The file to which Python writes where it was when the process dies of a signal.
+"""The file to which Python writes its call stacks when the process dies of a signal.
 
 Qt, the CUDA driver and compiled kernels can end the process in ways that no `except` sees: a
 segmentation fault, an abort, a stack that overflows. `faulthandler` then writes the Python frames
@@ -6,7 +6,7 @@ of all threads to a file that was opened at start.
 
 Each process has a file of its own, ``crash-PID-TOKEN.txt``, which is locked as long as the
 process lives and removed when it ends well. So at a start, files without a lock belong to
-processes that died; one with more than its first line tells where.
+processes that died; more than the first line is the trace of a crash.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class CrashLog:
         self._file: FileIO | None = None
         try:
             atomic.own_folder(folder)
-            # Not buffered: after a crash nobody flushes.
+            # Unbuffered: nothing is flushed after a crash.
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
             self._file = FileIO(os.open(self._path, flags, 0o600), "w")
             if fcntl is not None:
