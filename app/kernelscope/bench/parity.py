@@ -25,7 +25,7 @@ from kernelscope.spec.samples import Pixels
 
 @dataclass(frozen=True, eq=False)
 class Parity:
-    """What the levels of a filter have in common.
+    """Whether the levels of a filter agree, and where they differ most.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Parity:
         The largest difference between any two results at each pixel or voxel, of any channel,
         in the type of the samples.
     remarks : tuple of str
-        What the run of a level had to say that not all others had: which kernel it was.
+        Notices of a run that not all others have: which kernel it was.
     """
 
     label: str
@@ -125,11 +125,24 @@ def verify(
         notices.append(result.notices)
     if envelope is None:
         raise AppError(f"No level could run: {'; '.join(dict.fromkeys(reasons.values()))}")
-    spec = plan[0][1].step.filter
+    return _parity(
+        label_of(plan[0][1].step.filter, parameters), source, levels, notices, reasons, envelope
+    )
+
+
+def _parity(
+    label: str,
+    source: Source,
+    levels: Sequence[str],
+    notices: Sequence[tuple[str, ...]],
+    reasons: Mapping[str, str],
+    envelope: _Envelope,
+) -> Parity:
+    """Return what the results of these levels amount to."""
     spread = envelope.spread()
     place = tuple(map(int, np.unravel_index(int(spread.argmax()), spread.shape)))
     return Parity(
-        label=label_of(spec, parameters),
+        label=label,
         source=source.describe(),
         levels=tuple(levels),
         reasons=reasons,
@@ -138,12 +151,17 @@ def verify(
         place=place,
         share=np.count_nonzero(spread) / spread.size,
         map=spread.max(axis=-1),
-        remarks=tuple(
-            f"{level}: {notice}"
-            for level, own in zip(levels, notices, strict=True)
-            for notice in own
-            if not all(notice in others for others in notices)
-        ),
+        remarks=_remarks(levels, notices),
+    )
+
+
+def _remarks(levels: Sequence[str], notices: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the notices that not all levels share, with the level."""
+    return tuple(
+        f"{level}: {notice}"
+        for level, own in zip(levels, notices, strict=True)
+        for notice in own
+        if not all(notice in others for others in notices)
     )
 
 
@@ -167,7 +185,7 @@ def _levels(
 
 
 class _Envelope:
-    """The least and the most that any result has at each sample, and whose those are."""
+    """The smallest and the largest result at each sample, and the levels that gave them."""
 
     def __init__(self, first: Pixels) -> None:
         self.low, self.high = first.copy(), first.copy()

@@ -54,8 +54,7 @@ def bench(arguments: list[str]) -> int:
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
-    from kernelscope.bench import PRESETS, peers
-    from kernelscope.bench.rules import REPEAT
+    from kernelscope.bench import PRESETS
 
     presets = "\n".join(f"  {name}\n      {each.summary}" for name, each in PRESETS.items())
     parser = Parser(
@@ -64,6 +63,22 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         epilog=f"presets (the first words will do):\n{presets}\n\n{STATUS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    _add_plan_options(parser)
+    _add_output_options(parser)
+    _add_other_actions(parser)
+    options = parser.parse_args(arguments)
+    if options.gpu == ():  # no number: the usual one, and nothing but it
+        options.gpu, options.devices = None, options.devices or ["gpu"]
+    if options.preset and (options.filters or options.sizes or options.masks):
+        parser.error("argument --preset: it says which filters, sizes and masks")
+    if options.verify not in (None, True) and (options.preset or options.sizes):
+        parser.error("argument --verify: a picture has its size")
+    return options
+
+
+def _add_plan_options(parser: argparse.ArgumentParser) -> None:
+    from kernelscope.bench import peers
+
     what = parser.add_argument_group("what to measure")
     what.add_argument(
         "--preset",
@@ -104,6 +119,11 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         help=f"also other libraries, where installed: {', '.join(peers.names())} (default: all)",
     )
     add_gpu_option(what, nargs="?", const=())
+
+
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
+    from kernelscope.bench.rules import REPEAT
+
     how = parser.add_argument_group("how")
     how.add_argument(
         "--repeat", metavar="N", type=positive, help=f"timed runs of each (default: {REPEAT})"
@@ -113,6 +133,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     output.add_argument("--out", metavar="FILE", type=file_path, help="write everything as JSON")
     output.add_argument("--csv", metavar="FILE", type=file_path, help="write a line for each row")
     output.add_argument("--plot", metavar="DIR", type=file_path, help="draw plots into a folder")
+
+
+def _add_other_actions(parser: argparse.ArgumentParser) -> None:
     instead = parser.add_argument_group("instead of measuring").add_mutually_exclusive_group()
     instead.add_argument(
         "--verify",
@@ -135,14 +158,6 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         type=file_path,
         help="print runs that were saved as if they were one; with --plot, draw them",
     )
-    options = parser.parse_args(arguments)
-    if options.gpu == ():  # no number: the usual one, and nothing but it
-        options.gpu, options.devices = None, options.devices or ["gpu"]
-    if options.preset and (options.filters or options.sizes or options.masks):
-        parser.error("argument --preset: it says which filters, sizes and masks")
-    if options.verify not in (None, True) and (options.preset or options.sizes):
-        parser.error("argument --verify: a picture has its size")
-    return options
 
 
 def _plan(options: argparse.Namespace, sizes: tuple[int, ...], data: Data | None = None) -> Plan:

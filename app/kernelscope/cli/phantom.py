@@ -106,6 +106,15 @@ def _parser() -> argparse.ArgumentParser:
         default="t1",
         help="what the scanner weights (default: %(default)s)",
     )
+    _add_noise_options(parser)
+    parser.add_argument(
+        "--truth", metavar="FILE", type=file_path, help="write the head without noise"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    return parser
+
+
+def _add_noise_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--noise",
         choices=[noise.value for noise in Noise],
@@ -128,11 +137,6 @@ def _parser() -> argparse.ArgumentParser:
         default=0,
         help="another number gives other noise (default: %(default)s)",
     )
-    parser.add_argument(
-        "--truth", metavar="FILE", type=file_path, help="write the head without noise"
-    )
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    return parser
 
 
 def _head(voxels: NDArray[np.float32], path: Path, voxel: Voxel | None) -> Volume:

@@ -73,6 +73,13 @@ class BenchForm(QWidget):
         self._summary.setObjectName("benchSummary")
         self._summary.setWordWrap(True)
 
+        self._build_data()
+        devices = self._build_devices()
+        self._lay_out(devices)
+        self._on_preset(OWN_CHOICE)
+
+    def _build_data(self) -> None:
+        """Build the fields of filters, sizes and masks."""
         every = (*filters.discover().values(), *filters.discover(Kind.VOLUME).values())
         self._filters = _checklist(
             "benchFilters", "Filters", ((s.id, s.name) for s in every), _FIRST_FILTERS
@@ -84,6 +91,8 @@ class BenchForm(QWidget):
         self._open_image.setToolTip("Measure on what is open in the main window")
         self._open_image.toggled.connect(self._sizes.setDisabled)
 
+    def _build_devices(self) -> QHBoxLayout:
+        """Build the fields of devices, levels and repeats; return the row of devices."""
         self._devices = {name: QCheckBox(name.upper(), self) for name in DEVICES}
         devices = QHBoxLayout()
         for name, box in self._devices.items():
@@ -116,7 +125,9 @@ class BenchForm(QWidget):
         self._repeat.setRange(1, 99)
         self._repeat.setValue(REPEAT)
         self._repeat.setToolTip("Timed runs of each row, after a warm-up that is not counted")
+        return devices
 
+    def _lay_out(self, devices: QHBoxLayout) -> None:
         form = self._form = QFormLayout(self)
         form.setContentsMargins(0, 0, 0, 0)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
@@ -136,7 +147,6 @@ class BenchForm(QWidget):
         form.addRow("", self._peers)
         self._preset.setAccessibleName("Preset")
         self._repeat.setAccessibleName("Repeats")
-        self._on_preset(OWN_CHOICE)
 
     @property
     def preset(self) -> Preset | None:

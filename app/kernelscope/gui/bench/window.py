@@ -16,9 +16,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
-    QProgressBar,
-    QPushButton,
-    QSplitter,
     QVBoxLayout,
     QWidget,
 )
@@ -49,10 +46,20 @@ from kernelscope.errors import AppError
 from kernelscope.gui.bench.chart_view import ChartView
 from kernelscope.gui.bench.export import save_chart
 from kernelscope.gui.bench.form import BenchForm
+from kernelscope.gui.bench.layout import (
+    banner,
+    button,
+    combo,
+    progress_bar,
+    refill,
+    results,
+    side_by_side,
+    side_column,
+    state_label,
+)
 from kernelscope.gui.bench.parity_dialog import ParityDialog
 from kernelscope.gui.bench.table import BenchTable
 from kernelscope.gui.widgets import messages as dialogs
-from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.bridge import WorkerBridge
@@ -132,7 +139,7 @@ class BenchWindow(QWidget):
         bridge.job_reported.connect(self._on_reported)
         bridge.job_ended.connect(self._on_ended)
         self._show_busy(False)
-        self._tell("Ready.")
+        self._show_state("Ready.")
         self._refresh()
 
     # --- what the buttons do ---
@@ -156,14 +163,14 @@ class BenchWindow(QWidget):
     def cancel(self) -> None:
         """Stop measuring; what was measured is kept."""
         if self._busy:
-            self._tell("Stopping…")
+            self._show_state("Stopping…")
             self._bridge.stop_job()
 
     def verify(self) -> None:
         """Compare the results of all levels of the chosen filter on the open image."""
         request = self._current()
         if request is None:
-            self._tell("Open a picture in the main window first.")
+            self._show_state("Open a picture in the main window first.")
             return
 
         def work(
@@ -220,7 +227,7 @@ class BenchWindow(QWidget):
         self._verifying = ""
         self._show_busy(True)
         self._progress.setRange(0, 0)
-        self._tell(text)
+        self._show_state(text)
         self._bridge.start(job)
 
     def _on_reported(self, value: Any) -> None:
@@ -233,10 +240,10 @@ class BenchWindow(QWidget):
                 self._timer.start()
             case Progress():
                 self._show_fraction(value.fraction)
-                self._tell(value.describe())
+                self._show_state(value.describe())
             case (str(text), float(fraction)):
                 self._show_fraction(fraction)
-                self._tell(f"Verifying: {text}")
+                self._show_state(f"Verifying: {text}")
             case Parity():
                 dialogs.open_dialog(ParityDialog(value, self))
 
@@ -252,15 +259,15 @@ class BenchWindow(QWidget):
         match event:
             case Completed():
                 done = f"Verified {self._verifying}." if self._verifying else "Done."
-                self._tell(f"Done: {kept}" if rows else done)
+                self._show_state(f"Done: {kept}" if rows else done)
             case Failed(error=AppError() as error):
-                self._tell(f"Failed: {error.message}")
+                self._show_state(f"Failed: {error.message}")
                 dialogs.show_error(self, error)
             case Failed(error=error):
-                self._tell("Failed.")
+                self._show_state("Failed.")
                 raise error
             case _:
-                self._tell(f"Stopped: {kept}" if rows else "Stopped.")
+                self._show_state(f"Stopped: {kept}" if rows else "Stopped.")
 
     # --- showing ---
 
@@ -275,13 +282,13 @@ class BenchWindow(QWidget):
             self._origin.set_full_text(_origin(self._report))
         rows = self._report.rows if self._report is not None else ()
         names = list(dict.fromkeys(row.series for row in rows if row.seconds))
-        _refill(self._baseline, [(name, name) for name in names], self._wanted_baseline)
+        refill(self._baseline, [(name, name) for name in names], self._wanted_baseline)
         plot = Plot(self._plot.currentText())
         fixed = _NO_CHOICE.get(plot, "")
         self._waiting.setEnabled(not fixed)
         self._waiting.setToolTip(fixed or _WAITING)
         found = choices(plot, rows)
-        _refill(self._about, [(str(each), each) for each in found], self._wanted)
+        refill(self._about, [(str(each), each) for each in found], self._wanted)
         self._baseline.setEnabled(bool(names))
         self._about.setEnabled(bool(found))
         entries = self._about.view()  # long ones, which the box itself has no room for
@@ -316,7 +323,7 @@ class BenchWindow(QWidget):
             case Plot.STAGES:
                 return "Needs rows of the GPU."
             case Plot.ROOFLINE:
-                return "Needs rows of the GPU whose plans tell bytes and operations."
+                return "Needs rows of the GPU whose plans state bytes and operations."
             case Plot.SPEED_UP:
                 return f"No row of {self._baseline_name} to compare with."
             case _:
@@ -338,7 +345,7 @@ class BenchWindow(QWidget):
         for widget in (self._form, self._run, self._verify, self._open, self._quick):
             widget.setEnabled(not busy)
 
-    def _tell(self, text: str) -> None:
+    def _show_state(self, text: str) -> None:
         self._state.setText(text)
 
     def _load(self, paths: list[Path]) -> None:
@@ -349,7 +356,7 @@ class BenchWindow(QWidget):
         else:
             self._show_report(report)
             self._form.set_preset(report.plan.name)  # Run measures the same here
-            self._tell(f"Opened {', '.join(path.name for path in paths)}.")
+            self._show_state(f"Opened {', '.join(path.name for path in paths)}.")
 
     def _choose_file(
         self, title: str, name: str, kinds: str, write: Callable[[Path], object]
@@ -367,7 +374,7 @@ class BenchWindow(QWidget):
             except AppError as error:
                 dialogs.show_error(self, error)
             else:
-                self._tell(f"Saved {path.name}.")
+                self._show_state(f"Saved {path.name}.")
 
         dialog = dialogs.choose_text_to_save(self, title, name, use, kinds)
         dialog.filterSelected.connect(
@@ -378,102 +385,59 @@ class BenchWindow(QWidget):
     # --- building ---
 
     def _lay_out(self) -> None:
-        self._run = self._button("benchRun", "&Run", "Measure what is set (F5)", self.run)
-        self._cancel = self._button(
+        self._run = button("benchRun", "&Run", "Measure what is set (F5)", self.run)
+        self._cancel = button(
             "benchCancel", "&Cancel", "Stop; what was measured is kept (Esc)", self.cancel
         )
-        self._verify = self._button(
+        self._verify = button(
             "benchVerify",
             "&Verify levels",
             "Run every level of the main window’s filter on the open image, and show where any "
             "two differ most",
             self.verify,
         )
-        self._save_plot = self._button(
+        self._save_plot = button(
             "benchSavePlot", "Save p&lot…", "Save the plot as PNG or SVG", self.save_plot
         )
-        self._save_data = self._button(
+        self._save_data = button(
             "benchSaveData", "Save &data…", "Save all rows as JSON or CSV", self.save_data
         )
-        self._open = self._button(
+        self._open = button(
             "benchOpen",
             "&Open…",
             "Show results that were saved as JSON; several are shown as one run",
             self.open_data,
         )
-        self._progress = QProgressBar()
-        self._progress.setObjectName("benchProgress")
-        self._progress.setAccessibleName("Progress")
-        self._progress.setTextVisible(False)
-        self._progress.setFixedHeight(8)
-        self._state = QLabel()
-        self._state.setObjectName("benchState")
-        self._state.setTextFormat(Qt.TextFormat.PlainText)
-        self._state.setWordWrap(True)
-        self._state.setMinimumHeight(3 * self.fontMetrics().height())
-        self._state.setAlignment(Qt.AlignmentFlag.AlignTop)
-
-        side = QWidget()
-        column = QVBoxLayout(side)
-        column.setContentsMargins(0, 0, 6, 0)
-        column.addWidget(self._form, 1)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self._run, 3)
-        buttons.addWidget(self._cancel, 2)
-        column.addLayout(buttons)
-        column.addWidget(self._progress)
-        column.addWidget(self._state)
-        column.addWidget(self._verify)
-
+        self._progress = progress_bar()
+        self._state = state_label()
         self._hint = QLabel()
         self._hint.setObjectName("benchHint")
         self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        upper = QWidget()
-        picture = QVBoxLayout(upper)
-        picture.setContentsMargins(0, 0, 0, 0)
-        picture.addLayout(self._plot_bar())
-        picture.addWidget(self._view, 1)
-        picture.addWidget(self._hint, 1)
         self._origin = ElidedLabel()
         self._origin.setObjectName("benchOrigin")
         self._origin.set_full_text("Nothing is measured yet.")
-        lower = QWidget()
-        column = QVBoxLayout(lower)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._origin)
-        column.addWidget(self._table, 1)
-        results = QSplitter(Qt.Orientation.Vertical)
-        results.setObjectName("benchResults")
-        results.setChildrenCollapsible(False)
-        results.addWidget(upper)
-        results.addWidget(lower)
-        results.setSizes([480, 240])
-        across = QSplitter()
-        across.setObjectName("benchSplitter")
-        across.setChildrenCollapsible(False)
-        across.addWidget(side)
-        across.addWidget(results)
-        across.setStretchFactor(1, 1)
-        unit = self.fontMetrics().averageCharWidth()
-        across.setSizes([44 * unit, 130 * unit])
+        side = side_column(
+            self._form, (self._run, self._cancel), (self._progress, self._state, self._verify)
+        )
+        right = results(self._plot_bar(), self._view, self._hint, self._origin, self._table)
         self._banner = self._offer()
         layout = QVBoxLayout(self)
         layout.addWidget(self._banner)
-        layout.addWidget(across, 1)
+        layout.addWidget(side_by_side(side, right), 1)
         self.resize(QSize(1320, 760).boundedTo(self.screen().availableSize() - _FRAME))
 
     def _plot_bar(self) -> QHBoxLayout:
-        self._plot = self._combo("benchPlotKind", "Plot", "What the plot shows")
+        self._plot = combo("benchPlotKind", "Plot", "What the plot shows")
         self._plot.addItems([str(plot) for plot in Plot])
         self._plot.currentIndexChanged.connect(self._refresh)
-        self._about = self._combo("benchAbout", "Of", "Which rows the plot is about")
+        self._about = combo("benchAbout", "Of", "Which rows the plot is about")
         self._about.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
         self._about.setMinimumContentsLength(12)
         self._about.currentIndexChanged.connect(self._draw)
         self._about.textActivated.connect(self._want)
-        self._baseline = self._combo("benchBaseline", "Baseline", "What speed-ups are over")
+        self._baseline = combo("benchBaseline", "Baseline", "What speed-ups are over")
         self._baseline.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._baseline.textActivated.connect(self._want_baseline)
         self._waiting = QCheckBox("With &transfers")
@@ -491,39 +455,26 @@ class BenchWindow(QWidget):
             bar.addWidget(label)
             bar.addWidget(box, 1 if box is self._about else 0)
         bar.addWidget(self._waiting)
-        for button in (self._save_plot, self._save_data, self._open):
-            bar.addWidget(button)
+        for widget in (self._save_plot, self._save_data, self._open):
+            bar.addWidget(widget)
         return bar
 
     def _offer(self) -> QFrame:
-        """Return what offers a quick look, on the first open only."""
-        banner = QFrame()
-        banner.setObjectName("benchOffer")
-        banner.setFrameShape(QFrame.Shape.StyledPanel)
-        text = QLabel(
-            "What do you gain on this machine by using the GPU, and by each level? "
-            "A quick look answers that in about 20 seconds."
-        )
-        text.setWordWrap(True)
-        self._quick = self._button(
+        """Return the offer of a quick look, visible until it was answered once."""
+        self._quick = button(
             "benchQuick", "&Quick look", "Measure two filters at every level", self.quick_look
         )
-        later = self._button(
-            "benchLater", "&Not now", "It stays in the list of presets", self._decline
-        )
-        row = QHBoxLayout(banner)
-        row.addWidget(text, 1)
-        row.addWidget(self._quick)
-        row.addWidget(later)
-        banner.setVisible(not self._settings.text(_SEEN))
-        return banner
+        later = button("benchLater", "&Not now", "It stays in the list of presets", self._decline)
+        frame = banner(self._quick, later)
+        frame.setVisible(not self._settings.text(_SEEN))
+        return frame
 
     def _want(self, about: str) -> None:
-        """Remember what the user chose: until then, the most telling is shown."""
+        """Remember the user's choice; until there is one, the first is shown."""
         self._wanted = about
 
     def _want_baseline(self, name: str) -> None:
-        """Remember what the user chose, also while rows are shown that lack it."""
+        """Remember the user's choice, also while rows are shown that lack it."""
         self._wanted_baseline = name
         self._refresh()
 
@@ -531,39 +482,14 @@ class BenchWindow(QWidget):
         self._settings.set_text(_SEEN, "yes")
         self._banner.hide()
 
-    def _button(self, name: str, text: str, tip: str, action: Callable[[], object]) -> QPushButton:
-        button = QPushButton(text)
-        button.setObjectName(name)
-        button.setAccessibleName(text.replace("&", "").rstrip("…"))
-        button.setToolTip(tip)
-        button.clicked.connect(lambda: action())
-        return button
-
-    def _combo(self, name: str, accessible_name: str, tip: str) -> QComboBox:
-        box = ChoiceBox()
-        box.setObjectName(name)
-        box.setAccessibleName(accessible_name)
-        box.setToolTip(tip)
-        return box
-
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Stop measuring: nobody would see it."""
+        """Stop measuring."""
         self.cancel()
         super().closeEvent(event)
 
 
 def _origin(report: Report) -> str:
-    """Return whose times a report has: they keep that whatever else is done meanwhile."""
+    """Return where the times of a report come from."""
     if not report.files:
         return f"Measured here: {report.measured_on()}." if report.rows else "Measured here."
     return "Opened: " + "; ".join(f"{name} ({text})" for name, text in report.files.items()) + "."
-
-
-def _refill(box: QComboBox, entries: list[tuple[str, Any]], chosen: str) -> None:
-    """Offer other entries, the chosen one kept where it is still there; tells nobody."""
-    box.blockSignals(True)
-    box.clear()
-    for text, data in entries:
-        box.addItem(text, data)
-    box.setCurrentIndex(max(0, box.findText(chosen)))
-    box.blockSignals(False)

@@ -1,0 +1,139 @@
+"""The parts of the benchmark window, and how they are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLayout,
+    QProgressBar,
+    QPushButton,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.gui.widgets.controls import ChoiceBox
+
+
+def button(name: str, text: str, tip: str, action: Callable[[], object]) -> QPushButton:
+    button = QPushButton(text)
+    button.setObjectName(name)
+    button.setAccessibleName(text.replace("&", "").rstrip("…"))
+    button.setToolTip(tip)
+    button.clicked.connect(lambda: action())
+    return button
+
+
+def combo(name: str, accessible_name: str, tip: str) -> QComboBox:
+    box = ChoiceBox()
+    box.setObjectName(name)
+    box.setAccessibleName(accessible_name)
+    box.setToolTip(tip)
+    return box
+
+
+def refill(box: QComboBox, entries: list[tuple[str, Any]], chosen: str) -> None:
+    """Offer other entries, without a signal; keep the chosen one if it is still there."""
+    box.blockSignals(True)
+    box.clear()
+    for text, data in entries:
+        box.addItem(text, data)
+    box.setCurrentIndex(max(0, box.findText(chosen)))
+    box.blockSignals(False)
+
+
+def progress_bar() -> QProgressBar:
+    bar = QProgressBar()
+    bar.setObjectName("benchProgress")
+    bar.setAccessibleName("Progress")
+    bar.setTextVisible(False)
+    bar.setFixedHeight(8)
+    return bar
+
+
+def state_label() -> QLabel:
+    """Return the label for the progress in words, with room for three lines."""
+    label = QLabel()
+    label.setObjectName("benchState")
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setWordWrap(True)
+    label.setMinimumHeight(3 * label.fontMetrics().height())
+    label.setAlignment(Qt.AlignmentFlag.AlignTop)
+    return label
+
+
+def side_column(
+    form: QWidget, buttons: tuple[QWidget, QWidget], below: tuple[QWidget, ...]
+) -> QWidget:
+    """Return the column on the left: the form, two buttons beside each other, and the rest."""
+    side = QWidget()
+    column = QVBoxLayout(side)
+    column.setContentsMargins(0, 0, 6, 0)
+    column.addWidget(form, 1)
+    row = QHBoxLayout()
+    for widget, stretch in zip(buttons, (3, 2), strict=True):
+        row.addWidget(widget, stretch)
+    column.addLayout(row)
+    for widget in below:
+        column.addWidget(widget)
+    return side
+
+
+def results(
+    bar: QLayout, view: QWidget, hint: QWidget, origin: QWidget, table: QWidget
+) -> QSplitter:
+    """Return the right side: the plot above, the table below."""
+    upper = QWidget()
+    picture = QVBoxLayout(upper)
+    picture.setContentsMargins(0, 0, 0, 0)
+    picture.addLayout(bar)
+    picture.addWidget(view, 1)
+    picture.addWidget(hint, 1)
+    lower = QWidget()
+    column = QVBoxLayout(lower)
+    column.setContentsMargins(0, 0, 0, 0)
+    column.addWidget(origin)
+    column.addWidget(table, 1)
+    splitter = QSplitter(Qt.Orientation.Vertical)
+    splitter.setObjectName("benchResults")
+    splitter.setChildrenCollapsible(False)
+    splitter.addWidget(upper)
+    splitter.addWidget(lower)
+    splitter.setSizes([480, 240])
+    return splitter
+
+
+def side_by_side(side: QWidget, right: QWidget) -> QSplitter:
+    splitter = QSplitter()
+    splitter.setObjectName("benchSplitter")
+    splitter.setChildrenCollapsible(False)
+    splitter.addWidget(side)
+    splitter.addWidget(right)
+    splitter.setStretchFactor(1, 1)
+    unit = splitter.fontMetrics().averageCharWidth()
+    splitter.setSizes([44 * unit, 130 * unit])
+    return splitter
+
+
+def banner(quick: QWidget, later: QWidget) -> QFrame:
+    """Return the offer of a quick look."""
+    frame = QFrame()
+    frame.setObjectName("benchOffer")
+    frame.setFrameShape(QFrame.Shape.StyledPanel)
+    text = QLabel(
+        "What do you gain on this machine by using the GPU, and by each level? "
+        "A quick look answers that in about 20 seconds."
+    )
+    text.setWordWrap(True)
+    row = QHBoxLayout(frame)
+    row.addWidget(text, 1)
+    row.addWidget(quick)
+    row.addWidget(later)
+    return frame
