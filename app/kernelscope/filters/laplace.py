@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kernelscope.filters.shared import correlation_cuda as cuda_correlation
 from kernelscope.filters.shared.correlation import (
     NEGATIVE,
     Divisor,
+    cpu_correlation,
     mask_array,
     one_part,
-    plan_correlation,
 )
+from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
 from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
@@ -39,18 +39,18 @@ def radius(parameters: Mapping[str, Any]) -> int:
 
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     weights = mask_array(MASKS[task.parameters["form"]])
-    return plan_correlation(task, weights, Divisor.one(len(weights)), task.parameters["negative"])
+    return cpu_correlation(task, weights, Divisor.one(len(weights)), task.parameters["negative"])
 
 
 def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     form, negative = task.parameters["form"], task.parameters["negative"]
     weights = MASKS[form]
     defines = {"FORM": int(form[0])} if task.level == TUNED.id else {}
-    launch = cuda_correlation.plan_correlation(
-        "laplace", task, weights, one_part(len(weights)), negative, dot_products=False, **defines
+    launch = cuda_correlation(
+        task, "laplace", weights, one_part(len(weights)), negative, dot_products=False, **defines
     )
     level = quick_level(task, len(weights) // 2, CONSTANT)
-    least = cuda_correlation.small(task, launch, len(weights))
+    least = correlation_pays_from(task, launch, len(weights))
     return by_size(task, launch, plan_cuda, level, least)
 
 

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.errors import InvalidParameter
-from kernelscope.filters.shared import correlation_cuda as cuda_correlation
 from kernelscope.filters.shared.correlation import (
     NEGATIVE,
     Divisor,
     binomial,
+    cpu_correlation,
     mask_array,
     one_part,
-    plan_correlation,
 )
+from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
 from kernelscope.filters.shared.rows_cuda import SMALL
 from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
@@ -130,16 +130,14 @@ def check(parameters: Mapping[str, Any]) -> None:
 
 def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     mask, choice, negative = (task.parameters[name] for name in ("mask", "divisor", "negative"))
-    return plan_correlation(task, mask_array(mask), divisor(mask, choice), negative)
+    return cpu_correlation(task, mask_array(mask), divisor(mask, choice), negative)
 
 
 def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     mask, choice, negative = (task.parameters[name] for name in ("mask", "divisor", "negative"))
-    launch = cuda_correlation.plan_correlation(
-        "mask", task, mask, divisor_parts(mask, choice), negative
-    )
+    launch = cuda_correlation(task, "mask", mask, divisor_parts(mask, choice), negative)
     level = quick_level(task, len(mask) // 2, CONSTANT)
-    least = cuda_correlation.small(task, launch, len(mask))
+    least = correlation_pays_from(task, launch, len(mask))
     # Masks of bytes in colour that no tuned kernel is for: large pictures do without the tile.
     large = task.output_shape[0] * task.out_row_samples >= SMALL
     if math.isinf(least) and task.dtype.itemsize == 1 and large:

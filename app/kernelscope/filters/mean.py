@@ -16,7 +16,7 @@ from kernelscope.filters.shared.box import (
     sum_types,
     window_sums,
 )
-from kernelscope.filters.shared.box_cuda import plan_box, small
+from kernelscope.filters.shared.box_cuda import box_pays_from, plan_box
 from kernelscope.filters.shared.correlation import (
     Divisor,
     Finish,
@@ -73,7 +73,7 @@ def mean_serial(
 def mean_parallel(
     source: Any,
     output: Any,
-    zero: Any,
+    like: Any,
     divisor: Any,
     finish: Any,
     border: Any,
@@ -93,11 +93,11 @@ def mean_parallel(
     radius = side // 2
     margin = 0 if border == VALID else radius
     length = output.shape[1] * channels
-    sums = np.zeros(width * channels, zero.dtype)
-    columns = np.empty(length + 2 * radius * channels, zero.dtype)
+    sums = np.zeros(width * channels, like.dtype)
+    columns = np.empty(length + 2 * radius * channels, like.dtype)
     inside = columns[margin * channels : margin * channels + sums.size]
     spare = np.empty_like(columns)
-    totals = np.empty(length, zero.dtype)
+    totals = np.empty(length, like.dtype)
     divisors = np.full(length, finish.high)
     for row in range(start, stop + side - 1):
         add_row(source, border_index(row - margin, height, border), 1, sums)
@@ -124,11 +124,11 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
         serial = (source, output, size, np.inf, finish, border.code)
         return [CpuPass(mean_serial, serial, output.shape[0])]
     divisor = Divisor.of(np.ones((size, size), np.int64))
-    zero, work = sum_types(source.dtype, size)
+    like, work = sum_types(source.dtype, size)
     arguments = (
         source,
         output,
-        zero,
+        like,
         divisor,
         Finish.of(source.dtype, work),
         border.code,
@@ -141,7 +141,7 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     if task.level == TUNED.id:
         launch = plan_box("mean", task, size)
         level = quick_level(task, size // 2, GLOBAL)
-        return by_size(task, launch, plan_cuda, level, small(task, size))
+        return by_size(task, launch, plan_cuda, level, box_pays_from(task, size))
     return level_launch("mean", task, size // 2, size * size + 1, SIZE=size)
 
 

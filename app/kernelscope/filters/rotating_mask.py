@@ -192,19 +192,19 @@ def smallest_of_three(a: Any, b: Any, c: Any, smallest: Any) -> None:
 
 @kernel
 def parallel_integer(
-    source: Any, output: Any, border: Any, bits: Any, key_type: Any, start: Any, stop: Any
+    source: Any, output: Any, border: Any, bits: Any, like: Any, start: Any, stop: Any
 ) -> None:
     """Row by row: sums, keys, then the smallest key in 3x3, first along and then down.
 
-    `output` is flat in its rows. `key_type` is an empty array of the type for keys.
+    `output` is flat in its rows. `like` is an empty array of the type for keys.
     """
     channels = source.shape[2]
     samples = output.shape[1]
     row = np.empty(samples + 4 * channels, source.dtype)
     sums = np.empty((3, samples + 2 * channels), np.int32)
-    squares = np.empty((3, samples + 2 * channels), key_type.dtype)
-    keys = np.empty(samples + 2 * channels, key_type.dtype)
-    smallest = np.empty((3, samples), key_type.dtype)
+    squares = np.empty((3, samples + 2 * channels), like.dtype)
+    keys = np.empty(samples + 2 * channels, like.dtype)
+    smallest = np.empty((3, samples), like.dtype)
     for y in range(start, stop + 4):
         slot = y % 3
         fetch_row(source, y, RADIUS, border, row)
@@ -319,8 +319,8 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
         passes = [CpuPass(parallel_float, (source, flat, border.code), rows)]
     else:
         bits = 8 * source.itemsize
-        key_type = np.empty(0, np.int32 if source.dtype == np.uint8 else np.int64)
-        arguments = (source, flat, border.code, bits, key_type)
+        like = np.empty(0, np.int32 if source.dtype == np.uint8 else np.int64)
+        arguments = (source, flat, border.code, bits, like)
         passes = [CpuPass(parallel_integer, arguments, rows)]
     if border is Border.REDUCE:
         edges = edges_float if is_float else edges_integer

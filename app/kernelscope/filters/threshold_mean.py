@@ -25,7 +25,7 @@ from kernelscope.filters.shared.box import (
     sum_types,
     window_sums,
 )
-from kernelscope.filters.shared.box_cuda import plan_box, small
+from kernelscope.filters.shared.box_cuda import box_pays_from, plan_box
 from kernelscope.filters.shared.correlation import Divisor, Finish, finish_row, update_divisors
 from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
 from kernelscope.jit import kernel
@@ -100,7 +100,7 @@ def update_limits(limits: Any, counts: Any, reach: Any, whole: Any) -> None:
 def parallel(
     source: Any,
     output: Any,
-    zero: Any,
+    like: Any,
     divisor: Any,
     finish: Any,
     reach: Any,
@@ -110,7 +110,7 @@ def parallel(
 ) -> None:
     """Row by row: sums as for the mean, some of them put back, then the division.
 
-    The type of the empty array `zero` is that of the sums, as in `mean_parallel`.
+    The type of the empty array `like` is that of the sums, as in `mean_parallel`.
     """
     height, width, channels = source.shape
     side = divisor.table.shape[0] - 1
@@ -118,11 +118,11 @@ def parallel(
     margin = 0 if border == VALID else radius
     shift = radius - margin
     length = output.shape[1] * channels
-    sums = np.zeros(width * channels, zero.dtype)
-    columns = np.empty(length + 2 * radius * channels, zero.dtype)
+    sums = np.zeros(width * channels, like.dtype)
+    columns = np.empty(length + 2 * radius * channels, like.dtype)
     inside = columns[margin * channels : margin * channels + sums.size]
     spare = np.empty_like(columns)
-    totals = np.empty(length, zero.dtype)
+    totals = np.empty(length, like.dtype)
     counts = np.full(length, finish.high)
     limits = np.empty_like(counts)
     for row in range(start, stop + side - 1):
@@ -183,7 +183,7 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     # in colour, where the border leaves the levels no rim to ask for.
     without_rim = task.border is Border.VALID and task.shape[2] > 1
     never = size == 3 and (task.dtype.kind == "f" or without_rim)
-    return by_size(task, launch, plan_cuda, level, math.inf if never else small(task, size))
+    return by_size(task, launch, plan_cuda, level, math.inf if never else box_pays_from(task, size))
 
 
 SPEC = FilterSpec(

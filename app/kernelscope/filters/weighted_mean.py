@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.filters.shared import correlation_cuda as cuda_correlation
 from kernelscope.filters.shared.border_kernels import fetch_row
 from kernelscope.filters.shared.correlation import (
     Divisor,
     Finish,
     binomial,
+    cpu_correlation,
     finish_row,
-    plan_correlation,
     taps,
     update_divisors,
     weighted_sum,
     working_type,
 )
+from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
 from kernelscope.jit import kernel
 from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
@@ -84,7 +84,7 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
     weights = np.outer(row, row)
     divisor = Divisor.of(weights)
     if task.level == SERIAL.id:
-        return plan_correlation(task, weights, divisor)
+        return cpu_correlation(task, weights, divisor)
     work = working_type(source.dtype, weights, divisor, border)
     finish = Finish.of(source.dtype, work)
     arguments = (source, output, *taps(row, work), divisor, finish, border.code)
@@ -94,11 +94,9 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
 def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     row = binomial(task.parameters["size"])
     weights = np.outer(row, row)
-    launch = cuda_correlation.plan_correlation(
-        "weighted_mean", task, weights, weights, dot_products=False
-    )
+    launch = cuda_correlation(task, "weighted_mean", weights, weights, dot_products=False)
     level = quick_level(task, len(row) // 2, CONSTANT)
-    least = cuda_correlation.small(task, launch, len(row), separable=True)
+    least = correlation_pays_from(task, launch, len(row), separable=True)
     return by_size(task, launch, plan_cuda, level, least)
 
 

@@ -35,7 +35,7 @@ where they divide by the number of cells that the border leaves. Measured on an 
 31x31."""
 
 
-def small(task: CudaTask, size: int) -> float:
+def box_pays_from(task: CudaTask, size: int) -> float:
     """Return the least samples for which these kernels pay for `size` x `size` cells."""
     work = _SMALL_WORK_FLOATS if task.dtype.kind == "f" else _SMALL_WORK
     if task.dtype.itemsize == 1 and task.shape[2] == 1:

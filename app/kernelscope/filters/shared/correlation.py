@@ -384,7 +384,7 @@ def working_type(
     return np.float32 if error < 1 and border is not Border.REDUCE else np.float64
 
 
-def plan_correlation(
+def cpu_correlation(
     task: FilterTask, weights: NDArray[Any], divisor: Divisor, negative: str = "keep"
 ) -> Sequence[CpuPass]:
     """Plan ``settle(sum of weights times cells / divisor)`` for either CPU level.

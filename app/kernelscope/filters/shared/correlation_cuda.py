@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.filters.shared import rows_cuda as cuda_rows
 from kernelscope.filters.shared.correlation import NEGATIVE, Divisor, mask_array
-from kernelscope.filters.shared.rows_cuda import LATE, QUAD, SMALL, rows_launch
+from kernelscope.filters.shared.rows_cuda import LATE, QUAD, SMALL, rows_launch, rows_pay_from
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import BLOCK, CudaTask, Launch, level_launch
 from kernelscope.spec.levels import TUNED
@@ -85,9 +84,9 @@ def _shifted_words(weights: NDArray[Any], border: Border) -> NDArray[np.int8]:
     return words
 
 
-def plan_correlation(
-    filter_id: str,
+def cuda_correlation(
     task: CudaTask,
+    filter_id: str,
     mask: Mask | NDArray[np.int64],
     divisor_parts: NDArray[Any],
     negative: str = "keep",
@@ -164,7 +163,9 @@ LARGEST_UNROLLED = 9
 """Size up to which the levels have no loops over cells: ``UNROLLED_SIZE`` in ``cells.cuh``."""
 
 
-def small(task: CudaTask, launch: Launch, size: int, *, separable: bool = False) -> float:
+def correlation_pays_from(
+    task: CudaTask, launch: Launch, size: int, *, separable: bool = False
+) -> float:
     """Return the least samples for which a tuned `launch` pays, for a mask of `size` x `size`.
 
     Sums of whole numbers take several times as many instructions as floats (`DOT` aside, one for
@@ -184,4 +185,4 @@ def small(task: CudaTask, launch: Launch, size: int, *, separable: bool = False)
         return math.inf if colour else 16 * SMALL
     if colour and task.dtype.kind == "f" and 3 < size <= LARGEST_UNROLLED:
         return LATE
-    return cuda_rows.small(task)
+    return rows_pay_from(task)

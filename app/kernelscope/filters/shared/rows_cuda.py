@@ -41,7 +41,7 @@ LATE = 4 * SMALL
 """The same for what pays later, in colour."""
 
 
-def small(task: CudaTask) -> float:
+def rows_pay_from(task: CudaTask) -> float:
     """Return the least output samples for which these kernels pay.
 
     Bytes in colour pay later under the border `valid`, where other levels need not ask whether a

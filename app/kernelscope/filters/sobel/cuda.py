@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from kernelscope.filters.shared.rows_cuda import rows_launch, small
+from kernelscope.filters.shared.rows_cuda import rows_launch, rows_pay_from
 from kernelscope.filters.sobel import directions
 from kernelscope.filters.sobel.cpu import FORMS
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, level_launch
@@ -30,4 +30,4 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     # Eight masks of three floats each are so much work that the loads saved do not show.
     floats_in_colour = task.dtype.kind == "f" and task.shape[2] > 1
     never = task.parameters["form"] == "winner" and floats_in_colour
-    return by_size(task, launch, plan_cuda, GLOBAL, math.inf if never else small(task))
+    return by_size(task, launch, plan_cuda, GLOBAL, math.inf if never else rows_pay_from(task))
