@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
+from kernelscope.errors import InvalidParameter
 from kernelscope.gui.bench.form import BenchForm
 from kernelscope.gui.canvas.volume_viewer import VolumeViewer
 from kernelscope.gui.dialogs.phantom_dialog import PhantomDialog
@@ -345,7 +346,7 @@ def test_several_numbers_in_a_line(locale: str, qtbot: QtBot) -> None:
         assert line.value() == wanted
     for text in ("0,05", "20,5; 15,5", "1 000,5"):
         line.setText(text)
-        with pytest.raises(filters.spec.InvalidParameter, match="may be one number or two"):
+        with pytest.raises(InvalidParameter, match="may be one number or two"):
             line.value()
 
 
@@ -358,7 +359,7 @@ def test_sizes_of_the_bench_are_never_regrouped(
     field.setText("512, 1024")
     assert form._read(field, "Sizes", 16, 99_999) == [512, 1024]
     field.setText("16,384")
-    with pytest.raises(filters.spec.InvalidParameter, match="16,384"):
+    with pytest.raises(InvalidParameter, match="16,384"):
         form._read(field, "Sizes", 16, 99_999)
 
 

@@ -31,18 +31,6 @@ class View(StrEnum):
     RESIDUAL = "residual"
     DIFFERENCE = "difference"
 
-    @property
-    def help(self) -> str:
-        """One line for tooltips."""
-        return _HELP[self]
-
-
-_HELP = {
-    View.OUTPUT: "The result of the run",
-    View.RESIDUAL: "Output minus input, around mid-grey: what the filter took away or added",
-    View.DIFFERENCE: "Output minus reference, around mid-grey: what is still wrong",
-}
-
 
 @dataclass(frozen=True)
 class Judged:
