@@ -11,7 +11,7 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.engine.chain import estimate, execute_recipe, shapes, to_grey
+from kernelscope.engine.chain import RecipeRun, estimate, execute_recipe, shapes, to_grey
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
@@ -201,6 +201,32 @@ def test_a_device_that_cannot_be_used_is_refused_before_the_first_step_runs() ->
     )
     with pytest.raises(DeviceUnavailable, match="fake GPU"):
         next(results)
+
+
+# Conducting ---------------------------------------------------------------------------
+
+
+def test_a_conductor_knows_its_step() -> None:
+    steps = recipe("gaussian-noise", Step.create("nlm", {"filter_sigma": ESTIMATE}))
+    run = RecipeRun(steps, picture(9, 9), machine(), RunOptions(Device.GPU))
+    assert (run.number, run.has_more, run.shapes) == (0, True, [(9, 9, 1), (9, 9, 1)])
+    run.advance()
+    assert (run.label, run.step.estimates) == ("Step 1 of 2, Gaussian noise: ", ())
+    first = run.finish(execute(run.request(picture(9, 9)), machine()))
+    assert first.notices[0].startswith("Gaussian noise does not run on the GPU")
+    run.advance()
+    assert (run.has_more, run.step.estimates) == (False, ("filter_sigma",))
+    assert run.finish(first).notices == first.notices, "notices of a step are for its own result"
+    assert run.request(first.image).options.device is Device.GPU
+    assert str(run.named(InvalidParameter("No."))).startswith("Step 2, Non-local means: No.")
+    bug = ValueError()
+    assert run.named(bug) is bug
+
+
+def test_a_single_step_has_no_label() -> None:
+    run = RecipeRun(recipe("mean"), picture(9, 9), machine())
+    run.advance()
+    assert run.label == ""
 
 
 # Judging and estimates ----------------------------------------------------------------

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
+from kernelscope.engine import chain
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.chain import estimate
 from kernelscope.engine.options import Device
@@ -28,7 +29,6 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
 from kernelscope.files import read_recipe
-from kernelscope.gui.dialogs import recipe_dialogs as recipes_module
 from kernelscope.gui.panels.editors import NumberEditor
 from kernelscope.gui.panels.filter_form import FilterForm
 from kernelscope.gui.widgets.messages import ErrorDialog
@@ -383,7 +383,7 @@ def test_estimating_is_said_and_its_cancel_logged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     go_on, entered = threading.Event(), threading.Event()
-    real = recipes_module.prepare
+    real = chain.prepare
 
     def prepare(*arguments: object, **options: object) -> object:
         entered.set()
@@ -392,7 +392,7 @@ def test_estimating_is_said_and_its_cancel_logged(
 
     load(qtbot, window, picture)
     window.panel.set_filter("nlm")
-    monkeypatch.setattr("kernelscope.gui.dialogs.recipe_dialogs.prepare", prepare)
+    monkeypatch.setattr(chain, "prepare", prepare)
     press(qtbot, window, "F5")
     qtbot.waitUntil(entered.is_set)
     assert state(window) == "Estimating…"

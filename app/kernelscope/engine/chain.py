@@ -80,16 +80,99 @@ def execute_recipe(
     costs = costs or Costs()
     if options.device is not Device.AUTO:
         usable(options.device, backends)
-    results = shapes(recipe, source)
+    run = RecipeRun(recipe, source, backends, options)
     report = _over_all(progress, len(recipe.steps))
-    for number in range(1, len(recipe.steps) + 1):
-        with naming(recipe, number):
-            if isinstance(reference, Image) and results[number - 1][2] <= 2:
+    while run.has_more:
+        run.advance()
+        with naming(recipe, run.number):
+            if isinstance(reference, Image) and run.shapes[run.number - 1][2] <= 2:
                 reference = to_grey(reference)
-            request, notices = prepare(recipe, number, source, backends, options, reference)
-            result = execute(request, backends, token, report(number), costs)
-        yield replace(result, notices=(*notices, *result.notices))
+            request = run.request(source, reference)
+            result = execute(request, backends, token, report(run.number), costs)
+        yield run.finish(result)
         source = result.output
+
+
+class RecipeRun:
+    """Conducts a recipe: which step is next, its request, its notices, and the name of its errors.
+
+    It computes nothing itself, so that the command line (`execute_recipe`) and the window, which
+    shows results between two steps, can share it::
+
+        run = RecipeRun(recipe, source, backends, options)
+        while run.has_more:
+            run.advance()
+            result = run.finish(execute(run.request(source), backends))
+            source = result.output
+
+    Attributes
+    ----------
+    number : int
+        The step that is under way, from 1; 0 before the first.
+    shapes : list of tuple of int
+        Shape of each step's result.
+
+    Raises
+    ------
+    InvalidParameter
+        If a step cannot work on the source that it would get.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        source: Source,
+        backends: Mapping[str, Backend],
+        options: RunOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        self.shapes = shapes(recipe, source)
+        self.number = 0
+        self._recipe = recipe
+        self._backends = backends
+        self._options = options
+        self._notices: tuple[str, ...] = ()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a step follows the one that is under way."""
+        return self.number < len(self._recipe.steps)
+
+    @property
+    def step(self) -> Step:
+        """The step that is under way."""
+        return self._recipe.steps[self.number - 1]
+
+    @property
+    def label(self) -> str:
+        """Number and name of the step, to put before its stage; empty if there is only one."""
+        count = len(self._recipe.steps)
+        return f"Step {self.number} of {count}, {self.step.filter.name}: " if count > 1 else ""
+
+    def advance(self) -> None:
+        """Begin the next step."""
+        self.number += 1
+        self._notices = ()
+
+    def request(self, source: Source, reference: Image | Volume | None = None) -> Request:
+        """Return the request for the step under way; estimating its parameters takes a while."""
+        request, self._notices = prepare(
+            self._recipe, self.number, source, self._backends, self._options, reference
+        )
+        return request
+
+    def finish(self, result: Result) -> Result:
+        """Return the result of the step under way with the notices of that step."""
+        return replace(result, notices=(*self._notices, *result.notices))
+
+    def named(self, error: Exception) -> Exception:
+        """Return `error` with the step named, if it is one that the user can do something about."""
+        try:
+            with naming(self._recipe, self.number):
+                raise error
+        except AppError as named:
+            return named
+        except Exception:  # a bug is reported as it is
+            return error
 
 
 def prepare(

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.engine.backend import Backend
-from kernelscope.engine.chain import naming, prepare, shapes
+from kernelscope.engine.chain import RecipeRun
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.engine.step import ESTIMATE
 from kernelscope.errors import AppError
 from kernelscope.files import RECIPE_SUFFIX, read_recipe, write_recipe
 from kernelscope.gui.widgets import messages as dialogs
@@ -55,10 +53,7 @@ class Recipes(QObject):
         self._window = window
         self._background = background
         self._backends = backends
-        self._recipe: Recipe | None = None
-        self._number = 0
-        self._notices: tuple[str, ...] = ()
-        self._options = RunOptions()
+        self._run: RecipeRun | None = None
 
     def choose(self) -> None:
         """Let the user choose a recipe to run."""
@@ -86,15 +81,12 @@ class Recipes(QObject):
     @property
     def busy(self) -> bool:
         """Whether a recipe is in progress."""
-        return self._recipe is not None
+        return self._run is not None
 
     @property
     def step(self) -> str:
         """Number of the current step, to show before its stage; empty for a single step."""
-        if self._recipe is None or len(self._recipe.steps) == 1:
-            return ""
-        name = self._recipe.steps[self._number - 1].filter.name
-        return f"Step {self._number} of {len(self._recipe.steps)}, {name}: "
+        return self._run.label if self._run is not None else ""
 
     def start(self, recipe: Recipe, source: Source, options: RunOptions) -> None:
         """Run `recipe` on a picture or on volumes.
@@ -104,41 +96,32 @@ class Recipes(QObject):
         InvalidParameter
             If a step cannot work on the output of the previous one.
         """
-        shapes(recipe, source)
-        self._recipe, self._number, self._options = recipe, 0, options
-        self._next(source)
+        self._run = RecipeRun(recipe, source, self._backends, options)
+        self._next(self._run, source)
 
     @property
     def has_more(self) -> bool:
         """Whether a step follows the current one."""
-        return self._recipe is not None and self._number < len(self._recipe.steps)
+        return self._run is not None and self._run.has_more
 
     def told(self, result: Result) -> Result:
         """Return the result of the current step with the notices of that step."""
-        return replace(result, notices=(*self._notices, *result.notices)) if self.busy else result
+        return self._run.finish(result) if self._run is not None else result
 
     def go_on(self, source: Source) -> None:
         """Run the next step on the output of the last one, unless `stop` was called."""
-        if self.has_more:
-            self._next(source)
+        if self._run is not None and self._run.has_more:
+            self._next(self._run, source)
 
     def stop(self) -> None:
-        """Leave the recipe where it is."""
-        self._recipe = None
+        """Stop the recipe after the steps that are done."""
+        self._run = None
         self._background.forget("recipe")
 
     def fail(self, error: Exception) -> Exception:
         """Stop, and return `error` with the step named."""
-        recipe, self._recipe = self._recipe, None
-        if recipe is not None:
-            try:
-                with naming(recipe, self._number):
-                    raise error
-            except AppError as named:
-                return named
-            except Exception:  # a bug is reported as it is
-                pass
-        return error
+        run, self._run = self._run, None
+        return run.named(error) if run is not None else error
 
     def _load(self, path: Path) -> None:
         def failed(error: Exception) -> None:
@@ -149,22 +132,13 @@ class Recipes(QObject):
 
         self._background.start("recipe file", lambda: read_recipe(path), self.loaded.emit, failed)
 
-    def _next(self, source: Source) -> None:
+    def _next(self, run: RecipeRun, source: Source) -> None:
         """Request the next step, after estimating the parameters it leaves open."""
-        assert self._recipe is not None
-        recipe, options = self._recipe, self._options
-        self._number += 1
-        number = self._number
-        values = recipe.steps[number - 1].parameters.values()
-        self.preparing.emit(any(isinstance(each, str) and each == ESTIMATE for each in values))
-
-        def ask(prepared: tuple[Request, tuple[str, ...]]) -> None:
-            request, self._notices = prepared
-            self.wanted.emit(request)
-
+        run.advance()
+        self.preparing.emit(bool(run.step.estimates))
         self._background.start(
             "recipe",
-            lambda: prepare(recipe, number, source, self._backends, options),
-            ask,
+            lambda: run.request(source),
+            self.wanted.emit,
             lambda error: self.failed.emit(self.fail(error)),
         )
