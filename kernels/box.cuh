@@ -211,7 +211,7 @@ __device__ inline void box_filter(const Sample* source, Sample* output, const Ge
                 }
                 slide(columns, squares, run, pixels, g, row + shift, centre + lane * RUN, finish);
             }
-            __syncwarp();  // now nobody needs the columns any more
+            __syncwarp();  // the columns are no longer needed
             if (active) {
 #pragma unroll
                 for (int v = 0; v < VECTORS; ++v)

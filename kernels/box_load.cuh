@@ -56,7 +56,7 @@ __device__ inline Sample unpacked(const unsigned* words, int k)
 #endif
 }
 
-// What a thread loads of one row.
+// Samples of one row that a thread loads.
 struct alignas(SAMPLE_BITS == 8 ? 8 : 16) Samples {
     unsigned words[COLUMNS * SAMPLE_BITS / 32] = {};
 

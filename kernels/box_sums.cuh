@@ -60,7 +60,7 @@ typedef unsigned Total;
 typedef unsigned Exact;
 __device__ inline unsigned bits_of(Column column) { return column; }
 #else
-// Doubles do not drift. A column is rounded once, so that what enters a square is what leaves it.
+// Doubles do not drift. A column is rounded once, so that the same value enters and leaves a square.
 typedef float Column;
 typedef double Total;
 typedef double Exact;
@@ -225,7 +225,7 @@ struct Squares {
     static constexpr int WHOLE = END / RUN;  // runs that end among them
     Total sums[CHANNELS];
 
-    // By all lanes of a warp: they tell each other the sums of their own runs, if that is less work.
+    // By all lanes of a warp: they exchange the sums of their own runs, if that is less work.
     __device__ inline Squares(const Columns& columns, const Columns& own_run)
     {
 #pragma unroll

@@ -5,7 +5,7 @@
 #ifndef KERNELSCOPE_COMMON
 #define KERNELSCOPE_COMMON
 
-// What Python decides: the bits of a sample (8, 16: unsigned; 32: float) and the border.
+// Set by the plan: the bits of a sample (8, 16: unsigned; 32: float) and the border.
 #ifndef SAMPLE_BITS
 #define SAMPLE_BITS 8
 #endif

@@ -32,10 +32,10 @@ __constant__ Weight constant_weights[SIZE * SIZE];
 // How a sum becomes a sample. At every level in constant memory, as the arguments of a kernel are.
 #define DIVISOR 0
 #define NEGLIGIBLE 1  // the magnitude up to which a sum of weights is taken for zero
-#define FOLLOWS 2     // what the divisor is under `reduce`: 0 as it stands, 1 the cells that count, 2 their weights
-#define NEGATIVE 3    // what becomes of negative values: 0 clip, 1 absolute, 2 offset by mid-range, 3 nothing
+#define FOLLOWS 2     // the divisor under `reduce`: 0 as it stands, 1 the cells that count, 2 their weights
+#define NEGATIVE 3    // treatment of negative values: 0 clip, 1 absolute, 2 offset by mid-range, 3 nothing
 #define FOLD 4        // twice the sum times this, or
-#define OFFSET 5      // twice the sum and this, whichever is more, is what is rounded
+#define OFFSET 5      // twice the sum and this, whichever is more, is rounded
 #define RECIPROCAL 6  // n / 2 divisor is the high half of n * RECIPROCAL, shifted right by SHIFTED
 #define SHIFTED 7
 __constant__ Weight finishing[8];

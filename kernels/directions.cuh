@@ -5,7 +5,7 @@
 //      5  the angle atan2(gy, gx): a turn has as many steps as samples have values, or is 1 for floats
 //      6  that angle as a hue, and sqrt(gx^2 + gy^2) as brightness: three samples for a pixel
 //
-// gx is what mask E finds, gy what S finds: rows count downwards, so angles go clockwise to the eye. They
+// gx is the result of mask E, gy that of S: rows count downwards, so angles go clockwise to the eye. They
 // are rounded in the first eighth of a turn, in doubles, and mirrored from there by whole steps: no gradient
 // is so near to a bound between two steps that an arctangent could err about it (app/kernelscope/filters/sobel/directions.py
 // has the figures). Float images have their sums in doubles too, which decides between almost equal masks.
@@ -25,7 +25,7 @@ typedef int Exact;
 #define TURN (SAMPLE_MAX + 1.0)
 #endif
 
-// What the masks N, NE, E and SE find; the other four find the opposite.
+// Results of the masks N, NE, E and SE; those of the other four are the opposite.
 struct Found {
     Exact n, ne, e, se;
 };
@@ -56,7 +56,7 @@ __device__ inline double turn_of(double gx, double gy)
     return place;
 }
 
-// Forms 3 to 5 of what the masks found.
+// Forms 3 to 5 of the results of the masks.
 template <typename Number>
 __device__ inline Number direction_of(const Found& found)
 {

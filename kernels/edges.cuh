@@ -1,4 +1,4 @@
-// What tuned kernels leave over: the samples whose cells need a border.
+// The samples that tuned kernels leave out: those whose cells need a border.
 #ifndef KERNELSCOPE_EDGES
 #define KERNELSCOPE_EDGES
 #include "cells.cuh"

@@ -1,4 +1,4 @@
-// Keeps the card busy while the host queues what comes next, so that the events around a launch
+// Keeps the card busy while the host queues the next launch, so that the events around a launch
 // enclose the kernel alone and not the host's way to it.
 //
 // Launch: one thread.

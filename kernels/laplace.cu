@@ -64,8 +64,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 struct Window {
     static constexpr int ROWS = SIZE;
 
-    // What the mask takes from a row, for even and odd results: its middle cell, the sum of the cells
-    // beside it, and that with the middle one; in the larger mask, whose middle cells count twice in
+    // The mask's part of a row, for even and odd results: its middle cell, the sum of the cells
+    // next to it, and that with the middle one; in the larger mask, whose middle cells count twice in
     // the rows next to the centre, the sides are four cells of the centre's own row.
     struct Line {
         Pair centre, sides, all;
@@ -108,7 +108,7 @@ struct Window {
 #endif
     }
 
-    // What result v leaves of white, or 0 where it is above.
+    // White less result v, or 0 where that is negative.
     __device__ inline Pair left(int v) const { return less(WHITE, folded(fold, sum(v) + offset)); }
 
     __device__ inline Quad result() const { return quad_of(left(0), left(1)); }

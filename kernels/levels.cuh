@@ -1,4 +1,4 @@
-// What the levels up to texture share: the loop over the pixels, and the three memories in which a pixel's
+// Shared by the levels up to texture: the loop over the pixels, and the three memories in which a pixel's
 // cells lie. Between two levels nothing differs but that. RADIUS has to be defined.
 #ifndef KERNELSCOPE_LEVELS
 #define KERNELSCOPE_LEVELS
@@ -125,7 +125,7 @@ __device__ inline void compute_pixel(
     }
 }
 
-// What a block does before it computes its pixels, and after: a tile has to be read.
+// Steps of a block before and after it computes its pixels: a tile has to be read.
 struct Tiles {
     const Sample* source;
     void* memory;

@@ -6,10 +6,10 @@
 // at a time compute one half after the other.
 //
 // A thread sorts the SIZE - 1 rows that two rows of windows share, column by column, merges the columns
-// that all its windows share, then halves the windows and merges in what each half shares, until a single
-// window is left that lacks one row. What can no longer be the median is dropped on the way.
+// that all its windows share, then halves the windows and merges in the cells that each half shares, until a single
+// window is left that lacks one row. Cells that can no longer be the median are dropped on the way.
 // Minima and maxima for a value: 17, 60, 140 and 240 for SIZE 3, 5, 7 and 9. Inside the image a thread
-// reads what it needs four samples at a time, without shared memory: neighbours find it in level 1.
+// reads its cells four samples at a time, without shared memory: neighbours find it in level 1.
 // At best a sample is read from and written to device memory once.
 #ifndef KERNELSCOPE_MEDIAN_NETWORK
 #define KERNELSCOPE_MEDIAN_NETWORK

@@ -53,8 +53,8 @@ struct Median {
 };
 
 // The median of the cells around a pixel, which are copied to a window of the thread's own and partly sorted
-// there (Hoare's quickselect): of the part in which the median is, what is smaller than a pivot and what is
-// larger change sides, and one of the two parts remains.
+// there (Hoare's quickselect): in the part that holds the median, cells smaller and cells larger than a
+// pivot change sides, and one of the two parts remains.
 struct Selection {
     Sample* window;
     int step;  // from a cell of it to the next: those of other threads lie between them

@@ -62,7 +62,7 @@ struct Search {
     int rows;     // rows of offsets in a step, at most
 };
 __constant__ Search search;
-__constant__ float strength;  // 1 / (2 beta C cells): times squares / sigma^2, what a component adds to D
+__constant__ float strength;  // 1 / (2 beta C cells): times squares / sigma^2, for a component of D
 
 // The offsets of a step: in slice dz, rows dy <= row < end, all dx.
 struct Offsets {
@@ -157,7 +157,7 @@ struct Voxels {
     }
 };
 
-// All that a launch needs, in what mri_nlm_pad wrote.
+// All that a launch needs of the padded volume of mri_nlm_pad.
 __device__ inline Voxels with_apron(const float* padded, const Volume& g)
 {
     const int around_x = search.x + PATCH_X, around_y = search.y + PATCH_Y;
@@ -242,7 +242,7 @@ __device__ inline float weight_of(
     return __expf(-distance);
 }
 
-// A thread's voxel, with what it needs for its weights. Beyond the volume it is the last one again.
+// A thread's voxel, with the values for its weights. Beyond the volume it is the last one again.
 struct Voxel {
     int z, y, x;
     bool inside;
@@ -295,7 +295,7 @@ struct Voxel {
     }
 };
 
-// What a block needs for a step: its voxels at all offsets of it, with the apron of their patches. A slab ends with
+// Data of a block for a step: its voxels at all offsets of it, with the apron of their patches. A slab ends with
 // the last slice that is needed.
 __device__ inline Box box_of(const Volume& g, const Offsets& part)
 {
@@ -367,7 +367,7 @@ __device__ inline float noise_variance(float variance, float power)
     return variance + fminf(dark, 1) * (power / 2 - variance);
 }
 
-// What one voxel adds to the sums over a window: its square, and squared residuals in the three planes.
+// Contribution of one voxel to the sums over a window: its square, and squared residuals in the three planes.
 struct alignas(16) Squares {
     float power, yx, zx, zy;
 };

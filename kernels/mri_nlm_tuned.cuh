@@ -7,7 +7,7 @@
 //
 // A thread has TILE_Y x TILE_Z voxels of one x: their sums, their surroundings and those of the candidates stay in
 // registers. A warp has 32 neighbouring x, of which the outer PATCH_X on each side only help the others. For a
-// slice dz of offsets the block reads what it needs into shared memory, where all slices of a voxel lie side by
+// slice dz of offsets the block reads its voxels into shared memory, where all slices of a voxel lie side by
 // side (a Cell); a thread goes through the dy of a dx and reads one more cell for each.
 //
 // Voxels are scaled when they are read, so that 2^-D is the weight; under LOCAL each voxel scales its own D.
@@ -47,7 +47,7 @@ struct Tile {
     float values[COMPONENTS][TILE_Z][TILE_Y];
 };
 
-// What D is multiplied by at each voxel, if it is not the same for all.
+// Factor of D at each voxel, where it is not the same for all.
 struct Strengths {
     float of[COMPONENTS][TILE_Z][TILE_Y];
 };
@@ -224,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(128) mri_nlm_tuned(
         const Offsets part = offsets(step);
         const int count = part.end - part.dy;
         const int rows = blockDim.y * TILE_Y + 2 * PATCH_Y + count - 1;
-        __syncthreads();  // nobody reads the step before any more
+        __syncthreads();  // the previous step is no longer read
         for (int r = threadIdx.y; r < rows; r += blockDim.y)
             for (int t = threadIdx.x; t < columns; t += 32)
                 cells[r * columns + t] =

@@ -1,7 +1,7 @@
 // Sorting with nothing but minima and maxima: no branch, no address, every value in a register.
 //
-// A merging network takes two sorted lists to one (Batcher 1968). Results that nobody reads cost nothing,
-// since the compiler leaves out what leads to them: taking a slice of a list prunes its network.
+// A merging network takes two sorted lists to one (Batcher 1968). Results that are not read cost nothing,
+// since the compiler omits their computation: taking a slice of a list prunes its network.
 #ifndef KERNELSCOPE_NETWORKS
 #define KERNELSCOPE_NETWORKS
 #include "common.cuh"

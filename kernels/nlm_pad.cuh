@@ -4,7 +4,7 @@
 // Output pixel (y, x) is the middle of the cells (y .. y + 2 margin, x .. x + 2 margin), whatever the
 // border. Of a strip of the output only those rows are there; of a search of the whole image all.
 //
-// Launch: as the kernels that follow; the threads stride over what there is to write.
+// Launch: as the kernels that follow; the threads stride over the output.
 #ifndef KERNELSCOPE_NLM_PAD
 #define KERNELSCOPE_NLM_PAD
 #include "common.cuh"

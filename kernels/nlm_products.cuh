@@ -36,14 +36,14 @@ typedef unsigned Pair;  // two halves, neighbours in a row of the image
 constexpr int HALF = PATCH / 2;
 constexpr int PAIRS = HALF + 1;                        // of cells in a patch's row, the last of no weight
 constexpr int STEPS = (PATCH * PAIRS + 7) / 8;         // of 16 cells, which an instruction multiplies
-// Whether the last step has room for the lower halves of its own, and the steps of lower halves besides.
+// Whether the last step has room for the lower halves of its own, and the additional steps of lower halves.
 constexpr bool MERGED = (PATCH * PAIRS + 7) % 8 < 4;
 constexpr int LOW_STEPS = STEPS - MERGED;
 constexpr int CANDIDATES = 512;                        // that the block reads at once
 constexpr int PITCH = CANDIDATES + 16;                 // cells in a row of shared memory, and some to spare
-constexpr float NEVER = 1e30f;                         // |p_j|^2 of what is no candidate
+constexpr float NEVER = 1e30f;                         // |p_j|^2 of pixels that are no candidates
 
-// What the block has in shared memory.
+// Shared memory of a block.
 struct Memory {
     // Cells v as halves, from some column on and from the one after: pairs begin at even columns
     // of either.
@@ -96,7 +96,7 @@ __device__ inline void load(
     __syncthreads();
 }
 
-// The cell v at row y and column x of what was loaded.
+// The loaded cell v at row y and column x.
 __device__ inline float cell(const Memory& memory, int y, int x)
 {
     return from_half(memory.cells[0][y][x / 2] >> 16 * (x % 2));
@@ -111,7 +111,7 @@ __device__ inline int pair_of(int i)
 // The row and the first column of pair q of a patch.
 __device__ inline int2 place_of_pair(int q)
 {
-    // The last step may go beyond the patch; what it reads there gets no weight.
+    // The last step may go beyond the patch; cells there have no weight.
     return q < PATCH * PAIRS ? make_int2(q / PAIRS, q % PAIRS * 2) : make_int2(0, 0);
 }
 

@@ -17,7 +17,7 @@
 //
 // Launch: blocks of 32 x WARPS threads (1, 2 or 4, as shared memory allows) for 128 - 2 HALF x STRIP
 // WARPS pixels. Small pictures have too few blocks to fill the card: layers of them along z share the
-// rows of candidates, and a second kernel adds up what they found. A pair of pixels takes about 20
+// rows of candidates, and a second kernel adds up their sums. A pair of pixels takes about 20
 // instructions with a Gaussian patch of 7 x 7, 14 with a uniform one.
 #ifndef KERNELSCOPE_NLM_TUNED
 #define KERNELSCOPE_NLM_TUNED
@@ -75,7 +75,7 @@ constexpr int COLUMNS = WARP_COLUMNS;
 constexpr int CHUNK = CHUNK_OFFSETS;
 constexpr int BAND = COLUMNS + CHUNK;
 constexpr bool MASKED = WHOLE || INSIDE;
-constexpr float NEVER = 1e30f;   // added to the distance of what is no candidate
+constexpr float NEVER = 1e30f;   // added to the distance of pixels that are no candidates
 constexpr float LARGEST = 1e17f; // of a scaled sample: sums of squares stay finite
 
 // Samples as the hardware loads them at once.

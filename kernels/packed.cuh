@@ -40,7 +40,7 @@ struct Pairs {
 
 constexpr Pair WHITE = both(255);
 
-// The results from what is `left` of white below them, or 0 where they are above: so they are saturated.
+// The results from the `left` part of white below them, or 0 where they are above: so they are saturated.
 __device__ inline Quad quad_of(Pair left_even, Pair left_odd)
 {
     return ~__byte_perm(left_even.bits, left_odd.bits, 0x6240);

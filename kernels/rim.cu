@@ -4,7 +4,7 @@
 // level, and puts those of the source in their place. A grey source stays grey where the result has
 // colours. Alpha of the source is copied along with the colours.
 //
-// Launch: blocks of 256 x 4 threads for 2048 x 32 pixels stride over what lies within the radius of an edge:
+// Launch: blocks of 256 x 4 threads for 2048 x 32 pixels stride over the pixels within the radius of an edge:
 // over all pixels of the first and the last rows, and the outer ones of the others.
 #include "common.cuh"
 

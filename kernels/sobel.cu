@@ -117,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     compute(source, output, g, Sobel());
 }
 #elif FORM >= 5
-// An angle takes far longer than what neighbours could share.
+// An angle takes far longer than the work that neighbours could share.
 extern "C" __global__ void __launch_bounds__(THREADS)
     sobel_tuned(const Sample* source, Sample* output, Geometry g)
 {
@@ -199,7 +199,7 @@ __device__ inline void sobel_down(
 struct PairWindow {
     static constexpr int ROWS = 3;
 
-    // What the masks take from a row, for even and odd results: the outer cells, their difference, and
+    // The masks' part of a row, for even and odd results: the outer cells, their difference, and
     // the sum of all three, the middle one twice.
     struct Line {
         Pair left, right, across, along;
@@ -217,7 +217,7 @@ struct PairWindow {
         }
     }
 
-    // What result v leaves of white, or 0 where it is above.
+    // White less result v, or 0 where that is negative.
     __device__ inline Pair left(int v) const
     {
         const Line &above = lines[0][v], &middle = lines[1][v], &below = lines[2][v];

@@ -43,7 +43,7 @@ extern "C" __global__ void squared_error(
     cells[threadIdx.x] = sum;
     // Each round adds the upper half of the cells to the lower one.
     for (int half = THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();  // until all threads have written what others are about to read
+        __syncthreads();  // until all threads have written their sums, which others read next
         if (threadIdx.x < half) cells[threadIdx.x] += cells[threadIdx.x + half];
     }
     if (threadIdx.x == 0) sums[blockIdx.x] = cells[0];

@@ -121,7 +121,7 @@ struct Sums {
     }
 
 #if SEPARABLE
-    // What is summed up along a row: 32 bits, where weights and samples have no more.
+    // Type of sums along a row: 32 bits, where weights and samples have no more.
 #if WEIGHT_TYPE == 1
     typedef int Factor;
 #else

@@ -1,7 +1,7 @@
 // How the tuned kernels walk over the image.
 //
 // A thread takes QUAD samples that lie side by side and goes down the rows of its block's tile. It reads
-// each source row once and keeps in registers what the next rows need, so that one load serves many
+// each source row once and keeps in registers the samples that the next rows need, so that one load serves many
 // results. Rows are taken as flat: the channels of a pixel are samples side by side, and a pixel's
 // neighbour is `channels` samples away.
 //
@@ -30,7 +30,7 @@ typedef uint2 Quad;
 typedef float4 Quad;
 #endif
 
-// What this block computes.
+// The tile of this block.
 __device__ inline Part tile_of_block(const Geometry& g)
 {
     const int rows = (g.last - g.first + gridDim.y - 1) / gridDim.y;

@@ -20,14 +20,14 @@ __device__ inline int mirrored(int i, int n)
     return min(i, 2 * n - 1 - i);
 }
 
-// The same for a slice that is at most `reach` away from what a launch computes. The last blocks of a launch
-// would go on to slices that nobody needs and that may not be there: they read the last one that is.
+// The same for a slice that is at most `reach` away from the slices that a launch computes. The last blocks of a launch
+// would go on to slices that are not needed and may not be there: they read the last one that is.
 __device__ inline int mirrored_slice(const Volume& g, int z, int reach)
 {
     return mirrored(min(z, g.last - 1 + reach), g.depth);
 }
 
-// The number of a voxel in the output, and in what belongs to the output.
+// The number of a voxel in the output, and in its buffers.
 __device__ inline size_t voxel_number(const Volume& g, int z, int y, int x)
 {
     return ((size_t)(z - g.output_slice) * g.height + y) * g.width + x;

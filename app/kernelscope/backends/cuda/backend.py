@@ -33,12 +33,12 @@ _RESTART = "Restart Kernelscope to use the GPU again; until then choose CPU."
 
 
 class CudaBackend:
-    """One NVIDIA GPU, or several that share the work on volumes and on what fits into none.
+    """One NVIDIA GPU, or several that share volumes and images too large for one.
 
     Parameters
     ----------
     ordinals : sequence of int
-        Numbers of the devices. The first one filters what is not shared.
+        Numbers of the devices. The first one filters images that are not shared.
     memory_limit : int, optional
         Use at most this many bytes of each device's memory for images.
     compiler : Compiler, optional
@@ -114,7 +114,7 @@ class CudaBackend:
     ) -> Source:
         devices = self._open()[: request.options.gpus]
         try:
-            with self._telling_errors(devices):
+            with self._translated_errors(devices):
                 return self._filter(devices, request, level, context)
         except KeyboardInterrupt:
             context.token.cancel()  # the devices' threads go on otherwise
@@ -124,15 +124,15 @@ class CudaBackend:
         alike = first.pixels.shape == second.pixels.shape and first.mode == second.mode
         if not self._devices or not alike or first.has_alpha:
             return None
-        with self._telling_errors(self._devices):
+        with self._translated_errors(self._devices):
             device = self._devices[0]
             return device.call(
                 reduction.mean_squared_error, device, self._cache, first.pixels, second.pixels
             )
 
     @contextmanager
-    def _telling_errors(self, devices: Sequence[Card]) -> Iterator[None]:
-        """Turn CUDA's errors into what the user can do; close everything if a device is lost."""
+    def _translated_errors(self, devices: Sequence[Card]) -> Iterator[None]:
+        """Translate CUDA's errors for the user; close everything if a device is lost."""
         try:
             yield
         except devices[0].cuda.Error as error:
@@ -179,7 +179,7 @@ class CudaBackend:
                 source.planes, output, request.step.parameters, request.step.border
             )
             result = source.like(output)
-            # The card's alpha is not what was carried over, its voxels are not rounded.
+            # The card's copy lacks the carried-over alpha, and its voxels are not rounded.
             same = isinstance(result, Image) and not result.has_alpha
             resident = devices[0].resident
             devices[0].call(resident.rename, output, result.pixels if same else None)

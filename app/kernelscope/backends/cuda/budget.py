@@ -25,7 +25,7 @@ MOST_SAMPLES = 2**31
 """Kernels of pictures count the samples of a buffer with 32 bits."""
 
 SLAB_BYTES = 32 << 20
-"""What a slab of a large result has: little to wait for at both ends, and enough for the card."""
+"""Size of a slab of a large result: short waits at both ends, and enough to keep the card busy."""
 
 
 def needs(steps: Sequence[PreparedFilter]) -> tuple[int, int, int, int]:
@@ -57,7 +57,7 @@ def needs(steps: Sequence[PreparedFilter]) -> tuple[int, int, int, int]:
 
 
 def fits(steps: Sequence[PreparedFilter], budget: int) -> bool:
-    """Tell whether everything fits into `budget` bytes in one piece that kernels can address."""
+    """Return whether everything fits into `budget` bytes in one piece that kernels can address."""
     for task in (step.task for step in steps):
         samples = max(math.prod(task.shape), math.prod(task.output_shape))
         if len(task.shape) == 3 and samples >= MOST_SAMPLES:
@@ -86,9 +86,9 @@ def unit_rows(step: PreparedFilter) -> int:
 
 
 def slab_rows(steps: Sequence[PreparedFilter], fitting: int, devices: int) -> int:
-    """Return how many rows a slab should have, so that every GPU gets as many slabs.
+    """Return how many rows a slab should have, so that every GPU gets the same number.
 
-    `SLAB_BYTES`, but at least twice as many as its halo, which is carried up again; whole tiles
+    `SLAB_BYTES`, but at least twice as many as its halo, which is uploaded again; whole tiles
     of the kernels where that is possible. 0 if `fitting` rows cannot be filtered by themselves.
     """
     final = steps[-1]

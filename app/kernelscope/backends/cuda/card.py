@@ -25,14 +25,14 @@ COPY_PROBE_BYTES = 256 << 20
 
 
 class Lane:
-    """A thread with staging buffers of its own, for copies beside the kernels of a device.
+    """A thread with staging buffers of its own, for copies that overlap the kernels of a device.
 
     Parameters
     ----------
     name : str
         Of the thread.
     enter : callable
-        Called on the thread to begin with; returns what the copies work with.
+        Called on the thread to begin with; returns the staging buffers that copies use.
     leave : callable
         Called on the thread at its end.
     """
@@ -49,7 +49,7 @@ class Lane:
     def submit(self, copy: Callable[..., None], *arguments: Any) -> Future[tuple[float, float]]:
         """Let ``copy(staging, *arguments)`` run on the thread.
 
-        When it began, by `time.perf_counter`, and the seconds that it took are to come.
+        The future holds its start, by `time.perf_counter`, and its duration in seconds.
         """
         return self._thread.submit(self._timed, copy, *arguments)
 
@@ -81,7 +81,7 @@ class Card:
     Attributes
     ----------
     batches : dict
-        How many launches are timed together, of what was measured by now.
+        Launches timed together, of each kernel measured so far.
     """
 
     def __init__(self, ordinal: int) -> None:
@@ -101,7 +101,7 @@ class Card:
     def call(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
         """Run `function` on the device's thread and return what it returns.
 
-        After an error of CUDA's, `lost` tells whether the device is.
+        After a CUDA error, `lost` says whether the device is.
         """
         value: _Value = self._thread.call(self._watch, function, *arguments)
         return value
@@ -183,7 +183,7 @@ class Card:
             raise
 
     def open_lanes(self) -> None:
-        """Start the threads for copies beside the kernels, unless they are there."""
+        """Start the copy threads, unless they are running."""
         for name in ("up", "down")[len(self._lanes) :]:
             self._lanes.append(self._lane(f"kernelscope-gpu-{self.ordinal}-{name}"))
 
@@ -230,7 +230,7 @@ class Card:
                 thing.free()
 
     def has_loaded(self, cubin: Cubin) -> bool:
-        """Tell whether a cubin is on the device by now."""
+        """Return whether a cubin is loaded on the device."""
         return cubin.code in self._modules
 
     def function(self, cubin: Cubin, name: str) -> tuple[Any, Any]:
@@ -291,7 +291,7 @@ class Card:
             source.free()
             raise
         try:
-            # The sanitizer reports copies of what was never written.
+            # The sanitizer reports copies of memory that was never written.
             cuda.memset_d8_async(int(source), 0, size, self.stream)
             times = []
             for _ in range(7):

@@ -36,7 +36,7 @@ _MOST_BYTES = 64 << 20
 
 
 class CompileError(AppError):
-    """A kernel did not compile; `log` is what the compiler said."""
+    """A kernel did not compile; `log` is the compiler's output."""
 
     def __init__(self, filter_id: str, compiler: str, log: str) -> None:
         first = next((line for line in log.splitlines() if "error" in line), log.strip())
@@ -46,7 +46,7 @@ class CompileError(AppError):
 
 @dataclass(frozen=True)
 class Cubin:
-    """Machine code of one specialised source, and what the assembler said of it.
+    """Machine code of one specialised source, and the assembler's report on it.
 
     Attributes
     ----------
@@ -67,14 +67,14 @@ class Compiler(Protocol):
     name : str
         Of the program or library.
     through : str
-        What calls it, where that is another's; else empty.
+        The library that calls it; empty if we do.
     """
 
     name: str
     through: str
 
     def version(self) -> str:
-        """Return what has to be part of a cache key."""
+        """Return the version, as part of a cache key."""
 
     def compile(
         self, name: str, source: str, architecture: str, defines: Mapping[str, str]
@@ -141,14 +141,14 @@ def _check_nvrtc(status: Any) -> None:
 
 
 _SAID = "The CUDA compiler succeeded, but said the following:\n"
-"""Begins the warning by which PyCUDA passes on what nvcc wrote, ptxas's report included."""
+"""Start of the warning by which PyCUDA passes on nvcc's output, with ptxas's report."""
 
 _listening = threading.Lock()
 """Only one thread may catch warnings at a time: they are the process's."""
 
 
 class Nvcc:
-    """The CUDA toolkit's compiler, called by PyCUDA; needs a host compiler beside it.
+    """The CUDA toolkit's compiler, called by PyCUDA; needs a host compiler as well.
 
     PyCUDA keeps nothing: `CubinCache` does, which also knows the report of registers.
     """
@@ -185,7 +185,7 @@ class Nvcc:
 
         options = [f"-D{key}={value}" for key, value in sorted(defines.items())]
         try:
-            with _what_nvcc_says() as said:
+            with _nvcc_output() as said:
                 code = compiler.compile(
                     # PyCUDA writes the file in the system's encoding; only comments can differ.
                     source.encode("ascii", "replace").decode(),
@@ -203,7 +203,7 @@ class Nvcc:
 
 
 @contextmanager
-def _what_nvcc_says() -> Iterator[list[str]]:
+def _nvcc_output() -> Iterator[list[str]]:
     """Collect the output of nvcc out of PyCUDA's warnings; other warnings go on."""
     said: list[str] = []
     with _listening:
@@ -279,7 +279,7 @@ class CubinCache:
 
     @functools.cached_property
     def title(self) -> str:
-        """Which compiler makes what is kept here."""
+        """The compiler of the kernels that are kept here."""
         return title(self._compiler)
 
     def get(self, name: str, source: str, architecture: str, defines: Mapping[str, str]) -> Cubin:
@@ -327,7 +327,7 @@ def _load(path: Path) -> Cubin | None:
 
 
 def _digest(path: Path, content: bytes) -> bytes:
-    """Return what stands before `content`: it belongs to this name, and is whole."""
+    """Return the first line of a file: proof that `content` is whole and belongs to this name."""
     return hashlib.sha256(path.name.encode() + content).hexdigest().encode()
 
 

@@ -57,13 +57,13 @@ def in_slabs(
     output: NDArray[Any],
     context: RunContext,
 ) -> list[Conveyor]:
-    """Filter slabs of at most so many rows on each device; return who had any."""
+    """Filter slabs on each device, up to its number of rows; return the conveyors that had any."""
     with context.log.stage("prepare"):
         for run, _ in crew:
             run.restart(context.log.origin)
             run.device.call(run.device.open_lanes)
     share = Share(output.shape[0], context)
-    # Dealt out, lest one fetches its second slab before another has its first.
+    # Deal the first slabs up front, so that no GPU takes a second before every GPU has one.
     dealt = [
         (Conveyor(run, rows, image.planes, output, share), first)
         for run, rows in crew
@@ -92,14 +92,14 @@ class Share:
         self._lock = threading.Lock()
 
     def take(self, most: int) -> tuple[int, int] | None:
-        """Return the next rows, ``first <= y < last``, at most so many; None if there are none."""
+        """Return the next rows, ``first <= y < last``, at most `most`; None if none are left."""
         self.token.check()
         with self._lock:
             first = self._taken
             self._taken = min(first + most, self._rows)
             return (first, self._taken) if first < self._taken else None
 
-    def tell(self, ordinal: int, rows: float) -> None:
+    def report(self, ordinal: int, rows: float) -> None:
         """Note how many rows a GPU has done so far."""
         with self._lock:
             self._done[ordinal] = rows
@@ -108,7 +108,7 @@ class Share:
 
 
 class Conveyor:
-    """One GPU at work on slabs: it computes one while the next goes up and the last comes down.
+    """Upload, compute and download of one GPU, overlapped.
 
     Parameters
     ----------
@@ -147,19 +147,19 @@ class Conveyor:
             self._share.token.cancel()
             raise
         finally:
-            wait(self._copies)  # They use what is freed next.
+            wait(self._copies)  # They use memory that is freed next.
             self.run.free()
 
     def _fetch(
         self, rows: tuple[int, int] | None
     ) -> tuple[Strip, int, Future[tuple[float, float]] | None] | None:
-        """Send the source rows of a slab up; return it, where to, and what tells of the end."""
+        """Upload the source rows of a slab; return the slab, their address and the pending copy."""
         if rows is None:
             return None
         final, height = self._final, self._pixels.shape[0]
         slab = strip(height, rows, final.radius, final.task.border, whole=final.whole)
         most = height if final.whole else min(height, self._rows + 2 * final.radius)
-        # What all slabs need goes up once.
+        # A source that all slabs need is uploaded once.
         number = 0 if final.whole else self.slabs % BUFFERS
         source = self.run.workspace.get(f"source {number}", most * _row_bytes(self._pixels))
         upload = None
@@ -172,7 +172,9 @@ class Conveyor:
         """Filter a slab and send the result down."""
         run, share = self.run, self._share
         rows, done = slab.last - slab.first, self._rows_done
-        run.tell = lambda fraction: share.tell(run.device.ordinal, done + fraction * rows)
+        run.report_progress = lambda fraction: share.report(
+            run.device.ordinal, done + fraction * rows
+        )
         if len(self._downloads) == BUFFERS:
             self._finish("download", self._downloads.popleft())
         number = self._filtered % BUFFERS
@@ -215,7 +217,7 @@ def _row_bytes(array: NDArray[Any]) -> int:
 
 
 def _wait(works: Sequence[Future[None]]) -> None:
-    """Wait for all devices; raise what went wrong, not that the others stopped for it."""
+    """Wait for all devices; raise the original error, not the cancellations that followed."""
     for work in works:
         wait_for(work)
     errors = [work.exception() for work in works]
@@ -228,7 +230,7 @@ def _wait(works: Sequence[Future[None]]) -> None:
 
 
 def _record(log: RunLog, runs: Sequence[DeviceRun], begun: float, seconds: float) -> None:
-    """Note how long slabs took by the clock, and how long the busiest device did what meanwhile.
+    """Record the elapsed time of all slabs, and the stages of the busiest device meanwhile.
 
     Warming up, launches that were done again, and repeats but for the median one are taken off
     the clock: a run that is not measured has none.

@@ -47,17 +47,17 @@ class PreparedFilter:
 
 @dataclass
 class DeviceRun:
-    """What one device works with in a run, and brings back.
+    """State and results of one device during a run.
 
     Attributes
     ----------
-    tell : callable
-        Called with how much of the kernels' work on the rows under way is done.
+    report_progress : callable
+        Progress callback: fraction of the kernels' work on the current rows that is done.
     workspace : Workspace
-        What the launches allocate.
+        Memory that the launches allocate.
     spare : Workspace
-        What only measuring needs, whose allocation is in no stage. The caller of `filter_rows`
-        frees both: `free`.
+        Memory that only measuring needs, whose allocation is in no stage. The caller of
+        `filter_rows` frees both: `free`.
     busy_seconds : float
         How long the card ran timed kernels, every repeat and every launch of a batch.
     batch : int
@@ -70,7 +70,7 @@ class DeviceRun:
     repeat: int = 1
     cold: bool = False
     token: CancelToken = field(default_factory=CancelToken)
-    tell: Callable[[float], None] = lambda fraction: None
+    report_progress: Callable[[float], None] = lambda fraction: None
     log: RunLog = field(default_factory=RunLog)
     report: LaunchReport | None = None
     longest: tuple[str, float] = ("", 0.0)
@@ -87,12 +87,12 @@ class DeviceRun:
         self.warm: set[str] = set()
 
     def free(self) -> None:
-        """Free what launches allocated."""
+        """Free the memory of the launches."""
         self.workspace.free()
         self.spare.free()
 
     def restart(self, origin: float) -> None:
-        """Forget what an attempt that failed brought back; the run started at `origin`."""
+        """Discard the results of a failed attempt; the run started at `origin`."""
         self.log = RunLog(origin)
         self.kernel_seconds = self.kernel_bytes = self.kernel_operations = 0.0
         self.longest = ("", 0.0)

@@ -190,7 +190,7 @@ def _time(
                     begun = time.perf_counter() - seconds * kernel.batch
                 taken[number][repeat] += seconds
                 run.busy_seconds += seconds * kernel.batch
-                run.tell((warmed + repeat + step.done(number, fraction)) / passes)
+                run.report_progress((warmed + repeat + step.done(number, fraction)) / passes)
     return taken, begun
 
 
@@ -248,9 +248,9 @@ def _note_longest(
 
 
 def _warm_up(step: PreparedFilter, kernels: Sequence[Kernel], run: DeviceRun) -> int:
-    """Launch what is going to be timed, once or twice, if a run is a measurement.
+    """Launch the kernels before they are timed, if a run is a measurement.
 
-    That also decides how many launches are timed together, once for all measurements of the same
+    This also decides how many launches are timed together, once for all measurements of the same
     kernel on rows of the same size, so that all of them are timed alike.
 
     Returns
@@ -268,7 +268,7 @@ def _warm_up(step: PreparedFilter, kernels: Sequence[Kernel], run: DeviceRun) ->
     with run.log.stage("warm-up", counted=False):
         for number, kernel in enumerate(kernels):
             for fraction in kernel.warm_up():
-                run.tell(step.done(number, fraction) / (1 + run.repeat))
+                run.report_progress(step.done(number, fraction) / (1 + run.repeat))
             kernel.settle(measured)
     run.warm.add(step.spec.id)
     return 1

@@ -90,12 +90,12 @@ class HandedOver:
         self._seconds[-1] += time.perf_counter() - start
 
     def forget(self) -> None:
-        """Take no note of what was handed over so far."""
+        """Discard the times so far."""
         self._fetched.clear()
         self._seconds.clear()
 
     def note(self) -> None:
-        """Add a stage for what was handed over, and one for the copy."""
+        """Add a stage for the parts handed over, and one for the copy."""
         for name, times in (("prepare", self._fetched), ("hand over", self._seconds)):
             repeats = tuple(times) if len(times) > 1 else ()
             self._run.log.add(name, statistics.median(times), repeats=repeats, begun=self._begun)

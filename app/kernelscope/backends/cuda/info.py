@@ -1,4 +1,4 @@
-"""What there is to know of a GPU, in words: from PyCUDA's attributes and from NVML."""
+"""Facts about a GPU, in words: from PyCUDA's attributes and from NVML."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cores(capability: tuple[int, int]) -> int | None:
 def peak_rate(cuda: Any, ordinal: int) -> float | None:
     """Return the most operations per second in single precision, a multiply-add being two.
 
-    None for unknown generations, or where the driver does not tell.
+    None for unknown generations, or where the driver does not say.
     """
     attributes = Attributes(cuda, ordinal)
     each = cores(attributes.handle.compute_capability())
@@ -81,7 +81,7 @@ class Attributes:
 
 
 def device_groups(cuda: Any, ordinal: int) -> Iterator[FactGroup]:
-    """Yield what the driver knows of a device without opening it."""
+    """Yield the facts that the driver has about a device without opening it."""
     attributes = Attributes(cuda, ordinal)
     capability = attributes.handle.compute_capability()
     multiprocessors = attributes["MULTIPROCESSOR_COUNT"] or 0
@@ -154,7 +154,7 @@ def device_groups(cuda: Any, ordinal: int) -> Iterator[FactGroup]:
 
 
 def software_group(cuda: Any, compiler: Compiler) -> FactGroup:
-    """Return the versions of what stands between Kernelscope and the device."""
+    """Return the versions of the software between Kernelscope and the device."""
     with _nvml() as nvml:
         driver = nvml.nvmlSystemGetDriverVersion() if nvml else None
     return _group(
@@ -168,7 +168,7 @@ def software_group(cuda: Any, compiler: Compiler) -> FactGroup:
 
 
 def measured_group(copy_rate: float | None, theoretical: str | None) -> FactGroup:
-    """Return what was measured: the bandwidth of a copy on the card, in bytes per second."""
+    """Return the measured facts: the bandwidth of a copy on the card, in bytes per second."""
     if copy_rate is None:
         return _group("Measured", ("Copy on the card", "too little free memory to measure"))
     gigabytes = copy_rate / 1e9
@@ -181,7 +181,7 @@ def measured_group(copy_rate: float | None, theoretical: str | None) -> FactGrou
 
 
 def theoretical_bandwidth(cuda: Any, ordinal: int) -> str | None:
-    """Return bus width times clock, in GB/s; None where the driver does not tell."""
+    """Return bus width times clock, in GB/s; None where the driver does not say."""
     return _bandwidth(Attributes(cuda, ordinal))
 
 

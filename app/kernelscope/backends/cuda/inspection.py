@@ -1,4 +1,4 @@
-"""What a kernel looks like before it runs: no GPU is needed to ask."""
+"""Plans and compiler reports of kernels before they run; needs no GPU."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PlannedLaunch:
     grid : tuple of int
         Blocks in x and y (and z) over the whole output.
     notice : str
-        How this differs from what was asked for, where it does.
+        How this differs from the request, where it does.
     """
 
     launch: Launch

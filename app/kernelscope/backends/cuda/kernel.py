@@ -34,7 +34,7 @@ HOLD_SECONDS = 40e-6
 """How long the card is kept busy before a launch: longer than the host takes to queue it."""
 
 SHORT_SECONDS = 50e-6
-"""Launches that take less are measured in batches: what is around them counts too much."""
+"""Launches that take less are measured in batches: their overhead counts too much."""
 
 BATCH_SECONDS = 200e-6
 """How long a batch takes at least, unless that takes too many launches or too much memory."""
@@ -46,7 +46,7 @@ WARM_UPS = 3
 """Launches before a measurement, of kernels that are quick."""
 
 TRIES = 4
-"""Most launches of what is measured until the host is quick enough, each given twice the time."""
+"""Most attempts until the host queues a measured launch in time, each with twice the hold."""
 
 MOST_LAUNCHES = 128
 """Of a batch; the driver queues many times as many."""
@@ -55,7 +55,7 @@ QUEUE_SECONDS = 10e-6
 """How much longer the card is kept busy for each further launch of a batch."""
 
 ALIGNMENT = 512
-"""Bytes: what the driver's own allocations are aligned to."""
+"""Bytes to which the driver's own allocations are aligned."""
 
 
 class Kernel:
@@ -166,7 +166,7 @@ class Kernel:
 
     @property
     def _alike(self) -> Hashable:
-        """What measurements have in common that are timed alike."""
+        """Key of measurements that are timed alike."""
         task, launch = self._step.task, self._launch
         # A search radius is in no macro: the work tells such launches apart.
         work = launch.operations_per_sample, launch.steps
@@ -206,7 +206,7 @@ class Kernel:
         """Decide how many launches are timed together, and make room for them.
 
         Where the cache is emptied before a batch, each of its launches reads a picture and writes
-        a result of its own: what it reads comes from memory, as if it were the only one.
+        a result of its own, so that it reads from memory, as a single launch would.
         """
         device, run, place, task = self._run.device, self._run, self._place, self._step.task
         self._measured = measured
@@ -223,13 +223,13 @@ class Kernel:
             return
         name = self._step.spec.id, self._launch.kernel
         source, target = (
-            run.spare.get((*name, what), copies * pitch)
-            for what, pitch in zip(("sources", "targets"), pitches, strict=True)
+            run.spare.get((*name, role), copies * pitch)
+            for role, pitch in zip(("sources", "targets"), pitches, strict=True)
         )
         for _ in range(copies):
             device.cuda.memcpy_dtod_async(source, place.source, source_bytes, device.stream)
             first = source
-            if self._launch.texture_of is not None:  # filled anew before every launch
+            if self._launch.texture_of is not None:  # filled again before every launch
                 first = self._texels.handle
             elif self._launch.texture:
                 self._spares.append(device.make_room(self._texture, run.workspace.keep))
@@ -271,7 +271,7 @@ class Kernel:
     def _go(self, piece: Piece) -> float:
         """Launch over a piece, wait, and return the seconds between the events.
 
-        What is measured has to be queued before the card begins, or the host would be timed. If
+        A measured launch has to be queued before the card begins, or the host would be timed. If
         that was too slow, it is done again, unless it goes on where another launch ended.
         """
         device, launch = self._run.device, self._launch
@@ -321,7 +321,7 @@ class Kernel:
             self._handed.note()
 
     def report(self) -> LaunchReport:
-        """Return how the kernel was launched, and what the compiler made of it."""
+        """Return how the kernel was launched, and the compiler's report."""
         rows = self._place.last - self._place.first
         grid = self._launch.grid(self._step.task.output_shape, rows)
         return launch_report(self._step, self._launch, self._cubin, grid, self._block, self._run)
@@ -343,7 +343,7 @@ def _holder(run: DeviceRun) -> Callable[[float], None]:
 
 
 def evictor(run: DeviceRun) -> Callable[[], None]:
-    """Return what rewrites memory of twice the size of the card's cache, which then holds that."""
+    """Return a function that empties the card's cache, by rewriting memory of twice its size."""
     device = run.device
     size = 2 * device.handle.get_attribute(device.cuda.device_attribute.L2_CACHE_SIZE)
     spare = run.spare.get("spare", size)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.thread import OwnerThread
 
 CHUNK_BYTES = 2 << 20
-"""Size of a staging buffer; the driver's own way is as fast for what fits into one."""
+"""Size of a staging buffer; the driver's own copy is as fast for less."""
 
 CHUNKS = 8
 """Half of them are filled or emptied by the CPU while the others are on their way."""
@@ -31,7 +31,7 @@ link."""
 class Resident:
     """Images on the card, by the host array they are a copy of; least recently used first.
 
-    An entry goes when its host array does, so that memory follows what the user has open.
+    An entry goes when its host array does, so that memory follows the images that are open.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Resident:
             self.put(new, entry[1])
 
     def evict(self, keep: NDArray[Any] | None = None) -> bool:
-        """Free the image that was used longest ago, other than `keep`; tell if there was one."""
+        """Free the least recently used image but `keep`; return whether there was one."""
         for key, (reference, allocation, _) in self._entries.items():
             if keep is None or reference() is not keep:
                 del self._entries[key]
@@ -174,7 +174,7 @@ class Staging:
     def giving_pages_to(self, target: NDArray[Any]) -> Iterator[None]:
         """Have the system give memory to a new array while the block runs, as far as it gets.
 
-        A download into it is faster then: half of what a copy to a new array costs is pages.
+        A download into it is faster then: page faults are half the cost of a copy to a new array.
         """
         pieces = [piece for _, piece in _pieces(target)] if target.nbytes > CHUNK_BYTES else []
         over = Event()

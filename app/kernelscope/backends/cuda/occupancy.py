@@ -30,7 +30,7 @@ def resident_blocks(code: bytes, kernel: str, threads: int, shared_bytes: int) -
     """
     try:
         return _ask(code, kernel, threads, shared_bytes)
-    except Exception as error:  # what the bindings raise for a missing function or library
+    except Exception as error:  # the bindings raise several kinds for a missing library
         _logger.debug("the driver does not know the occupancy of %s: %s", kernel, error)
         return None
 
@@ -56,7 +56,7 @@ def _ask(code: bytes, kernel: str, threads: int, shared_bytes: int) -> int:
 
 
 def _value(answer: tuple[Any, ...]) -> Any:
-    """Return what a call of the driver answered, or raise its status."""
+    """Return the value of a call of the driver, or raise its status."""
     status, *values = answer
     if int(status) != 0:
         raise RuntimeError(status.name)

@@ -1,4 +1,4 @@
-"""Finds out whether CUDA can be used here, and if not, what is missing."""
+"""Finds out whether CUDA can be used here, and if not, the missing part."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _no_device(status: int) -> Availability:
 
 
 def _device(driver: Any, ordinal: int, devices: tuple[str, ...]) -> Availability | None:
-    """Return what is wrong with the device, or None."""
+    """Return the fault of the device, or None."""
     device = _handle(driver, ordinal)
     parts = []
     for attribute in _CAPABILITY:

@@ -32,7 +32,7 @@ def mean_squared_error(
         {"SAMPLE_BITS": str(8 * first.itemsize), "THREADS": str(THREADS)},
     )
     _, function = device.function(cubin, "squared_error")
-    # What the card runs at a time; each block leaves a sum for the host to add up.
+    # As many blocks as the card runs at a time; each leaves a sum for the host to add up.
     attribute, handle = cuda.device_attribute, device.handle
     resident_blocks = handle.get_attribute(attribute.MAX_THREADS_PER_MULTIPROCESSOR) // THREADS
     most = handle.get_attribute(attribute.MULTIPROCESSOR_COUNT) * resident_blocks

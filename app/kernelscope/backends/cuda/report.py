@@ -1,4 +1,4 @@
-"""What a run reports of its kernels: launch geometry, resources, occupancy and rates."""
+"""Reports of a run on its kernels: launch geometry, resources, occupancy and rates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernelscope.spec.launch import Launch
 
 
 def metrics(runs: Sequence[DeviceRun]) -> list[Metric]:
-    """Return what the launches on devices that worked side by side amount to."""
+    """Return the metrics of all launches, of devices that worked at the same time."""
     seconds = max(1e-9, *(run.kernel_seconds for run in runs))
     found = [
         Metric("effective rate", sum(run.kernel_bytes for run in runs) / seconds, "B/s"),
@@ -42,7 +42,7 @@ def launch_report(
     block: tuple[int, int, int],
     run: DeviceRun,
 ) -> LaunchReport:
-    """Return how a kernel was launched, in blocks of `block`, and what the compiler made of it."""
+    """Return how a kernel was launched, in blocks of `block`, with the compiler's report."""
     device, threads = run.device, math.prod(block)
     most = device.handle.get_attribute(device.cuda.device_attribute.MAX_THREADS_PER_MULTIPROCESSOR)
     blocks = device.resident_blocks(cubin, launch.kernel, threads, launch.shared_bytes)

@@ -93,7 +93,7 @@ def apply(
 
 def _bytes_free(device: Card, image: Source, limit: int | None) -> int:
     """Return the bytes that may be used on a device; on its thread."""
-    if limit:  # What stays on the card counts too.
+    if limit:  # Resident images count too.
         while device.resident.evict(image.pixels):
             pass
     free = device.free_memory() + device.resident.size
@@ -108,7 +108,10 @@ def _one_piece(
 ) -> None:
     """Filter the whole image; it and the result stay on the card afterwards."""
     device, pixels, log = run.device, image.pixels, run.log
-    run.token, run.tell = context.token, lambda fraction: context.progress("kernel", fraction)
+    run.token, run.report_progress = (
+        context.token,
+        lambda fraction: context.progress("kernel", fraction),
+    )
     run.workspace.keep = run.spare.keep = pixels
     if device.resident.has_dead:
         with log.stage("free"):
@@ -140,7 +143,7 @@ def _one_piece(
 
 @contextmanager
 def _launching(run: DeviceRun) -> Iterator[None]:
-    """Free what launches allocated, and note what they took beside the stages meanwhile.
+    """Free the memory of the launches, and record the time that they took outside of other stages.
 
     Of several repeats it is the part of one. Emptying the cache for each is no part of a run.
     """
@@ -150,7 +153,7 @@ def _launching(run: DeviceRun) -> Iterator[None]:
         yield
     finally:
         run.free()
-    meanwhile = run.log.stages[before:]  # memory, warming up, what was handed over, repeated
+    meanwhile = run.log.stages[before:]  # memory, warm-up, parts handed over, launches done again
     others = (stage for stage in meanwhile if stage.name != "kernel")
     busy = run.busy_seconds - kernels + sum(sum(each.repeats) or each.seconds for each in others)
     seconds = max(0.0, time.perf_counter() - start - busy)

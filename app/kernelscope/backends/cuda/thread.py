@@ -28,7 +28,7 @@ def wait_for(future: Future[Any]) -> None:
 
 
 class OwnerThread:
-    """One thread that calls what it is given, in order.
+    """One thread that runs submitted functions, in order.
 
     A `ThreadPoolExecutor` ends its threads before `atexit` runs, and a thread that ends with
     a CUDA context on its stack aborts the process. This one is a daemon: it is still there
@@ -41,13 +41,13 @@ class OwnerThread:
         self._thread.start()
 
     def submit(self, function: Callable[..., _Value], *arguments: Any) -> Future[_Value]:
-        """Run ``function(*arguments)`` on the thread, after what was submitted before."""
+        """Run ``function(*arguments)`` on the thread, after earlier submissions."""
         future: Future[_Value] = Future()
         self._calls.put((future, function, arguments))
         return future
 
     def call(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
-        """Run ``function(*arguments)`` on the thread and return, or raise, what comes of it."""
+        """Run ``function(*arguments)`` on the thread and return its value, or raise its error."""
         future = self.submit(function, *arguments)
         try:
             wait_for(future)

@@ -22,7 +22,7 @@ class Workspace:
     Parameters
     ----------
     stage : callable
-        Gives a context that times what is done in it, by its name: ``allocate``, ``free``.
+        Returns a context that times its block under a name: ``allocate``, ``free``.
     """
 
     def __init__(self, device: Card, stage: Callable[[str], AbstractContextManager[None]]) -> None:
@@ -43,7 +43,7 @@ class Workspace:
         return int(allocation)
 
     def free(self) -> None:
-        """Free everything; what is lost with the context has to outlive that."""
+        """Free everything, unless the context is lost: its allocations must not be touched."""
         if self._kept and not self._device.lost:
             with self._stage("free"):
                 self._device.free(*(allocation for allocation, _ in self._kept.values()))
