@@ -290,7 +290,7 @@ def test_costs_of_a_changed_file_predict_something_sane(tmp_path: Path) -> None:
             lambda c: c["plan"]["sweeps"][0]["data"][0].update(shape=[1 << 20, 1 << 20]),
             "plan.sweeps[0].data[0].shape: no memory",
         ),
-        (lambda c: c["rows"][0].update(label="\ud800"), 'rows[0].label: "\\ud800" holds half'),
+        (lambda c: c["rows"][0].update(label="\ud800"), 'rows[0].label: "\\ud800" contains half'),
     ],
 )
 def test_the_message_has_the_path(
