@@ -1,17 +1,24 @@
-"""Memory-bound passes over an array, split across threads.
+"""Passes over the first axis of an array, split across threads.
 
-One core cannot saturate the memory bandwidth, so a pass that touches each element once (a minimum,
-a conversion, a check for NaN) is faster in parts::
+*Memory-bound* passes touch each element once (a minimum, a conversion, a check for NaN). One core
+cannot saturate the memory bandwidth, so `in_parts` gives each of a few threads one large slice::
 
     axis 0   |-- slice 0 --|-- slice 1 --|-- slice 2 --|     one thread each
 
-The parts are the same for the same array and machine, and results come in their order.
+*Compute-bound* sums (SSIM, histograms) keep every core busy. `sum_of_bands` cuts bands that take
+milliseconds, and each thread takes the next; with a window of 7×7 samples they overlap by 6 rows::
+
+    axis 0   |-- band 0 --...|
+                         |-- band 1 --...|
+                                     |-- band 2 --|
+
+Both return results in the order of the parts, so that sums of floats have the same bits again.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -19,6 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+_Part = TypeVar("_Part")
 _Value = TypeVar("_Value")
 
 MOST_THREADS = min(8, os.cpu_count() or 1)
@@ -26,6 +34,9 @@ MOST_THREADS = min(8, os.cpu_count() or 1)
 
 SMALLEST_PART = 4 << 20
 """Smallest part, in bytes; below this a thread costs more than it saves."""
+
+BAND_SAMPLES = 1 << 19
+"""Samples of a band: between two of them a thread checks whether to go on."""
 
 
 def in_parts(function: Callable[[slice], _Value], array: NDArray[Any]) -> list[_Value]:
@@ -37,7 +48,38 @@ def in_parts(function: Callable[[slice], _Value], array: NDArray[Any]) -> list[_
     count = max(1, min(MOST_THREADS, length, array.nbytes // SMALLEST_PART))
     ends = np.linspace(0, length, count + 1).astype(int).tolist()
     parts = [slice(first, last) for first, last in pairwise(ends)]
-    if count == 1:
+    return _map(function, parts, count)
+
+
+def sum_of_bands(
+    work: Callable[[int, int], NDArray[Any]],
+    array: NDArray[Any],
+    overlap: int = 0,
+    check: Callable[[], None] = lambda: None,
+) -> NDArray[Any]:
+    """Return the sum of ``work(start, stop)`` over bands of rows of a (row, column, ...) `array`.
+
+    Parameters
+    ----------
+    overlap : int
+        How many rows each band reaches into the next.
+    check : callable
+        Called before each band, on any thread; an error that it raises ends all of them.
+    """
+    height = array.shape[0] - overlap
+    rows = max(1, BAND_SAMPLES // (array[0].size or 1))
+    bands = [(start, min(start + rows, height) + overlap) for start in range(0, height, rows)]
+
+    def checked(band: tuple[int, int]) -> NDArray[Any]:
+        check()
+        return work(*band)
+
+    return np.asarray(sum(_map(checked, bands, os.cpu_count() or 1)))
+
+
+def _map(function: Callable[[_Part], _Value], parts: Sequence[_Part], threads: int) -> list[_Value]:
+    """Return ``function(part)`` for each part, in order; a single part needs no other thread."""
+    if len(parts) == 1:
         return [function(parts[0])]
-    with ThreadPoolExecutor(count, "kernelscope-parts") as pool:
+    with ThreadPoolExecutor(min(threads, len(parts)), "kernelscope-parts") as pool:
         return list(pool.map(function, parts))

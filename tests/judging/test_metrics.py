@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 from skimage.metrics import mean_squared_error, peak_signal_noise_ratio, structural_similarity
 
+from kernelscope import parallel
 from kernelscope.errors import Cancelled, Incomparable
 from kernelscope.files.formats import MAX_PIXELS
-from kernelscope.judging import bands, colours
+from kernelscope.judging import colours
 from kernelscope.judging.metrics import Quality, add_errors, judge
 from tests.oracle import WHITES
 
@@ -68,7 +69,7 @@ def test_equals_scikit_image(dtype: str, shape: tuple[int, ...]) -> None:
 def test_bands_make_no_difference(dtype: str, band: int, monkeypatch: pytest.MonkeyPatch) -> None:
     picture, reference = pair(dtype, 40, 30, 3)
     whole = judge(picture, reference)
-    monkeypatch.setattr(bands, "BAND_SAMPLES", band)
+    monkeypatch.setattr(parallel, "BAND_SAMPLES", band)
     assert_close(judge(picture, reference), whole)
 
 
@@ -97,12 +98,12 @@ def test_black_against_white(dtype: str) -> None:
 
 def test_errors_of_integers_are_exact_where_floats_are_not() -> None:
     """Floats cannot add the 1 of each later band to the 2**53 and more of the first five."""
-    rows = bands.BAND_SAMPLES // 1024
+    rows = parallel.BAND_SAMPLES // 1024
     reference = np.zeros((16 * rows, 1024, 1), np.uint16)
     picture = np.zeros_like(reference)
     picture[: 5 * rows] = 65535
     picture[5 * rows :: rows, 7] = 1
-    squares = 5 * bands.BAND_SAMPLES * 65535**2 + 11
+    squares = 5 * parallel.BAND_SAMPLES * 65535**2 + 11
     found = judge(picture, reference)
     assert found.mse * picture.size == float(squares)
     assert found.mse * picture.size != float(squares - 11)
@@ -184,7 +185,7 @@ def test_a_known_mse_is_taken_over() -> None:
 @pytest.mark.parametrize("calls", range(4))
 def test_stops_when_asked(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between bands of both halves of the work: there are two bands in each."""
-    monkeypatch.setattr(bands, "BAND_SAMPLES", 13 * 20)
+    monkeypatch.setattr(parallel, "BAND_SAMPLES", 13 * 20)
     left = iter(range(calls))
 
     def check() -> None:

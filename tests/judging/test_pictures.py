@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
+from kernelscope import parallel
 from kernelscope.errors import Incomparable
-from kernelscope.judging import bands
 from kernelscope.judging.pictures import difference, histogram, suggest_gain
 from tests.judging.test_metrics import each_type, pair
 from tests.oracle import WHITES
@@ -77,7 +77,7 @@ def test_histogram_equals_that_of_numpy(dtype: str, bins: int, channels: int) ->
 def test_bands_make_no_difference(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     picture, reference = pair(dtype, 40, 30, 3)
     counts, gain = histogram(picture)[0], suggest_gain(picture, reference)
-    monkeypatch.setattr(bands, "BAND_SAMPLES", 500)
+    monkeypatch.setattr(parallel, "BAND_SAMPLES", 500)
     np.testing.assert_array_equal(histogram(picture)[0], counts)
     assert suggest_gain(picture, reference) == gain
 

@@ -198,7 +198,7 @@ class StatusLine:
 
     def progress(self, stage: str, fraction: float) -> None:
         """Show how far a stage is."""
-        self.show(f"{stage} {fraction:.0%}{self._left.tell(stage, fraction)}")
+        self.show(f"{stage} {fraction:.0%}{self._left.describe(stage, fraction)}")
 
     def show(self, text: str) -> None:
         if self._shown:

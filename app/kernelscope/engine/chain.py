@@ -15,7 +15,7 @@ from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Measurement, Request
-from kernelscope.engine.result import Result, told
+from kernelscope.engine.result import Result, estimate_notices
 from kernelscope.engine.run import execute, usable
 from kernelscope.engine.slices import picture_of
 from kernelscope.engine.step import Step
@@ -204,7 +204,7 @@ def prepare(
         estimates = estimate(first, step.estimates)
     options, notices = _where(recipe, step, backends, options)
     request = Request(source, step.with_numbers(estimates), options, reference, first.measured)
-    return request, (*notices, *told(request, estimates))
+    return request, (*notices, *estimate_notices(request, estimates))
 
 
 def to_grey(image: Image) -> Image:

@@ -123,7 +123,7 @@ class Result:
         return f"{self.settings}, {self.where}"
 
 
-def told(request: Request, estimates: Mapping[str, Any]) -> tuple[str, ...]:
+def estimate_notices(request: Request, estimates: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a sentence on each parameter that was estimated, with the volumes' names."""
     sentences = []
     for name, estimate in estimates.items():

@@ -16,7 +16,7 @@ from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
-from kernelscope.engine.result import Judgement, Result, told
+from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.engine.slices import filter_slices
 from kernelscope.errors import (
     AppError,
@@ -139,7 +139,7 @@ def _run(
         backend.id,
         level.id,
         log.stages,
-        (*notices, *told(request, log.estimates), *dict.fromkeys(log.notices)),
+        (*notices, *estimate_notices(request, log.estimates), *dict.fromkeys(log.notices)),
         tuple(log.metrics),
         log.launch,
         quality,

@@ -130,7 +130,7 @@ class TimeLeft:
         self._stage = ""
         self._start = (0.0, 0.0)
 
-    def tell(self, stage: str, fraction: float) -> str:
+    def describe(self, stage: str, fraction: float) -> str:
         """Return ``, 12 s left``-like text, or nothing until that can be told.
 
         Parameters

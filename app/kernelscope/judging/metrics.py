@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernelscope.jit import kernel
 from kernelscope.judging import comparable
-from kernelscope.judging.bands import total
+from kernelscope.parallel import sum_of_bands
 
 WINDOW = 7
 """Side of the square in which SSIM compares; smaller pictures have none."""
@@ -92,7 +92,9 @@ def judge(
         add_errors(first[start:stop].reshape(-1), second[start:stop].reshape(-1), totals)
         return totals
 
-    absolute, squared = (float(error) / first.size for error in total(errors, first, check=check))
+    absolute, squared = (
+        float(error) / first.size for error in sum_of_bands(errors, first, check=check)
+    )
     if mse is None:
         mse = squared
     psnr = 10 * math.log10(white * white / mse) if mse > 0 else math.inf
@@ -116,7 +118,7 @@ def _similarity(
         add_similarities(first[start:stop], second[start:stop], c1, c2, totals)
         return totals
 
-    totals = total(similarities, first, WINDOW - 1, check)
+    totals = sum_of_bands(similarities, first, WINDOW - 1, check)
     return float(totals.sum() / math.prod(places))
 
 

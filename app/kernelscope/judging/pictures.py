@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from kernelscope.jit import kernel
 from kernelscope.judging import comparable, read_only
-from kernelscope.judging.bands import total
 from kernelscope.judging.gains import GAINS
+from kernelscope.parallel import sum_of_bands
 from kernelscope.spec.samples import white_level
 
 ZERO = 128
@@ -74,7 +74,7 @@ def suggest_gain(picture: NDArray[Any], other: NDArray[Any]) -> int:
         )
         return counts
 
-    counts = total(sizes, first)
+    counts = sum_of_bands(sizes, first)
     size = int(np.searchsorted(counts.cumsum(), GAIN_SHARE * first.size))
     if size == 0:
         size = int(counts.nonzero()[0][-1])
@@ -124,7 +124,7 @@ def histogram(
         count_values(array[start:stop].reshape(-1), each)
         return np.stack([np.bincount(bin_of, row, bins).astype(np.int64) for row in each])
 
-    return total(integers if whole_numbers else floats, array), edges
+    return sum_of_bands(integers if whole_numbers else floats, array), edges
 
 
 @kernel

@@ -25,7 +25,7 @@ from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
-from kernelscope.engine.result import Result, told
+from kernelscope.engine.result import Result, estimate_notices
 from kernelscope.engine.step import ESTIMATE
 from kernelscope.errors import AppError
 from kernelscope.files import SAMPLES
@@ -1033,7 +1033,7 @@ class MainWindow(QMainWindow):
 
     def _tell_result(self, result: Result) -> None:
         # What was estimated stands in its field and over the output.
-        estimated = told(result.request, result.estimates)
+        estimated = estimate_notices(result.request, result.estimates)
         notices = (notice for notice in result.notices if notice not in estimated)
         self._tell("  ".join((f"{result.where}.", *notices, f"{result.request.describe()}.")))
 

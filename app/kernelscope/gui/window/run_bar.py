@@ -68,7 +68,7 @@ class RunBar(QWidget):
         self._label.setEnabled(True)
         known = _STAGES.get(stage, stage.capitalize())
         text = f"{known} {100 * fraction:.0f} %" if fraction > 0 else known
-        left = self._time_left.tell(step + stage, fraction)
+        left = self._time_left.describe(step + stage, fraction)
         self._label.setText(f"{step}{text}{left}")
 
     def show_idle(self, text: str, *, stale: bool = False) -> None:
