@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,20 @@ from kernelscope.paths import RESOURCES
 from tests.bench.made_up import row
 
 FOLDER = RESOURCES / "bench"
+PARTS = ("files", "tables", "textbooks", "claims", "summary")
 LIBRARIES = ("OpenCV", "SciPy", "scikit-image")
 
 
 @pytest.fixture(scope="module")
-def page() -> ModuleType:
-    return script("make_page")
+def page() -> SimpleNamespace:
+    """Return the names of the script and of the modules that it is made of."""
+    with pytest.MonkeyPatch.context() as path:
+        path.syspath_prepend(FOLDER)
+        modules = [script("make_page")]
+        modules += [sys.modules[f"page_{part}"] for part in PARTS]
+    return SimpleNamespace(
+        **{name: value for each in modules for name, value in vars(each).items()}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +55,7 @@ def script(name: str) -> ModuleType:
     return module
 
 
-def test_tables_are_made_from_the_files(page: ModuleType) -> None:
+def test_tables_are_made_from_the_files(page: SimpleNamespace) -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     assert text == page.filled(text, page.blocks()), "run python resources/bench/make_page.py"
     for path, contents in page.manual_blocks().items():
@@ -55,7 +63,7 @@ def test_tables_are_made_from_the_files(page: ModuleType) -> None:
         assert text == page.filled(text, contents), path.name
 
 
-def test_every_experiment_has_its_files_and_every_picture_is_there(page: ModuleType) -> None:
+def test_every_experiment_has_its_files_and_every_picture_is_there(page: SimpleNamespace) -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     for name in page.EXPERIMENTS:
         there = {
@@ -77,7 +85,7 @@ def test_every_experiment_has_its_files_and_every_picture_is_there(page: ModuleT
         assert (FOLDER / name).is_file(), name
 
 
-def test_a_number_typed_by_hand_is_noticed(page: ModuleType) -> None:
+def test_a_number_typed_by_hand_is_noticed(page: SimpleNamespace) -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     name, content = next(iter(page.blocks().items()))
     forged = text.replace(content, content.replace("×", "× or more", 1))
@@ -85,7 +93,7 @@ def test_a_number_typed_by_hand_is_noticed(page: ModuleType) -> None:
     assert page.filled(forged, {name: content}) == text
 
 
-def test_a_page_without_a_place_for_a_table_is_wrong(page: ModuleType) -> None:
+def test_a_page_without_a_place_for_a_table_is_wrong(page: SimpleNamespace) -> None:
     with pytest.raises(LookupError, match="0 places for f-levels"):
         page.filled("no marks", {"f-levels": "a table"})
 
@@ -108,17 +116,17 @@ def lying(low: float, high: float, confidence: float = 0.99) -> Ratio:
     ],
 )
 def test_a_ratio_is_judged_by_all_of_its_interval(
-    page: ModuleType, low: float, high: float, faster: str, equal: str
+    page: SimpleNamespace, low: float, high: float, faster: str, equal: str
 ) -> None:
     assert page.judge(lying(low, high), False) == faster
     assert page.judge(lying(low, high), True) == equal
 
 
-def claim(page: ModuleType, **changes: Any) -> Any:
+def claim(page: SimpleNamespace, **changes: Any) -> Any:
     return page.Claim(source="F", text="a beats b", theirs="2×, whole runs", **changes)
 
 
-def test_no_longer_takes_the_textbook_kernels(page: ModuleType) -> None:
+def test_no_longer_takes_the_textbook_kernels(page: SimpleNamespace) -> None:
     slow, fast = lying(0.9, 1.0), lying(1.5, 1.6)
     assert claim(page, kernels=slow).verdict() == "not here (99 % sure)"
     assert claim(page, kernels=slow, textbook=slow).verdict() == "no longer (99 % sure)"
@@ -129,7 +137,7 @@ def test_no_longer_takes_the_textbook_kernels(page: ModuleType) -> None:
     assert claim(page, runs=slow).verdict() == "not here (99 % sure)"
 
 
-def test_kernels_and_whole_runs_are_judged_apart(page: ModuleType) -> None:
+def test_kernels_and_whole_runs_are_judged_apart(page: SimpleNamespace) -> None:
     both = claim(page, kernels=lying(1.5, 1.6), runs=lying(0.95, 1.0, 0.5))
     assert both.line()[3:] == (
         "0.975× (0.95 to 1)",
@@ -153,7 +161,7 @@ def raw(name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_a_psnr_is_that_of_the_whole_picture(page: ModuleType) -> None:
+def test_a_psnr_is_that_of_the_whole_picture(page: SimpleNamespace) -> None:
     """Not that of 64×64 pixels which the serial level was timed on."""
     said = {(line[0].strip("| "), line[1]): line for line in cells(page.blocks()["n-nlm"])}
     column = next(line for line in said.values()).index("PSNR, dB")
@@ -169,7 +177,7 @@ def test_a_psnr_is_that_of_the_whole_picture(page: ModuleType) -> None:
     assert len(set(by_size.values())) > 3, "each size has its own"
 
 
-def test_conclusions_are_ratios_of_the_medians_in_the_files(page: ModuleType) -> None:
+def test_conclusions_are_ratios_of_the_medians_in_the_files(page: SimpleNamespace) -> None:
     def median(name: str, level: str, waiting: bool) -> float:
         (row,) = (each for each in raw(name) if each["level"] == level)
         if waiting and row["device"] == "gpu":
@@ -188,7 +196,7 @@ def test_conclusions_are_ratios_of_the_medians_in_the_files(page: ModuleType) ->
 
 
 def test_two_gpus_are_judged_by_what_was_measured(
-    page: ModuleType, monkeypatch: pytest.MonkeyPatch
+    page: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the rows, where there are some; else by the run that is kept as text."""
     said = {line[1]: line for line in cells(page.conclusions())}
@@ -206,7 +214,7 @@ def test_two_gpus_are_judged_by_what_was_measured(
     )
     two = replace(one, gpus=2, seconds=(2.0,) * 9)
     made = page.Report({}, page.Plan(sweeps=()), (one, two))
-    monkeypatch.setattr(page, "experiment", lambda name: made)
+    monkeypatch.setattr("page_claims.experiment", lambda name: made)
     (line,) = (each.line() for each in page.claims_of_v() if "512³" in each.text)
     assert line[1:4] == (
         "two GPUs beat one (table 4-5, 512³, v = 5, d = 1; here level shared)",
@@ -217,14 +225,14 @@ def test_two_gpus_are_judged_by_what_was_measured(
 
 
 def test_levels_that_differ_in_psnr_would_be_said(
-    page: ModuleType, monkeypatch: pytest.MonkeyPatch
+    page: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = row(asked=(64, 64), seconds=(1.0,), psnr=30.0)
     part = replace(one, shape=(32, 32), level="parallel", psnr=25.0)
 
     def verdict(*rows: Row) -> tuple[str, ...]:
         made = page.Report({}, page.Plan(sweeps=()), rows)
-        monkeypatch.setattr(page, "experiment", lambda name: made)
+        monkeypatch.setattr("page_claims.experiment", lambda name: made)
         found: tuple[str, ...] = page.agreement()
         return found
 
@@ -240,7 +248,7 @@ def test_levels_that_differ_in_psnr_would_be_said(
 # Like beside like ----------------------------------------------------------------------
 
 
-def test_what_m_does_not_state_is_said_with_each_of_its_figures(page: ModuleType) -> None:
+def test_what_m_does_not_state_is_said_with_each_of_its_figures(page: SimpleNamespace) -> None:
     heading, *lines = cells(page.blocks()["m-ladder"])
     column = heading.index("theirs |") if "theirs |" in heading else len(heading) - 1
     quoted = {line[0].strip("| "): line[column] for line in lines}
@@ -253,7 +261,7 @@ def test_what_m_does_not_state_is_said_with_each_of_its_figures(page: ModuleType
     )
 
 
-def test_plots_show_figures_of_the_same_quantity_only(page: ModuleType) -> None:
+def test_plots_show_figures_of_the_same_quantity_only(page: SimpleNamespace) -> None:
     quoted = 0
     for each in page.pictures():
         drawn = page.chart(each.plot, each.choice, each.report.rows, waiting=each.waiting)
@@ -275,7 +283,7 @@ def test_plots_show_figures_of_the_same_quantity_only(page: ModuleType) -> None:
     assert quoted > 8
 
 
-def test_volumes_quote_whole_runs_beside_whole_runs(page: ModuleType) -> None:
+def test_volumes_quote_whole_runs_beside_whole_runs(page: SimpleNamespace) -> None:
     radii = {"dimensions": "3d", "patch_radius": "2", "search_radius": "3"}
     shared = row(
         filter="mri_nlm",
@@ -300,7 +308,9 @@ def test_volumes_quote_whole_runs_beside_whole_runs(page: ModuleType) -> None:
 
 
 @pytest.fixture
-def textbook(page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def textbook(
+    page: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """A folder with files of textbook kernels, and nothing else."""
     stencils = [
         {"case": "mask 9", "level": level, "times": [ours] * 9, "textbook_times": [theirs] * 9}
@@ -315,14 +325,15 @@ def textbook(page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     }
     for name, content in contents.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
-    monkeypatch.setattr(page, "FOLDER", tmp_path)
+    for name in ("page_files", "page_textbooks"):
+        monkeypatch.setattr(f"{name}.FOLDER", tmp_path)
     page.textbook.cache_clear()
     yield
     page.textbook.cache_clear()
 
 
 @pytest.mark.usefixtures("textbook")
-def test_ours_stand_beside_the_textbook_kernels(page: ModuleType) -> None:
+def test_ours_stand_beside_the_textbook_kernels(page: SimpleNamespace) -> None:
     heading, mask, means = cells(page.beside_textbooks())
     assert page.beside_textbooks().startswith("On a card:")
     assert [cell.strip(" |") for cell in heading] == ["filter", "size", "global", "constant"]
@@ -335,7 +346,7 @@ def test_ours_stand_beside_the_textbook_kernels(page: ModuleType) -> None:
     assert page.bench_files() == [], "they are no files of the bench"
 
 
-def test_serial_stands_beside_c(page: ModuleType) -> None:
+def test_serial_stands_beside_c(page: SimpleNamespace) -> None:
     serial = row(asked=(64, 64), seconds=(0.0023,) * 9)
     peer = replace(serial, level="C -O2", library=True, seconds=(0.002,) * 9)
     other = replace(serial, level="parallel", seconds=(0.001,) * 9)
@@ -345,7 +356,7 @@ def test_serial_stands_beside_c(page: ModuleType) -> None:
     assert "C -O2" not in page.libraries(report)
 
 
-def test_blocks_stand_side_by_side(page: ModuleType) -> None:
+def test_blocks_stand_side_by_side(page: SimpleNamespace) -> None:
     rows = [
         row(asked=(64, 64), device="gpu", level="shared", block=block, seconds=(seconds,))
         for block, seconds in (((8, 8), 0.001), ((32, 32), 0.002))
@@ -355,7 +366,7 @@ def test_blocks_stand_side_by_side(page: ModuleType) -> None:
     assert line[2:] == ["shared", "1", "2 |"]
 
 
-def test_kernels_of_two_passes_are_told_apart(page: ModuleType) -> None:
+def test_kernels_of_two_passes_are_told_apart(page: SimpleNamespace) -> None:
     two = row(
         asked=(64, 64),
         shape=(32, 32),
@@ -368,7 +379,7 @@ def test_kernels_of_two_passes_are_told_apart(page: ModuleType) -> None:
     assert line[3].rstrip(" |") == "nlm_weights ≈ 4; nlm_mean ≈ 8"
 
 
-def test_scaled_times_and_libraries_stand_in_tables(page: ModuleType) -> None:
+def test_scaled_times_and_libraries_stand_in_tables(page: SimpleNamespace) -> None:
     part = row(asked=(64, 64), shape=(32, 32), seconds=(0.001,))
     ours = row(asked=(64, 64), level="parallel", seconds=(0.002,))
     library = row(
@@ -394,7 +405,7 @@ def test_scaled_times_and_libraries_stand_in_tables(page: ModuleType) -> None:
 
 
 def test_everything_on_the_page_can_be_measured_anew(
-    page: ModuleType, measure: ModuleType, capsys: pytest.CaptureFixture[str]
+    page: SimpleNamespace, measure: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for device in ("cpu", "gpu"):
         known = {each.name for each in measure.EXPERIMENTS[device]}

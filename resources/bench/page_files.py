@@ -1,0 +1,43 @@
+"""The measurements that the page is made from: JSON files next to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernelscope.bench import Plan, Report, load, merge
+
+FOLDER = Path(__file__).parent
+PAGE, MANUAL = FOLDER / "README.md", FOLDER.parent / "docs"
+
+EXPERIMENTS = (
+    *("f-levels", "f-tables", "f-graphs", "f-selection", "m-ladder", "n-nlm", "v-one", "v-three"),
+    *("v-noise", "v-sizes", "v-patches", "quick-look"),
+)
+"""Those with a CPU part and a GPU part, ``cpu-NAME.json`` and ``gpu-NAME.json``."""
+
+TEXTBOOKS = ("gpu-textbook-4096", "gpu-textbook-256", "gpu-textbook-nlm")
+"""Ours beside textbook kernels, as ``tests.gpu.bench_levels`` and ``textbook_nlm`` write it."""
+
+SEVERAL = "h200-one-to-four-gpus-2026-11-21"
+"""A run on several GPUs, as text: what is said of them where no JSON has them."""
+
+C_PEER = "C -O2"
+"""The library whose rows are the same loops in C, which *serial* is compared with."""
+
+NOTHING = Report({}, Plan(sweeps=()), ())
+SIZE = (4096, 4096)
+
+
+def reports(*names: str) -> Report:
+    """Return what lies in those of some files that there are, as one report."""
+    paths = (FOLDER / f"{name}.json" for name in names)
+    return merge([NOTHING, *(load(path) for path in paths if path.exists())])
+
+
+def experiment(name: str) -> Report:
+    return reports(f"cpu-{name}", f"gpu-{name}")
+
+
+def bench_files() -> list[Path]:
+    """Return the files of the bench, without those of other programs."""
+    return [path for path in sorted(FOLDER.glob("*.json")) if path.stem not in TEXTBOOKS]
