@@ -48,6 +48,14 @@ def rows_of_a_slab(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return cut
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest applies `-m`
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Count tests that need a GPU as slow: each process first compiles and loads kernels."""
+    for item in items:
+        if item.get_closest_marker("gpu") is not None:
+            item.add_marker("slow")
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a GPU test without a GPU, or fail it where one is promised."""
     if item.get_closest_marker("gpu") is None:

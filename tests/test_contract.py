@@ -37,6 +37,8 @@ from kernelscope.spec.levels import CPU_LEVELS, Level
 from kernelscope.spec.parameters import ChoiceParameter
 from tests.oracle import to_dtype
 
+pytestmark = pytest.mark.slow
+
 SHAPES = ((1, 1), (1, 7), (7, 1), (2, 3), (5, 5), (17, 33), (31, 64), (3, 131))
 """Single pixels, lines, smaller than the mask, not a multiple of any vector, and wider."""
 

@@ -16,6 +16,8 @@ from kernelscope import jit
 from tests.foreign import posix
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 RUN_FILTER = """
 import numpy as np
 from kernelscope.filters import get

@@ -41,6 +41,8 @@ from tests.bench.made_up import row
 from tests.engine.test_costs import request, result
 from tests.engine.test_recipe import TEXT
 
+pytestmark = pytest.mark.slow
+
 MUTANTS = 600
 """Of each format."""
 

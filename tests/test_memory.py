@@ -21,6 +21,8 @@ from kernelscope.files import write_image
 from kernelscope.images.image import Image
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 resource = pytest.importorskip("resource")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS and /proc")
 

@@ -36,6 +36,8 @@ from kernelscope.spec.levels import SERIAL
 from kernelscope.spec.parameters import ChoiceParameter
 from kernelscope.spec.samples import Kind
 
+pytestmark = pytest.mark.slow
+
 VOLUMES = filters.discover(Kind.VOLUME)
 
 SHAPES = ((1, 1, 1), (1, 9, 7), (4, 1, 5), (3, 2, 11), (6, 5, 8))

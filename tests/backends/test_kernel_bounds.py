@@ -31,7 +31,10 @@ from tests.filters.test_exactness import (
 )
 from tests.oracle import windows
 
-pytestmark = pytest.mark.skipif(not host_kernels.COMPILER, reason="there is no C++ compiler")
+pytestmark = [
+    pytest.mark.skipif(not host_kernels.COMPILER, reason="there is no C++ compiler"),
+    pytest.mark.slow,
+]
 
 LEVELS = pytest.mark.parametrize("level", ["global", "tuned"])
 BYTE = np.dtype(np.uint8)

@@ -23,6 +23,8 @@ from tests.backends.specialisations import (
     launches,
 )
 
+pytestmark = pytest.mark.slow
+
 each_filter = pytest.mark.parametrize("spec", gpu_filters(), ids=lambda spec: spec.id)
 ARCHITECTURES = ("sm_75", "sm_90")
 

@@ -23,6 +23,8 @@ from kernelscope.spec.filter import FilterSpec
 from tests.backends import pycuda_compiler
 from tests.backends.specialisations import gpu_filters
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def nvcc(monkeypatch: pytest.MonkeyPatch) -> Nvcc:

@@ -14,6 +14,8 @@ from kernelscope.backends.cuda.reduction import THREADS, mean_squared_error
 from kernelscope.backends.cuda.sources import read_source
 from tests.backends.fake_card import ATTRIBUTES, FakeCard, FakeCubins
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
 @pytest.mark.parametrize("macros", [{}, *({"SAMPLE_BITS": str(bits)} for bits in (8, 16, 32))])

@@ -17,6 +17,8 @@ from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import GPU_LEVELS, TUNED
 
+pytestmark = pytest.mark.slow
+
 SHAPE = (130, 157, 189)
 LEVELS = SPEC.levels("gpu")
 SHARED_BYTES = 48 * 1024

@@ -31,6 +31,7 @@ ROUNDED = {
 """Where a library rounds otherwise: the largest difference in levels."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("library", "filter_id"),
     [

@@ -22,7 +22,10 @@ from kernelscope.spec.filter import FilterTask
 from kernelscope.spec.levels import SERIAL
 from tests.filters import apply
 
-pytestmark = pytest.mark.skipif(not plain.compiler(), reason="there is no C compiler")
+pytestmark = [
+    pytest.mark.skipif(not plain.compiler(), reason="there is no C compiler"),
+    pytest.mark.slow,
+]
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("mask", {"mask": ((1, 2, 1), (-2, 9, 0), (3, -7, 4)), "divisor": "one", "negative": name})

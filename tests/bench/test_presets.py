@@ -35,6 +35,7 @@ def test_expands_on_both_devices(preset: Preset, backends: dict[str, Backend]) -
     assert {case.gpus for case in lacking} <= {2}
 
 
+@pytest.mark.slow
 @EACH
 def test_small_version_runs_on_the_cpu(preset: Preset, backends: dict[str, Backend]) -> None:
     del backends["gpu"]

@@ -16,6 +16,8 @@ from kernelscope.cli.arguments import apply_parser, filter_parser
 from kernelscope.cli.common import every_filter
 from kernelscope.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 SEED = 17
 TRIES = 1500
 

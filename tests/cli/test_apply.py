@@ -420,6 +420,7 @@ def test_two_dashes_end_the_options(here: Path) -> None:
     assert {"--out.png", "-2.png"} <= {each.name for each in here.iterdir()}
 
 
+@pytest.mark.slow
 def test_quiet_is_quiet_where_libraries_warn(tmp_path: Path) -> None:
     """Python prints what nobody listens to; pytest listens, so this is a program of its own."""
     damaged = png_chunk(b"tRNS", bytes(6))[:-1] + b"?"

@@ -71,6 +71,7 @@ def test_prints_a_table_and_writes_what_it_measured(
         assert [line["level"] for line in csv.DictReader(file)] == ["serial", "tuned"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="needs /dev/stdout")
 @pytest.mark.parametrize("redirected", [False, True], ids=["pipe", "file"])
 def test_csv_on_stdout_comes_once_and_last(

@@ -90,6 +90,7 @@ def test_apply_filters_the_picture(
     assert "Mean, mask size 5 px, wrap border, CPU serial; 30×20 pixels in " in line
 
 
+@pytest.mark.slow
 @each_filter
 def test_apply_runs_every_filter(spec: FilterSpec, grey: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.png"
@@ -242,6 +243,7 @@ def test_gpu_that_cannot_be_used_is_explained(
     assert state.summary in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     source, out = tmp_path / "in.png", tmp_path / "out.png"
     PillowImage.fromarray(noise(3000, 3000)).save(source)

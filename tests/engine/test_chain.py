@@ -72,6 +72,7 @@ def places(recipe: Recipe, **options: Any) -> list[tuple[str, str]]:
     return [(result.device, result.level) for result in results]
 
 
+@pytest.mark.slow
 def test_steps_follow_each_other(cpu: Backends) -> None:
     image = picture(40, 31, 3)
     median = Step.create("median", {"size": 5}, border=Border.VALID, grey=True)
@@ -232,6 +233,7 @@ def test_a_single_step_has_no_label() -> None:
 # Judging and estimates ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_step_is_judged(cpu: Backends) -> None:
     image = picture(30, 20, 3)
     first, second = execute_recipe(recipe("speckle-noise", "median"), image, cpu, reference=image)
@@ -256,6 +258,7 @@ def test_the_reference_turns_grey_with_the_picture(cpu: Backends) -> None:
         assert quality.after == judge(colours(result), colours(reference.planes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grey", [False, True])
 def test_an_estimate_is_made_of_the_picture_that_is_there(grey: bool, cpu: Backends) -> None:
     image = Image.from_array(np.full((40, 40, 4), 128, np.uint8))
@@ -274,6 +277,7 @@ def test_an_estimate_is_made_of_the_picture_that_is_there(grey: bool, cpu: Backe
     np.testing.assert_array_equal(execute(by_hand, cpu).image.pixels, result.image.pixels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("components", [2, 4])
 def test_volumes_are_estimated_together(components: int) -> None:
     """The last of two or four components is no alpha."""
@@ -354,6 +358,7 @@ def head() -> Volume:
     return Volume.from_array(voxels, "a head")
 
 
+@pytest.mark.slow
 def test_volumes_go_from_step_to_step(cpu: Backends) -> None:
     volume = head()
     steps = recipe(

@@ -75,6 +75,7 @@ def packed(codes: str) -> bytes:
 
 
 class TestGoodPages:
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", KINDS)
     def test_pages_of_libtiff(self, put, kind):
         rng = np.random.default_rng(11)

@@ -11,6 +11,8 @@ from kernelscope.files import READABLE
 from kernelscope.files.volumes import READABLE_VOLUMES
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 MUTANTS = 2000
 KINDS = dict.fromkeys(format.name for format in (*READABLE, *READABLE_VOLUMES))
 

@@ -272,6 +272,7 @@ class TestAtomic:
         assert old.read_bytes() == b"the old file"
         assert list(old.parent.iterdir()) == [old]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("suffix", [format.suffixes[0] for format in WRITABLE])
     def test_a_full_disk(self, tmp_path, suffix):
         """The kernel itself refuses to write more than a few kilobytes."""

@@ -31,6 +31,8 @@ from kernelscope.spec.parameters import Mask
 from tests.filters import apply
 from tests.oracle import windows
 
+pytestmark = pytest.mark.slow
+
 INTEGERS = pytest.mark.parametrize("dtype", [np.dtype(np.uint8), np.dtype(np.uint16)], ids=str)
 BOUNDS = (2**22, 2**23, 2**24, 2**25, 2**26, 2**30, 2**31, 2**33)
 """Of the magnitudes of sums: where plans change, where a slip would let them, and beyond."""

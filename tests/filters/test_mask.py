@@ -83,6 +83,7 @@ def test_ties_go_to_even_with_every_treatment(level: str) -> None:
                 assert result == min(max(round(exact), 0), 255)
 
 
+@pytest.mark.slow
 @LEVELS
 def test_sums_beyond_32_bits_are_exact(level: str) -> None:
     weights = [[1_000_000] * 15 for _ in range(15)]
@@ -128,6 +129,7 @@ def test_a_mask_of_zeros_gives_black(level: str) -> None:
     assert (output == 0).all()
 
 
+@pytest.mark.slow
 @LEVELS
 def test_floats_stay_finite(level: str) -> None:
     largest = np.finfo(np.float32).max

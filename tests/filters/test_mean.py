@@ -25,6 +25,7 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
     return exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
 @pytest.mark.parametrize("border", [Border.REFLECT, Border.REDUCE])
 def test_the_largest_mask_holds_its_sums(dtype: type[Any], border: Border) -> None:

@@ -102,6 +102,7 @@ def test_network_of_size_3_is_right_for_every_order() -> None:
     np.testing.assert_array_equal(interpret(program, rows)[:, 0], window_medians(rows, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", range(5, 32, 2))
 def test_network_is_right_for_bits_and_orders(size: int) -> None:
     """Bits with about as many ones as zeros are the ones that would find a fault."""
@@ -141,6 +142,7 @@ def test_dump_can_be_executed(size: int) -> None:
         assert made & later <= kept, "a later loop reads only what was kept"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("border", BORDERS)
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
 def test_large_sizes_and_widths_that_fill_no_vector(

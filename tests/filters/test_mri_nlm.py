@@ -31,6 +31,8 @@ from kernelscope.judging.volumes import judge_volume
 from tests.filters import apply
 from tests.scans import MNI_T1
 
+pytestmark = pytest.mark.slow
+
 CASES: list[dict[str, Any]] = [
     {"dimensions": dimensions, "noise": noise, "sigma_from": sigma_from}
     | {"search_radius": 2, "window_radius": 1 + (noise == "rician")}

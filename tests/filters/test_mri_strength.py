@@ -17,6 +17,8 @@ from kernelscope.filters.mri_nlm.strength import BETAS, best_beta, draw_voxels, 
 from kernelscope.images.phantom import Contrast, Noise, add_noise, head
 from tests.filters import apply
 
+pytestmark = pytest.mark.slow
+
 
 def squared_error(volume: NDArray[Any], truth: NDArray[Any]) -> float:
     return float(np.mean((volume.astype(float) - truth) ** 2))

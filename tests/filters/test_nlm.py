@@ -32,6 +32,8 @@ from tests.filters import apply
 from tests.noise import add_noise, white_of
 from tests.oracle import windows
 
+pytestmark = pytest.mark.slow
+
 CASES: list[dict[str, Any]] = [
     {"patch": 3, "search_radius": 1, "filter_sigma": 1.0, "patch_sigma": 0.8},
     {

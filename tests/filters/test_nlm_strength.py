@@ -16,6 +16,8 @@ from kernelscope.filters.nlm.strength import estimate_strength, estimated_errors
 from tests.filters import apply
 from tests.noise import add_noise
 
+pytestmark = pytest.mark.slow
+
 
 def middle(name: str, side: int) -> NDArray[np.uint8]:
     image = np.atleast_3d(getattr(data, name)())

@@ -18,6 +18,8 @@ from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.samples import Kind
 from tests.test_contract import test_module
 
+pytestmark = pytest.mark.slow
+
 PACKED = re.compile(
     r"\s(v?p(add|sub|mull?|madd|min|max|cmp|abs|avg|sll|sra|srl|mov[sz]x)\w*"
     r"|v?(add|sub|mul|div|sqrt|min|max|cvt\w+2)p[sd])\s"

@@ -54,6 +54,7 @@ def apply(pixels: NDArray[Any], level: str) -> NDArray[Any]:
 @pytest.mark.parametrize("level", SPEC.levels("cpu"), ids=lambda level: level.id)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 class TestRotatingMask:
+    @pytest.mark.slow
     def test_keeps_a_step(self, dtype: np.dtype[Any], level: Level) -> None:
         step = np.zeros((9, 12), dtype)
         step[:, 5:] = 1

@@ -217,6 +217,7 @@ def pictures_at_the_bounds(dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[
     return picture.astype(dtype), np.array(steps).reshape(-1, columns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 @pytest.mark.parametrize("level", ["serial", "parallel"])
 def test_angles_next_to_the_bounds_between_steps(dtype: type, level: str) -> None:

@@ -37,6 +37,7 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
     return np.where(difference <= reach.numerator * count, total / count, pixel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", SPEC.levels("cpu"), ids=lambda level: level.id)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_threshold_itself_is_near_enough(dtype: np.dtype[Any], level: Level) -> None:

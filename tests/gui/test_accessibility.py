@@ -50,6 +50,8 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.volume import Volume
 from kernelscope.spec.samples import Kind
 
+pytestmark = pytest.mark.slow
+
 CONTROLS = (
     QAbstractButton,
     QAbstractItemView,

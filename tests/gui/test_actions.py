@@ -42,6 +42,7 @@ def test_every_entry_of_a_menu_has_an_access_key_of_its_own(menu: Submenu) -> No
     assert [key for key, count in Counter(key for (key,) in found).items() if count > 1] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
 def test_every_command_is_a_method_of_the_window(window: MainWindow, action: menus.Action) -> None:
     if action.id in menus.TOGGLES:

@@ -262,6 +262,7 @@ def test_without_a_gpu_it_is_not_ticked(make: Maker) -> None:
 # Measuring -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_run_fills_the_table_and_the_plots(qtbot: QtBot, bench: BenchWindow) -> None:
     set_small(bench)
     click(qtbot, bench, "benchRun")

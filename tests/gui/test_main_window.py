@@ -720,6 +720,7 @@ def test_a_letter_in_the_mask_is_explained_once(qtbot: QtBot, window: MainWindow
     assert says == ["Mask: row 1, column 1 holds “abc”, which is not a number."]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)
 def test_every_filter_runs_with_the_values_that_its_form_shows(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu, spec: filters.FilterSpec

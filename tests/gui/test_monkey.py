@@ -40,6 +40,8 @@ from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import FakeCpu, Opener, load, shown, write_picture
 from tests.gui.test_volume_page import voxels, write
 
+pytestmark = pytest.mark.slow
+
 ACTIONS = 700
 
 _KEYS = (

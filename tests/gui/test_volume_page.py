@@ -559,6 +559,7 @@ def test_cancel_keeps_what_a_recipe_did_so_far(
 # --- noise ---
 
 
+@pytest.mark.slow
 def test_noise_around_each_voxel_is_shown_and_saved(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:

@@ -23,6 +23,8 @@ from kernelscope.spec.samples import Kind
 from tests.backends import host_kernels
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 DOCS = ROOT / "resources" / "docs"
 PACKAGE = ROOT / "app" / "kernelscope"
 PAGES = [f"{page}.md" for pages in manual.SECTIONS.values() for page in pages]

@@ -50,3 +50,17 @@ def test_a_leaked_thread_is_found() -> None:
     finally:
         end.set()
         thread.join()
+
+
+def test_gpu_tests_are_slow_and_others_are_not() -> None:
+    marks: list[str] = []
+    gpu, other = (
+        SimpleNamespace(
+            get_closest_marker=lambda name, own=own: own if name == own else None,
+            add_marker=lambda name, own=own: marks.append(f"{own}: {name}"),
+        )
+        for own in ("gpu", "other")
+    )
+    items: Any = [gpu, other]
+    conftest.pytest_collection_modifyitems(items)
+    assert marks == ["gpu: slow"]

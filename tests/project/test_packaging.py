@@ -15,6 +15,8 @@ from PIL import Image as PillowImage
 
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 def files_under(folder: str, *suffixes: str) -> set[str]:
     """Return the checkout's files of some kinds as paths below the root."""

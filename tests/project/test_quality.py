@@ -13,6 +13,8 @@ import pytest
 
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 
 
