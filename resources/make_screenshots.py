@@ -62,8 +62,8 @@ class Studio:
         self.window = MainWindow(create_backends(), settings)
         self.window.show()
         self.window.find_gpu()
-        self.wait(lambda: bool(self.window._availability))
-        gpu = self.window._availability.get("gpu")
+        self.wait(lambda: bool(self.window.companions.availability))
+        gpu = self.window.companions.availability.get("gpu")
         self.has_gpu = gpu is not None and gpu.available
 
     def wait(self, condition: Callable[[], bool], seconds: float = 600) -> None:
@@ -78,8 +78,8 @@ class Studio:
         self.wait(lambda: time.monotonic() > end)
 
     def open(self, image: Image) -> None:
-        self.window.pictures.loaded.emit(image)
-        self.wait(lambda: self.window.images.input.image is image)
+        self.window.file_dialogs.loaded.emit(image)
+        self.wait(lambda: self.window.pictures.images.input.image is image)
 
     def choose(self, filter_id: str, **values: object) -> None:
         self.window.panel.set_filter(filter_id)
@@ -93,8 +93,10 @@ class Studio:
 
     def run(self) -> None:
         before = self.window.timing.text()
-        self.window.run()
-        self.wait(lambda: self.window.timing.text() != before and not self.window._bridge.busy)
+        self.window.runner.run()
+        self.wait(
+            lambda: self.window.timing.text() != before and not self.window.runner.bridge.busy
+        )
         self.settle()
 
     def run_levels(self, device: str, *levels: str) -> None:
@@ -105,7 +107,7 @@ class Studio:
                 self.run()
 
     def estimate(self, name: str) -> None:
-        self.window.estimate(name)
+        self.window.runner.estimate(name)
         self.wait(lambda: "estimated" in self.window.statusBar().currentMessage())
 
     def press(self, parent: QWidget, name: str) -> None:
@@ -128,8 +130,8 @@ class Studio:
 
 def window(studio: Studio) -> None:
     """Take a noisy picture, its median, and what the levels of the CPU take."""
-    studio.window.pictures.open(SAMPLES[0].path)
-    studio.wait(lambda: studio.window.images.input.image is not None)
+    studio.window.file_dialogs.open(SAMPLES[0].path)
+    studio.wait(lambda: studio.window.pictures.images.input.image is not None)
     studio.choose("median", size=3)
     studio.run_levels("cpu", "serial", "parallel")
     studio.take("window", 1280, 800)
@@ -138,13 +140,13 @@ def window(studio: Studio) -> None:
 def denoise(studio: Studio) -> None:
     """Add noise, take it away, show by how much that helped."""
     clean = next(each for each in SAMPLES if each.path.stem == "camera")
-    studio.window.pictures.open(clean.path)
+    studio.window.file_dialogs.open(clean.path)
     studio.wait(lambda: studio.window.windowTitle().startswith("camera.bmp"))
     studio.settle()
     studio.choose("gaussian_noise", variance=0.001)
     studio.run()
-    studio.window.use_output()
-    studio.wait(lambda: studio.window.images.reference is not None)
+    studio.window.page.use_output()
+    studio.wait(lambda: studio.window.pictures.images.reference is not None)
     studio.choose("nlm")
     studio.estimate("filter_sigma")
     studio.run()
@@ -156,7 +158,7 @@ def residual(studio: Studio) -> None:
     """Take away what `denoise` took away."""
     denoise(studio)
     studio.press(studio.window, "viewResidualButton")
-    title = studio.window.images.output.findChild(QLabel, "outputTitle")
+    title = studio.window.pictures.images.output.findChild(QLabel, "outputTitle")
     assert title is not None
     studio.wait(lambda: "Residual" in title.text())
     studio.take("residual", 1280, 800)
@@ -188,7 +190,7 @@ def kernel(studio: Studio) -> None:
     if studio.has_gpu:
         studio.run_levels("gpu", "global")
     studio.set_option("level", "global")
-    studio.window.show_kernel()
+    studio.window.companions.show_kernel()
     viewer = studio.window.findChild(KernelViewer)
     assert viewer is not None
     other = viewer.findChild(QComboBox, "kernelOther")
@@ -204,7 +206,7 @@ def kernel(studio: Studio) -> None:
 
 def bench(studio: Studio) -> None:
     """Show the saved comparison of levels of source F."""
-    studio.window.show_bench()
+    studio.window.companions.show_bench()
     bench_window = studio.window.findChild(BenchWindow)
     assert bench_window is not None
     bench_window._load([RESULTS / f"{device}-f-levels.json" for device in ("cpu", "gpu")])
@@ -218,10 +220,10 @@ def bench(studio: Studio) -> None:
 def gpu_window(studio: Studio) -> None:
     """Run every level of the median on 4096×4096, and show the time line of the last run."""
     noisy = SAMPLES[0].path
-    studio.window.pictures.open(noisy)
+    studio.window.file_dialogs.open(noisy)
     studio.wait(lambda: studio.window.windowTitle().startswith(noisy.name))
     studio.settle()
-    small = studio.window.images.input.image
+    small = studio.window.pictures.images.input.image
     assert small is not None
     large = np.ascontiguousarray(np.repeat(np.repeat(small.pixels, 8, axis=0), 8, axis=1))
     studio.open(Image.from_array(large, "camera-salt-pepper-4096.bmp"))
@@ -249,7 +251,7 @@ def volume_gpu(studio: Studio) -> None:
 
 
 def gpu_info(studio: Studio) -> None:
-    studio.window.show_gpu()
+    studio.window.companions.show_gpu()
     dialog = studio.window.findChild(GpuDialog)
     assert dialog is not None
     studio.settle()

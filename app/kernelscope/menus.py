@@ -169,7 +169,7 @@ _FILE = (
     Action(
         "open",
         "&Open…",
-        "pictures.choose",
+        "file_dialogs.choose",
         keys=("Ctrl+O",),
         tip="Open a picture or a volume",
         icon="load",
@@ -178,7 +178,7 @@ _FILE = (
     Action(
         "openFolder",
         "Open &Folder as Volume…",
-        "pictures.choose_folder",
+        "file_dialogs.choose_folder",
         keys=("Ctrl+Shift+O",),
         tip="Open a folder of slices: pictures or a DICOM series",
     ),
@@ -187,7 +187,7 @@ _FILE = (
     Action(
         "newPhantom",
         "New P&hantom…",
-        "new_phantom",
+        "companions.new_phantom",
         group=1,
         keys=("Ctrl+N",),
         tip="Compute a head phantom with scanner noise and its noise-free original",
@@ -195,7 +195,7 @@ _FILE = (
     Action(
         "openSlice",
         "Open Slice as P&icture",
-        "open_slice",
+        "files.open_slice",
         group=1,
         tip="Open the slice that was clicked last as a picture",
         need=VOLUMES,
@@ -203,7 +203,7 @@ _FILE = (
     Action(
         "save",
         "&Save Output…",
-        "save_output",
+        "files.save_output",
         group=2,
         keys=("Ctrl+S",),
         tip="Save the output to a file",
@@ -214,7 +214,7 @@ _FILE = (
     Action(
         "saveAll",
         "Save &All Components…",
-        "save_components",
+        "files.save_components",
         group=2,
         keys=("Ctrl+Alt+S",),
         tip="Save the output of every component, each to a file with its own header",
@@ -223,7 +223,7 @@ _FILE = (
     Action(
         "saveView",
         "Save Residual or &Difference…",
-        "save_view",
+        "files.save_view",
         group=2,
         keys=("Ctrl+Shift+S",),
         tip="Save the difference that is shown: amplified for pictures, as values for volumes",
@@ -233,20 +233,20 @@ _FILE = (
 )
 
 _REFERENCE = (
-    Action("chooseReference", "&Choose…", "choose_reference", need=_SOURCE),
-    Action("inputAsReference", "Use &Input", "use_input_as_reference", need=_SOURCE),
-    Action("clearReference", "C&lear", "clear_reference", need=_SOURCE),
+    Action("chooseReference", "&Choose…", "files.choose_reference", need=_SOURCE),
+    Action("inputAsReference", "Use &Input", "page.use_input_as_reference", need=_SOURCE),
+    Action("clearReference", "C&lear", "page.clear_reference", need=_SOURCE),
 )
 
 REFERENCE = Submenu("referenceMenu", "Re&ference", _REFERENCE, group=2)
 
 _EDIT = (
-    Action("undo", "&Undo", "undo", keys=("Ctrl+Z",), need=_UNDO, label="↶"),
-    Action("redo", "&Redo", "redo", keys=("Ctrl+Shift+Z", "Ctrl+Y"), need=_REDO, label="↷"),
+    Action("undo", "&Undo", "page.undo", keys=("Ctrl+Z",), need=_UNDO, label="↶"),
+    Action("redo", "&Redo", "page.redo", keys=("Ctrl+Shift+Z", "Ctrl+Y"), need=_REDO, label="↷"),
     Action(
         "reuse",
         "Use &Output as Input",
-        "use_output",
+        "page.use_output",
         keys=("Ctrl+U", "Ctrl+Return"),
         tip="Continue from the output, for example with another filter",
         need=_OUTPUT,
@@ -255,7 +255,7 @@ _EDIT = (
     Action(
         "copy",
         "&Copy Output",
-        "copy_output",
+        "files.copy_output",
         group=1,
         keys=("Ctrl+C",),
         tip="Copy the output to the clipboard",
@@ -264,7 +264,7 @@ _EDIT = (
     Action(
         "paste",
         "&Paste Picture",
-        "pictures.paste",
+        "file_dialogs.paste",
         group=1,
         keys=("Ctrl+V",),
         tip="Open the picture on the clipboard",
@@ -361,7 +361,7 @@ _RUN = (
     Action(
         "run",
         "&Run",
-        "run",
+        "runner.run",
         keys=("F5", "Ctrl+R"),
         tip="Apply the filter",
         need=_SOURCE,
@@ -371,7 +371,7 @@ _RUN = (
     Action(
         "cancel",
         "&Cancel",
-        "cancel",
+        "runner.cancel",
         keys=("Esc",),
         tip="Stop the run",
         need=_BUSY,
@@ -389,7 +389,7 @@ _RUN = (
     Action(
         "saveRecipe",
         "&Save Recipe…",
-        "save_recipe",
+        "files.save_recipe",
         group=1,
         tip="Save the steps that led to the input, and the filter with its settings",
         need=_SOURCE,
@@ -397,7 +397,7 @@ _RUN = (
     Action(
         "viewKernel",
         "View &Kernel…",
-        "show_kernel",
+        "companions.show_kernel",
         group=2,
         keys=("Ctrl+K",),
         tip="The CUDA source of the filter at its level",
@@ -407,7 +407,7 @@ _RUN = (
     Action(
         "benchmark",
         "&Benchmark…",
-        "show_bench",
+        "companions.show_bench",
         group=2,
         keys=("Ctrl+B",),
         tip="Time filters, levels, devices and libraries against each other",
@@ -420,33 +420,33 @@ _HELP = (
     Action(
         "manual",
         "&Manual",
-        "show_manual",
+        "companions.show_manual",
         keys=("F1",),
         tip="The pages of the manual, with a search over all of them",
     ),
     Action(
         "palette",
         "&Command Palette…",
-        "show_palette",
+        "companions.show_palette",
         keys=("Ctrl+Shift+P",),
         tip="Find and run any command by typing a part of its name",
     ),
     Action(
         "shortcuts",
         "&Keyboard Shortcuts",
-        "show_shortcuts",
+        "companions.show_shortcuts",
         tip="All keyboard shortcuts of the window",
     ),
     Action(
         "gpuInfo",
         "&GPU Information…",
-        "show_gpu",
+        "companions.show_gpu",
         group=1,
         tip="Properties of the GPU, or the steps to set one up",
         icon="gpu",
         label="GPU info",
     ),
-    Action("about", "&About Kernelscope", "show_about", group=1),
+    Action("about", "&About Kernelscope", "companions.show_about", group=1),
 )
 
 MENUS = (

@@ -105,7 +105,7 @@ def open_window(qtbot: QtBot, cpu: FakeCpu, store: Path) -> Iterator[Opener]:
     cpu.go.set()
     for window in windows:
         # A window whose save was not answered yet would stay open, and its thread with it.
-        qtbot.waitUntil(lambda window=window: not window._background.owes)
+        qtbot.waitUntil(lambda window=window: not window.background.owes)
         window.close()
         window.deleteLater()
 

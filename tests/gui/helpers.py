@@ -116,12 +116,12 @@ def write_picture(path: Path, value: int = 0) -> Path:
 
 
 def load(qtbot: QtBot, window: MainWindow, path: Path) -> None:
-    window.pictures.open(path)
+    window.file_dialogs.open(path)
     qtbot.waitUntil(lambda: shown(window) == path.name)
 
 
 def shown(window: MainWindow) -> str:
-    image = window.images.input.image
+    image = window.pictures.images.input.image
     return "" if image is None else image.title
 
 
@@ -137,9 +137,9 @@ def press(qtbot: QtBot, window: MainWindow, key: str) -> None:
 
 def run(qtbot: QtBot, window: MainWindow) -> None:
     """Press F5 and wait for the new output."""
-    before = window.images.output.image
+    before = window.pictures.images.output.image
     press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: window.images.output.image not in (before, None))
+    qtbot.waitUntil(lambda: window.pictures.images.output.image not in (before, None))
 
 
 def child(window: MainWindow, kind: type, name: str):

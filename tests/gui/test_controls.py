@@ -69,7 +69,7 @@ def own(widget: QWidget, kind: type) -> list[QWidget]:
 def test_every_control_is_of_the_kind_that_knows_locales_and_wheels(
     qtbot: QtBot, window: MainWindow
 ) -> None:
-    window.show_bench()
+    window.companions.show_bench()
     counts = dict.fromkeys((QComboBox, QAbstractSpinBox, QAbstractSlider), 0)
     for widget in everything(qtbot, window):
         for kind in counts:
@@ -78,7 +78,7 @@ def test_every_control_is_of_the_kind_that_knows_locales_and_wheels(
                 assert each.focusPolicy() is Qt.FocusPolicy.StrongFocus
                 counts[kind] += 1
     assert min(counts.values()) > 3
-    window._bench.close()
+    window.companions.bench.close()
 
 
 def hosted(qtbot: QtBot, kind: type) -> NumberBox | WholeBox:
@@ -119,7 +119,7 @@ def test_a_number_is_the_same_in_every_locale(
     box = child(window, NumberBox, "filter_sigmaBox")
     type_into(box, text)
     press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     assert cpu.requests[-1].step.parameters["filter_sigma"] == 0.03
     assert "filter sigma 0.03," in child(window, QLabel, "outputDetails").toolTip()
     child(window, QComboBox, "filter").setFocus()

@@ -174,7 +174,7 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
     run(qtbot, window)
     first = window.panel.arguments()
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.images.output.image is None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
     window.panel.set_filter("mean")
     child(window, QSpinBox, "sizeBox").setValue(5)
     choose(window, "border", "Mirror")
@@ -184,7 +184,7 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
     second = window.panel.arguments()
 
     press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     assert window.panel.arguments() == first
     assert not is_marked(window)
     cpu.requests.clear()
@@ -196,10 +196,10 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
 
     child(window, QSpinBox, "sizeBox").setValue(11)
     press(qtbot, window, "Ctrl+Shift+Z")
-    qtbot.waitUntil(lambda: window.images.output.image is None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
     assert window.panel.arguments() == second  # as it was left
     press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     assert window.panel.arguments() == first
 
 
@@ -213,11 +213,11 @@ def test_undo_brings_back_that_a_number_is_estimated(
     assert not is_marked(window)
     estimated = child(window, NumberBox, "filter_sigmaBox").value()
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.images.output.image is None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
     child(window, NumberBox, "filter_sigmaBox").setValue(0.125)
     assert window.panel.automatic == ()
     press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     assert window.panel.automatic == ("filter_sigma",)
     assert child(window, NumberBox, "filter_sigmaBox").value() == estimated
     assert not is_marked(window)
@@ -238,8 +238,8 @@ def test_an_estimated_number_does_not_cost_the_level(
 def test_undo_of_volumes_brings_back_the_settings(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
-    window.pictures.open(write(tmp_path / "T1.nii.gz", voxels()))
-    qtbot.waitUntil(lambda: window.volumes.scan is not None)
+    window.file_dialogs.open(write(tmp_path / "T1.nii.gz", voxels()))
+    qtbot.waitUntil(lambda: window.volumes.source is not None)
     viewer = window.volumes.viewer
     title = child(window, QLabel, "volumeOutputTitle")
     window.panel.set_filter("median")
@@ -329,7 +329,7 @@ def test_settings_for_volumes_never_belong_to_a_picture(
 ) -> None:
     load(qtbot, window, picture)
     window.panel.set_filter("mean")
-    window.pictures.open(write(tmp_path / "T1.nii.gz", voxels()))
+    window.file_dialogs.open(write(tmp_path / "T1.nii.gz", voxels()))
     qtbot.waitUntil(lambda: window.volumes.isVisible())
     assert window.panel.filter_id == "mri_nlm"
     load(qtbot, window, write_picture(tmp_path / "other.png"))

@@ -23,13 +23,17 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
+from kernelscope.errors import AppError
 from kernelscope.gui.canvas.drawing import Drawing
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View, following, like_output
-from kernelscope.gui.model.history import History, Moment, Origin
-from kernelscope.gui.window import main_window
+from kernelscope.gui.model.history import History, Moment, Origin, Reference
+from kernelscope.gui.pages import page, picture_page
+from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
+from kernelscope.judging.histogram import Histogram
 from kernelscope.judging.pictures import difference, suggest_gain
 from kernelscope.spec.borders import Border
 from tests.gui.helpers import (
@@ -58,9 +62,9 @@ def add_noise(qtbot: QtBot, window: MainWindow) -> None:
     """Spoil the input (the backend inverts it) and go on from there."""
     window.panel.set_filter("gaussian_noise")
     run(qtbot, window)
-    spoilt = window.images.output.image
+    spoilt = window.pictures.images.output.image
     click(qtbot, window, "reuseButton")
-    qtbot.waitUntil(lambda: window.images.input.image is spoilt)
+    qtbot.waitUntil(lambda: window.pictures.images.input.image is spoilt)
 
 
 def show_quality(window: MainWindow) -> None:
@@ -102,7 +106,7 @@ def test_noise_and_mending_are_judged_by_what_was_before(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
     load(qtbot, window, picture)
-    original = window.images.input.image
+    original = window.pictures.images.input.image
     add_noise(qtbot, window)
     quality = window.findChild(QDockWidget, "qualityDock")
     qtbot.waitUntil(lambda: not quality.widget().visibleRegion().isEmpty())
@@ -115,15 +119,15 @@ def test_noise_and_mending_are_judged_by_what_was_before(
     window.panel.set_filter("median")
     run(qtbot, window)
     qtbot.waitUntil(lambda: figures(window)["PSNR"][1] == "∞ dB (equal)")
-    assert window._result.request.reference is original
+    assert window.page.result.request.reference is original
     mae = np.mean(abs(errors))
     assert figures(window)["PSNR"][2] == "better"
     assert figures(window)["MAE"] == [f"{mae:.4g}", "0", f"better by {mae:.4g}"]
     assert [bold(window, row) for row in range(4)] == [[False, False, True, False]] * 4
 
-    window.use_output()
+    window.page.use_output()
     window.panel.set_filter("mean")
-    qtbot.waitUntil(lambda: window.images.output.image is None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
     run(qtbot, window)
     qtbot.waitUntil(lambda: figures(window)["MSE"][2].startswith("worse by"))
     assert bold(window, 2) == [False, True, False, False]
@@ -133,11 +137,11 @@ def test_noise_on_noise_keeps_the_first_reference(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
     load(qtbot, window, picture)
-    original = window.images.input.image
+    original = window.pictures.images.input.image
     add_noise(qtbot, window)
     add_noise(qtbot, window)
-    assert window._moment.reference.image is original
-    assert len(window._moment.steps) == 2
+    assert window.page.reference.image is original
+    assert len(window.page.moment.steps) == 2
 
 
 def test_opening_a_picture_drops_what_was_remembered_but_not_what_was_chosen(
@@ -146,19 +150,19 @@ def test_opening_a_picture_drops_what_was_remembered_but_not_what_was_chosen(
     load(qtbot, window, picture)
     add_noise(qtbot, window)
     load(qtbot, window, write_picture(tmp_path / "b.png", 1))
-    assert window._moment.reference is None
+    assert window.page.reference is None
 
     window.findChild(QAction, "inputAsReference").trigger()
-    chosen = window._moment.reference
-    assert chosen.image is window.images.input.image
+    chosen = window.page.reference
+    assert chosen.image is window.pictures.images.input.image
     load(qtbot, window, write_picture(tmp_path / "c.png", 2))
     show_quality(window)
     qtbot.waitUntil(lambda: judged_by(window) == "Compared with b.png (kept from before)")
-    assert window._moment.reference.image is chosen.image
+    assert window.page.reference.image is chosen.image
     assert figures(window)["MAE"][0] == "1"
     add_noise(qtbot, window)  # now another one belongs to the picture
-    assert window._moment.reference.origin is Origin.NOISE
-    assert window._moment.reference.image.title == "c.png"
+    assert window.page.reference.origin is Origin.NOISE
+    assert window.page.reference.image.title == "c.png"
 
 
 def test_reference_is_chosen_from_a_file_and_cleared(
@@ -193,7 +197,7 @@ def test_reference_of_another_size_is_explained_and_not_sent_along(
     tiny = tmp_path / "tiny.png"
     Pillow.fromarray(np.zeros((9, 8), np.uint8)).save(tiny)
     load(qtbot, window, tiny)
-    window.use_input_as_reference()
+    window.page.use_input_as_reference()
     load(qtbot, window, picture)
     show_quality(window)
     qtbot.waitUntil(lambda: "Pictures of 40×30 and 8×9 pixels" in judged_by(window))
@@ -211,8 +215,8 @@ def test_panel_behind_a_tab_costs_nothing(
         threads.append(threading.current_thread())
         return real(image)
 
-    real = main_window.Histogram.of
-    monkeypatch.setattr(main_window.Histogram, "of", count)
+    real = Histogram.of
+    monkeypatch.setattr(Histogram, "of", count)
     load(qtbot, window, picture)
     run(qtbot, window)
     qtbot.wait(50)
@@ -227,8 +231,10 @@ def test_panel_behind_a_tab_costs_nothing(
 
 
 def drawn(qtbot: QtBot, window: MainWindow, view: View) -> Drawing:
-    qtbot.waitUntil(lambda: window._drawing is not None and window._drawing.view is view)
-    return window._drawing
+    qtbot.waitUntil(
+        lambda: window.pictures.drawing is not None and window.pictures.drawing.view is view
+    )
+    return window.pictures.drawing
 
 
 def test_residual_is_drawn_amplified_and_saved(
@@ -242,7 +248,10 @@ def test_residual_is_drawn_amplified_and_saved(
     assert not gain.isEnabled()
     click(qtbot, window, "viewResidualButton")
     drawing = drawn(qtbot, window, View.RESIDUAL)
-    before, after = window.images.input.image.planes, window.images.output.image.planes
+    before, after = (
+        window.pictures.images.input.image.planes,
+        window.pictures.images.output.image.planes,
+    )
     assert drawing.gain == suggest_gain(after, before) == gain.value()
     np.testing.assert_array_equal(drawing.image.planes, difference(after, before, drawing.gain))
     title = child(window, QLabel, "outputTitle").toolTip()
@@ -252,9 +261,11 @@ def test_residual_is_drawn_amplified_and_saved(
     qtbot.keyClick(gain, Qt.Key.Key_Up)
     assert gain.value() == 2
     assert not child(window, QToolButton, "autoGain").isChecked()
-    qtbot.waitUntil(lambda: window._drawing.gain == 2)
+    qtbot.waitUntil(lambda: window.pictures.drawing.gain == 2)
     run(qtbot, window)  # the view and the gain stay
-    qtbot.waitUntil(lambda: window._drawing.view is View.RESIDUAL and window._drawing.gain == 2)
+    qtbot.waitUntil(
+        lambda: window.pictures.drawing.view is View.RESIDUAL and window.pictures.drawing.gain == 2
+    )
 
     press(qtbot, window, "Ctrl+Shift+S")
     assert dialog(qtbot, window, QFileDialog).selectedFiles()[0].endswith("/ramp-residual")
@@ -264,9 +275,9 @@ def test_residual_is_drawn_amplified_and_saved(
     np.testing.assert_array_equal(saved, difference(after, before, 2)[:, :, 0])
 
     click(qtbot, window, "autoGain")
-    qtbot.waitUntil(lambda: window._drawing.gain == 1)
+    qtbot.waitUntil(lambda: window.pictures.drawing.gain == 1)
     press(qtbot, window, "F2")
-    assert drawn(qtbot, window, View.OUTPUT).image is window.images.output.image
+    assert drawn(qtbot, window, View.OUTPUT).image is window.pictures.images.output.image
     assert not save.isEnabled()
 
 
@@ -285,19 +296,23 @@ def test_gain_steps_as_it_is_suggested(qtbot: QtBot, window: MainWindow) -> None
 
 def test_difference_needs_a_reference(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
-    original = window.images.input.image
+    original = window.pictures.images.input.image
     press(qtbot, window, "F4")
     assert child(window, QLabel, "outputHint").text() == "Press Run (F5)"
     run(qtbot, window)
     hint = child(window, QLabel, "outputHint")
     qtbot.waitUntil(lambda: hint.text() == comparison.NO_REFERENCE)
     assert hint.isVisible()
-    window.use_input_as_reference()
-    qtbot.waitUntil(lambda: window._drawing.image is not None)
+    window.page.use_input_as_reference()
+    qtbot.waitUntil(lambda: window.pictures.drawing.image is not None)
     assert not hint.isVisible()
     np.testing.assert_array_equal(
-        window._drawing.image.planes,
-        difference(window.images.output.image.planes, original.planes, window._drawing.gain),
+        window.pictures.drawing.image.planes,
+        difference(
+            window.pictures.images.output.image.planes,
+            original.planes,
+            window.pictures.drawing.gain,
+        ),
     )
     press(qtbot, window, "Ctrl+Shift+S")
     chooser = dialog(qtbot, window, QFileDialog)
@@ -309,11 +324,11 @@ def test_values_under_the_cursor_include_the_reference(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
     load(qtbot, window, picture)
-    window.use_input_as_reference()
+    window.page.use_input_as_reference()
     run(qtbot, window)
     press(qtbot, window, "F3")
     drawn(qtbot, window, View.RESIDUAL)
-    window.images.input.hovered.emit(QPointF(20.5, 10.5))
+    window.pictures.images.input.hovered.emit(QPointF(20.5, 10.5))
     text = child(window, QLabel, "pixel").text()
     assert text == "x 20, y 10   input 60   output 195   reference 60"
 
@@ -340,7 +355,8 @@ def test_reference_follows_the_picture_to_grey() -> None:
     request = Request.create(image, "gaussian_noise", grey=True)
     output = Image.from_array(np.full((9, 9), 100, np.uint8))
     moment = Moment(image, "Open", result=Result(request, output, "cpu", "serial", ()))
-    reference = following(moment).reference
+    new = following(moment)
+    reference = new.references[new.source]
     assert reference.origin is Origin.NOISE
     np.testing.assert_array_equal(reference.image.pixels, output.pixels)
     judged = comparison.judge_both(image, moment.result, image)
@@ -378,7 +394,7 @@ def test_histograms_are_shown_and_saved(qtbot: QtBot, window: MainWindow, tmp_pa
 
 def test_ctrl_c_in_the_figures_copies_them(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
-    window.use_input_as_reference()
+    window.page.use_input_as_reference()
     show_quality(window)
     qtbot.waitUntil(lambda: figures(window)["MSE"][0] == "0")
     table = child(window, QTreeWidget, "qualityFigures")
@@ -395,21 +411,21 @@ def test_undo_and_redo_name_the_step_and_bring_everything_back(
 ) -> None:
     undo, redo = window.findChild(QAction, "undo"), window.findChild(QAction, "redo")
     load(qtbot, window, picture)
-    original = window.images.input.image
+    original = window.pictures.images.input.image
     assert not undo.isEnabled()
     add_noise(qtbot, window)
-    spoilt = window.images.input.image
+    spoilt = window.pictures.images.input.image
     assert undo.text() == "&Undo Gaussian noise"
     assert undo.toolTip() == "Undo Gaussian noise (Ctrl+Z)"
     press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: window.images.input.image is original)
-    assert window.images.output.image is spoilt
-    assert window._moment.reference is None
+    qtbot.waitUntil(lambda: window.pictures.images.input.image is original)
+    assert window.pictures.images.output.image is spoilt
+    assert window.page.reference is None
     assert not undo.isEnabled()
     assert redo.text() == "&Redo Gaussian noise"
     press(qtbot, window, "Ctrl+Shift+Z")
-    qtbot.waitUntil(lambda: window.images.input.image is spoilt)
-    assert window._moment.reference.image is original
+    qtbot.waitUntil(lambda: window.pictures.images.input.image is spoilt)
+    assert window.page.reference.image is original
     assert not redo.isEnabled()
 
     other = picture.with_name("a&b.png")
@@ -417,7 +433,7 @@ def test_undo_and_redo_name_the_step_and_bring_everything_back(
     load(qtbot, window, other)
     assert undo.text() == "&Undo Open a&&b.png"
     click(qtbot, window, "undoButton")
-    qtbot.waitUntil(lambda: window.images.input.image is spoilt)
+    qtbot.waitUntil(lambda: window.pictures.images.input.image is spoilt)
 
 
 def test_earlier_run_keeps_its_steps_and_can_be_undone(
@@ -426,13 +442,13 @@ def test_earlier_run_keeps_its_steps_and_can_be_undone(
     load(qtbot, window, picture)
     add_noise(qtbot, window)
     run(qtbot, window)
-    result = window._result
+    result = window.page.result
     load(qtbot, window, write_picture(tmp_path / "other.png", 1))
     window.timing.resultActivated.emit(result)
-    qtbot.waitUntil(lambda: window.images.output.image is result.image)
-    assert [each.step.filter.id for each in window._moment.steps] == ["gaussian_noise"]
-    assert window._moment.reference.image is result.request.reference
-    window.undo()
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is result.image)
+    assert [each.step.filter.id for each in window.page.moment.steps] == ["gaussian_noise"]
+    assert window.page.reference.image is result.request.reference
+    window.page.undo()
     qtbot.waitUntil(lambda: shown(window) == "other.png")
 
 
@@ -440,7 +456,7 @@ def test_output_is_not_taken_after_something_else_is_shown(
     qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load(qtbot, window, picture)
-    original = window.images.input.image
+    original = window.pictures.images.input.image
     add_noise(qtbot, window)
     run(qtbot, window)
     gate = threading.Event()
@@ -449,31 +465,31 @@ def test_output_is_not_taken_after_something_else_is_shown(
         assert gate.wait(PATIENCE)
         return following(moment)
 
-    monkeypatch.setattr(main_window, "following", late)
-    window.use_output()
-    window.undo()
-    qtbot.waitUntil(lambda: window.images.input.image is original)
+    monkeypatch.setattr(page, "following", late)
+    window.page.use_output()
+    window.page.undo()
+    qtbot.waitUntil(lambda: window.pictures.images.input.image is original)
     gate.set()
-    qtbot.waitUntil(lambda: "use" not in window._background._latest)
-    assert window._input is original
-    assert window._history.redo_name == "Gaussian noise"
+    qtbot.waitUntil(lambda: "use" not in window.background._latest)
+    assert window.page.source is original
+    assert window.page.history.redo_name == "Gaussian noise"
 
 
 def test_picture_that_cannot_be_shown_leaves_the_last_one(
     qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load(qtbot, window, picture)
-    image = window.images.input.image
+    image = window.pictures.images.input.image
     run(qtbot, window)
 
     def fail(image: Image) -> None:
-        raise main_window.AppError("There is not enough memory.")
+        raise AppError("There is not enough memory.")
 
-    monkeypatch.setattr(main_window, "render", fail)
-    window.use_output()
-    dialog(qtbot, window, main_window.dialogs.ErrorDialog).reject()
-    assert window._input is image
-    assert window._result is not None
+    monkeypatch.setattr(picture_page, "render", fail)
+    window.page.use_output()
+    dialog(qtbot, window, ErrorDialog).reject()
+    assert window.page.source is image
+    assert window.page.result is not None
 
 
 def moment(name: str, side: int = 8) -> Moment:
@@ -511,7 +527,8 @@ def test_history_is_bounded_in_number_and_memory(monkeypatch: pytest.MonkeyPatch
     history.push(moment("a", side=20))
     history.push(moment("b", side=20))
     history.undo()
-    history.amend(reference=main_window.Reference(moment("r", side=20).source, Origin.CHOSEN))
+    reference = Reference(moment("r", side=20).source, Origin.CHOSEN)
+    history.amend(references={history.current.source: reference})
     assert (history.current.name, history.redo_name) == ("a", "")
     shared = moment("s", side=31)
     history = History()
@@ -530,10 +547,10 @@ def test_a_run_is_judged_drawn_and_followed_by_the_actions_once(
     add_noise(qtbot, window)
     show_quality(window)
     qtbot.waitUntil(lambda: figures(window).get("PSNR", ["–"])[0] != "–")
-    judged = counted(monkeypatch, main_window, "judge_both")
-    spread = counted(monkeypatch, main_window.Histogram, "of")
-    drawn = counted(monkeypatch, main_window, "draw")
-    followed = counted(monkeypatch, main_window.Actions, "name_steps")
+    judged = counted(monkeypatch, picture_page, "judge_both")
+    spread = counted(monkeypatch, Histogram, "of")
+    drawn = counted(monkeypatch, picture_page, "draw")
+    followed = counted(monkeypatch, Actions, "name_steps")
     window.panel.set_filter("median")
     press(qtbot, window, "F5")
     qtbot.waitUntil(lambda: figures(window)["PSNR"][1] != "–")

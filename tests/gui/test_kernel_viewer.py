@@ -542,7 +542,7 @@ def window(qtbot: QtBot, tmp_path: Any) -> Iterator[MainWindow]:
     window.show()
     qtbot.waitExposed(window)
     window.find_gpu()
-    qtbot.waitUntil(lambda: bool(window._availability))
+    qtbot.waitUntil(lambda: bool(window.companions.availability))
     yield window
     window.close()
 
@@ -568,9 +568,9 @@ def test_ctrl_k_and_the_button_open_the_viewer_also_without_a_picture(
 
 def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
     window.panel.set_filter("mean")
-    window.show_kernel()
+    window.companions.show_kernel()
     viewer = window.findChild(KernelViewer)
-    window.pictures.loaded.emit(Image.from_array(np.zeros((20, 30), np.uint8)))
+    window.file_dialogs.loaded.emit(Image.from_array(np.zeros((20, 30), np.uint8)))
     device = window.findChild(QComboBox, "device")
     device.setCurrentIndex(device.findData("gpu"))
     level = window.findChild(QComboBox, "level")
@@ -579,12 +579,12 @@ def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
     texts = {"repeat": "3", "memoryLimit": "64", "block": "14×18"}
     options.set_texts(texts)
     assert options.texts() == texts
-    with qtbot.waitSignal(window._bridge.finished) as done:
-        window.run()
+    with qtbot.waitSignal(window.runner.bridge.finished) as done:
+        window.runner.run()
     (result,) = done.args
     assert (result.request.options.repeat, result.request.options.memory_limit) == (3, 64 << 20)
     assert result.request.options.block == (14, 18)
     assert "blocks of 14×18" in window.timing.text()
-    window.show_kernel()
+    window.companions.show_kernel()
     assert "Block\t14 × 18 threads" in table(viewer)
     assert "Theoretical occupancy\t75%\nCompiled by\tnvcc 13.0" in table(viewer)

@@ -91,7 +91,7 @@ def test_starts_on_a_sample_with_a_hint(qtbot: QtBot, window: MainWindow, monkey
     monkeypatch.setattr("kernelscope.gui.window.main_window.warm_up", warmed.append)
     window.open_first(None)
     qtbot.waitUntil(lambda: shown(window) == SAMPLES[0].path.name)
-    assert window.images.output.image is None
+    assert window.pictures.images.output.image is None
     assert child(window, QLabel, "outputHint").text() == "Press Run (F5)"
     qtbot.waitUntil(lambda: len(warmed) == 1)
     assert warmed[0].step.filter.id == window.panel.filter_id
@@ -152,7 +152,7 @@ def test_paste_and_copy(qtbot: QtBot, window: MainWindow) -> None:
     QGuiApplication.clipboard().setImage(image)
     press(qtbot, window, "Ctrl+V")
     qtbot.waitUntil(lambda: shown(window) == "pasted picture")
-    assert window.images.input.image.planes[4, 6].tolist() == [0x10, 0x20, 0x30]
+    assert window.pictures.images.input.image.planes[4, 6].tolist() == [0x10, 0x20, 0x30]
     child(window, QComboBox, "border")
     run(qtbot, window)
     press(qtbot, window, "Ctrl+C")
@@ -172,7 +172,7 @@ def test_bad_file_names_the_cause_and_keeps_the_picture(
     load(qtbot, window, picture)
     bad = tmp_path / "broken.png"
     bad.write_bytes(picture.read_bytes()[:60])
-    window.pictures.open(bad)
+    window.file_dialogs.open(bad)
     box = dialog(qtbot, window, ErrorDialog)
     assert any("broken.png" in label.text() for label in box.findChildren(QLabel))
     box.reject()
@@ -193,7 +193,7 @@ def test_hanging_file_does_not_stand_in_the_way(
         return real(picture)
 
     monkeypatch.setattr(file_dialogs, "read_image", read)
-    window.pictures.open(Path("hangs.png"))
+    window.file_dialogs.open(Path("hangs.png"))
     load(qtbot, window, picture)
     go.set()
     qtbot.wait(50)
@@ -208,9 +208,9 @@ def test_run_shows_the_result_and_its_origin(
 ) -> None:
     load(qtbot, window, picture)
     qtbot.mouseClick(child(window, QToolButton, "runButton"), Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: window.images.output.image is not None)
-    result = window.images.output.image
-    np.testing.assert_array_equal(result.pixels, 255 - window.images.input.image.pixels)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    result = window.pictures.images.output.image
+    np.testing.assert_array_equal(result.pixels, 255 - window.pictures.images.input.image.pixels)
     details = child(window, QLabel, "outputDetails").toolTip()
     assert details.startswith("CPU parallel, ")
     assert details.endswith("reflect border")
@@ -223,7 +223,7 @@ def test_cancel_stops_at_once_and_leaves_the_output(
 ) -> None:
     load(qtbot, window, picture)
     run(qtbot, window)
-    output = window.images.output.image
+    output = window.pictures.images.output.image
     cpu.go.clear()
     press(qtbot, window, "Ctrl+R")
     qtbot.waitUntil(lambda: state(window) == "Compute 50 %")
@@ -234,7 +234,7 @@ def test_cancel_stops_at_once_and_leaves_the_output(
     assert time.monotonic() - start < 10
     qtbot.waitUntil(lambda: "Cancelled after" in window.console.text())
     last = window.console.text().splitlines()[-1]
-    assert window.images.output.image is output
+    assert window.pictures.images.output.image is output
     assert re.search(r"INFO +Cancelled after \d+\.\d+ s: Median, ", last)
 
 
@@ -252,7 +252,7 @@ def test_cancel_answers_at_once_even_while_a_kernel_is_being_compiled(
     press(qtbot, window, "F5")
     assert state(window) == "Waiting"
     cpu.go.set()
-    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     assert "size 9 px" in child(window, QLabel, "outputDetails").toolTip()
 
 
@@ -267,7 +267,7 @@ def test_change_during_a_run_does_not_reach_it(
     before = size.value()
     size.setValue(before + 4)
     cpu.go.set()
-    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     assert f"size {before} px" in child(window, QLabel, "outputDetails").toolTip()
     assert size.value() == before + 4
 
@@ -280,7 +280,7 @@ def test_latest_run_wins(qtbot: QtBot, window: MainWindow, picture: Path, cpu: F
     child(window, QSpinBox, "sizeBox").setValue(9)
     press(qtbot, window, "F5")
     cpu.go.set()
-    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     assert "size 9 px" in child(window, QLabel, "outputDetails").toolTip()
     assert window.timing.text().count("40×30") == 1
     replaced = [line for line in window.console.text().splitlines() if "Cancelled" in line]
@@ -301,7 +301,7 @@ def test_result_of_a_picture_that_was_replaced_goes_to_the_list(
     cpu.go.set()
     qtbot.waitUntil(lambda: "40×30" in window.timing.text())
     qtbot.wait(50)
-    assert window.images.output.image is None
+    assert window.pictures.images.output.image is None
     assert shown(window) == "other.png"
 
 
@@ -313,12 +313,12 @@ def test_earlier_run_comes_back_with_input_output_and_settings(
     child(window, QComboBox, "border").setCurrentText("Valid")
     child(window, QComboBox, "border").activated.emit(0)
     run(qtbot, window)
-    result = window._result
+    result = window.page.result
     load(qtbot, window, write_picture(tmp_path / "other.png", 9))
     window.panel.set_filter("mean")
     child(window, QComboBox, "border").setCurrentText("Wrap")
     window.timing.resultActivated.emit(result)
-    qtbot.waitUntil(lambda: window.images.output.image is result.image)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is result.image)
     assert shown(window) == picture.name
     arguments = window.panel.arguments()
     assert arguments["filter_id"] == result.request.step.filter.id
@@ -328,13 +328,13 @@ def test_earlier_run_comes_back_with_input_output_and_settings(
 
 def test_output_becomes_the_input(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
-    original = window.images.input.image
+    original = window.pictures.images.input.image
     run(qtbot, window)
-    output = window.images.output.image
+    output = window.pictures.images.output.image
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.images.input.image is output)
+    qtbot.waitUntil(lambda: window.pictures.images.input.image is output)
     run(qtbot, window)
-    np.testing.assert_array_equal(window.images.output.image.pixels, original.pixels)
+    np.testing.assert_array_equal(window.pictures.images.output.image.pixels, original.pixels)
 
 
 def test_failure_is_told_and_a_bug_is_reported(
@@ -416,7 +416,7 @@ def test_save_adds_the_suffix_and_asks_before_replacing(
     save_as(qtbot, window, tmp_path / "result")
     written = tmp_path / "result.png"
     qtbot.waitUntil(lambda: written in window.settings.recent_files)
-    np.testing.assert_array_equal(np.asarray(Pillow.open(written)), window._result.image.pixels)
+    np.testing.assert_array_equal(np.asarray(Pillow.open(written)), window.page.result.image.pixels)
 
     written.write_bytes(b"precious")
     press(qtbot, window, "Ctrl+S")
@@ -527,7 +527,7 @@ def test_unavailable_gpu_is_shown_disabled_with_the_reason(
         assert not level.model().item(each).isEnabled()
         reason = gaps.get(level.itemData(each), NO_GPU.summary)
         assert level.itemData(each, Qt.ItemDataRole.ToolTipRole) == reason
-    window.show_gpu()
+    window.companions.show_gpu()
     dialog(qtbot, window, GpuDialog).reject()
 
 
@@ -697,9 +697,9 @@ def test_arrow_keys_move_both_pictures(
     qtbot: QtBot, window: MainWindow, picture: Path, key: Qt.Key, x: int, y: int
 ) -> None:
     load(qtbot, window, picture)
-    before, scale = window.images.input.camera()
+    before, scale = window.pictures.images.input.camera()
     qtbot.keyClick(child(window, QGraphicsView, "outputCanvas"), key)
-    for view in (window.images.input, window.images.output):
+    for view in (window.pictures.images.input, window.pictures.images.output):
         after, new_scale = view.camera()
         assert new_scale == pytest.approx(scale)
         assert (after.x() - before.x()) * scale == pytest.approx(0.1 * x * view.canvas_size.width())
@@ -733,7 +733,9 @@ def test_every_filter_runs_with_the_values_that_its_form_shows(
     wanted = spec.validate({})
     for parameter in spec.parameters:
         if is_estimated(parameter):  # its button is down from the start
-            wanted[parameter.name] = parameter.estimate(window.images.input.image.planes, wanted)
+            wanted[parameter.name] = parameter.estimate(
+                window.pictures.images.input.image.planes, wanted
+            )
     assert dict(cpu.requests[-1].step.parameters) == wanted
     child(window, QComboBox, "filter")
     assert action.isChecked()
@@ -892,7 +894,7 @@ def test_icons_are_drawn_in_the_colours_of_the_palette(qtbot: QtBot, name: str) 
 
 def canvas_point(window: MainWindow, x: float, y: float) -> QPoint:
     """Return where pixel (x, y) of the output is on its canvas."""
-    view = window.images.output
+    view = window.pictures.images.output
     return view._canvas.mapFromScene(view._box.mapViewToScene(QPointF(x, y)))
 
 
@@ -903,7 +905,7 @@ def test_both_values_under_the_cursor_also_where_the_result_is_smaller(
     child(window, QSpinBox, "sizeBox").setValue(5)
     child(window, QComboBox, "border").setCurrentText("Valid")
     run(qtbot, window)
-    output = window.images.output
+    output = window.pictures.images.output
     assert (output.image.width, output.offset) == (WIDTH - 4, 2)
     pixel = child(window, QLabel, "pixel")
     qtbot.mouseMove(output._canvas.viewport(), canvas_point(window, 20.5, 10.5))
@@ -915,7 +917,7 @@ def test_both_values_under_the_cursor_also_where_the_result_is_smaller(
 def test_views_move_as_one(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
     run(qtbot, window)
-    left, right = window.images.input, window.images.output
+    left, right = window.pictures.images.input, window.pictures.images.output
     fitted = right.camera()
     left._box.scaleBy((0.5, 0.5))
     left._box.translateBy(x=3, y=2)
@@ -938,7 +940,7 @@ def test_the_wheel_keeps_what_is_under_the_cursor(
 ) -> None:
     load(qtbot, window, picture)
     run(qtbot, window)
-    view = getattr(window.images, name)
+    view = getattr(window.pictures.images, name)
     port = view._canvas.viewport()
     cursor = QPointF(round(x * port.width()), round(y * port.height()))
 
@@ -951,7 +953,7 @@ def test_the_wheel_keeps_what_is_under_the_cursor(
         place = QPointF(port.mapTo(window, cursor.toPoint()))
         QTest.wheelEvent(window.windowHandle(), place, QPoint(0, 120 * notches))
         scales.append(view.camera()[1])
-        for each in (window.images.input, window.images.output):
+        for each in (window.pictures.images.input, window.pictures.images.output):
             moved = under_the_cursor(each) - before
             assert moved.manhattanLength() * scales[-1] < 0.5, scales
     assert scales[1] > 1.05 * scales[0]
@@ -964,8 +966,8 @@ def test_one_to_one_draws_each_pixel_once(qtbot: QtBot, window: MainWindow, tmp_
     noise = np.random.default_rng(1).integers(0, 256, (65, 87), np.uint8)
     Pillow.fromarray(noise).save(path)
     load(qtbot, window, path)
-    window.images.one_to_one()
-    view = window.images.input
+    window.pictures.images.one_to_one()
+    view = window.pictures.images.input
     drawn = view._canvas.viewport().grab().toImage()
     corner = view._canvas.mapFromScene(view._box.mapViewToScene(QPointF(0, 0)))
     seen = [
@@ -982,8 +984,8 @@ def test_far_end_of_a_very_wide_picture_is_drawn_right(
     pixels = np.random.default_rng(2).integers(0, 256, (20, 70_000), np.uint8)
     Pillow.fromarray(pixels).save(path)
     load(qtbot, window, path)
-    window.images.look_at(QPointF(69_950, 10), 4)
-    view = window.images.input
+    window.pictures.images.look_at(QPointF(69_950, 10), 4)
+    view = window.pictures.images.input
     drawn = view._canvas.viewport().grab().toImage()
     corner = view._canvas.mapFromScene(view._box.mapViewToScene(QPointF(69_940, 5)))
     seen = [drawn.pixelColor(corner.x() + 4 * x + 2, corner.y() + 2).red() for x in range(20)]
@@ -992,7 +994,7 @@ def test_far_end_of_a_very_wide_picture_is_drawn_right(
 
 def test_magnified_pixels_stay_sharp(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
-    view = window.images.input
+    view = window.pictures.images.input
     assert view.camera()[1] > 4
     drawn = view._canvas.viewport().grab().toImage()
     corner = view._canvas.mapFromScene(view._box.mapViewToScene(QPointF(0, 0)))
@@ -1001,12 +1003,12 @@ def test_magnified_pixels_stay_sharp(qtbot: QtBot, window: MainWindow, picture: 
 
 
 def test_views_follow_the_palette(qtbot: QtBot, window: MainWindow) -> None:
-    light = window.images.input._canvas.backgroundBrush().color().lightness()
+    light = window.pictures.images.input._canvas.backgroundBrush().color().lightness()
     dark = QPalette(QPalette().color(QPalette.ColorRole.ButtonText))
     QApplication.setPalette(dark)
     try:
         qtbot.wait(1)
-        assert window.images.input._canvas.backgroundBrush().color().lightness() < light
+        assert window.pictures.images.input._canvas.backgroundBrush().color().lightness() < light
     finally:
         QApplication.setPalette(QApplication.style().standardPalette())
 
@@ -1020,9 +1022,10 @@ def test_window_works_with_the_real_processor(qtbot: QtBot, store: Path, picture
         load(qtbot, window, picture)
         window.panel.set_filter("greyscale")
         press(qtbot, window, "F5")
-        qtbot.waitUntil(lambda: window.images.output.image is not None, timeout=60_000)
+        qtbot.waitUntil(lambda: window.pictures.images.output.image is not None, timeout=60_000)
         np.testing.assert_array_equal(
-            window.images.output.image.pixels, window.images.input.image.pixels
+            window.pictures.images.output.image.pixels,
+            window.pictures.images.input.image.pixels,
         )
     finally:
         window.close()
@@ -1084,7 +1087,7 @@ def test_run_and_cancel_are_in_sight_without_the_settings(
     qtbot.waitUntil(lambda: tools[1].isEnabled() and cpu.entered.is_set())
     qtbot.mouseClick(tools[1], Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not tools[1].isEnabled())
-    assert window.images.output.image is None
+    assert window.pictures.images.output.image is None
     window.docks[DockName.CONTROLS].show()
     qtbot.waitUntil(lambda: not any(each.isVisible() for each in tools))
 

@@ -211,7 +211,7 @@ class Hand:
             image = QImage(self.chance.randint(1, 30), 9, QImage.Format.Format_RGB32)
             image.fill(0xFF336699)
             clipboard.setImage(image)
-        self.window.pictures.paste()
+        self.window.file_dialogs.paste()
         return f"paste {what}"
 
     def trigger(self) -> str:
@@ -303,7 +303,7 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
     window.find_gpu()
     load(qtbot, window, files[0])
     finished: list[object] = []
-    window._bridge.finished.connect(finished.append)
+    window.runner.bridge.finished.connect(finished.append)
     hand = Hand(window, seed, files, cpu)
     for _ in range(ACTIONS):
         hand.act()
@@ -313,10 +313,10 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
     assert len({name.split()[0] for name in hand.done}) > 9
     assert len(finished) > 5
     cpu.go.set()
-    qtbot.waitUntil(lambda: not window._bridge.busy and not window.recipes.busy)
-    window.pictures.open(files[1])  # it still works
+    qtbot.waitUntil(lambda: not window.runner.bridge.busy and not window.recipes.busy)
+    window.file_dialogs.open(files[1])  # it still works
     qtbot.waitUntil(lambda: shown(window) == files[1].name)
-    qtbot.waitUntil(lambda: not window._background.owes)
+    qtbot.waitUntil(lambda: not window.background.owes)
     qtbot.waitUntil(lambda: not own_threads(), timeout=120_000)  # a first estimate is compiled
     window.close()
     qtbot.waitUntil(lambda: not window.isVisible())
@@ -368,7 +368,7 @@ def test_the_window_opens_with_any_settings(
         window.panel.arguments()
     window.actions_.fill_recent()
     for path in window.settings.recent_files:
-        window.pictures.open(path)
+        window.file_dialogs.open(path)
     qtbot.wait(20)
     for dialog in window.findChildren(QDialog):
         dialog.reject()

@@ -85,9 +85,9 @@ def test_a_recipe_runs_step_by_step_and_can_be_undone(
     qtbot: QtBot, window: MainWindow, picture: Path, three: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    original = window.images.input.image
+    original = window.pictures.images.input.image
     run_recipe(qtbot, window, three)
-    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     assert [request.step.filter.id for request in cpu.requests] == [
         "gaussian_noise",
         "mean",
@@ -97,14 +97,14 @@ def test_a_recipe_runs_step_by_step_and_can_be_undone(
     assert (cpu.requests[1].step.parameters["size"], cpu.requests[1].step.border) == (5, "wrap")
     # What was before the noise judges the steps that follow.
     assert [request.reference for request in cpu.requests] == [None, original, original]
-    np.testing.assert_array_equal(window.images.input.image.pixels, original.pixels)
-    np.testing.assert_array_equal(window.images.output.image.pixels, 255 - original.pixels)
+    np.testing.assert_array_equal(window.pictures.images.input.image.pixels, original.pixels)
+    np.testing.assert_array_equal(window.pictures.images.output.image.pixels, 255 - original.pixels)
     details = child(window, QLabel, "inputDetails").toolTip()
     assert details.endswith("after Gaussian noise, Mean")
     assert window.findChild(QAction, "undo").text() == "&Undo Mean"
     press(qtbot, window, "Ctrl+Z")
     press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: window.images.input.image is original)
+    qtbot.waitUntil(lambda: window.pictures.images.input.image is original)
 
 
 def test_progress_names_the_step_and_cancel_ends_the_recipe(
@@ -122,8 +122,8 @@ def test_progress_names_the_step_and_cancel_ends_the_recipe(
     assert state(window) == "Cancelled."
     assert not window.recipes.busy
     # What was done stays, and is shown.
-    qtbot.waitUntil(lambda: window.images.input.image is window._input)
-    assert [each.step.filter.id for each in window._moment.steps] == ["gaussian_noise"]
+    qtbot.waitUntil(lambda: window.pictures.images.input.image is window.page.source)
+    assert [each.step.filter.id for each in window.page.moment.steps] == ["gaussian_noise"]
     cpu.go.set()
     run(qtbot, window)
     assert len(cpu.requests) == 3
@@ -202,8 +202,8 @@ def test_a_step_that_does_not_run_on_the_chosen_device_runs_elsewhere(
     device.setCurrentText("GPU")
     path = write_recipe(tmp_path / "two.json", {"filter": "gaussian-noise"}, {"filter": "mean"})
     run_recipe(qtbot, window, path)
-    qtbot.waitUntil(lambda: window.images.output.image is not None)
-    noise, mean = (*window._moment.steps, window._result.request)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    noise, mean = (*window.page.moment.steps, window.page.result.request)
     assert (noise.options.device, mean.options.device) == (Device.AUTO, Device.GPU)
 
 
@@ -224,7 +224,7 @@ def test_a_recipe_is_read_off_the_gui_thread(
 
     monkeypatch.setattr("kernelscope.gui.dialogs.recipe_dialogs.read_recipe", read)
     run_recipe(qtbot, window, three)
-    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()
 
@@ -244,7 +244,7 @@ def test_the_last_run_is_not_under_way_while_a_recipe_is(
     qtbot.waitUntil(lambda: "in place of the run that was under way" in message())
     cpu.go.set()
     qtbot.waitUntil(lambda: state(window).startswith("Done in"))
-    assert window._result.request.step.filter.id == "mean"
+    assert window.page.result.request.step.filter.id == "mean"
 
 
 def test_what_was_done_is_saved_and_loaded(
@@ -255,7 +255,7 @@ def test_what_was_done_is_saved_and_loaded(
     window.panel.set_values("mean", {"size": 7})
     run(qtbot, window)
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.images.output.image is None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
     window.panel.set_filter("median")
     window.findChild(QAction, "saveRecipe").trigger()
     assert dialog(qtbot, window, QFileDialog).defaultSuffix() == "recipe.json"
@@ -287,7 +287,7 @@ def test_opening_a_picture_ends_the_recipe(
     qtbot.waitUntil(lambda: "40×30" in window.timing.text())
     qtbot.wait(50)
     assert len(cpu.requests) == 1
-    assert window.images.output.image is None
+    assert window.pictures.images.output.image is None
 
 
 # --- estimates ---
@@ -306,7 +306,7 @@ def test_estimate_fills_the_field_from_the_input(
     button.click()
     assert window.statusBar().currentMessage() == "Open a picture first (Ctrl+O)."
     load(qtbot, window, picture)
-    image = window.images.input.image
+    image = window.pictures.images.input.image
     button.click()
     box = child(window, QDoubleSpinBox, f"{parameter.name}Box")
     expected = parameter.estimate(image.planes, spec.defaults())
@@ -340,10 +340,10 @@ def test_a_recipe_may_leave_a_number_to_the_picture(
     load(qtbot, window, picture)
     step = {"filter": spec.id, "parameters": {parameter.name: "estimate"}}
     run_recipe(qtbot, window, write_recipe(tmp_path / "estimate.json", step))
-    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     (request,) = cpu.requests
     assert request.step.parameters[parameter.name] == pytest.approx(
-        parameter.estimate(window.images.input.image.planes, spec.defaults()), rel=1e-3
+        parameter.estimate(window.pictures.images.input.image.planes, spec.defaults()), rel=1e-3
     )
 
 
@@ -356,19 +356,19 @@ def test_every_run_estimates_until_a_number_is_set(
     button = child(window, QToolButton, "filter_sigmaEstimate")
     spec = filters.get("nlm")
     expected = spec.parameter("filter_sigma").estimate(
-        window.images.input.image.planes, spec.defaults()
+        window.pictures.images.input.image.planes, spec.defaults()
     )
     assert button.isChecked(), "the default"
-    window.run()
+    window.runner.run()
     qtbot.waitUntil(lambda: len(cpu.requests) == 1)
     assert cpu.requests[0].step.parameters["filter_sigma"] == pytest.approx(expected, rel=1e-3)
     assert box.value() == pytest.approx(expected, rel=1e-3)
     assert button.isChecked(), "the next run estimates again"
     assert window.panel._form.texts()["filter_sigma"] == "estimate"
-    qtbot.waitUntil(lambda: window.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     box.setValue(0.05)
     assert not button.isChecked()
-    window.run()
+    window.runner.run()
     qtbot.waitUntil(lambda: len(cpu.requests) == 2)
     assert cpu.requests[1].step.parameters["filter_sigma"] == 0.05
     child(window, QAbstractButton, "reset").click()

@@ -40,7 +40,7 @@ from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.pages import volume_page
 from kernelscope.gui.widgets.messages import ErrorDialog
-from kernelscope.gui.window import main_window
+from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.phantom import Contrast, Noise, head
 from kernelscope.images.volume import Volume
@@ -72,12 +72,12 @@ def scan(tmp_path: Path) -> Path:
 
 
 def titles(window: MainWindow) -> list[str]:
-    scan = window.volumes.scan
+    scan = window.volumes.source
     return [] if scan is None else [volume.title for volume in scan.volumes]
 
 
 def open_scan(qtbot: QtBot, window: MainWindow, path: Path) -> None:
-    window.pictures.open(path)
+    window.file_dialogs.open(path)
     qtbot.waitUntil(lambda: titles(window) == [path.name] and window.volumes.isVisible())
 
 
@@ -111,7 +111,7 @@ def test_a_volume_takes_the_place_of_the_picture_and_back(
     load(qtbot, window, picture)
     window.panel.set_filter("mean")
     open_scan(qtbot, window, scan)
-    assert not window.images.isVisible()
+    assert not window.pictures.images.isVisible()
     assert window.windowTitle() == "T1.nii.gz – Kernelscope"
     assert "8×9×6, 16 bit signed, 1×1.5×2 mm, RAS" in caption(window, "Input")
     assert shown_filters(window)[:2] == ["Volumes", "MRI NLM"]
@@ -122,7 +122,7 @@ def test_a_volume_takes_the_place_of_the_picture_and_back(
     assert window.findChild(QAction, "filtermri_nlm").isChecked()
 
     load(qtbot, window, picture)
-    qtbot.waitUntil(window.images.isVisible)
+    qtbot.waitUntil(window.pictures.images.isVisible)
     assert window.panel.filter_id == "mean"
     assert "MRI NLM" not in shown_filters(window)
     assert not window.volumes.components.isVisible()
@@ -137,9 +137,9 @@ def test_picture_and_volume_stay_open_beside_each_other(
     open_scan(qtbot, window, scan)
     run(qtbot, window)
     press(qtbot, window, "Ctrl+Shift+V")
-    qtbot.waitUntil(window.images.isVisible)
+    qtbot.waitUntil(window.pictures.images.isVisible)
     assert window.windowTitle() == "ramp.png – Kernelscope"
-    assert window.images.input.image.title == "ramp.png"
+    assert window.pictures.images.input.image.title == "ramp.png"
     press(qtbot, window, "Ctrl+Shift+V")
     qtbot.waitUntil(window.volumes.isVisible)
     assert window.windowTitle() == "T1.nii.gz – Kernelscope"
@@ -157,7 +157,7 @@ def test_a_folder_of_pictures_is_opened(qtbot: QtBot, window: MainWindow, tmp_pa
     chooser.fileSelected.emit(str(folder))
     chooser.reject()
     qtbot.waitUntil(lambda: titles(window) == ["slices"])
-    assert window.volumes.scan.volumes[0].voxels.shape == (3, 5, 7)
+    assert window.volumes.source.volumes[0].voxels.shape == (3, 5, 7)
 
 
 def test_one_of_several_volumes_is_asked_for(
@@ -165,13 +165,13 @@ def test_one_of_several_volumes_is_asked_for(
 ) -> None:
     several = np.stack([voxels(0), voxels(1), voxels(2)])
     path = write(tmp_path / "4d.nii", several)
-    window.pictures.open(path)
+    window.file_dialogs.open(path)
     question = dialog(qtbot, window, QInputDialog)
     assert question.comboBoxItems() == ["1: volume 1", "2: volume 2", "3: volume 3"]
     question.setTextValue("2: volume 2")
     question.accept()
     qtbot.waitUntil(lambda: titles(window) == ["4d.nii"])
-    np.testing.assert_array_equal(window.volumes.scan.volumes[0].voxels, several[1])
+    np.testing.assert_array_equal(window.volumes.source.volumes[0].voxels, several[1])
 
 
 def test_a_volume_that_cannot_be_read_leaves_what_is_open(
@@ -180,7 +180,7 @@ def test_a_volume_that_cannot_be_read_leaves_what_is_open(
     open_scan(qtbot, window, scan)
     damaged = tmp_path / "cut.nii.gz"
     damaged.write_bytes(scan.read_bytes()[:200])
-    window.pictures.open(damaged)
+    window.file_dialogs.open(damaged)
     dialog(qtbot, window, ErrorDialog).reject()
     assert titles(window) == ["T1.nii.gz"]
 
@@ -203,7 +203,7 @@ def test_components_are_added_sorted_shown_and_removed(
     qtbot.waitUntil(lambda: titles(window) == ["PD.nii", "T1.nii.gz", "T2.nii"])
     assert listed.currentRow() == 0  # the one that was shown still is
     assert caption(window, "Input").startswith("Input: PD.nii, ")
-    np.testing.assert_array_equal(window.volumes.scan.planes[..., 0], voxels(2))
+    np.testing.assert_array_equal(window.volumes.source.planes[..., 0], voxels(2))
 
     listed.setCurrentRow(1)
     listed.setFocus()
@@ -235,7 +235,7 @@ def test_volumes_that_do_not_match_are_explained_and_left_out(
     qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
 ) -> None:
     open_scan(qtbot, window, scan)
-    window.pictures.open_component(write(tmp_path / "small.nii", voxels()[1:]))
+    window.file_dialogs.open_component(write(tmp_path / "small.nii", voxels()[1:]))
     problem = dialog(qtbot, window, ErrorDialog)
     texts = " ".join(label.text() for label in problem.findChildren(QLabel))
     assert "T1.nii.gz and small.nii differ in size: 8×9×6 and 8×9×5" in texts
@@ -256,7 +256,7 @@ def test_a_run_shows_output_residual_and_timing(
     child(window, QLineEdit, "sigma").setText("20, 15")
     run(qtbot, window)
     request = cpu.requests[-1]
-    assert request.source is window.volumes.scan
+    assert request.source is window.volumes.source
     assert request.step.parameters["sigma"] == (20.0, 15.0)
     assert caption(window).startswith("Output: CPU parallel, MRI NLM")
     assert "megavoxels/s" in state(window)
@@ -324,8 +324,8 @@ def test_a_run_that_ends_after_another_volume_was_opened_is_not_shown(
     cpu.go.set()
     qtbot.waitUntil(lambda: "list of runs" in window.statusBar().currentMessage())
     assert state(window) == "Ready."  # of the picture, which nothing was done to
-    assert window.images.isVisible()
-    assert window.images.output.image is None
+    assert window.pictures.images.isVisible()
+    assert window.pictures.images.output.image is None
     runs = child(window, QTreeWidget, "timingRuns")
     runs.itemActivated.emit(runs.topLevelItem(0), 0)  # but it can be come back to
     qtbot.waitUntil(lambda: window.volumes.isVisible())
@@ -337,7 +337,7 @@ def test_output_becomes_the_input(qtbot: QtBot, window: MainWindow, scan: Path) 
     run(qtbot, window)
     output = window.volumes.result.scan.volumes[0]
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.volumes.scan.volumes[0] is output)
+    qtbot.waitUntil(lambda: window.volumes.source.volumes[0] is output)
     assert window.volumes.result is None
 
 
@@ -345,24 +345,24 @@ def test_input_and_output_are_taken_back_and_done_again(
     qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
 ) -> None:
     open_scan(qtbot, window, scan)
-    first = window.volumes.scan
+    first = window.volumes.source
     undo = window.findChild(QAction, "undo")
     assert not undo.isEnabled()
     run(qtbot, window)
     result = window.volumes.result
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.volumes.scan is result.scan)
+    qtbot.waitUntil(lambda: window.volumes.source is result.scan)
     assert caption(window, "Input").endswith("RAS, after MRI NLM")
     assert undo.text() == "&Undo MRI NLM"
     add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
     assert undo.text() == "&Undo Add T2.nii"
     press(qtbot, window, "Ctrl+Z")
     press(qtbot, window, "Ctrl+Z")
-    assert window.volumes.scan is first
+    assert window.volumes.source is first
     assert window.volumes.viewer.output.volume is result.scan.volumes[0]
     assert not undo.isEnabled()
     press(qtbot, window, "Ctrl+Y")
-    assert window.volumes.scan is result.scan
+    assert window.volumes.source is result.scan
     assert window.volumes.viewer.output.volume is None
     press(qtbot, window, "Ctrl+Y")
     assert titles(window) == ["T1.nii.gz", "T2.nii"]
@@ -430,7 +430,7 @@ def test_what_was_estimated_is_told(
     open_scan(qtbot, window, write(tmp_path / "T2.nii.gz", voxels()))
     assert sigma.placeholderText() == "estimated", "that was from another scan"
     assert window.statusBar().currentMessage().startswith("T2.nii.gz")
-    window.undo()
+    window.page.undo()
     assert sigma.placeholderText() == "30.94 (estimated)"
     assert window.statusBar().currentMessage().startswith(told)
 
@@ -450,7 +450,7 @@ def test_what_was_before_the_noise_judges_what_comes_after(
     qtbot: QtBot, window: MainWindow, scan: Path
 ) -> None:
     open_scan(qtbot, window, scan)
-    clean = window.volumes.scan.volumes[0]
+    clean = window.volumes.source.volumes[0]
     window.panel.set_filter("rician_noise")
     run(qtbot, window)
     press(qtbot, window, "Ctrl+U")
@@ -514,7 +514,7 @@ def test_a_recipe_goes_over_a_volume_and_is_saved_again(
     radius: int | tuple[int, int, int],
 ) -> None:
     open_scan(qtbot, window, scan)
-    clean = window.volumes.scan.volumes[0]
+    clean = window.volumes.source.volumes[0]
     steps = (
         Step.create("rician-noise", {"sigma": 0.1}, axis=2),
         Step.create("mri-nlm", {"search_radius": radius, "beta": 0.8765}),
@@ -537,7 +537,7 @@ def test_a_recipe_goes_over_a_volume_and_is_saved_again(
     save_as(qtbot, window, tmp_path / "again.json")
     assert read_recipe(tmp_path / "again.json").to_json() == Recipe(steps).to_json()
     press(qtbot, window, "Ctrl+Z")
-    assert window.volumes.scan.volumes == (clean,)
+    assert window.volumes.source.volumes == (clean,)
 
 
 def test_cancel_keeps_what_a_recipe_did_so_far(
@@ -619,16 +619,16 @@ def test_kernel_and_estimate_work_for_volumes_too(
     rng = np.random.default_rng(5)
     flat = (100 + rng.normal(0, 5, (4, 32, 32))).astype(np.float32)
     open_scan(qtbot, window, write(tmp_path / "flat.nii", flat))
-    window.show_kernel()
+    window.companions.show_kernel()
     viewer = dialog(qtbot, window, KernelViewer)
     qtbot.waitUntil(lambda: viewer.windowTitle() == "Kernel – MRI NLM")
     viewer.close()
     window.panel.set_filter("nlm")
-    window.show_kernel()
+    window.companions.show_kernel()
     qtbot.waitUntil(lambda: viewer.windowTitle() == "Kernel – Non-local means")
     viewer.close()
-    window.estimate("filter_sigma")
-    expected = estimate(Request.create(window.volumes.scan, "nlm"), flat)
+    window.runner.estimate("filter_sigma")
+    expected = estimate(Request.create(window.volumes.source, "nlm"), flat)
 
     def shown() -> float:
         return window.panel.arguments()["parameters"]["filter_sigma"]
@@ -712,8 +712,8 @@ def test_components_of_one_name_do_not_replace_each_other(
     ]
     (tmp_path / "saved").mkdir()
     saved: list[Path] = []
-    window.pictures.saved.connect(lambda volume, path: saved.append(path))
-    window.pictures.save(volumes, "out")
+    window.file_dialogs.saved.connect(lambda volume, path: saved.append(path))
+    window.file_dialogs.save(volumes, "out")
     save_as(qtbot, window, tmp_path / "saved" / "out.nii")
     qtbot.waitUntil(lambda: len(saved) == len(names))
     assert len({path.name.casefold() for path in saved}) == len(names)
@@ -767,8 +767,8 @@ def test_a_slice_goes_to_the_filters_of_pictures_as_it_is_shown(
     viewer.go_to((2, 3, 4))
     plane, shades = viewer.planes[1], viewer.window_
     window.findChild(QAction, "openSlice").trigger()
-    qtbot.waitUntil(window.images.isVisible)
-    image = window.images.input.image
+    qtbot.waitUntil(window.pictures.images.isVisible)
+    image = window.pictures.images.input.image
     assert image.title == "T1.nii.gz, coronal 4"
     np.testing.assert_allclose(
         image.pixels, (plane.cut(voxels(), 3) - shades.low) / shades.width, atol=1e-5
@@ -784,7 +784,7 @@ def test_a_phantom_is_ordered_made_and_judged(qtbot: QtBot, window: MainWindow) 
     order._contrasts[Contrast.T2W].setChecked(True)
     qtbot.mouseClick(order.findChild(QPushButton, "makePhantom"), Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: len(titles(window)) == 2)
-    first, second = window.volumes.scan.volumes
+    first, second = window.volumes.source.volumes
     assert first.voxels.shape == (16, 24, 20)
     assert first.title == "Phantom T1w, 9 % Rician noise"
     assert second.title == "Phantom T2w, 9 % Rician noise"
@@ -847,7 +847,7 @@ def test_a_volume_is_saved_as_a_folder_of_pictures(
     open_scan(qtbot, window, write_volume(Volume.from_array(values), tmp_path / "a.tif"))
     run(qtbot, window)
     made = window.volumes.shown_output
-    window.pictures.save([made], "made")
+    window.file_dialogs.save([made], "made")
     chooser = dialog(qtbot, window, QFileDialog)
     (kind,) = (each for each in chooser.nameFilters() if "*.pngs" in each)
     chooser.selectNameFilter(kind)
@@ -868,7 +868,7 @@ def test_drawn_volumes_are_not_kept_alive(
 
     monkeypatch.setattr("kernelscope.gui.model.history.MOST_MOMENTS", 1)
     open_scan(qtbot, window, scan)
-    first = weakref.ref(window.volumes.scan.volumes[0])
+    first = weakref.ref(window.volumes.source.volumes[0])
     open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
 
     def gone() -> bool:
@@ -882,20 +882,20 @@ def test_a_volume_on_the_command_line(qtbot: QtBot, open_window: Opener, scan: P
     window = open_window()
     window.open_first(scan)
     qtbot.waitUntil(lambda: titles(window) == ["T1.nii.gz"])
-    assert isinstance(window.volumes.scan.volumes[0], Volume)
+    assert isinstance(window.volumes.source.volumes[0], Volume)
 
 
 def test_a_run_on_volumes_is_judged_and_followed_by_the_actions_once(
     qtbot: QtBot, window: MainWindow, scan: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_scan(qtbot, window, scan)
-    window.use_input_as_reference()
+    window.page.use_input_as_reference()
     window.panel.set_values("mri_nlm", {"beta": 1.0})  # estimating it is a step before the run
     window.docks[DockName.QUALITY].raise_()
     panel = window.findChild(QTreeWidget, "qualityFigures")
     qtbot.waitUntil(lambda: panel.topLevelItemCount() > 0)
     judged = counted(monkeypatch, volume_page, "judge_volumes")
-    followed = counted(monkeypatch, main_window.Actions, "name_steps")
+    followed = counted(monkeypatch, Actions, "name_steps")
     drawn = counted(monkeypatch, volume_page.VolumeViewer, "show_output")
     run(qtbot, window)
     qtbot.waitUntil(lambda: panel.topLevelItem(0).text(2) not in ("", "–"))
@@ -914,7 +914,7 @@ def with_holes() -> np.ndarray:
 
 def test_a_number_for_nan_is_asked_for(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     path = write(tmp_path / "holes.nii", with_holes())
-    window.pictures.open(path)
+    window.file_dialogs.open(path)
     chooser = dialog(qtbot, window, QInputDialog)
     assert "72 of 432 voxels are NaN" in chooser.labelText()
     assert chooser.textValue() == "0"
@@ -922,13 +922,13 @@ def test_a_number_for_nan_is_asked_for(qtbot: QtBot, window: MainWindow, tmp_pat
     chooser.accept()
     qtbot.waitUntil(lambda: titles(window) == ["holes.nii"])
     assert "filtered as 0.5, saved as NaN again." in window.statusBar().currentMessage()
-    assert (window.volumes.scan.volumes[0].voxels[0] == 0.5).all()
+    assert (window.volumes.source.volumes[0].voxels[0] == 0.5).all()
 
 
 def test_nan_in_one_of_several_volumes(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     """First the number of the volume is asked for, then that for NaN."""
     path = write(tmp_path / "several.nii", np.stack([with_holes(), 2 * with_holes()]))
-    window.pictures.open(path)
+    window.file_dialogs.open(path)
     chooser = dialog(qtbot, window, QInputDialog)
     chooser.setTextValue("2: volume 2")
     chooser.accept()
@@ -936,7 +936,7 @@ def test_nan_in_one_of_several_volumes(qtbot: QtBot, window: MainWindow, tmp_pat
     dialog(qtbot, window, QInputDialog).accept()
     qtbot.waitUntil(lambda: titles(window) == ["several.nii"])
     np.testing.assert_array_equal(
-        window.volumes.scan.volumes[0].voxels, np.nan_to_num(2 * with_holes())
+        window.volumes.source.volumes[0].voxels, np.nan_to_num(2 * with_holes())
     )
 
 
@@ -944,7 +944,7 @@ def test_nan_in_one_of_several_volumes(qtbot: QtBot, window: MainWindow, tmp_pat
 def test_what_is_no_number_for_nan_is_explained(
     qtbot: QtBot, window: MainWindow, tmp_path: Path, text: str
 ) -> None:
-    window.pictures.open(write(tmp_path / "holes.nii", with_holes()))
+    window.file_dialogs.open(write(tmp_path / "holes.nii", with_holes()))
     chooser = dialog(qtbot, window, QInputDialog)
     chooser.setTextValue(text)
     chooser.accept()
@@ -958,10 +958,10 @@ def test_components_and_references_are_asked_too(
 ) -> None:
     path = write(tmp_path / "holes.nii", with_holes())
     open_scan(qtbot, window, scan)
-    window.pictures.open_component(path)
+    window.file_dialogs.open_component(path)
     dialog(qtbot, window, QInputDialog).accept()
     qtbot.waitUntil(lambda: titles(window) == [scan.name, "holes.nii"])
-    window.pictures._open_reference_volume(path)
+    window.file_dialogs._open_reference_volume(path)
     dialog(qtbot, window, QInputDialog).accept()
     qtbot.waitUntil(lambda: window.volumes.reference is not None)
     assert window.volumes.reference.image.title == "holes.nii"
@@ -972,6 +972,6 @@ def test_volumes_dropped_together_share_the_number(
 ) -> None:
     names = ("a.nii", "b.nii")
     paths = [write(tmp_path / name, n * with_holes()) for n, name in enumerate(names, 1)]
-    window.pictures.open_all(paths)
+    window.file_dialogs.open_all(paths)
     dialog(qtbot, window, QInputDialog).accept()
     qtbot.waitUntil(lambda: len(titles(window)) == 2)

@@ -138,7 +138,7 @@ class PlaneCamera:
             self._centres |= points
 
     def zoom_at(self, number: int, offset: QPointF, factor: float, fit: float) -> None:
-        """Magnify all planes; what is `offset` pixels from the middle of one stays there."""
+        """Magnify all planes; the point `offset` pixels from the middle of one stays."""
         centre, before = self.centre(number), fit * self.zoom
         self._zoom_by(factor)
         if self.zoom > 1:  # whole slices lie in the middle

@@ -1,4 +1,4 @@
-"""The view of a picture's result that was chosen, drawn: the output, or a difference."""
+"""Draws the chosen view of a picture's result: the output, or a difference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Drawing:
     Attributes
     ----------
     image : Image or None
-        What is drawn, to be saved; None where `problem` says why there is nothing.
+        The picture that is drawn, to be saved; None where `problem` says why there is none.
     rendered : list of QImage
         See `render`.
     gain : int
@@ -49,7 +49,7 @@ class Drawing:
 def draw(
     view: View, result: Result, reference: Reference[Image] | None, gain: int | None
 ) -> Drawing:
-    """Return a view of `result`; without a `gain` the one that shows most.
+    """Return a view of `result`; without a `gain`, with the one that shows most.
 
     Takes a while for large images: call it off the GUI thread.
     """

@@ -1,4 +1,4 @@
-"""Input and output side by side, moved and scaled as one."""
+"""Input and output side by side, panned and zoomed together."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Picture(pg.GraphicsObject):  # type: ignore[misc]
         if full.hasAlphaChannel():
             painter.fillRect(target, _chequers(painter.worldTransform()))
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, scale < 1)
-        # A copy of what is seen: Qt's scaling holds source positions in 16 bits and draws the
+        # A copy of the visible part: Qt's scaling holds source positions in 16 bits and draws the
         # wrong pixels of a very wide or high picture.
         painter.drawImage(target, image.copy(part))
 
@@ -155,10 +155,10 @@ class ImageView(Pane):
         details: str,
         brief: str = "",
     ) -> None:
-        """Show `images`; `image` has the values under the cursor, where they are of interest.
+        """Show `images`; `image` provides the values under the cursor.
 
-        Nothing is drawn without `images`: see `show_hint`. `brief` takes the place of `details`
-        where there is no room for them.
+        Nothing is drawn without `images`: see `show_hint`. `brief` replaces `details` where there
+        is no room for them.
         """
         self.image = image
         self.offset = offset
@@ -245,7 +245,7 @@ class ImagePair(QWidget):
     Attributes
     ----------
     reference : Image or None
-        A picture whose values are told besides.
+        A picture whose values under the cursor are shown too.
 
     Signals
     -------
@@ -276,7 +276,7 @@ class ImagePair(QWidget):
             view.hovered.connect(self._describe)
 
     def set_running(self, running: bool) -> None:
-        """Say in place of an output whether it is on its way."""
+        """Show in place of an output whether it is being computed."""
         self.output.set_running(running)
 
     def fit(self) -> None:

@@ -1,4 +1,4 @@
-"""Pixels as the screen and the clipboard want them."""
+"""Conversion of pixels for the screen and to and from the clipboard."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def render(image: Image) -> list[QImage]:
     """Return `image` for display in full size, then halved again and again.
 
     A picture that is shown reduced is drawn from the next larger of these, so that it looks
-    averaged, not riddled. Takes a while for large images: call it off the GUI thread.
+    averaged, not aliased. Takes a while for large images: call it off the GUI thread.
     """
     opaque = QImage.Format.Format_RGB32
     blended = QImage.Format.Format_ARGB32_Premultiplied

@@ -33,7 +33,7 @@ _LETTER = QColor(255, 208, 96)
 _MARGIN = 4
 
 _WHEEL_STEP = 120
-"""What Qt reports for one notch of a mouse wheel."""
+"""Angle that Qt reports for one notch of a mouse wheel, in eighths of a degree."""
 
 _PAGE = 10
 

@@ -142,7 +142,7 @@ class VolumeViewer(QWidget):
         self._connect()
         self.choose_plane(None)
 
-    # --- what is shown ---
+    # --- content ---
 
     @property
     def active(self) -> tuple[Volume | None, Plane, int]:

@@ -1,4 +1,4 @@
-"""Level and window of volumes: two boxes and “Auto”, and what the user chose for each volume."""
+"""Level and window of volumes: two boxes and “Auto”, and the user's choice for each volume."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""What a run did to a picture: differences, figures, and the reference for the next run."""
+"""Results compared with their input and reference: figures, and the reference of the next run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import cast
 
 import numpy as np
 
@@ -11,21 +12,24 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.errors import Incomparable
 from kernelscope.files.depth import to_grey
-from kernelscope.gui.model.history import Moment, Origin, Reference
+from kernelscope.gui.model.history import Moment, Opened, Origin, Part, Reference, parts_of
 from kernelscope.images.image import Image
+from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
+from kernelscope.judging.histogram import Histogram
 from kernelscope.judging.metrics import Quality, judge
+from kernelscope.judging.volumes import judge_volume
 from kernelscope.spec.borders import Border
 from kernelscope.spec.samples import colour_count
 
 NOISE = "Noise"
-"""The category of filters that spoil a picture, so that others can be judged by mending it."""
+"""The category of filters that add noise, on which denoising can be tested."""
 
 NO_REFERENCE = "Choose a reference (menu Edit, Reference)"
 
 
 class View(StrEnum):
-    """What can be shown of a result."""
+    """The ways to show a result."""
 
     OUTPUT = "output"
     RESIDUAL = "residual"
@@ -34,9 +38,9 @@ class View(StrEnum):
 
 @dataclass(frozen=True)
 class Judged:
-    """How input and output compare with the reference; None where they do not.
+    """How close input and output are to the reference; None where they are not comparable.
 
-    `problem` says why the output, or without one the input, does not compare.
+    `problem` says why the output, or without one the input, is not.
     """
 
     before: Quality | None = None
@@ -45,13 +49,16 @@ class Judged:
 
 
 def offset_of(request: Request) -> int:
-    """Return where the result begins in the input: border “valid” cuts off the rim."""
+    """Return where the output begins in the input: border “valid” crops it on all sides."""
     valid = request.step.border is Border.VALID
     return request.step.filter.radius(request.step.parameters) if valid else 0
 
 
 def like_output(image: Image, result: Result) -> Image:
-    """Return a picture of the input's size as the output shows it: without the rim, in grey."""
+    """Return a picture of the input's size cropped and converted as the output is.
+
+    Border “valid” crops, and a step in grey converts to greyscale.
+    """
     source, output = result.request.image, result.image
     planes = image.planes
     if (image.height, image.width) == (source.height, source.width):
@@ -64,41 +71,42 @@ def like_output(image: Image, result: Result) -> Image:
     return Image.from_array(planes, image.title, image.path)
 
 
-def following(moment: Moment[Image]) -> Moment[Image]:
+def following(moment: Moment[Opened, Part]) -> Moment[Opened, Part]:
     """Return the moment whose input is the output of `moment`.
 
-    What the picture was before noise was added becomes the reference by itself, unless there
-    is one already for this picture.
+    References are kept, in the form of the output. The input of a noise filter becomes the
+    reference by itself, unless the user has chosen one. Takes a while for large pictures.
     """
     result = moment.result
     assert result is not None
-    reference = moment.reference
-    noise = result.request.step.filter.category == NOISE
-    if noise and (reference is None or reference.origin is Origin.KEPT):
-        reference = Reference(moment.source, Origin.NOISE)
-    if reference is not None:
-        reference = replace(reference, image=like_output(reference.image, result))
+    step, output = result.request.step, cast(Opened, result.output)
+    references = {}
+    for old, new in zip(parts_of(moment.source), parts_of(output), strict=True):
+        reference = moment.references.get(cast(Part, old))
+        if step.filter.category == NOISE and (reference is None or reference.origin is Origin.KEPT):
+            reference = Reference(cast(Part, old), Origin.NOISE)
+        if reference is not None and isinstance(reference.image, Image):
+            reference = replace(reference, image=like_output(reference.image, result))
+        if reference is not None:
+            references[cast(Part, new)] = reference
     steps = (*moment.steps, result.request)
-    return Moment(result.image, result.request.step.filter.name, steps, reference)
+    return Moment(output, step.filter.name, steps, references)
 
 
-def judging(request: Request, reference: Reference[Image] | None) -> Request:
-    """Return `request` with the reference, if its result will compare with that."""
+def with_reference(request: Request, reference: Reference[Image] | None) -> Request:
+    """Return `request` with the reference, if its result will be comparable with it."""
     if reference is None:
         return request
     height, width, channels = request.output_shape
+    expected = (height, width, colour_count(channels))
     same_type = request.image.pixels.dtype == reference.image.pixels.dtype
-    if same_type and colours(reference.image.planes).shape == (
-        height,
-        width,
-        colour_count(channels),
-    ):
+    if same_type and colours(reference.image.planes).shape == expected:
         return replace(request, reference=reference.image)
     return request
 
 
 def judge_both(image: Image, result: Result | None, reference: Image) -> Judged:
-    """Compare input and output with the reference, where the run has not done so already.
+    """Evaluate input and output against the reference, unless the run has done so already.
 
     Takes a while for large images: call it off the GUI thread.
     """
@@ -118,8 +126,32 @@ def judge_both(image: Image, result: Result | None, reference: Image) -> Judged:
     )
 
 
+def judge_volumes(
+    before: Volume, after: Volume | None, reference: Volume | None
+) -> tuple[Judged, dict[str, Histogram]]:
+    """Return the figures of input and output, and their histograms by name.
+
+    Takes a while: call it off the GUI thread.
+    """
+    volumes = {"input": before} | ({"output": after} if after is not None else {})
+    histograms = {name: _histogram(volume) for name, volume in volumes.items()}
+    if reference is None:
+        return Judged(), histograms
+    figures = {
+        name: judge_volume(volume.voxels, reference.voxels) for name, volume in volumes.items()
+    }
+    return Judged(figures["input"], figures.get("output")), histograms
+
+
+def _histogram(volume: Volume) -> Histogram:
+    voxels = volume.voxels
+    if voxels.dtype == np.int16:
+        voxels = voxels.astype(np.float32)
+    return Histogram.of(voxels.reshape(-1, volume.width, 1))
+
+
 def _judge(image: Image, reference: Image) -> Quality | str:
-    """Return the quality, or why there is none."""
+    """Return the quality, or the reason why there is none."""
     try:
         return judge(colours(image.planes), colours(reference.planes))
     except Incomparable as error:

@@ -1,4 +1,4 @@
-"""The settings of a run as texts and values, to compare with and to come back to."""
+"""The settings of a run as texts and values, to be compared and restored."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _OPTIONS = ("device", "level", "block", "repeat", "memory_limit")
 
 @dataclass(frozen=True)
 class FormState:
-    """What the panel shows.
+    """The settings in the panel.
 
     Attributes
     ----------
     parameters : mapping
         Valid values of the filter's parameters.
     automatic : tuple of str
-        Those that every run estimates anew.
+        The parameters that every run estimates.
     options : mapping
-        Texts of the options of a run, see `RunOptions.texts`; one that is left out stays.
+        Texts of the options of a run, see `RunOptions.texts`; an omitted option keeps its value.
     """
 
     filter_id: str
@@ -56,7 +56,7 @@ class FormState:
 
 
 def made_with(request: Request, arguments: Mapping[str, Any]) -> bool:
-    """Tell whether `arguments`, those of `ParameterPanel.arguments`, are those of `request`."""
+    """Return whether `request` was made with `arguments` (of `ParameterPanel.arguments`)."""
     return (
         request.step.filter.id == arguments["filter_id"]
         and dict(request.step.parameters) == arguments["parameters"]

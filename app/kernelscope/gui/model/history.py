@@ -1,4 +1,4 @@
-"""The last inputs with what led to them, to go back and forth between."""
+"""The recent inputs with their results and references, for undo and redo."""
 
 from __future__ import annotations
 
@@ -19,17 +19,22 @@ from kernelscope.images.volume import Volume
 MOST_MOMENTS = 20
 
 MOST_BYTES = 1 << 30
-"""Most pixels and voxels to keep alive; what is shown stays in any case."""
+"""Limit for pixels and voxels in memory; the current moment is kept in any case."""
 
 Opened = TypeVar("Opened", Image, Scan)
-"""What is filtered."""
+"""An input of filters."""
 
-Judge = TypeVar("Judge", Image, Volume)
-"""What others are judged by."""
+Part = TypeVar("Part", Image, Volume)
+"""A part of an input that is evaluated by itself: a picture, or one volume of a scan."""
+
+
+def parts_of(source: Image | Scan) -> tuple[Image, ...] | tuple[Volume, ...]:
+    """Return the pictures or volumes of an input or output, each of which has its reference."""
+    return source.volumes if isinstance(source, Scan) else (source,)
 
 
 class Origin(StrEnum):
-    """Why a picture or volume is the reference, in words for the user."""
+    """How a picture or volume became the reference, in words for the user."""
 
     TRUTH = "the truth"
     NOISE = "before noise"
@@ -38,48 +43,44 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Reference(Generic[Judge]):
-    """The picture or volume that others are judged by."""
+class Reference(Generic[Part]):
+    """The picture or volume that others are evaluated against."""
 
-    image: Judge
+    image: Part
     origin: Origin
 
 
 @dataclass(frozen=True, eq=False)
-class Moment(Generic[Opened]):
-    """An input and all that belongs to it.
+class Moment(Generic[Opened, Part]):
+    """An input and everything that belongs to it.
 
     Attributes
     ----------
     source : Image or Scan
     name : str
-        What brought this input, for “Undo …”: a filter or “Open a.png”.
+        The action that led to this input, for “Undo …”: a filter or “Open a.png”.
     steps : tuple of Request
-        The runs from what was opened to this one.
-    reference : Reference, optional
-        Of a picture.
+        The runs from the input that was opened to this one.
+    references : mapping
+        The reference of each part of the source that has one.
     result : Result, optional
         The last run on this input.
-    references : mapping
-        Of volumes, each of which has its own.
     form : FormState, optional
-        The settings of the result; without one those that stood there when it was left.
+        The settings of the result; without a result, those that were set when the user left.
     """
 
     source: Opened
     name: str
     steps: tuple[Request, ...] = ()
-    reference: Reference[Image] | None = None
+    references: Mapping[Part, Reference[Part]] = field(default_factory=dict)
     result: Result | None = None
-    references: Mapping[Volume, Reference[Volume]] = field(default_factory=dict)
     form: FormState | None = None
 
     def arrays(self) -> Iterator[NDArray[Any]]:
-        """Yield what has to stay in memory."""
+        """Yield the arrays that this keeps in memory."""
         yield from self.source.arrays()
-        if self.reference is not None:
-            yield from self.reference.image.arrays()
-        yield from (each.image.voxels for each in self.references.values())
+        for reference in self.references.values():
+            yield from _arrays(reference.image)
         if self.result is not None:
             yield from self.result.output.arrays()
 
@@ -89,43 +90,50 @@ class Moment(Generic[Opened]):
         return f"after {names}" if names else ""
 
 
-class History(Generic[Opened]):
-    """The moments, oldest first, and which of them is shown."""
+def _arrays(part: Image | Volume) -> Iterator[NDArray[Any]]:
+    if isinstance(part, Image):
+        yield from part.arrays()
+    else:
+        yield part.voxels
+
+
+class History(Generic[Opened, Part]):
+    """The moments, oldest first, and which of them is current."""
 
     def __init__(self) -> None:
-        self._moments: list[Moment[Opened]] = []
+        self._moments: list[Moment[Opened, Part]] = []
         self._place = -1
         self.form: Callable[[], FormState | None] = lambda: None
-        """Returns the settings as they are now."""
+        """Returns the current settings."""
 
     @property
-    def current(self) -> Moment[Opened] | None:
-        """What is shown."""
+    def current(self) -> Moment[Opened, Part] | None:
+        """The moment that is shown."""
         return self._moments[self._place] if self._moments else None
 
     @property
     def undo_name(self) -> str:
-        """What `undo` takes back; empty if there is nothing."""
+        """The name of the step that `undo` takes back; empty if there is none."""
         return self._moments[self._place].name if self._place > 0 else ""
 
     @property
     def redo_name(self) -> str:
-        """What `redo` does again; empty if there is nothing."""
+        """The name of the step that `redo` repeats; empty if there is none."""
         following = self._moments[self._place + 1 :]
         return following[0].name if following else ""
 
     @property
-    def state(self) -> tuple[list[Moment[Opened]], int]:
-        """Everything there is, to come back to when a picture cannot be shown."""
+    def state(self) -> tuple[list[Moment[Opened, Part]], int]:
+        """The whole history, to be restored when a picture cannot be shown."""
         return list(self._moments), self._place
 
     @state.setter
-    def state(self, state: tuple[list[Moment[Opened]], int]) -> None:
+    def state(self, state: tuple[list[Moment[Opened, Part]], int]) -> None:
         moments, self._place = state
         self._moments = list(moments)
 
-    def push(self, moment: Moment[Opened]) -> None:
-        """Go on to `moment`; what was taken back before is forgotten."""
+    def push(self, moment: Moment[Opened, Part]) -> None:
+        """Make `moment` the current one and forget the moments that `redo` led to."""
         self._leave()
         del self._moments[self._place + 1 :]
         self._moments.append(moment)
@@ -138,28 +146,28 @@ class History(Generic[Opened]):
         self._trim()
 
     def undo(self) -> None:
-        """Go one moment back; `undo_name` says whether there is one."""
+        """Go one moment back, which `undo_name` must show to exist."""
         self._leave()
         self._place -= 1
 
     def redo(self) -> None:
-        """Go one moment on; `redo_name` says whether there is one."""
+        """Go one moment forward, which `redo_name` must show to exist."""
         self._leave()
         self._place += 1
 
-    def moment_of(self, source: Opened) -> Moment[Opened] | None:
-        """Return the oldest moment with this input, if it is still known."""
+    def moment_of(self, source: Opened) -> Moment[Opened, Part] | None:
+        """Return the oldest moment with this input, if there is one."""
         found = (moment for moment in self._moments if moment.source is source)
         return next(found, None)
 
     def _leave(self) -> None:
-        """Keep with a moment that has no result the settings that are about to make one."""
+        """Store the current settings in a moment without a result: they were meant for it."""
         current = self.current
         if current is not None and current.result is None:
             self._moments[self._place] = replace(current, form=self.form() or current.form)
 
     def _trim(self) -> None:
-        """Forget the oldest moments, then the furthest ones ahead, until the rest is small."""
+        """Forget the oldest moments, then the last ones to redo, until the rest is small."""
         while len(self._moments) > 1 and not self._is_small():
             if self._place > 0:
                 del self._moments[0]

@@ -1,4 +1,4 @@
-"""What tells the kernels of two levels of a filter apart, as lines; without Qt."""
+"""The differences between the kernels of two levels of a filter, line by line."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kernelscope.backends.cuda.sources import SourceFile, find_function
 from kernelscope.engine.backend import Fact
 
 SAME, GONE, NEW, HEADING = "same", "gone", "new", "heading"
-"""The kinds of lines: in both, in the first only, in the second only, in none."""
+"""The kinds of lines: in both, in the first only, in the second only, in neither."""
 
 _SIGNS = {SAME: " ", GONE: "-", NEW: "+", HEADING: " "}
 _TOKEN = re.compile(r"\w+|\W")
 
 _ALIKE = 0.4
-"""From this likeness on the words are marked that differ between two lines."""
+"""Two lines that are at least this similar have their differing words marked."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def difference(
 
 
 def _joined(functions: Iterator[list[str]]) -> list[str]:
-    """Return functions one after the other, an empty line between them."""
+    """Return functions in sequence, separated by empty lines."""
     lines: list[str] = []
     for function in functions:
         lines += ["", *function] if lines else function
@@ -91,7 +91,7 @@ def _function(files: Sequence[SourceFile], name: str) -> list[str]:
 
 
 def _of_facts(before: Sequence[Fact], after: Sequence[Fact]) -> Iterator[Line]:
-    """Yield facts of both; those of one name beside each other, in the order of the first."""
+    """Yield facts of both, in the order of the first; those of one name follow each other."""
     first, second = ({fact.name: _said(fact) for fact in facts} for facts in (before, after))
     width = max(map(len, (*first, *second)), default=0)
     for name in dict.fromkeys((*first, *second)):
@@ -127,7 +127,7 @@ _Spans = tuple[tuple[int, int], ...]
 
 
 def _spans(before: str, after: str) -> tuple[_Spans, _Spans]:
-    """Return where the words are that two similar lines do not share; none of lines unlike."""
+    """Return where two similar lines differ, by words; nothing for lines that are not similar."""
     words, others = _TOKEN.findall(before), _TOKEN.findall(after)
     matcher = SequenceMatcher(None, words, others, autojunk=False)
     if matcher.ratio() < _ALIKE:
@@ -140,6 +140,6 @@ def _spans(before: str, after: str) -> tuple[_Spans, _Spans]:
 
 
 def _span(words: Sequence[str], start: int, stop: int) -> tuple[int, int]:
-    """Return from which character to which some words of a line go."""
+    """Return the range of characters that some words of a line occupy."""
     before = sum(map(len, words[:start]))
     return before, before + sum(map(len, words[start:stop]))

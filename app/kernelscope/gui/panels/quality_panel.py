@@ -55,6 +55,8 @@ class QualityPanel(QWidget):
         splitter.setStretchFactor(1, 3)
         layout = QVBoxLayout(self)
         layout.addWidget(splitter)
+        self.subject: object = None
+        """The content that is shown or being evaluated; it is not evaluated twice."""
         self.show_judged("", "", Judged())
         self.show_histograms({})
 

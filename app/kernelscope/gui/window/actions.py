@@ -135,7 +135,9 @@ class Actions(Mapping[str, QAction]):
         paths = self._settings.recent_files
         for number, path in enumerate(paths, start=1):
             label = f"&{number % 10} {path.name}".replace("&&", "&")
-            entry = Action(f"recent{number}", label, "pictures.open", tip=str(path), argument=path)
+            entry = Action(
+                f"recent{number}", label, "file_dialogs.open", tip=str(path), argument=path
+            )
             menu.addAction(self._qt_action(entry))
         if not paths:
             menu.addAction("No files yet").setEnabled(False)
@@ -170,7 +172,7 @@ class Actions(Mapping[str, QAction]):
                 Action(
                     f"sample{sample.path.stem}",
                     sample.caption,
-                    "pictures.open",
+                    "file_dialogs.open",
                     argument=sample.path,
                 ),
             )

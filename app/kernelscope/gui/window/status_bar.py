@@ -14,11 +14,31 @@ class StatusBar(QStatusBar):
     """Its message ends in “…” before the labels on the right; the tooltip has it all.
 
     Qt's own status bar cuts it off in the middle of a letter.
+
+    Attributes
+    ----------
+    pixel, zoom : QLabel
+        Values under the cursor, and the magnification.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setObjectName("statusBar")
         self.messageChanged.connect(self.setToolTip)
+        self.pixel = QLabel(self)
+        self.pixel.setObjectName("pixel")
+        self.pixel.setContentsMargins(12, 0, 0, 0)
+        self.pixel.setAccessibleName("Position and values under the cursor")
+        self.zoom = QLabel(self)
+        self.zoom.setObjectName("zoom")
+        self.zoom.setAccessibleName("Zoom")
+        for label in (self.pixel, self.zoom):
+            self.addPermanentWidget(label)
+
+    def clear_figures(self) -> None:
+        """Empty the labels on the right, which belong to a page."""
+        self.pixel.clear()
+        self.zoom.clear()
 
     def shown_message(self) -> str:
         """Return as much of the message as there is room for."""

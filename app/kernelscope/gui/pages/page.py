@@ -1,0 +1,420 @@
+"""The interface between the main window and a page: pictures (`PicturePage`) or volumes.
+
+A page keeps the history of its inputs, shows the current input and its output, and compares
+both with a reference. It does not run filters: the window hands the page's requests to the
+worker and the results back.
+
+    window   -- request(settings) -->  page        Run: which input, which slices
+    window  <-- Request ------------   page
+    worker   -- Result  ----------->   window -- show_result(result) -->  page
+    page     -- changed, drawn, subject_changed -->  window               menus, status, quality
+
+`Page` is a base class instead of a `typing.Protocol`: both pages share the history and its
+rules, and Qt's signals need a QObject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, cast
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result, estimate_notices
+from kernelscope.gui.canvas.pane import Pane
+from kernelscope.gui.model.comparison import Judged, View, following
+from kernelscope.gui.model.form_state import FormState, made_with
+from kernelscope.gui.model.history import History, Moment, Opened, Origin, Part, Reference
+from kernelscope.gui.panels.quality_panel import QualityPanel
+from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
+from kernelscope.images.source import Source
+from kernelscope.images.volume import Volume
+from kernelscope.judging.histogram import Histogram
+from kernelscope.spec.samples import Kind
+
+Evaluation: TypeAlias = tuple[Judged, dict[str, Histogram]]
+"""Figures, and the histograms of “input” and “output”."""
+
+
+class Savable(NamedTuple):
+    """Pictures or volumes to save, and a file name to suggest, without suffix."""
+
+    images: Sequence[Image | Volume]
+    name: str
+
+
+class Canvas(Protocol):
+    """The views of input and output."""
+
+    input: Any
+    output: Any
+
+    def set_running(self, running: bool) -> None: ...
+    def fit(self) -> None: ...
+    def one_to_one(self) -> None: ...
+    def zoom_in(self) -> None: ...
+    def zoom_out(self) -> None: ...
+
+
+class Page(QWidget, Generic[Opened, Part]):
+    """Shows an input and its output, and keeps the history of both.
+
+    Attributes
+    ----------
+    kind : Kind
+        Pictures or volumes.
+    history : History
+        The inputs with their results and references.
+    controls : QWidget or None
+        A widget of this page to be placed above the settings.
+
+    Signals
+    -------
+    opening
+        Another input is about to be shown, which ends a recipe in progress.
+    returned : FormState
+        Undo or Redo reached a moment with these settings.
+    history_changed
+        Undo, Redo or the result may be others.
+    reverted
+        A moment could not be shown, and the page returned to the last one.
+    changed : bool
+        The page shows another moment and wants to be in front; whether with another input.
+    drawn : int or None, bool
+        The gain of the difference on the right, None without one; whether that can be saved.
+    subject_changed
+        Another input, output or reference is to be evaluated.
+    referenced
+        An input got a reference, while the previous one had none.
+    arranged
+        Slices of another plane would be filtered.
+    described, zoomed : str
+        Values under the cursor, and the magnification, for the status bar.
+    """
+
+    opening = Signal()
+    returned = Signal(object)
+    history_changed = Signal()
+    reverted = Signal()
+    changed = Signal(bool)
+    drawn = Signal(object, bool)
+    subject_changed = Signal()
+    referenced = Signal()
+    arranged = Signal()
+    described = Signal(str)
+    zoomed = Signal(str)
+
+    kind: Kind
+    controls: QWidget | None = None
+
+    def __init__(
+        self,
+        background: Background,
+        report: Callable[[Exception], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._background, self._report = background, report
+        self.history: History[Opened, Part] = History()
+        self._view = View.OUTPUT
+        self._wanted_gain: int | None = None
+
+    # --- the current moment ---
+
+    @property
+    def moment(self) -> Moment[Opened, Part]:
+        """The moment that is shown; there is none before the first input."""
+        assert self.history.current is not None
+        return self.history.current
+
+    @property
+    def source(self) -> Opened | None:
+        """The input of the next run."""
+        return self.history.current.source if self.history.current else None
+
+    @property
+    def result(self) -> Result | None:
+        """The last run on the input."""
+        return self.history.current.result if self.history.current else None
+
+    @property
+    def part(self) -> Part:
+        """The picture, or the volume of the scan, that is shown and evaluated."""
+        raise NotImplementedError
+
+    @property
+    def reference(self) -> Reference[Part] | None:
+        """The reference of `part`."""
+        return self.moment.references.get(self.part) if self.history.current else None
+
+    @property
+    def canvas(self) -> Canvas:
+        """The views of input and output."""
+        raise NotImplementedError
+
+    @property
+    def output_pane(self) -> Pane:
+        """The view of the output."""
+        raise NotImplementedError
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the current input has not been shown yet."""
+        raise NotImplementedError
+
+    def announce(self) -> str:
+        """Return a text for the status bar when another moment is shown."""
+        source: Source = self.moment.source
+        return "  ".join((f"{source.describe()}.", *source.notices))
+
+    # --- input ---
+
+    def takes(self, opened: object) -> bool:
+        """Return whether an opened file or the source of a result belongs on this page."""
+        raise NotImplementedError
+
+    def open_part(self, opened: Part) -> None:
+        """Continue with a picture or volume that is unrelated to the current one."""
+        raise NotImplementedError
+
+    def use_output(self) -> None:
+        """Make the output the input, unless another input is shown by then."""
+        moment = self.history.current
+        if moment is None or moment.result is None:
+            return
+
+        def work() -> tuple[Moment[Opened, Part], Any]:
+            new = following(moment)
+            return new, self._examine(new.source)
+
+        def show(answer: tuple[Moment[Opened, Part], Any]) -> None:
+            new, examined = answer
+            if self.source is moment.source:
+                self._keep(new.source, examined)
+                self._push(new)
+
+        self._background.start("use", work, show, self._report)
+
+    def undo(self) -> None:
+        """Return to the previous input, with its output and references."""
+        if self.history.undo_name:
+            self.opening.emit()
+            self.history.undo()
+            self._return()
+
+    def redo(self) -> None:
+        """Reverse `undo`."""
+        if self.history.redo_name:
+            self.opening.emit()
+            self.history.redo()
+            self._return()
+
+    def _return(self) -> None:
+        if self.moment.form is not None:
+            self.returned.emit(self.moment.form)
+        self.show_moment()
+
+    def _examine(self, source: Opened) -> Any:
+        """Prepare `source` for being shown, off the GUI thread; see `_keep`."""
+
+    def _keep(self, source: Opened, examined: Any) -> None:
+        """Store the answer of `_examine`."""
+
+    def _push(self, moment: Moment[Opened, Part]) -> None:
+        """Show `moment`; Undo returns to the current one."""
+        self.opening.emit()
+        self.history.push(moment)
+        self.show_moment()
+
+    # --- runs ---
+
+    def request(self, settings: Mapping[str, Any], *, of_slice: bool = False) -> Request:
+        """Return a checked request for the input.
+
+        Parameters
+        ----------
+        settings : mapping
+            Arguments of `Request.create`.
+        of_slice : bool
+            Take a single slice in place of volumes, for a filter for pictures.
+
+        Raises
+        ------
+        InvalidParameter
+            As `Request.create`.
+        """
+        raise NotImplementedError
+
+    def with_reference(self, request: Request) -> Request:
+        """Return `request` with the reference, if the run itself can evaluate its result."""
+        return request
+
+    def warm_up_request(self, settings: Mapping[str, Any]) -> Request | None:
+        """Return the request to compile for before the first run; None for no compiling."""
+        return None
+
+    def show_result(self, result: Result, form: FormState | None = None) -> None:
+        """Show a result with its input, which may be an earlier one.
+
+        Parameters
+        ----------
+        form : FormState, optional
+            Settings to restore with the result; by default, those of its request.
+        """
+        form = form or FormState.of(result.request)
+        source = cast(Opened, result.request.source)
+        if source is self.source:
+            self.history.amend(result=result, form=form)
+            self.show_moment(new=False)
+            return
+        known = self.history.moment_of(source) or Moment(source, "")
+        references = self._references_of(result, known)
+        moment = replace(known, name="Earlier Run", references=references, result=result, form=form)
+        self._push(moment)
+
+    def _references_of(
+        self, result: Result, known: Moment[Opened, Part]
+    ) -> Mapping[Part, Reference[Part]]:
+        """Return the references of an earlier run; `known` is a moment with its input."""
+        return known.references
+
+    def advance_silently(
+        self, result: Result, form: FormState, then: Callable[[Source], None]
+    ) -> None:
+        """Make `result` the next input without showing it; then call `then` with that input.
+
+        `then` is not called if the work on topic “recipe” is given up meanwhile.
+        """
+        self.history.amend(result=result, form=form)
+        moment = self.moment
+
+        def push(new: Moment[Opened, Part]) -> None:
+            if self.history.current is moment:
+                self.history.push(new)
+                then(new.source)
+
+        self._background.start("recipe", lambda: following(moment), push, self._report)
+
+    def show_moment(self, *, new: bool = True) -> None:
+        """Show the current moment of the history; `new` unless only the result is another."""
+        raise NotImplementedError
+
+    def is_current(self, settings: Mapping[str, Any] | None) -> bool:
+        """Return whether a run would produce the result again; `settings` are None if invalid."""
+        return (
+            self.result is not None
+            and settings is not None
+            and made_with(self.result.request, settings)
+        )
+
+    def mark_stale(self, settings: Mapping[str, Any] | None) -> bool:
+        """Mark the output if a run with these settings would produce another one, and say so."""
+        stale = self.result is not None and not self.is_current(settings)
+        self.output_pane.set_stale(stale)
+        return stale
+
+    # --- views ---
+
+    def set_view(self, view: View, gain: int | None) -> None:
+        """Show the output or a difference; without a gain, the one that shows most."""
+        raise NotImplementedError
+
+    def show_noise(self, settings: Mapping[str, Any], tell: Callable[[str], None]) -> None:
+        """Show a map of the noise in place of the output, where there is one."""
+
+    def slice_as_picture(self) -> Image | None:
+        """Return the slice that was clicked last, where there are slices."""
+        return None
+
+    # --- reference ---
+
+    def set_reference(self, image: Part | None) -> None:
+        """Evaluate `part` and its output against `image`, or against nothing.
+
+        Raises
+        ------
+        Incomparable
+            If they differ in size.
+        """
+        references = {each: self.moment.references[each] for each in self.moment.references}
+        references.pop(self.part, None)
+        if image is not None:
+            references[self.part] = Reference(image, Origin.CHOSEN)
+        self.history.amend(references=references)
+        self._redraw()
+        self._show_reference()
+
+    def use_input_as_reference(self) -> None:
+        """Evaluate the output against the input."""
+        if self.history.current is not None:
+            self.set_reference(self.part)
+
+    def clear_reference(self) -> None:
+        """Evaluate no longer."""
+        if self.history.current is not None:
+            self.set_reference(None)
+
+    def judge(self, panel: QualityPanel) -> None:
+        """Evaluate input and output in the background and show that in `panel`, once."""
+        if self.history.current is None:
+            return
+        reference = self.reference
+        subject = (self.part, self.result, reference)
+        if panel.subject == subject:
+            return
+        panel.subject = subject
+        if reference is not None:
+            panel.show_comparing(reference.image.title)
+
+        def show(evaluation: Evaluation) -> None:
+            judged, histograms = evaluation
+            title, origin = (reference.image.title, reference.origin) if reference else ("", "")
+            panel.show_judged(title, origin, judged)
+            panel.show_histograms(histograms)
+
+        def failed(error: Exception) -> None:
+            panel.subject = None
+            self._report(error)
+
+        self._background.start("judge", self._evaluation(), show, failed)
+
+    def _evaluation(self) -> Callable[[], Evaluation]:
+        """Return a function that evaluates the current moment, to be called on any thread."""
+        raise NotImplementedError
+
+    def _show_reference(self) -> None:
+        self.subject_changed.emit()
+
+    def _redraw(self) -> None:
+        """Draw the output, or its difference to the reference, again."""
+        raise NotImplementedError
+
+    # --- to save ---
+
+    def output(self) -> Savable | None:
+        """Return the output that is shown."""
+        raise NotImplementedError
+
+    def all_outputs(self) -> Savable | None:
+        """Return all volumes of the output, where it consists of volumes."""
+        return None
+
+    def save_difference(self, save: Callable[[Savable], None]) -> None:
+        """Call `save` with the residual or difference that is shown, once it is computed."""
+        raise NotImplementedError
+
+    def copyable(self) -> Image | None:
+        """Return the output for the clipboard, if it is a picture."""
+        return None
+
+
+def describe_result(result: Result) -> str:
+    """Return where a run took place, its notices and its settings, for the status bar."""
+    # Estimates stand in their fields and over the output.
+    estimated = estimate_notices(result.request, result.estimates)
+    notices = (notice for notice in result.notices if notice not in estimated)
+    return "  ".join((f"{result.where}.", *notices, f"{result.request.describe()}."))

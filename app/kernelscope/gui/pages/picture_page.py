@@ -1,0 +1,222 @@
+"""Pictures in the window: the input, its output or a difference, and their reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.gui.canvas.drawing import Drawing, draw
+from kernelscope.gui.canvas.image_views import ImagePair, ImageView
+from kernelscope.gui.canvas.rendering import render
+from kernelscope.gui.model.comparison import Judged, View, judge_both, offset_of, with_reference
+from kernelscope.gui.model.history import Moment, Origin, Reference
+from kernelscope.gui.pages.page import Evaluation, Page, Savable
+from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
+from kernelscope.judging import colours
+from kernelscope.judging.histogram import Histogram
+from kernelscope.spec.samples import Kind
+
+
+class PicturePage(Page[Image, Image]):
+    """Input on the left, output or a difference on the right.
+
+    Pictures are drawn off the GUI thread, so that the previous one stays until the next one
+    is there; `show_moment` therefore returns early.
+
+    Attributes
+    ----------
+    images : ImagePair
+    drawing : Drawing or None
+        The view on the right.
+    """
+
+    kind = Kind.PICTURE
+
+    def __init__(
+        self,
+        background: Background,
+        report: Callable[[Exception], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(background, report, parent)
+        self.setObjectName("picturePage")
+        self._shown = self.history.state
+        self.drawing: Drawing | None = None
+        self.images = ImagePair(self)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.images)
+        self.images.described.connect(self.described)
+        self.images.zoomed.connect(lambda zoom: self.zoomed.emit(f"{100 * zoom:.0f} %"))
+
+    @property
+    def part(self) -> Image:
+        return self.moment.source
+
+    @property
+    def canvas(self) -> ImagePair:
+        return self.images
+
+    @property
+    def output_pane(self) -> ImageView:
+        return self.images.output
+
+    @property
+    def is_behind(self) -> bool:
+        return self.source is not self.images.input.image
+
+    # --- input and runs ---
+
+    def takes(self, opened: object) -> bool:
+        return isinstance(opened, Image)
+
+    def open_part(self, opened: Image) -> None:
+        references = {}
+        reference = self.reference
+        if reference is not None and reference.origin is not Origin.NOISE:
+            # One that was chosen may be meant for this picture too.
+            references[opened] = Reference(reference.image, Origin.KEPT)
+        self._push(Moment(opened, f"Open {opened.title}", references=references))
+
+    def _push(self, moment: Moment[Image, Image]) -> None:
+        had_none = self.reference is None
+        super()._push(moment)
+        if had_none and self.reference is not None:
+            self.referenced.emit()
+
+    def request(self, settings: Mapping[str, Any], *, of_slice: bool = False) -> Request:
+        return Request.create(self.moment.source, **settings)
+
+    def with_reference(self, request: Request) -> Request:
+        return with_reference(request, self.reference)
+
+    def warm_up_request(self, settings: Mapping[str, Any]) -> Request | None:
+        return self.request(settings) if self.source is not None else None
+
+    def _references_of(
+        self, result: Result, known: Moment[Image, Image]
+    ) -> Mapping[Image, Reference[Image]]:
+        """Return the reference that the run was evaluated against."""
+        reference = result.request.reference
+        if not isinstance(reference, Image):
+            return {}
+        return {known.source: Reference(reference, Origin.CHOSEN)}
+
+    # --- views ---
+
+    def show_moment(self, *, new: bool = True) -> None:
+        moment, view, gain = self.moment, self._view, self._wanted_gain
+        image, result, reference = moment.source, moment.result, self.reference
+        new = image is not self.images.input.image
+
+        def work() -> tuple[list[QImage], Drawing | None]:
+            drawing = draw(view, result, reference, gain) if result else None
+            return render(image) if new else [], drawing
+
+        def show(rendered: tuple[list[QImage], Drawing | None]) -> None:
+            halvings, drawing = rendered
+            self._shown = self.history.state
+            if new:
+                self._show_input(moment, halvings)
+            self.changed.emit(new)
+            self._show_drawing(drawing)
+            self._show_reference()
+
+        def failed(error: Exception) -> None:
+            self.history.state = self._shown
+            self.history_changed.emit()
+            self.reverted.emit()
+            self._report(error)
+
+        self.history_changed.emit()
+        self._background.forget("draw")
+        self._background.start("show", work, show, failed)
+
+    def set_view(self, view: View, gain: int | None) -> None:
+        if (view, gain) != (self._view, self._wanted_gain):
+            self._view, self._wanted_gain = view, gain
+            self._redraw()
+
+    def _redraw(self) -> None:
+        result, view, gain = self.result, self._view, self._wanted_gain
+        if result is None:
+            return
+        reference = self.reference
+        self._background.start(
+            "draw", lambda: draw(view, result, reference, gain), self._show_drawing, self._report
+        )
+
+    def _show_input(self, moment: Moment[Image, Image], halvings: list[QImage]) -> None:
+        image = moment.source
+        size = f"{image.width}×{image.height}, {image.mode}"
+        details = ", ".join(filter(None, (size, moment.describe_steps())))
+        self.images.input.show_picture(image, halvings, 0, f"Input: {image.title}", details)
+        self.images.fit()
+
+    def _show_drawing(self, drawing: Drawing | None) -> None:
+        """Show a view of the current result, or that there is none."""
+        result, output = self.result, self.images.output
+        self.drawing = drawing
+        if drawing is None or result is None:
+            output.clear()
+            self.drawn.emit(None, False)
+            return
+        output.show_picture(
+            result.image,
+            drawing.rendered,
+            offset_of(result.request),
+            drawing.title(result.image),
+            f"{result.where}, {result.settings}",
+            f"{result.where}, {result.brief_settings}",
+        )
+        if drawing.problem:
+            output.show_hint(drawing.problem)
+        amplified = drawing.view is not View.OUTPUT
+        self.drawn.emit(
+            drawing.gain if amplified else None, amplified and drawing.image is not None
+        )
+
+    # --- reference ---
+
+    def _show_reference(self) -> None:
+        """Show values of the reference under the cursor, and evaluate against it."""
+        self.images.reference = self.reference.image if self.reference else None
+        super()._show_reference()
+
+    def _evaluation(self) -> Callable[[], Evaluation]:
+        moment, reference = self.moment, self.reference
+        planes = {"input": moment.source.planes}
+        if moment.result is not None:
+            planes["output"] = moment.result.image.planes
+
+        def evaluate() -> Evaluation:
+            judged = Judged()
+            if reference is not None:
+                judged = judge_both(moment.source, moment.result, reference.image)
+            return judged, {name: Histogram.of(colours(each)) for name, each in planes.items()}
+
+        return evaluate
+
+    # --- to save ---
+
+    def output(self) -> Savable | None:
+        if self.result is None:
+            return None
+        request = self.result.request
+        name = f"{Path(request.source.title).stem}-{request.step.filter.id}"
+        return Savable([self.result.image], name)
+
+    def save_difference(self, save: Callable[[Savable], None]) -> None:
+        drawing = self.drawing
+        if drawing is not None and drawing.image is not None:
+            save(Savable([drawing.image], f"{Path(drawing.image.title).stem}-{drawing.view}"))
+
+    def copyable(self) -> Image | None:
+        return self.result.image if self.result is not None else None

@@ -1,0 +1,144 @@
+"""The windows and dialogs that open next to the main window, except those for files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from PySide6.QtWidgets import QWidget
+
+from kernelscope.engine.backend import Availability, Backend
+from kernelscope.engine.launch_report import LaunchReport
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.errors import AppError
+from kernelscope.gui.bench.window import BenchWindow
+from kernelscope.gui.dialogs.command_palette import Command, CommandPalette
+from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
+from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
+from kernelscope.gui.dialogs.manual_window import ManualWindow
+from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
+from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
+from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.widgets import messages as dialogs
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.runner import Runner
+from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
+from kernelscope.images.source import Source
+
+_STAND_IN = np.zeros((512, 512), np.uint8)
+"""The picture that the kernel viewer plans a launch for while none is open."""
+
+_LOOKING = Availability(False, "Still looking for a GPU.")
+
+
+@dataclass(eq=False)
+class Companions:
+    """Opens each window once and brings it to the front when it is asked for again.
+
+    Attributes
+    ----------
+    window : QWidget
+        Parent of all of them.
+    source : callable
+        Returns the picture or volumes that are open, or None.
+    commands : callable
+        Returns the commands of the palette.
+    order_phantom : callable
+        Makes and opens the phantom that the user described.
+    availability : mapping
+        Whether each backend can be used, as far as that is known.
+    """
+
+    window: QWidget
+    backends: Mapping[str, Backend]
+    settings: Settings
+    background: Background
+    panel: ParameterPanel
+    runner: Runner
+    source: Callable[[], Source | None]
+    commands: Callable[[], list[Command]]
+    order_phantom: Callable[[Order], None]
+    availability: Mapping[str, Availability] = field(default_factory=dict)
+    bench: BenchWindow | None = None
+    kernel_viewer: KernelViewer | None = None
+    _launches: dict[str, LaunchReport] = field(default_factory=dict)
+
+    def add_result(self, result: Result) -> None:
+        """Keep the launch report of a run for the kernel viewer."""
+        if result.launch is not None:
+            self._launches[result.launch.kernel] = result.launch
+            if self.kernel_viewer is not None:
+                self.kernel_viewer.refresh()
+
+    def show_kernel(self) -> None:
+        """Show the CUDA source of the chosen filter and level."""
+        try:
+            request = self.runner.create()
+            if request is None:
+                stand_in = Image.from_array(_STAND_IN, "no picture")
+                request = Request.create(stand_in, **self.panel.arguments())
+        except AppError as error:
+            dialogs.show_error(self.window, error)
+            return
+        if self.kernel_viewer is None:
+            self.kernel_viewer = KernelViewer(self.background, self._launches, self.window)
+        self.kernel_viewer.show_request(request)
+        _bring_to_front(self.kernel_viewer)
+
+    def show_bench(self) -> None:
+        """Show the benchmark window."""
+        if self.bench is None:
+            self.bench = BenchWindow(
+                self.runner.bridge,
+                self.settings,
+                self.availability,
+                current=self.runner.request,
+                opened=self.source,
+                parent=self.window,
+            )
+        _bring_to_front(self.bench)
+
+    def show_gpu(self) -> None:
+        """Show the GPU and its state, or the steps that are missing to use one."""
+        dialogs.open_dialog(
+            GpuDialog(
+                self.availability.get("gpu", _LOOKING),
+                self.window,
+                backend=self.backends.get("gpu"),
+                background=self.background,
+                settings=self.settings,
+            )
+        )
+
+    def new_phantom(self) -> None:
+        """Let the user describe a phantom."""
+        dialog = PhantomDialog(self.window)
+        dialog.ordered.connect(self.order_phantom)
+        dialogs.open_dialog(dialog)
+
+    def show_manual(self) -> None:
+        """Show the manual at the page that was read last."""
+        manual = self.window.findChild(ManualWindow) or ManualWindow(self.window)
+        manual.show()
+        manual.raise_()
+
+    def show_palette(self) -> None:
+        """Let the user find a command by typing."""
+        CommandPalette(self.commands(), self.window).show()
+
+    def show_shortcuts(self) -> None:
+        """List the keyboard shortcuts."""
+        dialogs.open_dialog(ShortcutDialog(self.window))
+
+    def show_about(self) -> None:
+        """Show version and licence."""
+        dialogs.show_about(self.window)
+
+
+def _bring_to_front(window: QWidget) -> None:
+    window.show()
+    window.raise_()
+    window.activateWindow()

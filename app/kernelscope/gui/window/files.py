@@ -1,0 +1,127 @@
+"""Connects the dialogs for files with the pages: opening, saving, copying."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QWidget
+
+from kernelscope.errors import AppError
+from kernelscope.gui.dialogs.file_dialogs import Pictures
+from kernelscope.gui.dialogs.phantom_dialog import Order
+from kernelscope.gui.dialogs.recipe_dialogs import Recipes
+from kernelscope.gui.pages.page import Page, Savable
+from kernelscope.gui.pages.volume_page import VolumePage
+from kernelscope.gui.widgets import messages as dialogs
+from kernelscope.gui.window.runner import Runner
+from kernelscope.gui.work.background import Background
+from kernelscope.images.scan import MAX_COMPONENTS
+
+
+class Files(QObject):
+    """Takes files to the page that shows them, and results from the page in front.
+
+    Parameters
+    ----------
+    page_for : callable
+        Returns the page for an opened picture or volume.
+    page : callable
+        Returns the page in front.
+    """
+
+    def __init__(
+        self,
+        window: QWidget,
+        dialogs: Pictures,
+        recipes: Recipes,
+        runner: Runner,
+        background: Background,
+        volumes: VolumePage,
+        page_for: Callable[[object], Page[Any, Any]],
+        page: Callable[[], Page[Any, Any]],
+        tell: Callable[[str], None],
+        report: Callable[[Exception], None],
+    ) -> None:
+        super().__init__(window)
+        self._window, self._dialogs, self._recipes, self._runner = window, dialogs, recipes, runner
+        self._background, self._volumes = background, volumes
+        self._page_for, self._page, self._tell, self._report = page_for, page, tell, report
+        dialogs.loaded.connect(self._open)
+        dialogs.scan_loaded.connect(volumes.open)
+        dialogs.component_loaded.connect(volumes.add)
+        dialogs.reference_loaded.connect(self._set_reference)
+        dialogs.told.connect(tell)
+        recipes.saved.connect(lambda path: tell(f"Saved {path.name}."))
+        volumes.add_wanted.connect(self._add_components)
+
+    def save_output(self) -> None:
+        """Ask where, then save the output that is shown."""
+        self._save(self._page().output())
+
+    def save_components(self) -> None:
+        """Ask where, then save every volume of the output, each to a file of its own."""
+        self._save(self._page().all_outputs())
+
+    def save_view(self) -> None:
+        """Ask where, then save the residual or difference that is shown."""
+        self._page().save_difference(self._save)
+
+    def save_recipe(self) -> None:
+        """Ask where, then save the steps to the input and the filter with its settings."""
+        request = self._runner.request()
+        if request is not None:
+            self._recipes.save((*self._page().moment.steps, request))
+
+    def copy_output(self) -> None:
+        """Copy the output to the clipboard."""
+        picture = self._page().copyable()
+        if picture is not None:
+            self._dialogs.copy(picture)
+
+    def choose_reference(self) -> None:
+        """Let the user choose the reference of input and output."""
+        self._dialogs.choose_reference(self._page().kind)
+
+    def open_slice(self) -> None:
+        """Open the slice that was clicked last as a picture."""
+        picture = self._page().slice_as_picture()
+        if picture is not None:
+            self._open(picture)
+
+    def make_phantom(self, order: Order) -> None:
+        """Compute the phantom that the user described, and open it."""
+        self._tell("Making a phantom…")
+        self._background.start(
+            "open", order.make, lambda made: self._volumes.open(*made), self._report
+        )
+
+    def _save(self, savable: Savable | None) -> None:
+        if savable is not None:
+            self._dialogs.save(savable.images, savable.name)
+
+    def _open(self, opened: object) -> None:
+        self._page_for(opened).open_part(opened)
+
+    def _set_reference(self, image: Any) -> None:
+        page = self._page()
+        if not page.takes(image):
+            return  # the other kind is shown by now
+        self._tell(f"{image.describe()}.")
+        try:
+            page.set_reference(image)
+        except AppError as error:
+            dialogs.show_error(self._window, error)
+
+    def _add_components(self, paths: list[Path]) -> None:
+        room = self._volumes.room
+        if len(paths) > room:
+            hint = f"At most {MAX_COMPONENTS} are filtered together: add {room} or fewer."
+            dialogs.show_error(self._window, AppError(f"{len(paths)} volumes are too many.", hint))
+            return
+        for path in paths:
+            self._dialogs.open_component(path)
+        if not paths:
+            self._dialogs.choose_component()

@@ -1,0 +1,301 @@
+"""Runs filters and recipes for the window: from Run to the result on the page.
+
+    run -> [estimates: a recipe of one step] -> submit -> progress ... -> finished, failed, stopped
+           start_recipe: for each step prepare -> submit -> ... -> page.advance_silently
+
+A newer run replaces the one in progress. A result whose input is no longer shown is only listed
+among the timings. The bar under the settings shows the progress, and afterwards the time of the
+result that is shown.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from kernelscope.engine.chain import estimate
+from kernelscope.engine.options import RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.engine.step import ESTIMATE
+from kernelscope.errors import AppError
+from kernelscope.gui.canvas.pane import EARLIER
+from kernelscope.gui.dialogs.recipe_dialogs import Recipes
+from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.runs import duration
+from kernelscope.gui.pages.page import Page, describe_result
+from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.window.run_bar import RunBar
+from kernelscope.gui.work.background import Background
+from kernelscope.gui.work.bridge import WorkerBridge
+from kernelscope.spec.samples import Kind
+
+_logger = logging.getLogger(__name__)
+
+_WORTH_SHOWING = 0.1
+"""Seconds of compiling that are worth showing: cached code is loaded in less."""
+
+NOTHING_OPEN = "Open a picture first (Ctrl+O)."
+
+
+class Runner(QObject):
+    """Submits requests to the worker and takes its answers.
+
+    Parameters
+    ----------
+    page : callable
+        Returns the page in front.
+    tell : callable
+        Shows a text in the status bar.
+
+    Signals
+    -------
+    changed
+        A run or a recipe began or ended.
+    finished : Result
+        Of every run, whether or not its input is still shown.
+    failed : Exception
+        A run or a setting of it.
+    """
+
+    changed = Signal()
+    finished = Signal(object)
+    failed = Signal(object)
+
+    def __init__(
+        self,
+        bridge: WorkerBridge,
+        recipes: Recipes,
+        panel: ParameterPanel,
+        bar: RunBar,
+        background: Background,
+        page: Callable[[], Page[Any, Any]],
+        tell: Callable[[str], None],
+    ) -> None:
+        super().__init__(bridge)
+        self.bridge, self._recipes, self._panel, self._bar = bridge, recipes, panel, bar
+        self._background, self._page, self._tell = background, page, tell
+        self._ended = ""
+        """How the last run ended, unless well, until something newer happens."""
+        self._in_progress: tuple[object, FormState] | None = None
+        """Input and settings of the last run."""
+        self._automatic: tuple[str, ...] = ()
+        """Parameters that the current run estimates because the user wants it every time."""
+        self._replaces = False
+        recipes.loaded.connect(self._run_recipe)
+        recipes.preparing.connect(self._on_preparing)
+        recipes.wanted.connect(self._show_estimates)
+        recipes.wanted.connect(self._submit)
+        recipes.failed.connect(self._on_failed)
+        bridge.submitted.connect(self._on_submitted)
+        bridge.progressed.connect(self._on_progress)
+        bridge.finished.connect(self._on_finished)
+        bridge.failed.connect(self._on_failed)
+        bridge.stopped.connect(self._on_stopped)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run or a recipe is in progress."""
+        return self.bridge.busy or self._recipes.busy
+
+    # --- requests ---
+
+    def settings(self) -> dict[str, Any] | None:
+        """Return the settings as arguments of `Request.create`; None if they are invalid."""
+        try:
+            return self._panel.arguments()
+        except AppError:
+            return None
+
+    def create(self) -> Request | None:
+        """Return a request for the input; for a filter for pictures, of a single slice.
+
+        None without an input; raises `AppError` for invalid settings.
+        """
+        if self._page().source is None:
+            return None
+        of_slice = self._panel.filter_kind is Kind.PICTURE
+        return self._page().request(self._panel.arguments(), of_slice=of_slice)
+
+    def request(self) -> Request | None:
+        """Return the request of Run, or show the user why there is none."""
+        return self._checked(lambda: self._page().request(self._panel.arguments()))
+
+    def _checked(self, create: Callable[[], Request | None]) -> Request | None:
+        if self._page().source is None:
+            self._tell(NOTHING_OPEN)
+            return None
+        try:
+            return create()
+        except AppError as error:
+            self.failed.emit(error)
+            return None
+
+    def estimate(self, name: str) -> None:
+        """Set the parameter of this name to the value that is estimated from the input."""
+        request = self._checked(self.create)
+        if request is None:
+            return
+
+        def show(values: dict[str, float]) -> None:
+            self._panel.set_estimates(request.step.filter.id, values)
+            label = request.step.filter.parameter(name).label
+            self._tell(f"{label} {values[name]:.4g}, estimated from {request.source.title}.")
+
+        self._tell("Estimating…")
+        self._background.start(
+            "estimate", lambda: estimate(request, [name]), show, self.failed.emit
+        )
+
+    # --- start and stop ---
+
+    def run(self) -> None:
+        """Apply the filter to the input, in place of a run in progress."""
+        request = self.request()
+        if request is None:
+            return
+        names = self._panel.automatic
+        wanted = request.source, FormState.of(request, names).but(names)
+        if self.busy and wanted == self._in_progress:
+            self._tell("This run is under way already; Esc stops it.")
+            return
+        self._replaces = self.busy
+        self._recipes.stop()
+        self._in_progress = wanted
+        if names:
+            step = request.step
+            values = {**step.parameters, **dict.fromkeys(names, ESTIMATE)}
+            recipe = Recipe((replace(step, parameters=values),))
+            self._start_recipe(recipe, request.options.level, names)
+        else:
+            self._automatic = ()
+            self._submit(request)
+
+    def cancel(self) -> None:
+        """Stop the run in progress, and the recipe that it belongs to."""
+        between = self._recipes.busy and not self.bridge.busy
+        self._recipes.stop()
+        self.bridge.cancel()
+        if between:  # between two steps, or while a number is estimated
+            _logger.info("Cancelled before it began")
+            self._on_stopped()
+
+    def leave(self) -> None:
+        """End a recipe, because another input is about to be shown."""
+        self._recipes.stop()
+        self.forget_end()
+
+    def forget_end(self) -> None:
+        """Show no longer that the last run failed or was cancelled."""
+        self._ended = ""
+
+    def _run_recipe(self, recipe: Recipe) -> None:
+        """Run a recipe from a file."""
+        self._in_progress = None
+        self._start_recipe(recipe)
+
+    def _start_recipe(
+        self, recipe: Recipe, level: str | None = None, automatic: tuple[str, ...] = ()
+    ) -> None:
+        source = self._page().source
+        if source is None:
+            self._tell(NOTHING_OPEN)
+            return
+        self._replaces = self._replaces or self.bridge.busy
+        self.bridge.cancel(followed=True)
+        self._automatic = automatic
+        try:
+            options = RunOptions(**{**self._panel.run_options(), "level": level})
+            self._recipes.start(recipe, source, options)
+        except AppError as error:
+            self.failed.emit(error)
+        self.changed.emit()
+
+    def _submit(self, request: Request) -> None:
+        self.bridge.submit(self._page().with_reference(request))
+
+    # --- answers ---
+
+    def _show_estimates(self, request: Request) -> None:
+        """Show in their fields the numbers that were estimated for the request."""
+        if request.step.filter.id == self._panel.filter_id:
+            names = self._panel.automatic
+            values = {name: request.step.parameters[name] for name in names}
+            self._panel.set_estimates(request.step.filter.id, values)
+
+    def _on_preparing(self, estimates: bool) -> None:
+        """Show what delays the next step: an estimate, or code that is compiled for it."""
+        self._ended = ""
+        self._bar.show_progress("estimate" if estimates else "prepare", 0.0, self._recipes.step)
+
+    def _on_submitted(self, request: Request) -> None:
+        self._ended = ""
+        self._bar.show_progress("Waiting", 0.0)
+        instead = ", in place of the run that was under way" if self._replaces else ""
+        self._replaces = False
+        self._tell(f"{request.describe()}{instead}")
+        self.changed.emit()
+
+    def _on_progress(self, stage: str, fraction: float) -> None:
+        self._bar.show_progress(stage, fraction, self._recipes.step)
+
+    def _on_finished(self, result: Result) -> None:
+        result = self._recipes.told(result)
+        self.finished.emit(result)
+        self._tell(describe_result(result))
+        page = self._page()
+        if result.request.source is not page.source:
+            self._tell("The run on the previous picture is done; it is in the list of runs.")
+            self.changed.emit()
+            self.show_state()
+            return
+        form = FormState.of(result.request, self._automatic)
+        if self._recipes.has_more:
+            page.advance_silently(result, form, self._recipes.go_on)
+            return
+        if self._recipes.busy and not self._automatic:
+            self._panel.show_state(form)  # of the last step of a recipe from a file
+        self._recipes.stop()
+        page.show_result(result, form)
+
+    def _on_failed(self, error: Exception) -> None:
+        error = self._recipes.fail(error)
+        self._end("Failed.")
+        self.changed.emit()
+        self.failed.emit(error)
+
+    def _on_stopped(self) -> None:
+        self._end("Cancelled.")
+        self._tell("")
+        self.changed.emit()
+
+    def _end(self, text: str) -> None:
+        """Show how far an incomplete recipe came, and how it ended."""
+        if self._page().is_behind:
+            self._page().show_moment()
+        self._ended = text
+        self.show_state()
+
+    def show_state(self) -> None:
+        """Show how long the result took and whether it has the current settings."""
+        page = self._page()
+        stale = page.mark_stale(self.settings())
+        if self.busy:
+            return
+        if self._ended or page.result is None:
+            self._bar.show_idle(self._ended or "Ready.")
+        else:
+            self._bar.show_idle(_describe_time(page.result, stale), stale=stale)
+
+
+def _describe_time(result: Result, stale: bool) -> str:
+    """Return the time and speed of a run in words."""
+    done = f"done in {duration(result.seconds)}, {result.speed:.4g} {result.speed_unit}"
+    if result.compile_seconds >= _WORTH_SHOWING:
+        done = f"{done}; compiling once took {duration(result.compile_seconds)} before"
+    return f"{EARLIER}{done}." if stale else f"D{done[1:]}."
