@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernelscope import atomic
-from kernelscope.files.atomic import replace_folder
+from kernelscope.files.write_errors import replace_folder
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs locks")
 
@@ -31,7 +31,7 @@ folder = Path(sys.argv[1])
 if sys.argv[2] == "file":
     atomic.replace(folder / "a.png", b"new")
 else:
-    from kernelscope.files.atomic import replace_folder
+    from kernelscope.files.write_errors import replace_folder
     replace_folder(folder / "a.pngs", [("1.png", b"new")], lambda name: True)
 """
 

@@ -133,7 +133,7 @@ def _parse_recipe(
 
 def _check(parser: argparse.ArgumentParser, shared: dict[str, Any], files: Sequence[Path]) -> None:
     """Refuse options that exclude each other, and files that would be written twice."""
-    from kernelscope.files.atomic import resolved
+    from kernelscope.files.write_errors import resolved
 
     if len(files) != 2:
         names = ", ".join(map(str, files)) or "none"

@@ -57,8 +57,8 @@ def phantom(arguments: list[str]) -> int:
 
 def _checked_paths(options: argparse.Namespace) -> list[Path]:
     """Return the files to write; refuse before the head is made whatever would be refused later."""
-    from kernelscope.files.atomic import resolved
     from kernelscope.files.volumes import check_write_volume
+    from kernelscope.files.write_errors import resolved
 
     paths = [path for path in (options.output, options.truth) if path]
     if options.truth and resolved(options.truth) == resolved(options.output):

@@ -75,7 +75,7 @@ class PictureFiles:
         """Refuse before a long run whatever would be refused after it."""
         from kernelscope.engine.chain import shapes
         from kernelscope.files import check_write
-        from kernelscope.files.atomic import check_target
+        from kernelscope.files.write_errors import check_target
         from kernelscope.judging import check_comparable, colours
 
         image, outputs = self._image, self._outputs

@@ -79,8 +79,8 @@ class VolumeFiles:
     def check_outputs(self) -> None:
         """Refuse before a long run whatever would be refused after it."""
         from kernelscope.engine.chain import shapes
-        from kernelscope.files.atomic import check_target
         from kernelscope.files.volumes import check_write_volume
+        from kernelscope.files.write_errors import check_target
 
         scan, outputs = self._scan, self._outputs
         assert scan is not None
@@ -153,8 +153,8 @@ def _across(recipe: Recipe, axis: str) -> Recipe:
 
 def _find_outputs(files: Inputs, outputs: Outputs) -> list[Path]:
     """Return the files of the result and of the components' results, all different."""
-    from kernelscope.files.atomic import resolved
     from kernelscope.files.volumes import beside
+    from kernelscope.files.write_errors import resolved
 
     components, named = files.components, outputs.components
     if named and len(named) != len(components):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kernelscope.engine.recipe import Recipe
 from kernelscope.errors import InvalidRecipe
-from kernelscope.files.atomic import replace_file
+from kernelscope.files.write_errors import replace_file
 
 RECIPE_SUFFIX = ".recipe.json"
 

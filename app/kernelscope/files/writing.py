@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
-from kernelscope.files.atomic import check_target, replace_file
 from kernelscope.files.depth import compose_on_white, convert_depth, to_grey
 from kernelscope.files.formats import Format
 from kernelscope.files.pictures import jpeg, netpbm, pillow, png, tiff
 from kernelscope.files.pictures.exif import stamped
+from kernelscope.files.write_errors import check_target, replace_file
 from kernelscope.images.image import DTYPES, Image, Metadata
 
 _logger = logging.getLogger(__name__)

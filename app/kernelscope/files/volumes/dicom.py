@@ -27,7 +27,7 @@ from kernelscope.files.pictures.dicom import (
     read_whole,
     stored_pixels,
 )
-from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, Scan, choose, spacing_of
+from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, RawVolume, choose, spacing_of
 from kernelscope.images.volume import check_shape, narrowed
 
 __all__ = ["FORMAT", "decode", "decode_folder", "is_colour", "is_dicom", "matches"]
@@ -102,7 +102,7 @@ class _Slice:
         return float(self.directions[2] @ self.corner)
 
 
-def decode(path: Path, number: int | None) -> Scan:
+def decode(path: Path, number: int | None) -> RawVolume:
     """Read the series that a file belongs to, from its folder.
 
     Files beside it that are damaged, or no slices of the same kind, are left out and named: the
@@ -135,7 +135,7 @@ def decode(path: Path, number: int | None) -> Scan:
     return scan
 
 
-def decode_folder(files: Sequence[Path], number: int | None) -> Scan:
+def decode_folder(files: Sequence[Path], number: int | None) -> RawVolume:
     """Read one series of several DICOM files."""
     parts = [part for file in files for part in _slices(file)]
     if not parts:
@@ -160,7 +160,7 @@ def is_dicom(path: Path) -> bool:
         raise Unreadable(f"{path.name} cannot be read ({error.strerror}).") from error
 
 
-def _chosen(parts: Iterable[_Slice], number: int | None, what: str) -> Scan:
+def _chosen(parts: Iterable[_Slice], number: int | None, what: str) -> RawVolume:
     """Put the slices of one series and volume together."""
     volumes: dict[tuple[str, ...], list[_Slice]] = {}
     for part in parts:
@@ -293,7 +293,7 @@ def _is_picture(header: Any, name: str) -> bool:
     return False
 
 
-def _assembled(parts: list[_Slice]) -> Scan:
+def _assembled(parts: list[_Slice]) -> RawVolume:
     """Check, sort and read the slices of one series."""
     for part in parts:
         _check(part, parts[0])
@@ -310,7 +310,7 @@ def _assembled(parts: list[_Slice]) -> Scan:
     check_shape((len(parts), first.rows, first.columns), first.path.parent.name)
     if first.model == "MONOCHROME1":
         notices.append("White is low in the files (MONOCHROME1): inverted.")
-    return Scan(_voxels(parts), spacing, affine, notices, others=(TAGS,))
+    return RawVolume(_voxels(parts), spacing, affine, notices, others=(TAGS,))
 
 
 def _check(part: _Slice, first: _Slice) -> None:

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from kernelscope.files.formats import Unreadable
 from kernelscope.files.reading import READABLE, read_image
 from kernelscope.files.volumes import dicom
-from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, Scan, choose
+from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, RawVolume, choose
 from kernelscope.images.image import Image
 from kernelscope.images.volume import check_shape
 
 _SUFFIXES = {suffix for format in READABLE if format != dicom.FORMAT for suffix in format.suffixes}
 
 
-def decode(path: Path, number: int | None) -> Scan:
+def decode(path: Path, number: int | None) -> RawVolume:
     """Read a folder; subfolders and files of other kinds are left out."""
     files = [file for file in path.iterdir() if file.is_file() and not file.name.startswith(".")]
     files.sort(key=_natural)
@@ -67,7 +67,7 @@ def _natural(path: Path) -> tuple[list[str | int], str]:
     return parts, path.name
 
 
-def _stacked(files: Sequence[Path]) -> Scan:
+def _stacked(files: Sequence[Path]) -> RawVolume:
     """Read one picture a slice."""
     first = read_image(files[0], nan=0.0)
     check_shape((len(files), first.height, first.width), files[0].parent.name)
@@ -80,7 +80,7 @@ def _stacked(files: Sequence[Path]) -> Scan:
         if image.missing is not None:
             plane[image.missing] = np.nan  # The volume is asked about all of them at once.
         notices.update(dict.fromkeys(new))
-    return Scan(voxels, notices=list(notices))
+    return RawVolume(voxels, notices=list(notices))
 
 
 def _check(image: Image, first: Image) -> None:

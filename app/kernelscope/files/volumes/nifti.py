@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 
 from kernelscope.files.formats import Unreadable
 from kernelscope.files.reading import open_file
-from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, Scan, choose, fill, spacing_of
+from kernelscope.files.volumes.raw_volume import (
+    UNKNOWN_SPACING,
+    RawVolume,
+    choose,
+    fill,
+    spacing_of,
+)
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.volume import Volume, check_shape
 
@@ -67,7 +73,7 @@ def matches(start: bytes) -> bool:
     return start[344:347] in (b"n+1", b"ni1") or start[4:7] in (b"n+2", b"ni2")
 
 
-def decode(path: Path, number: int | None) -> Scan:
+def decode(path: Path, number: int | None) -> RawVolume:
     """Read one volume of a file of up to seven dimensions, in either byte order."""
     with open_file(path) as file:
         compressed = file.read(2) == GZIP_MAGIC
@@ -123,7 +129,7 @@ def _classes() -> dict[int, Any]:
 
 def _decode(
     handle: BinaryIO, file: WatchedFile, title: str, number: int | None, size: int
-) -> tuple[Scan, int]:
+) -> tuple[RawVolume, int]:
     """Read one volume of a file that, when unpacked, holds at most `size` bytes.
 
     Returns also how many bytes the volumes behind it have.
@@ -149,7 +155,7 @@ def _decode(
     affine = _affine(header, notices)
     spacing = _spacing(header, notices) if affine is None else spacing_of(affine)
     slope, intercept = _scaling(header)
-    scan = Scan(numbers, spacing, affine, notices, kept, slope, intercept)
+    scan = RawVolume(numbers, spacing, affine, notices, kept, slope, intercept)
     return scan, (count - index - 1) * volume
 
 

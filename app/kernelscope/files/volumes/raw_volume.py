@@ -16,7 +16,7 @@ UNKNOWN_SPACING = "The file does not tell the distance of voxels: 1 mm is assume
 
 
 @dataclass
-class Scan:
+class RawVolume:
     """What a reader returns; the attributes are the arguments of `Volume.from_array`.
 
     Attributes

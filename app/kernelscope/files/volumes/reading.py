@@ -14,7 +14,7 @@ from kernelscope.errors import ImageReadError, OutOfMemory, SeveralVolumes
 from kernelscope.files.formats import Format, Unreadable, damage_explained
 from kernelscope.files.reading import open_file
 from kernelscope.files.volumes import dicom, folder, nifti, numpy_file, tiff_stack
-from kernelscope.files.volumes.raw_volume import Scan, Several
+from kernelscope.files.volumes.raw_volume import RawVolume, Several
 from kernelscope.images.volume import Volume
 
 _logger = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ _logger = logging.getLogger(__name__)
 class _Reader:
     format: Format
     matches: Callable[[bytes], bool]
-    decode: Callable[[Path, int | None], Scan]
+    decode: Callable[[Path, int | None], RawVolume]
 
 
 _NIFTI = Format("NIfTI", (".nii.gz", ".nii"))

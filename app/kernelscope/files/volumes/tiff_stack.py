@@ -26,7 +26,7 @@ from kernelscope.files.pictures.tiff_segments import (
     prepare,
 )
 from kernelscope.files.reading import open_file
-from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, Scan, choose
+from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, RawVolume, choose
 from kernelscope.images.volume import Spacing, Volume, check_shape
 
 _MAGIC = re.compile(rb"II[*+]\0|MM\0[*+]")
@@ -54,7 +54,7 @@ def is_stack(path: Path) -> bool:
             return bool(grey and math.prod(series.shape[:-2]) > 1)
 
 
-def decode(path: Path, number: int | None) -> Scan:
+def decode(path: Path, number: int | None) -> RawVolume:
     """Read one stack; a file holds several if it has channels or times, or mixed sizes."""
     import tifffile
 
@@ -83,7 +83,7 @@ def decode(path: Path, number: int | None) -> Scan:
         spacing = _spacing(file)
         if spacing is None:
             notices.append(UNKNOWN_SPACING)
-        return Scan(numbers, spacing or (1.0, 1.0, 1.0), notices=notices)
+        return RawVolume(numbers, spacing or (1.0, 1.0, 1.0), notices=notices)
 
 
 def encode(volume: Volume) -> bytes:

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
-from kernelscope.files.atomic import check_folder, check_target, replace_file, replace_folder
 from kernelscope.files.formats import Format
 from kernelscope.files.volumes import nifti, numpy_file, slices, tiff_stack
+from kernelscope.files.write_errors import check_folder, check_target, replace_file, replace_folder
 from kernelscope.files.writing import all_of
 from kernelscope.images.volume import DTYPES, Volume
 
