@@ -19,7 +19,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from pathlib import Path
 
@@ -70,7 +70,39 @@ def replace(target: Path, data: bytes, *, private: bool = False, durable: bool =
         temporary.unlink(missing_ok=True)
         raise
     if durable:
-        sync_folder(target.parent)
+        _sync_folder(target.parent)
+
+
+def replace_folder(target: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write `files`, pairs of a name and its content, to a folder that appears when complete.
+
+    An existing folder passes on its permissions. It is moved aside under a name ending in
+    ``.old``, and deleted after the new folder has taken its place.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written. The old folder is intact then, and nothing else is left behind.
+    """
+    remove_abandoned(target.parent)
+    with _new_folder(target) as (made, old):
+        for name, data in files:
+            with (made / name).open("xb") as handle:
+                handle.write(data)
+                handle.flush()
+                os.fsync(handle.fileno())
+        _sync_folder(made)
+        if target.exists():
+            shutil.copymode(target, made)
+            target.rename(old)
+        try:
+            made.rename(target)
+        except BaseException:
+            if old.exists():
+                old.rename(target)
+            raise
+    _sync_folder(target.parent)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def own_folder(path: Path) -> None:
@@ -138,7 +170,7 @@ def _sibling(target: Path, kind: str, token: str | None = None) -> Path:
 
 
 @contextlib.contextmanager
-def new_folder(target: Path) -> Iterator[tuple[Path, Path]]:
+def _new_folder(target: Path) -> Iterator[tuple[Path, Path]]:
     """Make a folder next to `target`; yield it, and a name for moving `target` aside.
 
     The folder is locked against `remove_abandoned` on systems that can open a folder. It is
@@ -235,7 +267,7 @@ def _delete(path: Path, is_folder: bool) -> None:
         path.unlink()
 
 
-def sync_folder(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     """Write a folder's new names to the disk, on systems that can open a folder."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)

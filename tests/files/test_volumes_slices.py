@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernelscope import atomic
 from kernelscope.errors import ImageWriteError, LossyFormat
-from kernelscope.files import atomic, read_image
+from kernelscope.files import read_image
 from kernelscope.files.volumes import check_write_volume, read_volume, slices, write_volume
 from kernelscope.images.volume import Volume
 

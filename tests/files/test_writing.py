@@ -16,8 +16,9 @@ import PIL.Image
 import pytest
 import tifffile
 
+from kernelscope import atomic
 from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
-from kernelscope.files import READABLE, WRITABLE, atomic, check_write, read_image, write_image
+from kernelscope.files import READABLE, WRITABLE, check_write, read_image, write_image
 from tests.files.makers import picture
 
 SHAPE = (11, 13)

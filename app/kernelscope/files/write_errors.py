@@ -1,10 +1,13 @@
-"""Replaces the user's files and folders through `kernelscope.atomic`; says why where it fails."""
+"""Replace the user's files and folders, and explain to the user why that failed.
+
+`kernelscope.atomic` writes; this module checks places and turns the system's errors into
+`ImageWriteError`, with the name of the file, the cause and a way out.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,12 +23,12 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def replace_file(path: Path, data: bytes) -> None:
     """Write `data` to `path`, through a temporary file in the same folder.
 
-    The permissions of an existing file are kept, and a link keeps pointing where it does.
+    An existing file keeps its permissions, and a link its target.
 
     Raises
     ------
     ImageWriteError
-        If the place does not exist, is write-protected or full. The old file is whole then,
+        If the folder does not exist, is write-protected or full. The old file is intact then,
         and nothing else is left behind.
     """
     with _explained(path):
@@ -33,12 +36,12 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def resolved(path: Path) -> Path:
-    """Return where `path` leads to.
+    """Return the absolute path, with links followed.
 
     Raises
     ------
     ImageWriteError
-        If the system cannot follow it: a null character, a name that is too long.
+        If the system cannot follow it: it has a null character, or a name is too long.
     """
     with _explained(path):
         return path.resolve()
@@ -47,55 +50,32 @@ def resolved(path: Path) -> Path:
 def replace_folder(
     path: Path, files: Iterable[tuple[str, bytes]], ours: Callable[[str], bool]
 ) -> None:
-    """Write `files`, names and contents, to a folder, which appears when all are written.
+    """Write `files`, pairs of a name and its content, to a folder that appears when complete.
 
     Parameters
     ----------
     ours : callable
-        Tells from a file's name whether it may be replaced: a folder that holds anything else
-        stays as it is.
+        Whether a file of this name may be replaced. A folder with any other file is left
+        unchanged.
 
     Raises
     ------
     ImageWriteError
-        As `replace_file`, or if there is a file, or a folder of other things. What was there is
-        whole then, and nothing else is left behind.
+        As `replace_file`, or if `path` is a file or a folder with other files. The old folder is
+        intact then, and nothing else is left behind.
     """
     check_folder(path, ours)
     with _explained(path):
-        target = path.resolve()
-        atomic.remove_abandoned(target.parent)
-        with atomic.new_folder(target) as (made, old):
-            _fill(made, files)
-            if target.exists():
-                shutil.copymode(target, made)
-                target.rename(old)
-            try:
-                made.rename(target)
-            except BaseException:
-                if old.exists():
-                    old.rename(target)
-                raise
-        atomic.sync_folder(target.parent)
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def _fill(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    for name, data in files:
-        with (folder / name).open("xb") as handle:
-            handle.write(data)
-            handle.flush()
-            os.fsync(handle.fileno())
-    atomic.sync_folder(folder)
+        atomic.replace_folder(path.resolve(), files)
 
 
 def check_folder(path: Path, ours: Callable[[str], bool]) -> None:
-    """Refuse a place that `replace_folder` could not write to, as far as that shows beforehand.
+    """Refuse a place that `replace_folder` cannot write to, as far as is known beforehand.
 
     Raises
     ------
     ImageWriteError
-        If the place does not exist or is write-protected, or holds what is not to be replaced.
+        If the place does not exist, is write-protected, or holds files that must not be replaced.
     """
     with _explained(path):
         target = path.resolve()
@@ -117,7 +97,7 @@ def check_folder(path: Path, ours: Callable[[str], bool]) -> None:
 
 
 def check_target(path: Path) -> None:
-    """Refuse a place that `replace_file` could not write to, as far as that shows beforehand.
+    """Refuse a place that `replace_file` cannot write to, as far as is known beforehand.
 
     Raises
     ------
@@ -132,7 +112,7 @@ def check_target(path: Path) -> None:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn the system's errors into words for the user."""
+    """Raise the system's errors as `ImageWriteError`."""
     name = path.name
     try:
         yield
