@@ -310,7 +310,7 @@ def test_a_reference_that_does_not_compare(capsys: pytest.CaptureFixture[str]) -
     PillowImage.fromarray(np.zeros((9, 9, 3), np.uint8)).save("small.png")
     assert apply("mean in.png out.png --reference small.png") == 0
     output = capsys.readouterr()
-    assert "note: The result cannot be judged: " in output.err
+    assert "note: The result cannot be compared with the reference: " in output.err
     assert "PSNR" not in output.out
     assert apply("mean in.png out.png --reference small.png --difference d.png") == 1
 
@@ -456,5 +456,5 @@ def test_nan_in_a_picture(capsys: pytest.CaptureFixture[str], here: Path) -> Non
     np.testing.assert_array_equal(tifffile.imread("out.tif"), expected)
     assert apply("mean in.png out.png --nan 1e39") == 0  # There is none to replace.
     assert apply("mean holes.tif out.tif --nan 1e39") == 1
-    assert "cannot take the place of NaN" in capsys.readouterr().err
+    assert "NaN cannot be replaced" in capsys.readouterr().err
     assert "invalid" in wrong("mean in.png out.png --nan black", capsys)

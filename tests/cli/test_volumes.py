@@ -332,7 +332,7 @@ def test_judged_by_the_input(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         ("mri-nlm T1.nii.gz out.nii --output-component b.nii", "1 --output-component for 0"),
         ("mri-nlm T1.nii.gz out.nii --beta 9", "9 is out of range"),
-        ("mri-nlm T1.nii.gz out.nii --reference small.nii", "cannot be judged by small.nii"),
+        ("mri-nlm T1.nii.gz out.nii --reference small.nii", "cannot be compared with small.nii"),
         (f"mri-nlm T1.nii.gz o.nii{' --component T2.nii' * 4} --volume 1", "written twice"),
         ("median T1.nii.gz out.nii : mean --border valid", "Step 2, Mean: Slices have to keep"),
         ("median T1.nii.gz out.nii --border valid", "Slices have to keep their size"),

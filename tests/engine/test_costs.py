@@ -304,7 +304,7 @@ def test_auto_turns_to_the_cpu_and_says_so(machines: dict[str, Machine], error: 
     machines["gpu"].error = error
     done = execute(request(800), machines)
     assert done.device == "cpu"
-    assert done.notices == (f"Auto turned to the CPU, because the GPU failed: {error}",)
+    assert done.notices == (f"Auto used the CPU, because the GPU failed: {error}",)
     with pytest.raises(type(error)):
         execute(request(800, device=Device.GPU), machines)
     with pytest.raises(type(error)):

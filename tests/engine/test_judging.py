@@ -66,7 +66,7 @@ def test_a_result_that_does_not_compare_is_explained(options, reference, message
     result = execute(request, {"cpu": CpuBackend(threads=1)})
     assert result.quality is None
     (notice,) = result.notices
-    assert notice.startswith("The result cannot be judged: ")
+    assert notice.startswith("The result cannot be compared with the reference: ")
     assert message in notice
 
 

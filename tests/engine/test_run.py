@@ -93,13 +93,13 @@ def test_a_block_is_dropped_with_a_word_where_it_has_no_effect() -> None:
         assert "blocks" not in result.settings
         assert result.notices[0].startswith(f"The block size 16×16 has no effect: Mean at {name}")
         assert result.notices[0].endswith(
-            "Levels of a GPU that have: single-block, global, shared, texture."
+            "GPU levels with a choice: single-block, global, shared, texture."
         )
     assert asked[-1].options.block is None
     picture = Image.from_array(np.zeros((4, 4), np.uint8))
     fixed = Request.create(picture, "turned_tiles", device=Device.GPU, level="global", block=block)
     (notice,) = execute(fixed, backends).notices
-    assert notice.endswith("has none to choose. No level has.")
+    assert notice.endswith("has a fixed one. No level has a choice.")
 
 
 def test_too_little_memory_is_told_as_such() -> None:

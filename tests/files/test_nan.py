@@ -92,7 +92,7 @@ class TestVolumes:
     @pytest.mark.parametrize("number", [1e39, np.nan, np.inf])
     def test_the_number_has_to_be_one(self, tmp_path, holes, number):
         path = self.write(tmp_path / "a.npy", holes(4, 5, 6))
-        with pytest.raises(InvalidParameter, match="cannot take the place of NaN"):
+        with pytest.raises(InvalidParameter, match="NaN cannot be replaced"):
             read_volume(path, nan=number)
 
     def test_without_any_nothing_is_said(self, tmp_path):

@@ -487,7 +487,7 @@ def test_a_reference_is_chosen_kept_and_cleared(
     show_quality(window)
     choose(write(tmp_path / "small.nii", voxels()[1:]))
     problem = dialog(qtbot, window, ErrorDialog)
-    assert "cannot be judged by small.nii" in problem.text()
+    assert "cannot be compared with small.nii" in problem.text()
     problem.reject()
     choose(write(tmp_path / "truth.nii", voxels(7)))
     qtbot.waitUntil(lambda: judged_by(window) == "Compared with truth.nii (chosen)")
@@ -949,7 +949,7 @@ def test_what_is_no_number_for_nan_is_explained(
     chooser.setTextValue(text)
     chooser.accept()
     box = dialog(qtbot, window, ErrorDialog)
-    assert "no number" in box.text() or "cannot take the place of NaN" in box.text()
+    assert "no number" in box.text() or "NaN cannot be replaced" in box.text()
     assert titles(window) == []
 
 

@@ -208,7 +208,7 @@ class TestNoise:
         ("kind", "sigma", "message"),
         [
             ("pink", 1, "“pink” is unknown here."),
-            ("rician", -1, "A sigma of -1 is no strength of noise."),
+            ("rician", -1, "A sigma of -1 is out of range."),
             ("rician", math.nan, "A sigma of nan"),
             ("rician", math.inf, "A sigma of inf"),
         ],

@@ -1,4 +1,4 @@
-"""*Where* a filter runs."""
+"""*Where* a filter runs: the processor, or CUDA GPUs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def create_backends(gpus: Sequence[int] | None = None) -> dict[str, Backend]:
     Parameters
     ----------
     gpus : sequence of int, optional
-        Numbers of the GPUs; by default what `GPU_VARIABLE` says, or the first one.
+        Numbers of the GPUs; by default those of `GPU_VARIABLE`, or the first one.
 
     Raises
     ------
     InvalidParameter
-        If the variable has other things than numbers.
+        If the variable has anything but numbers.
     """
     if gpus is None:
         try:
@@ -42,7 +42,7 @@ def gpu_numbers(text: str) -> tuple[int, ...]:
     Raises
     ------
     ValueError
-        If the text is something else, or names a GPU twice.
+        If the text is not a list of numbers, or names a GPU twice.
     """
     names = [name.strip() for name in text.split(",")]
     if not all(name.isdecimal() for name in names):

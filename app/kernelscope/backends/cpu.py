@@ -1,4 +1,11 @@
-"""Runs the CPU passes of a filter, band by band."""
+"""Runs the CPU passes of a filter, band by band.
+
+The rows of a pass are cut into bands that take about 50 ms, so that Cancel works soon and progress
+moves. Level *parallel* gives every thread the next band until none are left::
+
+    rows     0 |-- band --|-- band --|-- band --|-- ...
+    thread       1          2          1 (it was ready first)
+"""
 
 from __future__ import annotations
 
@@ -23,10 +30,10 @@ from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.levels import Level
 
 _BAND_SECONDS = 0.05
-"""Aim for the duration of a band: a small part of the second in which Cancel has to work."""
+"""Intended duration of a band: a small part of the second in which Cancel has to work."""
 
 _POLL_SECONDS = 0.05
-"""How often a wait for the compiler looks at the cancel token."""
+"""How often the cancel token is checked while the compiler runs."""
 
 
 def core_count() -> int:
@@ -37,7 +44,7 @@ def core_count() -> int:
 
 
 def _finish(done: Pass, source: NDArray[Any], output: NDArray[Any]) -> None:
-    """Set the alpha channel of `output`, and lock it: Numba compiles anew for writable sources."""
+    """Set the alpha channel of `output` and lock it, or Numba would compile again for it."""
     done.filter.carry_alpha(source, output, done.parameters, done.border)
     output.flags.writeable = False
 
@@ -122,8 +129,8 @@ class CpuBackend:
     def _compile(self, passes: Sequence[CpuPass], context: RunContext) -> None:
         """Compile the kernels, or load them from the disk cache.
 
-        On a thread of its own, because a compiler cannot be interrupted: after a cancel it
-        goes on, the next run waits for it, and its work is not lost.
+        On a separate thread, because a compiler cannot be interrupted: after a cancel it
+        continues, the next run waits for it, and its work is not lost.
         """
         context.token.check()
         context.progress("compile", 0.0)

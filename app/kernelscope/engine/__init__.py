@@ -1,1 +1,1 @@
-"""*When* a filter runs: images, requests, cancelling, timing, one worker."""
+"""*When* a filter runs: requests, recipes, cancelling, timing, one worker thread."""

@@ -1,4 +1,4 @@
-"""What the engine asks of a backend."""
+"""The interface of a backend: a kind of device on which filters run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Availability:
     summary : str
         One line: the device's name, or the reason it cannot be used.
     steps : tuple of str
-        What the user can do about it, in order; shell commands stand between backticks.
+        What the user can do about it, in order; shell commands are enclosed in backticks.
     devices : tuple of str
         Names of all devices of this kind, by their number; empty where there is no choice.
     chosen : int
@@ -40,7 +40,7 @@ class Availability:
 
 @dataclass(frozen=True)
 class Fact:
-    """Something about a device, in words or as a number with its unit."""
+    """A property of a device, in words or as a number with its unit."""
 
     name: str
     value: str
@@ -66,13 +66,13 @@ class Backend(Protocol):
     name: str
 
     def availability(self) -> Availability:
-        """Tell whether this backend can run here; cheap after the first call."""
+        """Return whether this backend can run here; cheap after the first call."""
 
     def facts(self) -> Iterator[FactGroup]:
-        """Yield what there is to know of the device, what takes long to find out last."""
+        """Yield the facts about the device, the slow ones last."""
 
     def load(self) -> tuple[Fact, ...]:
-        """Return how busy the device is now; empty where nobody can tell."""
+        """Return how busy the device is now; empty if that cannot be determined."""
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
         """Return the levels of a filter that this backend offers, slowest first."""
@@ -90,11 +90,11 @@ class Backend(Protocol):
         Cancelled
             Soon (under a second) after the token was set.
         AppError
-            For everything the user can mend.
+            For every problem that the user can fix.
         """
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
-        """Return the mean squared difference of two images, where it is to be had at once.
+        """Return the mean squared difference of two images, if the device has it at hand.
 
         None if the device does not hold both of them, if they have alpha, or if they differ
         in size or mode.

@@ -1,4 +1,9 @@
-"""Runs the steps of a recipe one after the other, on the calling thread."""
+"""Runs the steps of a recipe, each on the output of the previous one.
+
+`execute_recipe` does so on the calling thread; `RecipeRun` is the part of it that the window, which
+shows results between two steps, shares. `prepare` turns a step and a source into a request: it
+estimates the parameters that the step leaves open.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +42,7 @@ def shapes(recipe: Recipe, source: Source) -> list[tuple[int, ...]]:
     Raises
     ------
     InvalidParameter
-        If a step cannot work on what it would get.
+        If a step cannot work on the output of the previous one.
     """
     found: list[tuple[int, ...]] = []
     for number, step in enumerate(recipe.steps, 1):
@@ -67,7 +72,7 @@ def execute_recipe(
     options : RunOptions
         As for `prepare`.
     reference : Image or Volume, optional
-        Judges every result; turned to grey where a step turned the picture to grey.
+        Every result is compared with it; converted to greyscale from the step on that does that.
 
     Raises
     ------
@@ -115,7 +120,7 @@ class RecipeRun:
     Raises
     ------
     InvalidParameter
-        If a step cannot work on the source that it would get.
+        If a step cannot work on the output of the previous one.
     """
 
     def __init__(
@@ -194,7 +199,7 @@ def prepare(
         The output of the step before.
     options : RunOptions
         Device and level hold for every step that has them. A step that does not, where another
-        does, is run as if nothing was chosen, and a notice says so.
+        does, runs as if nothing had been chosen, and a notice says so.
     """
     step = recipe.steps[number - 1]
     first = Request(source, step.with_numbers(), options)
@@ -208,7 +213,7 @@ def prepare(
 
 
 def to_grey(image: Image) -> Image:
-    """Return `image` as a step with `grey` sees it."""
+    """Return `image` converted to greyscale, as a step with `grey` gets it."""
     if image.is_grey:
         return image
     spec = filters.get("greyscale")
@@ -226,7 +231,7 @@ def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
 
     They are rounded to four digits, so that the number that is shown is the one that is used,
     and lie within the parameter's range. This takes a while for large pictures. Of volumes
-    that are filtered slice by slice, the slice in the middle of the first is looked at.
+    that are filtered slice by slice, the middle slice of the first is used.
 
     Parameters
     ----------
@@ -260,7 +265,7 @@ def _looked_at(request: Request) -> Pixels:
 
 @contextmanager
 def naming(recipe: Recipe, number: int) -> Iterator[None]:
-    """Name step `number` in errors, where there are others."""
+    """Name step `number` in errors, if the recipe has several."""
     try:
         yield
     except AppError as error:
@@ -271,7 +276,7 @@ def naming(recipe: Recipe, number: int) -> Iterator[None]:
 
 
 def _over_all(progress: Progress, steps: int) -> Callable[[int], Progress]:
-    """Return what makes the `Progress` of one step part of that of all, which never falls."""
+    """Return a function that maps a step to its `Progress`: a part of the whole, never falling."""
     if steps == 1:
         return lambda number: progress
     most = 0.0

@@ -101,9 +101,9 @@ class RunContext:
     log : RunLog
         Where stages, notices and figures go.
     token : CancelToken
-        To be checked often.
+        The run checks it often.
     progress : callable
-        Called with the stage and the fraction of it that is done.
+        Called with a stage and the fraction of it that is done.
     """
 
     log: RunLog = field(default_factory=RunLog)

@@ -1,4 +1,4 @@
-"""Cancelling and progress: how a long computation talks to whoever started it."""
+"""Cancelling and progress: the link between a long computation and its caller."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kernelscope.errors import Cancelled
 
 
 class CancelToken:
-    """Set once by any thread; looked at often by the thread that computes."""
+    """Set once, by any thread; checked often by the thread that computes."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -28,7 +28,7 @@ class CancelToken:
 
 
 class JointToken(CancelToken):
-    """Cancelled together with another token, or by itself."""
+    """Cancelled together with another token, or on its own."""
 
     def __init__(self, other: CancelToken) -> None:
         super().__init__()
@@ -48,4 +48,4 @@ Progress = Callable[[str, float], None]
 
 
 def no_progress(stage: str, fraction: float) -> None:
-    """Report to nobody."""
+    """Ignore progress."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Resources:
-    """What the assembler reports of one kernel.
+    """Resources of one kernel, as the assembler reports them.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class LaunchReport:
         Theoretical: resident warps / most warps of a multiprocessor. None where the driver does
         not say.
     compiler : str
-        What compiled the kernel: ``nvcc 13.0 through PyCUDA``.
+        Compiler of the kernel: ``nvcc 13.0 through PyCUDA``.
     """
 
     filter_id: str

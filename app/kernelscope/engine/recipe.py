@@ -26,7 +26,7 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Recipe:
-    """Steps, each of which works on what the last one made.
+    """Steps, each of which works on the output of the previous one.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Recipe:
         Parameters
         ----------
         name : str
-            What messages call the text.
+            Name of the text in messages.
 
         Raises
         ------
@@ -109,7 +109,7 @@ def _recipe(content: Field, name: str) -> Recipe:
 
 
 _NEWEST = 1000
-"""More versions than there will be."""
+"""Upper limit of version numbers; a larger one is not a version."""
 
 
 def _step(content: Field, version: int) -> Step:
@@ -133,7 +133,7 @@ def _step(content: Field, version: int) -> Step:
 
 
 def _value(parameter: Parameter, content: Field) -> Any:
-    """Return what a parameter has in a file, checked."""
+    """Return the value of a parameter in a file, checked."""
     if isinstance(parameter, MaskParameter):
         return content.from_text(parameter.parse)
     if content.value == ESTIMATE and has_estimate(parameter):

@@ -34,7 +34,7 @@ class Pass(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """The slow measurements of a source that a request's estimates needed before its run.
+    """Slow measurements of a source that estimates needed before the run.
 
     Attributes
     ----------
@@ -61,8 +61,8 @@ class Measurement:
 class Request:
     """What to compute (`step`), of what (`source`), and how (`options`).
 
-    Later changes in the window do not reach a request that was made; its result says what
-    it was made from. A request that cannot be run is refused when it is made.
+    A request does not change once it is made, and its result refers to it. One that cannot be
+    run is refused when it is made.
 
     Attributes
     ----------
@@ -71,12 +71,11 @@ class Request:
         All of its parameters have values: none is `ESTIMATE`.
     options : RunOptions
     reference : Image or Volume, optional
-        What the result, or the first volume of it, should be like; both it and the input are
-        evaluated against that.
+        The ideal result, or the ideal of its first volume; input and result are compared with it.
     measured : Measurement, optional
         Of this source with this step, where that was needed before the run.
     id : int
-        Increases with each request; later ones win.
+        Increases with each request; a later one replaces an earlier one.
 
     Raises
     ------
@@ -176,7 +175,7 @@ class Request:
 
     @property
     def known(self) -> Mapping[str, Any]:
-        """The parameters, and what was measured for them."""
+        """The parameters together with the measurements for them."""
         step, measured = self.step, self.measured
         return {**step.parameters, **measured.values} if measured else step.parameters
 
@@ -209,7 +208,7 @@ class Request:
         estimates : mapping, optional
             Values that were estimated by now.
         brief : bool
-            Leave out parameters and a border that have their defaults, and say that.
+            Leave out parameters and a border that have their defaults, and say so.
         """
         text = self._describe_one(estimates, brief=brief)
         if self.by_slices:

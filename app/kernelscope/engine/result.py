@@ -19,12 +19,12 @@ from kernelscope.spec.parameters import rounded
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a filter did to a picture, in the light of a reference.
+    """How close the input and the result are to a reference.
 
     Attributes
     ----------
     before : Quality or None
-        Of the input; None where that does not compare: it may be what was turned to grey.
+        Of the input; None if it cannot be compared, for example in colour with a grey reference.
     after : Quality
         Of the result.
     """
@@ -35,7 +35,7 @@ class Judgement:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a request produced.
+    """The output of a request, and how the run went.
 
     Attributes
     ----------
@@ -44,15 +44,15 @@ class Result:
     stages : tuple of Stage
         In the order in which they happened.
     notices : tuple of str
-        What the user should know, for example why Auto did not use the GPU.
+        For the user to know, for example why Auto did not use the GPU.
     metrics : tuple of Metric
-        What else was measured; only a GPU has any.
+        Other measurements; only a GPU has any.
     launch : LaunchReport, optional
         The kernel that did the work; only a GPU has one.
     quality : Judgement, optional
-        None without a reference, or where a notice says why the result does not compare.
+        None without a reference, or if the result cannot be compared, as a notice then explains.
     estimates : mapping
-        Parameters that were estimated from the data, by name; notices tell them in full.
+        Parameters that were estimated from the data, by name; notices have them in words.
     first : bool
         The process had not run this code before: it was compiled or loaded for this run, and
         found caches, clocks and page tables cold. A later run may well be faster.
@@ -84,12 +84,12 @@ class Result:
 
     @property
     def seconds(self) -> float:
-        """Total of the counted stages: what the user waited, without compiling."""
+        """Total of the counted stages: the time that the user waited, without compiling."""
         return sum(stage.seconds for stage in self.stages if stage.counted)
 
     @property
     def compile_seconds(self) -> float:
-        """What compiling took, which is in no total."""
+        """Time of compiling, which is in no total."""
         return sum(stage.seconds for stage in self.stages if stage.name == "compile")
 
     @property
@@ -105,12 +105,12 @@ class Result:
 
     @property
     def settings(self) -> str:
-        """Those of the request and what was estimated, in words."""
+        """The settings of the request and the estimates, in words."""
         return self.request.describe(self.estimates)
 
     @property
     def brief_settings(self) -> str:
-        """As `settings`, without what is as by default."""
+        """As `settings`, without defaults."""
         return self.request.describe(self.estimates, brief=True)
 
     @property
@@ -119,12 +119,12 @@ class Result:
         return f"{self.device.upper()} {self.level}"
 
     def describe(self) -> str:
-        """Return the settings, what was estimated, device and level in words."""
+        """Return the settings, the estimates, device and level in words."""
         return f"{self.settings}, {self.where}"
 
 
 def estimate_notices(request: Request, estimates: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a sentence on each parameter that was estimated, with the volumes' names."""
+    """Return a sentence about each parameter that was estimated, with the volumes' names."""
     sentences = []
     for name, estimate in estimates.items():
         parameter = request.step.filter.parameter(name)

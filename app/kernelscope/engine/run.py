@@ -1,4 +1,9 @@
-"""Runs one request from start to end, on the calling thread."""
+"""Runs one request from start to end, on the calling thread.
+
+Choose a backend (for Auto: the one that should be faster, by earlier runs), compute, compare the
+output with the reference, and remember the cost. Only Auto falls back: if the GPU fails, the CPU
+computes and a notice says why. An explicit choice raises.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +44,10 @@ from kernelscope.spec.levels import Level
 _logger = logging.getLogger(__name__)
 
 GPU_PIXELS = 512 * 512
-"""From here on Auto expects the GPU to be faster, until it has measured both."""
+"""From this size on Auto expects the GPU to be faster, until it has measured both."""
 
 TRIAL_PIXELS = 1024 * 1024
-"""Up to here Auto tries both devices, one in each run, to learn what they cost."""
+"""Up to here Auto tries both devices, one in each run, to learn their costs."""
 
 
 def execute(
@@ -59,12 +64,12 @@ def execute(
     backends : mapping
         Backends by id, the fastest kind first; ``cpu`` is always there.
     costs : Costs, optional
-        What Auto knows of earlier runs, and learns from this one.
+        Times of earlier runs, from which Auto chooses; this run is added.
 
     Raises
     ------
     AppError
-        For everything the user can mend; an explicit choice of a device never falls back.
+        For every problem that the user can fix; an explicit choice of a device never falls back.
     Cancelled
         If `token` was set meanwhile.
     """
@@ -79,7 +84,7 @@ def execute(
         cpu = backends[Device.CPU.value]
         if backend is cpu:
             raise
-        notice = f"Auto turned to the CPU, because the {backend.name} failed: {error.message}"
+        notice = f"Auto used the CPU, because the {backend.name} failed: {error.message}"
         return _run(request, cpu, (notice,), _begin(request, token, progress))
     options = request.options
     usual = options.memory_limit is None and options.block is None
@@ -98,7 +103,7 @@ def _begin(request: Request, token: CancelToken, progress: Progress) -> RunConte
 
 
 def _has_gpu(request: Request, backends: Mapping[str, Backend]) -> bool:
-    """Tell whether Auto has a choice."""
+    """Return whether Auto has a choice."""
     gpu = backends.get(Device.GPU.value)
     return (
         gpu is not None and gpu.availability().available and bool(gpu.levels(request.step.filter))
@@ -165,7 +170,7 @@ def check_memory(request: Request) -> None:
     Raises
     ------
     OutOfMemory
-        If so. What a filter takes beside that depends on its level, and shows when it runs.
+        If so. Further memory depends on the level, and is only known when it runs.
     """
     needed = math.prod(request.output_shape) * request.source.planes.dtype.itemsize
     memory.require(needed, f"to filter {request.source.describe()}", _SMALLER)
@@ -179,10 +184,12 @@ def _block_has_no_effect(request: Request, backend: Backend, level: Level) -> st
     assert request.options.block is not None
     spec = request.step.filter
     others = [each.id for each in spec.levels("gpu") if takes_block(spec, each.id)]
-    where = f"Levels of a GPU that have: {', '.join(others)}." if others else "No level has."
+    where = (
+        f"GPU levels with a choice: {', '.join(others)}." if others else "No level has a choice."
+    )
     return (
         f"The block size {block_name(request.options.block)} has no effect: {spec.name} at "
-        f"{backend.name} {level.name.lower()} has none to choose. {where}"
+        f"{backend.name} {level.name.lower()} has a fixed one. {where}"
     )
 
 
@@ -232,7 +239,7 @@ def _judge(
         try:
             after = of(result)
         except Incomparable as error:
-            context.log.notices.append(f"The result cannot be judged: {error}")
+            context.log.notices.append(f"The result cannot be compared with the reference: {error}")
             return None
         with contextlib.suppress(Incomparable):
             return Judgement(of(request.source), after)
@@ -242,7 +249,7 @@ def _judge(
 def _choose(
     request: Request, backends: Mapping[str, Backend], costs: Costs
 ) -> tuple[Backend, tuple[str, ...]]:
-    """Return the backend for a request, and what to tell the user about the choice."""
+    """Return the backend for a request, and notices about the choice."""
     if request.options.device is not Device.AUTO:
         return usable(request.options.device, backends), ()
     if request.options.level is None:
@@ -264,7 +271,7 @@ def usable(device: Device, backends: Mapping[str, Backend]) -> Backend:
     if not state.available:
         raise DeviceUnavailable(
             f"The {backend.name} cannot be used: {state.summary}",
-            "Choose CPU or Auto; “info” lists what a GPU needs.",
+            "Choose CPU or Auto; “info” lists the requirements of a GPU.",
         )
     return backend
 

@@ -1,4 +1,8 @@
-"""Filters of pictures, slice by slice over volumes."""
+"""Runs filters for pictures on volumes, slice by slice.
+
+A slice becomes a picture on which the brightest voxel of its volume is white, is filtered like any
+other, and goes back to its place in a volume of the same type and header.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from kernelscope.images.volume import Volume
 from kernelscope.spec.parameters import IntParameter
 
 STAGE = "slices"
-"""What progress is reported as."""
+"""Name of the stage in progress reports."""
 
 
 def filter_slices(
@@ -36,7 +40,7 @@ def filter_slices(
     Raises
     ------
     AppError
-        What `run` raises.
+        Any error that `run` raises.
     Cancelled
         If `token` was set meanwhile.
     """
@@ -69,7 +73,7 @@ def filter_slices(
 
 
 def _one(request: Request, picture: Image, number: int) -> Request:
-    """Return the request for one slice; noise is to be new in every one."""
+    """Return the request for one slice; noise differs from slice to slice."""
     step = request.step
     seed = next((p for p in step.filter.parameters if p.name == "seed"), None)
     if isinstance(seed, IntParameter):
@@ -79,7 +83,7 @@ def _one(request: Request, picture: Image, number: int) -> Request:
 
 
 def picture_of(volume: Volume, axis: int, index: int) -> Image:
-    """Return a slice as it is filtered; see `filter_slices`."""
+    """Return a slice in the form in which it is filtered; see `filter_slices`."""
     pixels = np.ascontiguousarray(volume.voxels.take(index, axis))
     if pixels.dtype != np.uint8:
         pixels = pixels.astype(np.float32) / _white(volume)

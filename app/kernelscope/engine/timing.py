@@ -1,4 +1,4 @@
-"""Wall-clock stages of a run."""
+"""Stages of a run, their durations, and the time left."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _STEADY = 2.0
-"""Seconds of a stage after which its end can be foretold."""
+"""No estimate is shown before a stage has lasted this many seconds."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a stage that went on beside other stages.
+    """A piece of a stage that overlapped other stages.
 
     Attributes
     ----------
@@ -71,26 +71,26 @@ class Stage:
     name : str
         ``prepare``, ``compile``, ``compute``, ``convert``, ``judge``; on a GPU also ``allocate``
         and ``free`` (device memory), ``upload``, ``kernel``, ``hand over`` (parts that the host
-        copies to the card between kernels), ``launch`` (what starting kernels takes beside
-        all these) and ``download``, ``slabs``, where these overlap, ``warm-up``, which goes
+        copies to the card between kernels), ``launch`` (the rest of the time for starting
+        kernels) and ``download``, ``slabs``, where these overlap, ``warm-up``, which goes
         before kernels that are measured, and ``repeat``: launches that the host queued too
         slowly to be measured, so that they were done again.
     seconds : float
         Wall-clock time, or device time between events for ``kernel``.
     counted : bool
-        False for what is reported apart and is in no total, such as compiling.
+        False for stages that are reported separately and are in no total, such as compiling.
     repeats : tuple of float
         Every repetition, where there were several; `seconds` is their median.
     overlapped : bool
-        True for what was done while ``slabs``, which is counted, went by: with others at the
-        same time, so that they would add up to more. Of several devices it is the busiest one.
+        True for stages within ``slabs``, which is counted: they ran at the same time, so that
+        their sum exceeds it. With several devices the figures are those of the busiest one.
     start : float
         When it began, in seconds from the start of the run. Kernels begin when the card does:
         *launch* begins before *kernel* and encloses it. Of several repeats it is the first.
     parts : tuple of Part
         Where the stage overlapped others: its pieces, on each of the devices.
     kernels : tuple of KernelTime
-        Of stage ``kernel``, where it has several kernels: what each of them took.
+        The time of each kernel, where stage ``kernel`` has several.
     """
 
     name: str
@@ -124,19 +124,19 @@ class Metric:
 
 
 class TimeLeft:
-    """Foretells the end of stages from their progress."""
+    """Estimates the time left in a stage from its progress."""
 
     def __init__(self) -> None:
         self._stage = ""
         self._start = (0.0, 0.0)
 
     def describe(self, stage: str, fraction: float) -> str:
-        """Return ``, 12 s left``-like text, or nothing until that can be told.
+        """Return text like ``, 12 s left``; empty until there is an estimate.
 
         Parameters
         ----------
         stage : str
-            Another one, or none of it done, starts anew.
+            A new name, or a fraction of 0, restarts the estimate.
         fraction : float
             How much of it is done, 0 to 1.
         """

@@ -1,4 +1,12 @@
-"""The one thread on which filters run, so that the window never waits."""
+"""The one thread on which filters run, so that the window never waits.
+
+The latest submission wins: it cancels the one that runs and replaces the one that waits. Events
+go to a listener::
+
+    submit(A)      submit(B)
+       |---- A -------|x Stopped(A)
+    Started(A)        Started(B) ---- B ---- Finished(B)
+"""
 
 from __future__ import annotations
 
@@ -22,13 +30,13 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """Work for the worker's thread that is no request, such as measuring.
+    """Work for the worker's thread other than a request, such as a benchmark.
 
     Attributes
     ----------
     work : callable
-        Called with the backends, a token that it has to look at often, and a function: what
-        it calls that with comes to the listener as `Reported`.
+        Called with the backends, a token to check often, and a function whose argument reaches
+        the listener as `Reported`.
     """
 
     work: Callable[[Mapping[str, Backend], CancelToken, Callable[[Any], None]], None]
@@ -54,7 +62,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Reported:
-    """`value` is what a job had to tell."""
+    """`value` is a report of a job, such as its progress."""
 
     request: Job
     value: Any
@@ -69,7 +77,7 @@ class Completed:
 
 @dataclass(frozen=True)
 class Failed:
-    """`error` is an `AppError` for what the user can mend; anything else is a bug."""
+    """`error` is an `AppError` if the user can fix the problem; anything else is a bug."""
 
     request: Request | Job
     error: Exception
@@ -96,7 +104,7 @@ class Worker:
     backends : mapping
         Backends by id; used and closed on the worker's thread only.
     costs : Costs, optional
-        What Auto knows; by default it starts from nothing.
+        Times of earlier runs, from which Auto chooses; none by default.
     listener : callable
         Called with each `Event` on the worker's thread; only `Stopped` for a request that
         never started comes on the thread that replaced or cancelled it. A request that was
@@ -117,12 +125,12 @@ class Worker:
         self._token: CancelToken | None = None
         self._closing = False
         self._followed = False
-        """Whether what is running was cancelled because something else shall run."""
+        """Whether the running request was cancelled in favour of a later one."""
         self._thread = threading.Thread(target=self._loop, name="kernelscope-worker")
         self._thread.start()
 
     def submit(self, request: Request | Job) -> None:
-        """Run `request` as soon as possible, in place of whatever is running or waiting."""
+        """Run `request` as soon as possible, instead of the running and the waiting one."""
         with self._condition:
             if self._closing:
                 raise RuntimeError("the worker is closed")
@@ -135,7 +143,7 @@ class Worker:
             self._stop(replaced, "before it began, for a later run")
 
     def cancel(self, *, followed: bool = False) -> None:
-        """Stop what is running and forget what is waiting.
+        """Stop the running request and drop the waiting one.
 
         `followed` is for the log: another run is being prepared that takes its place.
         """
@@ -158,8 +166,8 @@ class Worker:
         Returns
         -------
         bool
-            Whether the thread has ended. What it computes stops within a second, but a
-            kernel that is being compiled cannot be interrupted.
+            Whether the thread has ended. Computing stops within a second, but compiling a
+            kernel cannot be interrupted.
         """
         with self._condition:
             self._closing = True
@@ -176,7 +184,7 @@ class Worker:
                 backend.close()
 
     def _serve(self) -> None:
-        """Run what is submitted until the worker is closed."""
+        """Run requests as they are submitted, until the worker is closed."""
         while True:
             with self._condition:
                 while self._pending is None and not self._closing:
@@ -200,7 +208,7 @@ class Worker:
                 self._listener(event)
 
     def _stop(self, request: Request | Job, when: str = _UNBEGUN) -> None:
-        """Log that a request was cancelled or replaced, and tell the listener."""
+        """Log that a request was cancelled or replaced, and notify the listener."""
         what = "measurement" if isinstance(request, Job) else request.describe()
         _logger.info("Cancelled %s: %s", when, what)
         self._listener(Stopped(request))

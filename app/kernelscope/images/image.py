@@ -22,18 +22,18 @@ MAX_SAMPLES = 2**31
 
 @dataclass(frozen=True)
 class Metadata:
-    """What a picture file holds beside its pixels.
+    """The content of a picture file other than its pixels.
 
     Attributes
     ----------
     profile : bytes
-        ICC profile that says which colours the samples mean; empty without one.
+        ICC profile: the meaning of the samples as colours; empty without one.
     resolution : tuple of float, optional
         Pixels per inch along x and y.
     exif : bytes
         EXIF data from their TIFF header on, of a picture that stands upright.
     others : tuple of str
-        Names of what else the file holds and no format keeps: "XMP data".
+        Names of further content that is lost when the picture is saved: "XMP data".
     """
 
     profile: bytes = b""
@@ -43,7 +43,7 @@ class Metadata:
 
 
 NOTHING = Metadata()
-"""Of pictures that were computed, pasted, or saved without any."""
+"""Metadata of pictures that were computed, pasted, or saved without any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +61,9 @@ class Image:
     path : Path, optional
         The file it was read from or saved to.
     notices : tuple of str
-        What was changed on the way in ("CMYK converted to RGB"), for the user to know.
+        Changes that reading made ("CMYK converted to RGB"), for the user to know.
     metadata : Metadata
-        What its file holds beside the pixels; results inherit it.
+        The rest of its file; results inherit it.
     missing : ndarray of bool, shape (height, width), optional
         Pixels that the file marks as unknown (NaN) and that got a number to be filtered; they
         are saved as unknown again.
@@ -94,7 +94,7 @@ class Image:
         Parameters
         ----------
         nan : float, optional
-            What to put in the place of NaN; `missing` remembers where that was.
+            Replacement for NaN; `missing` records where it was.
 
         Raises
         ------
@@ -135,7 +135,7 @@ class Image:
         return cls(view, title, path, notices, metadata, missing)
 
     def arrays(self) -> Iterator[NDArray[Any]]:
-        """Yield what it holds in memory."""
+        """Yield the arrays that it holds in memory."""
         yield self.pixels
 
     @property
@@ -228,21 +228,21 @@ class Image:
 def fill_nan(
     values: NDArray[np.float32], title: str, what: str, number: float | None
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_], str]:
-    """Put a number in the place of NaN.
+    """Replace NaN by a number.
 
     Parameters
     ----------
     values : ndarray of float32
         Some of them are not finite.
     what : str
-        What they are: "samples", "voxels".
+        Name of the values in messages: "samples", "voxels".
     number : float, optional
         None refuses them.
 
     Returns
     -------
     ndarray, ndarray of bool, str
-        The new values, where they are new, and what to tell of that.
+        The new values, a mask of those that are new, and a notice for the user.
 
     Raises
     ------
@@ -265,11 +265,12 @@ def fill_nan(
         verb = "is" if count == 1 else "are"
         raise NotANumber(
             f"{title}: {count} of {values.size} {what} {verb} NaN, which is no number.",
-            "Choose a number to take their place: 0 where they are the background.",
+            "Choose a number to replace them: 0 if they are the background.",
         )
     if not np.isfinite(number) or abs(number) > float(np.finfo(np.float32).max):
         raise InvalidParameter(
-            f"{number:g} cannot take the place of NaN.", "Choose a number that 32-bit floats have."
+            f"NaN cannot be replaced by {number:g}.",
+            "Choose a number within the range of 32-bit floats.",
         )
     notice = f"{count} of {values.size} {what} are NaN: filtered as {number:g}, saved as NaN again."
     return np.where(holes, np.float32(number), values), holes, notice

@@ -44,7 +44,7 @@ def affine(voxel: Voxel | None = None) -> NDArray[np.float64]:
 
 
 class Tissue(IntEnum):
-    """What a voxel of `Phantom.labels` mostly is."""
+    """The main tissue of a voxel of `Phantom.labels`."""
 
     BACKGROUND = 0
     CSF = 1
@@ -56,7 +56,7 @@ class Tissue(IntEnum):
 
 
 class Contrast(StrEnum):
-    """What the scanner weights."""
+    """The contrast of a scan."""
 
     T1W = "T1w"
     T2W = "T2w"
@@ -64,7 +64,7 @@ class Contrast(StrEnum):
 
 
 class Noise(StrEnum):
-    """What the scanner adds."""
+    """The noise that a scanner adds."""
 
     GAUSSIAN = "gaussian"
     UNIFORM = "uniform"
@@ -183,7 +183,7 @@ _HEAD = (
     *_pair(Tissue.GREY, (0.22, 0.42, -0.50), (0.24, 0.26, 0.17), -20),
     *_pair(Tissue.WHITE, (0.20, 0.40, -0.50), (0.14, 0.14, 0.08), -20),
     _Ellipsoid(Tissue.WHITE, (0, 0.14, -0.48), (0.11, 0.12, 0.30)),
-    # Ventricles, and the nuclei beside them.
+    # Ventricles, and the nuclei next to them.
     *_pair(Tissue.CSF, (0.10, -0.10, 0.14), (0.055, 0.26, 0.10), -14),
     *_pair(Tissue.CSF, (0.20, 0.22, 0.06), (0.05, 0.17, 0.08), 24),
     _Ellipsoid(Tissue.CSF, (0, 0.02, -0.02), (0.02, 0.12, 0.10)),
@@ -280,7 +280,7 @@ def add_noise(truth: NDArray[np.float32], kind: Noise | str, sigma: float, seed:
     """
     kind = _member(Noise, kind)
     if not 0 <= sigma < np.inf:
-        raise InvalidParameter(f"A sigma of {sigma} is no strength of noise.", "Use 0 or more.")
+        raise InvalidParameter(f"A sigma of {sigma} is out of range.", "Use 0 or more.")
     seeds = np.random.SeedSequence(seed).spawn(len(truth))
     axes = tuple(_coordinates(side, 1.0) for side in truth.shape)
     noisy = Noisy(np.empty(truth.shape, np.float32), np.full(truth.shape, sigma, np.float32))
@@ -338,7 +338,7 @@ def _paint(
     planes: list[NDArray[np.float32]],
     signals: NDArray[np.float32],
 ) -> None:
-    """Put one slice of an ellipsoid over what is there."""
+    """Draw one slice of an ellipsoid over the others."""
     voxel = np.array(steps[::-1], np.float32)
     low, high = (np.array(body.centre) + side * (body.reach + voxel) for side in (-1, 1))
     if not low[2] <= axes[0][z] <= high[2]:

@@ -33,7 +33,7 @@ _NAMES = {"S": "Axial", "A": "Coronal", "R": "Sagittal"}
 class Plane:
     """Slices across one axis of a volume, as they are drawn.
 
-    Where the file tells how the patient lies, the head stands upright and is seen as
+    If the file has the orientation of the patient, the head stands upright and is seen as
     radiologists see it: the patient's right on the left of the screen, anterior above, and
     on the left where seen from the side. Otherwise z points up.
 
@@ -47,7 +47,7 @@ class Plane:
     flip_rows, flip_columns : bool
         Whether the first voxels lie at the bottom, or on the right.
     letters : str
-        What lies above, below, to the left and to the right; empty if unknown.
+        Names of the directions: up, down, left and right; empty if unknown.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Plane:
         )
 
     def moved(self, position: Position, column: int, row: int, shape: tuple[int, ...]) -> Position:
-        """Return `position`, moved within its slice to what is drawn at a place.
+        """Return `position`, moved within its slice to the voxel that is drawn at a place.
 
         Places outside of the volume become the nearest ones inside.
         """
@@ -179,7 +179,7 @@ def auto_gain(volume: Volume, other: Volume, window: Window, gains: Sequence[int
 
 
 def millimetres(volume: Volume, position: Position) -> tuple[float, float, float] | None:
-    """Return where a voxel lies, x first; None if the file does not tell."""
+    """Return where a voxel lies, x first; None if the file does not say."""
     if volume.affine is None:
         return None
     x, y, z = (volume.affine @ (*reversed(position), 1))[:3].tolist()

@@ -1,4 +1,4 @@
-"""What volume filters work on: volumes of the same head, filtered together."""
+"""A scan: volumes of the same head that are filtered together."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Scan:
         Raises
         ------
         AppError
-            If the volumes do not show the same places.
+            If the volumes differ in size or position.
         """
         planes = stack(self.volumes)
         planes.flags.writeable = False
@@ -46,11 +46,11 @@ class Scan:
 
     @property
     def pixels(self) -> NDArray[np.float32]:
-        """The same as `planes`: what stays on a GPU is known by its array."""
+        """The same array as `planes`, by which a GPU recognises the scan in its memory."""
         return self.planes
 
     def arrays(self) -> Iterator[NDArray[Any]]:
-        """Yield what it holds in memory by now."""
+        """Yield the arrays that it holds in memory by now."""
         yield from (volume.voxels for volume in self.volumes)
         planes = vars(self).get("planes")
         if planes is not None and planes.base is None:
@@ -65,7 +65,7 @@ class Scan:
         return tuple(notice for volume in self.volumes for notice in volume.notices)
 
     def describe(self) -> str:
-        """Return what `Volume.describe` says of the first, and the names of the others."""
+        """Return the description of the first volume, and the titles of the others."""
         first, *others = self.volumes
         return " + ".join((first.describe(), *(volume.title for volume in others)))
 
@@ -104,7 +104,7 @@ class Scan:
     def like(self, planes: NDArray[Any]) -> Scan:
         """Return the same volumes with the voxels of `planes`, rounded to their types.
 
-        Nobody may write to `planes` afterwards.
+        `planes` must not be written to afterwards.
         """
         return Scan(
             tuple(

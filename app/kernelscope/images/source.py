@@ -1,4 +1,4 @@
-"""What filters work on: a picture, or volumes of one head.
+"""The source of a filter: a picture, or volumes of one head.
 
 `Image` and `Scan` have these members, and whatever runs, times or describes a filter asks for
 them instead of for the type.
@@ -19,11 +19,11 @@ class Source(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """Which filters take it as it is."""
+        """The kind of filters that take it as a whole."""
 
     @property
     def unit(self) -> str:
-        """Name of its points, of which speeds are told: ``pixels`` or ``voxels``."""
+        """Unit of its size, in which speeds are given: ``pixels`` or ``voxels``."""
 
     @property
     def title(self) -> str:
@@ -68,7 +68,7 @@ class Source(Protocol):
         """Return title, size and mode in words."""
 
     def like(self, planes: NDArray[Any]) -> Source:
-        """Return the same with the samples of `planes`, to which nobody may write afterwards."""
+        """Return the same with the samples of `planes`, which must not be written to afterwards."""
 
     def stand_in(self, shape: tuple[int, ...]) -> Source:
         """Return a source whose planes have this shape, without taking memory for them."""

@@ -56,15 +56,15 @@ class Stored:
         return (self.slope, self.intercept) != (1.0, 0.0)
 
     def values(self, numbers: NDArray[Any]) -> NDArray[np.float32]:
-        """Return what stored `numbers` stand for."""
+        """Return the values of stored `numbers`."""
         values = np.empty(numbers.shape, np.float32)
-        with np.errstate(over="ignore"):  # What becomes infinite is refused by `Volume`.
+        with np.errstate(over="ignore"):  # `Volume` refuses infinite values.
             for target, source in zip(values, numbers, strict=True):
                 target[...] = source.astype(np.float64) * self.slope + self.intercept
         return values
 
     def numbers(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return what to store for `values`: the nearest numbers, saturated to the type."""
+        """Return the numbers to store for `values`: rounded and saturated to the type."""
         if not self.scaled and values.dtype.kind in "iu":
             return values.astype(self.dtype)
         numbers = np.empty(values.shape, self.dtype)
@@ -87,18 +87,18 @@ class Volume:
         Distance between voxels along z, y and x in millimetres.
     affine : ndarray, shape (4, 4), optional
         Takes (x, y, z, 1), indices of a voxel, to millimetres towards the patient's right,
-        anterior and superior, as NIfTI has it; None where the file does not tell.
+        anterior and superior, as NIfTI has it; None if the file does not say.
     title, path, notices
         As in `Image`.
     header : object, optional
-        What the file's format has to keep beside the voxels; only kernelscope.files looks into it.
+        The header of the file's format, which only kernelscope.files interprets.
     stored : Stored, optional
         How the file stored the voxels and how they are saved; None: as they are here.
     missing : ndarray of bool, optional
         Voxels that the file marks as unknown (NaN) and that got a number to be filtered; they
         are saved as unknown again.
     others : tuple of str
-        Names of what else the file holds and no format keeps: "DICOM tags".
+        Names of further content that is lost when the volume is saved: "DICOM tags".
     """
 
     voxels: NDArray[Any]
@@ -139,7 +139,7 @@ class Volume:
         Parameters
         ----------
         nan : float, optional
-            What to put in the place of NaN; `missing` remembers where that was.
+            Replacement for NaN; `missing` records where it was.
 
         Raises
         ------
@@ -153,7 +153,7 @@ class Volume:
         if array.dtype.kind not in "biuf":
             raise InvalidImage(
                 f"{title}: voxels of type {array.dtype} cannot be filtered.",
-                "Convert them to one real number a voxel.",
+                "Convert them to one real number per voxel.",
             )
         stored = Stored(array.dtype.newbyteorder("="), slope, intercept)
         voxels, remark, exact = _converted(array, stored)
@@ -253,7 +253,7 @@ class Volume:
         as_float : bool
             Keep the values as float32, in memory and in files.
         copy : bool
-            False where nobody writes to `voxels` any more: they are kept if nothing changes.
+            False if `voxels` are not written to any more: they are kept if nothing changes.
 
         Raises
         ------
@@ -310,7 +310,7 @@ def stack(volumes: Sequence[Volume]) -> NDArray[np.float32]:
         raise InvalidParameter("There is no volume to filter.", "Choose at least one.")
     first = volumes[0]
     if len(volumes) == 1 and first.voxels.dtype == np.float32:
-        return first.voxels[..., np.newaxis]  # no second copy of what may be large
+        return first.voxels[..., np.newaxis]  # no second copy: it may be large
     for other in volumes[1:]:
         _check_aligned(first, other)
     stacked = np.empty((*first.voxels.shape, len(volumes)), np.float32)
@@ -324,7 +324,7 @@ def stack(volumes: Sequence[Volume]) -> NDArray[np.float32]:
 
 
 def unstack(planes: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return the components of what `stack` made, each C-contiguous, copied only if needed."""
+    """Return the components of an array from `stack`, each C-contiguous, copied only if needed."""
     if planes.shape[-1] == 1:
         return [np.ascontiguousarray(planes[..., 0])]
     volumes = [np.empty(planes.shape[:-1], planes.dtype) for _ in range(planes.shape[-1])]
@@ -347,7 +347,7 @@ def check_reference(volume: Volume, reference: Volume) -> None:
     """
     if volume.voxels.shape != reference.voxels.shape:
         raise Incomparable(
-            f"{volume.describe()} cannot be judged by {reference.describe()}.",
+            f"{volume.describe()} cannot be compared with {reference.describe()}.",
             "Choose a volume of the same size.",
         )
 

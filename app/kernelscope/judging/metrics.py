@@ -24,7 +24,7 @@ WINDOW = 7
 
 CELLS = WINDOW * WINDOW
 K1, K2 = 0.01, 0.03
-"""The constants of SSIM: what keeps its quotient steady in dark and in flat places."""
+"""The constants of SSIM: they stabilise the quotient where mean or variance is near zero."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ def judge(
     picture, reference : ndarray, shape (height, width, channels)
         Colours only (see `colours`); uint8, uint16 or float32. White is 255, 65535 or 1.
     check : callable
-        Called every few milliseconds, on any thread; what it raises ends the comparison
+        Called every few milliseconds, on any thread; an error that it raises ends the comparison
         (`CancelToken.check`).
     mse : float, optional
-        The mean squared difference, where somebody knows it already.
+        The mean squared difference, if it is known already.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def add_similarities(first: Any, second: Any, c1: Any, c2: Any, totals: Any) -> 
     """Add SSIM of all windows inside a band to the totals of its columns.
 
     Sums of whole numbers go down the columns: float64 holds them, and their products, exactly.
-    Sums of floats start anew with each row, as what one bright sample rounds away would be
+    Sums of floats restart with each row: a difference that a bright sample rounds away would be
     missing from all windows below it.
     """
     height, width, channels = first.shape

@@ -1,4 +1,4 @@
-"""Pictures of how a picture differs from another, and what they are drawn from."""
+"""Difference images: the residual of a filter and its error, amplified to be visible."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ GAIN_SHARE = 0.995
 """Share of the differences that `suggest_gain` keeps from saturating."""
 
 STEPS = 65536
-"""Sizes of differences that `suggest_gain` tells apart."""
+"""Number of sizes of differences that `suggest_gain` distinguishes."""
 
 
 def difference(picture: NDArray[Any], other: NDArray[Any], gain: float = 1) -> NDArray[np.uint8]:
     """Return ``picture - other`` as a picture around mid-grey.
 
-    The *residual* of a filter is its output minus its input; what is left to be mended is its
+    The *residual* of a filter is its output minus its input; the remaining error is its
     output minus the reference.
 
     Parameters
