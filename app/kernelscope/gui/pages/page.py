@@ -323,7 +323,7 @@ class Page(QWidget, Generic[Opened, Part]):
         """Show the output or a difference; without a gain, the one that shows most."""
         raise NotImplementedError
 
-    def show_noise(self, settings: Mapping[str, Any], tell: Callable[[str], None]) -> None:
+    def show_noise(self, settings: Mapping[str, Any], show_status: Callable[[str], None]) -> None:
         """Show a map of the noise in place of the output, where there is one."""
 
     def slice_as_picture(self) -> Image | None:

@@ -14,8 +14,6 @@ from kernelscope import filters
 from kernelscope.engine.request import Request
 from kernelscope.engine.slices import picture_of
 from kernelscope.files.names import stem_of
-from kernelscope.filters.mri_nlm.sigma import estimate_local
-from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth
 from kernelscope.gui.canvas.volume_viewer import VolumePane, VolumeViewer
 from kernelscope.gui.model.comparison import NO_REFERENCE, View, judge_volumes
 from kernelscope.gui.model.history import Moment, Origin, Reference
@@ -184,7 +182,7 @@ class VolumePage(Page[Scan, Volume]):
     def mark_stale(self, settings: Mapping[str, Any] | None) -> bool:
         stale = super().mark_stale(settings)
         if self._map is not None:
-            current = settings is not None and self.is_map_current(settings["parameters"])
+            current = settings is not None and self.is_map_current(settings)
             self.viewer.output.set_stale(not current)
         return stale
 
@@ -204,47 +202,42 @@ class VolumePage(Page[Scan, Volume]):
         """Whether a map of the noise is shown in place of the output."""
         return self._map is not None
 
-    def is_map_current(self, parameters: Mapping[str, Any]) -> bool:
-        """Return whether `show_noise` would make the map that is shown with these parameters."""
-        return self._map_made_with == _of_noise(parameters)
+    def is_map_current(self, settings: Mapping[str, Any]) -> bool:
+        """Return whether `show_noise` would compute the map again that is shown."""
+        _, made_with = filters.diagnostic(settings["filter_id"], settings["parameters"])
+        return self._map_made_with == made_with
 
     def set_view(self, view: View, gain: int | None) -> None:
         self._view, self._wanted_gain = view, gain
         if self.source is not None:
             self._redraw()
 
-    def show_noise(self, settings: Mapping[str, Any], tell: Callable[[str], None]) -> None:
-        """Show sigma around each voxel of the input on the right, until the view changes.
+    def show_noise(self, settings: Mapping[str, Any], show_status: Callable[[str], None]) -> None:
+        """Show the map of the filter, or of another filter, until the view changes.
 
         Parameters
         ----------
         settings : mapping
-            Those of a filter; its parameters for noise count.
+            Those of a filter; some of its parameters decide on the map.
         """
         volume = self.part
-        made_with = window, rician, deep = _of_noise(settings["parameters"])
+        diagnostic, made_with = filters.diagnostic(settings["filter_id"], settings["parameters"])
 
         def work() -> Volume:
-            if window is None:
-                sigma = estimate_smooth(volume.voxels, rician, deep)
-            else:
-                sigma = estimate_local(volume.voxels, window, rician, deep)
-            noise = volume.with_voxels(sigma, as_float=True)
-            return replace(noise, title=f"{stem_of(volume)}-noise")
+            shown = volume.with_voxels(diagnostic.compute(volume.voxels, made_with), as_float=True)
+            return replace(shown, title=f"{stem_of(volume)}-{diagnostic.name.lower()}")
 
-        def show(noise: Volume) -> None:
+        def show(shown: Volume) -> None:
             if volume is not self.part:
                 return
-            low, middle, high = np.percentile(noise.voxels[::2, ::2, ::2], (5, 50, 95)).tolist()
-            kind = "Rician" if rician else "Gaussian"
-            text = f"{kind} sigma around each voxel"
-            text += ", smooth map" if window is None else f", window radius {window}"
+            low, middle, high = np.percentile(shown.voxels[::2, ::2, ::2], (5, 50, 95)).tolist()
+            text = diagnostic.describe(made_with)
             figures = f"median {middle:.4g}, mostly {low:.4g} to {high:.4g}"
-            self._map, self._map_made_with = noise, made_with
-            shades = auto_window(noise)
-            self.viewer.show_output(noise, f"Noise: {text}, {figures}", window=shades)
+            self._map, self._map_made_with = shown, made_with
+            caption = f"{diagnostic.name}: {text}, {figures}"
+            self.viewer.show_output(shown, caption, window=auto_window(shown))
             self.drawn.emit(None, True)
-            tell(f"{text}: {figures}.")
+            show_status(f"{text}: {figures}.")
 
         self._background.start("noise", work, show, self._report)
 
@@ -381,10 +374,3 @@ class VolumePage(Page[Scan, Volume]):
         caption = f"{self._view.value.capitalize()}: output – {minus}, ×{gain}"
         self.viewer.show_output(output, caption, minus=other, gain=gain)
         self.drawn.emit(gain, True)
-
-
-def _of_noise(parameters: Mapping[str, Any]) -> tuple[int | None, bool, bool]:
-    """Return the parameters of a map of noise: radius of windows, if any, Rician, and 3-D."""
-    window = parameters["window_radius"] if parameters.get("sigma_from") == "local" else None
-    rician = parameters.get("noise", "rician") == "rician"
-    return window, rician, parameters.get("dimensions", "3d") == "3d"

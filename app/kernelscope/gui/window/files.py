@@ -42,19 +42,24 @@ class Files(QObject):
         volumes: VolumePage,
         page_for: Callable[[object], Page[Any, Any]],
         page: Callable[[], Page[Any, Any]],
-        tell: Callable[[str], None],
+        show_status: Callable[[str], None],
         report: Callable[[Exception], None],
     ) -> None:
         super().__init__(window)
         self._window, self._dialogs, self._recipes, self._runner = window, dialogs, recipes, runner
         self._background, self._volumes = background, volumes
-        self._page_for, self._page, self._tell, self._report = page_for, page, tell, report
+        self._page_for, self._page, self._show_status, self._report = (
+            page_for,
+            page,
+            show_status,
+            report,
+        )
         dialogs.loaded.connect(self._open)
         dialogs.scan_loaded.connect(volumes.open)
         dialogs.component_loaded.connect(volumes.add)
         dialogs.reference_loaded.connect(self._set_reference)
-        dialogs.told.connect(tell)
-        recipes.saved.connect(lambda path: tell(f"Saved {path.name}."))
+        dialogs.told.connect(show_status)
+        recipes.saved.connect(lambda path: show_status(f"Saved {path.name}."))
         volumes.add_wanted.connect(self._add_components)
 
     def save_output(self) -> None:
@@ -93,7 +98,7 @@ class Files(QObject):
 
     def make_phantom(self, order: Order) -> None:
         """Compute the phantom that the user described, and open it."""
-        self._tell("Making a phantom…")
+        self._show_status("Making a phantom…")
         self._background.start(
             "open", order.make, lambda made: self._volumes.open(*made), self._report
         )
@@ -109,7 +114,7 @@ class Files(QObject):
         page = self._page()
         if not page.takes(image):
             return  # the other kind is shown by now
-        self._tell(f"{image.describe()}.")
+        self._show_status(f"{image.describe()}.")
         try:
             page.set_reference(image)
         except AppError as error:

@@ -98,7 +98,7 @@ class MainWindow(QMainWindow):
             self._run_bar,
             self.background,
             lambda: self.page,
-            self.tell,
+            self.show_status,
         )
         self.files = Files(
             self,
@@ -109,7 +109,7 @@ class MainWindow(QMainWindow):
             self.volumes,
             page_for=self._page_for,
             page=lambda: self.page,
-            tell=self.tell,
+            show_status=self.show_status,
             report=self._report,
         )
         self.companions = Companions(
@@ -159,8 +159,8 @@ class MainWindow(QMainWindow):
         except AppError as error:
             dialogs.show_error(self, error)
             return
-        self.tell("Estimating the noise around each voxel…")
-        self.page.show_noise(settings, self.tell)
+        self.show_status("Estimating the noise around each voxel…")
+        self.page.show_noise(settings, self.show_status)
 
     def switch_kind(self) -> None:
         """Show the picture in place of the volumes that are open, or the other way round."""
@@ -190,7 +190,7 @@ class MainWindow(QMainWindow):
         """The views of the page in front."""
         return self.page.canvas
 
-    def tell(self, text: str) -> None:
+    def show_status(self, text: str) -> None:
         """Show `text` in the status bar."""
         self.statusBar().showMessage(text)
 
@@ -317,7 +317,7 @@ class MainWindow(QMainWindow):
             self._set_page(page)
         self.setWindowTitle(f"{page.moment.source.title} – Kernelscope")
         if new:
-            self.tell(page.announce())
+            self.show_status(page.announce())
         self._warm_up()
 
     def _on_drawn(self, page: Page[Any, Any], gain: int | None, savable: bool) -> None:
@@ -379,7 +379,7 @@ class MainWindow(QMainWindow):
         self.panel.set_availability(availability)
 
     def _report(self, error: Exception) -> None:
-        self.tell("")  # the work that the status bar named has ended
+        self.show_status("")  # the work that the status bar named has ended
         if isinstance(error, AppError):
             dialogs.show_error(self, error)
         else:
@@ -424,7 +424,7 @@ class MainWindow(QMainWindow):
         if self.background.owes:
             # A save that fails must be reported while the picture can still be saved elsewhere.
             self._close_when_saved = True
-            self.tell("The window closes when the picture is saved…")
+            self.show_status("The window closes when the picture is saved…")
             event.ignore()
             return
         placement.save(self, self.settings)

@@ -50,7 +50,7 @@ class Runner(QObject):
     ----------
     page : callable
         Returns the page in front.
-    tell : callable
+    show_status : callable
         Shows a text in the status bar.
 
     Signals
@@ -75,11 +75,11 @@ class Runner(QObject):
         bar: RunBar,
         background: Background,
         page: Callable[[], Page[Any, Any]],
-        tell: Callable[[str], None],
+        show_status: Callable[[str], None],
     ) -> None:
         super().__init__(bridge)
         self.bridge, self._recipes, self._panel, self._bar = bridge, recipes, panel, bar
-        self._background, self._page, self._tell = background, page, tell
+        self._background, self._page, self._show_status = background, page, show_status
         self._ended = ""
         """How the last run ended, unless well, until something newer happens."""
         self._in_progress: tuple[object, FormState] | None = None
@@ -128,7 +128,7 @@ class Runner(QObject):
 
     def _checked(self, create: Callable[[], Request | None]) -> Request | None:
         if self._page().source is None:
-            self._tell(NOTHING_OPEN)
+            self._show_status(NOTHING_OPEN)
             return None
         try:
             return create()
@@ -145,9 +145,9 @@ class Runner(QObject):
         def show(values: dict[str, float]) -> None:
             self._panel.set_estimates(request.step.filter.id, values)
             label = request.step.filter.parameter(name).label
-            self._tell(f"{label} {values[name]:.4g}, estimated from {request.source.title}.")
+            self._show_status(f"{label} {values[name]:.4g}, estimated from {request.source.title}.")
 
-        self._tell("Estimating…")
+        self._show_status("Estimating…")
         self._background.start(
             "estimate", lambda: estimate(request, [name]), show, self.failed.emit
         )
@@ -162,7 +162,7 @@ class Runner(QObject):
         names = self._panel.automatic
         wanted = request.source, FormState.of(request, names).but(names)
         if self.busy and wanted == self._in_progress:
-            self._tell("This run is under way already; Esc stops it.")
+            self._show_status("This run is under way already; Esc stops it.")
             return
         self._replaces = self.busy
         self._recipes.stop()
@@ -204,7 +204,7 @@ class Runner(QObject):
     ) -> None:
         source = self._page().source
         if source is None:
-            self._tell(NOTHING_OPEN)
+            self._show_status(NOTHING_OPEN)
             return
         self._replaces = self._replaces or self.bridge.busy
         self.bridge.cancel(followed=True)
@@ -238,7 +238,7 @@ class Runner(QObject):
         self._bar.show_progress("Waiting", 0.0)
         instead = ", in place of the run that was under way" if self._replaces else ""
         self._replaces = False
-        self._tell(f"{request.describe()}{instead}")
+        self._show_status(f"{request.describe()}{instead}")
         self.changed.emit()
 
     def _on_progress(self, stage: str, fraction: float) -> None:
@@ -247,10 +247,10 @@ class Runner(QObject):
     def _on_finished(self, result: Result) -> None:
         result = self._recipes.told(result)
         self.finished.emit(result)
-        self._tell(describe_result(result))
+        self._show_status(describe_result(result))
         page = self._page()
         if result.request.source is not page.source:
-            self._tell("The run on the previous picture is done; it is in the list of runs.")
+            self._show_status("The run on the previous picture is done; it is in the list of runs.")
             self.changed.emit()
             self.show_state()
             return
@@ -271,7 +271,7 @@ class Runner(QObject):
 
     def _on_stopped(self) -> None:
         self._end("Cancelled.")
-        self._tell("")
+        self._show_status("")
         self.changed.emit()
 
     def _end(self, text: str) -> None:
