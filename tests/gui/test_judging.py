@@ -563,3 +563,46 @@ def test_a_run_is_judged_drawn_and_followed_by_the_actions_once(
         qtbot.waitUntil(lambda: len(spread) > 1)
         qtbot.wait(50)
         assert (len(spread), len(drawn), len(followed)) == (2, 1, 1)
+
+
+def test_figures_that_come_back_into_view_are_not_computed_again(
+    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(qtbot, window, picture)
+    show_quality(window)
+    window.page.use_input_as_reference()
+    qtbot.waitUntil(lambda: figures(window).get("PSNR", ["–"])[0] != "–")
+    judged = counted(monkeypatch, picture_page, "judge_both")
+    computed = counted(monkeypatch, comparison, "judge")
+    for _ in range(3):
+        window.findChild(QDockWidget, "timingDock").raise_()
+        show_quality(window)
+    qtbot.wait(50)
+    assert judged == []
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: len(judged) == 1)
+    qtbot.waitUntil(lambda: figures(window)["PSNR"][1] != "–")
+    assert computed == []  # the run itself evaluated input and output
+    other = Image.from_array(window.page.source.planes.copy(), "other")
+    window.page.set_reference(other)
+    qtbot.waitUntil(lambda: judged_by(window) == "Compared with other (chosen)")
+    assert len(judged) == 2
+    assert len(computed) == 2
+
+
+def test_an_evaluation_that_failed_is_tried_again(
+    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(qtbot, window, picture)
+
+    def fail(*_: object) -> None:
+        raise AppError("There is not enough memory.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(picture_page.Histogram, "of", fail)
+        show_quality(window)
+        dialog(qtbot, window, ErrorDialog).reject()
+    assert not window.quality.histograms.histograms
+    window.findChild(QDockWidget, "timingDock").raise_()
+    show_quality(window)
+    qtbot.waitUntil(lambda: len(window.quality.histograms.histograms) == 1)

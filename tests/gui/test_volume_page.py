@@ -546,7 +546,7 @@ def test_cancel_keeps_what_a_recipe_did_so_far(
     open_scan(qtbot, window, scan)
     write_recipe(Recipe((Step.create("mri-nlm"),) * 2), tmp_path / "two.json")
     cpu.go.clear()
-    window.recipes._load(tmp_path / "two.json")
+    window.recipes.load(tmp_path / "two.json")
     qtbot.waitUntil(lambda: state(window) == "Step 1 of 2, MRI NLM: Compute 50 %")
     cpu.entered.clear()
     cpu.one.release()
@@ -554,6 +554,25 @@ def test_cancel_keeps_what_a_recipe_did_so_far(
     press(qtbot, window, "Esc")
     qtbot.waitUntil(lambda: state(window) == "Cancelled.")
     assert caption(window, "Input").endswith("after MRI NLM")
+
+
+def test_showing_the_other_page_ends_a_recipe(
+    qtbot: QtBot, window: MainWindow, scan: Path, picture: Path, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    open_scan(qtbot, window, scan)
+    write_recipe(Recipe((Step.create("mri-nlm", {"beta": 1.0}),) * 2), tmp_path / "two.json")
+    cpu.go.clear()
+    window.recipes.load(tmp_path / "two.json")
+    qtbot.waitUntil(lambda: state(window) == "Step 1 of 2, MRI NLM: Compute 50 %")
+    press(qtbot, window, "Ctrl+Shift+V")
+    qtbot.waitUntil(lambda: window.page is window.pictures)
+    assert not window.recipes.busy
+    cpu.go.set()
+    qtbot.waitUntil(lambda: not window.runner.busy)
+    assert "it is in the list of runs" in window.statusBar().currentMessage()
+    assert len(cpu.requests) == 1
+    assert window.volumes.result is None
 
 
 # --- noise ---

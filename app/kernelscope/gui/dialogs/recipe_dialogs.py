@@ -57,7 +57,7 @@ class Recipes(QObject):
 
     def choose(self) -> None:
         """Let the user choose a recipe to run."""
-        dialog = dialogs.choose_text_to_open(self._window, "Run Recipe", self._load, _FILES)
+        dialog = dialogs.choose_text_to_open(self._window, "Run Recipe", self.load, _FILES)
         dialog.setObjectName("recipeDialog")
 
     def save(self, requests: Iterable[Request]) -> None:
@@ -123,7 +123,9 @@ class Recipes(QObject):
         run, self._run = self._run, None
         return run.named(error) if run is not None else error
 
-    def _load(self, path: Path) -> None:
+    def load(self, path: Path) -> None:
+        """Read a recipe; `loaded` comes when it is there."""
+
         def failed(error: Exception) -> None:
             if isinstance(error, AppError):
                 dialogs.show_error(self._window, error)
