@@ -12,6 +12,8 @@ import pytest
 
 from kernelscope.errors import ImageReadError
 from kernelscope.files import read_image
+from kernelscope.files.formats import Unreadable
+from kernelscope.files.pictures import jpeg
 from tests.files.makers import healthy
 
 
@@ -172,3 +174,13 @@ class TestDataThatEndEarly:
         with PIL.Image.open(path) as image:
             expected = np.asarray(image.convert("RGB") if mode == "CMYK" else image)
         np.testing.assert_array_equal(read_image(path).pixels, expected)
+
+
+def test_complete_data_without_an_end_mark_are_complete() -> None:
+    """Segments of a TIFF and frames of DICOM may lack it: their length is known."""
+    pixels = np.random.default_rng(3).integers(0, 256, (40, 50), np.uint8)
+    data = imagecodecs.jpeg8_encode(pixels, level=95)[:-2]
+    jpeg.check_complete(data, imagecodecs.jpeg8_decode(data), imagecodecs.jpeg8_decode)
+    shorter = data[: len(data) * 2 // 3]
+    with pytest.raises(Unreadable, match="cut off or damaged"):
+        jpeg.check_complete(shorter, imagecodecs.jpeg8_decode(shorter), imagecodecs.jpeg8_decode)

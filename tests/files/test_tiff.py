@@ -339,6 +339,33 @@ class TestDamage:
         with pytest.raises(ImageReadError, match=r"^a\.tif: the file is cut off"):
             read_image(path)
 
+    @pytest.mark.parametrize("subsampling", [(1, 1), (2, 2)])
+    @pytest.mark.parametrize("layout", [{}, {"tile": (32, 32)}, {"rowsperstrip": 16}])
+    @pytest.mark.parametrize("volume", [False, True])
+    def test_jpeg_data_that_end_early(self, tmp_path, noise, layout, subsampling, volume):
+        """The file is whole, but one of its segments holds fewer rows than it should."""
+        path = tmp_path / "a.tif"
+        shape = (3, 64, 64) if volume else (64, 64, 3)
+        tifffile.imwrite(
+            path,
+            noise(shape),
+            photometric="minisblack" if volume else "rgb",
+            compression="jpeg",
+            compressionargs={} if volume else {"outcolorspace": "ycbcr"},
+            subsampling=None if volume else subsampling,
+            **layout,
+        )
+        read = read_volume if volume else read_image
+        read(path)
+        with tifffile.TiffFile(path) as file:
+            page = file.pages[-1]
+            middle = page.dataoffsets[-1] + page.databytecounts[-1] * 3 // 4
+        data = bytearray(path.read_bytes())
+        data[middle : middle + 2] = b"\xff\xd9"
+        path.write_bytes(data)
+        with pytest.raises(ImageReadError, match="data end before the picture does"):
+            read(path)
+
     def test_no_pages(self, put):
         with pytest.raises(ImageReadError, match="it has no page"):
             read_image(put("a.tif", b"II*\0\0\0\0\0"))

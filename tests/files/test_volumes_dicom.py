@@ -8,12 +8,14 @@ import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import imagecodecs
 import nibabel
 import numpy as np
 import pydicom
 import pytest
+from numpy.typing import NDArray
 from pydicom.dataset import FileDataset, FileMetaDataset
 from pydicom.uid import (
     MPEG2MPML,
@@ -23,6 +25,7 @@ from pydicom.uid import (
     ExplicitVRLittleEndian,
     HTJ2KLossless,
     JPEG2000Lossless,
+    JPEGBaseline8Bit,
     JPEGExtended12Bit,
     JPEGLossless,
     JPEGLosslessSV1,
@@ -589,6 +592,27 @@ class TestCompressed:
             self.compress(file, encode, JPEGExtended12Bit, "u2")
         expected = np.stack([pixels(index, int) for index in range(2)])
         assert np.abs(read_volume(path).voxels - expected).max() <= 6
+
+    @pytest.mark.parametrize("syntax", [JPEGBaseline8Bit, JPEGExtended12Bit, JPEGLosslessSV1])
+    def test_jpeg_data_that_end_early(self, series, syntax):
+        bits = 8 if syntax == JPEGBaseline8Bit else 12
+        dtype = "u1" if bits == 8 else "u2"
+        path = series(1, np.dtype(dtype), BitsStored=bits, HighBit=bits - 1)
+        noise = np.random.default_rng(1).integers(0, 2**bits, pixels(0, dtype).shape, dtype)
+
+        def encode(share: float, _: NDArray[Any]) -> bytes:
+            lossless = syntax == JPEGLosslessSV1
+            data = imagecodecs.jpeg8_encode(noise, level=100, bitspersample=bits, lossless=lossless)
+            return data[: round((len(data) - 2) * share)] + b"\xff\xd9"
+
+        self.compress(path / "IM0", functools.partial(encode, 1.0), syntax, dtype)
+        original = pydicom.dcmread(path / "IM0")
+        assert np.abs(read_volume(path).voxels[0] - noise.astype(float)).max() < 16
+        original.PixelData = pydicom.encaps.encapsulate([encode(0.9, noise)])
+        original["PixelData"].is_undefined_length = True
+        original.save_as(path / "IM0")
+        with pytest.raises(ImageReadError, match="data end before the picture does"):
+            read_volume(path)
 
     @pytest.mark.parametrize(
         ("syntax", "message", "hint"),

@@ -82,7 +82,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, suffix: str, low: int, hig
 def test_spacing_and_place_are_lost_on_demand_only(tmp_path: Path) -> None:
     values = np.zeros((2, 3, 4), np.uint8)
     made = Volume.from_array(values, spacing=(4.0, 1.0, 1.0), affine=np.eye(4))
-    with pytest.raises(LossyFormat, match="the distance of voxels and orientation and position"):
+    with pytest.raises(LossyFormat, match="the distance of voxels, orientation and position"):
         write_volume(made, tmp_path / "out.pngs")
     write_volume(made, tmp_path / "out.pngs", lossy=True)
 

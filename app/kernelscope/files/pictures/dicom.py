@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kernelscope.files import formats
 from kernelscope.files.depth import rescale
 from kernelscope.files.formats import Decoded, Format, Unreadable, check_size, damage_explained
+from kernelscope.files.pictures import jpeg
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import Metadata
 
@@ -114,12 +115,33 @@ def stored_pixels(dataset: Any, name: str) -> NDArray[Any]:
         if not _is_decodable(syntax):
             raise _undecodable(syntax, name)
         try:
-            return np.asarray(dataset.pixel_array)
+            pixels = np.asarray(dataset.pixel_array)
         except (RuntimeError, NotImplementedError) as error:
             # What pydicom says where a library is there, but not made for these pixels.
             if re.search(r"not support|cannot decode|Unable to convert", str(error)):
                 raise _undecodable(syntax, name) from error
             raise
+        _check_complete(dataset)
+        return pixels
+
+
+def _check_complete(dataset: Any) -> None:
+    """Refuse JPEG frames whose data end early.
+
+    No decoder behind pydicom reports that; and an exception in `dicom_codecs` would only let
+    pydicom try its next decoder.
+    """
+    import imagecodecs
+    from pydicom import encaps, uid
+
+    lossless = (uid.JPEGLossless, uid.JPEGLosslessSV1)
+    syntaxes = (uid.JPEGBaseline8Bit, uid.JPEGExtended12Bit, *lossless)
+    if dataset.file_meta.TransferSyntaxUID in syntaxes:
+        for frame in encaps.generate_frames(
+            dataset.PixelData, number_of_frames=frame_count(dataset)
+        ):
+            samples = imagecodecs.jpeg8_decode(frame)
+            jpeg.check_complete(frame, samples, imagecodecs.jpeg8_decode)
 
 
 def _read(source: BinaryIO, name: str) -> Any:

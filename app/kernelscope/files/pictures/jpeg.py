@@ -111,7 +111,7 @@ def _usual(data: bytes, found: _Segments) -> Decoded:
         space = _SPACES[found.channels]
     except (ValueError, KeyError):  # CMYK, or chroma sampled in a way that it does not know.
         result = pillow.decode_pixels(data, "JPEG")
-        _check_complete(data, result.pixels, lambda more: pillow.decode_pixels(more, "JPEG").pixels)
+        check_complete(data, result.pixels, lambda more: pillow.decode_pixels(more, "JPEG").pixels)
         return result
     # With room of its own, simplejpeg would keep it where it raises.
     room = np.empty((found.height, found.width, found.channels), np.uint8)
@@ -141,7 +141,7 @@ def _deep(data: bytes, found: _Segments) -> Decoded:
         samples = np.asarray(imagecodecs.jpegls_decode(data))  # Raises where data are missing.
     else:
         samples = np.asarray(imagecodecs.jpeg8_decode(data))
-        _check_complete(data, samples, imagecodecs.jpeg8_decode)
+        check_complete(data, samples, imagecodecs.jpeg8_decode)
     bits = found.precision
     if bits in (8, 16):
         return Decoded(samples)
@@ -149,18 +149,21 @@ def _deep(data: bytes, found: _Segments) -> Decoded:
     return Decoded(stretched, [f"{bits}-bit samples stretched to {8 if bits < 8 else 16} bits."])
 
 
-def _check_complete(
+def check_complete(
     data: bytes, samples: NDArray[Any], decode: Callable[[bytes], NDArray[Any]]
 ) -> None:
-    """Refuse a JPEG whose data end early, where the decoder has nothing to say about that.
+    """Refuse a JPEG whose data end early, where the decoder does not report that.
 
-    With more data before its end mark a whole picture stays as it is, and one that lacks some
-    does not. So each picture is decoded twice.
+    It is decoded a second time, with more data in front of its end mark: a complete picture stays
+    the same, and an incomplete one changes::
+
+        complete     [rows 1 to 64][filling] FFD9   the filling is skipped
+        incomplete   [rows 1 to 40][filling] FFD9   the filling is decoded as rows 41 to ...
 
     Parameters
     ----------
     samples : ndarray
-        What the decoder makes of `data`.
+        Result of ``decode(data)``.
 
     Raises
     ------
@@ -168,6 +171,8 @@ def _check_complete(
         If its last scan is not complete.
     """
     end = _scans(data)[1]
+    if end < 0:
+        end = len(data)
     if not np.array_equal(samples, decode(data[:end] + _FILLING + data[end:])):
         raise Unreadable(_CUT_OFF, _AGAIN)
 

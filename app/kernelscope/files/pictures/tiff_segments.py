@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernelscope.files.formats import Unreadable, check_size
-from kernelscope.files.pictures import fax
+from kernelscope.files.pictures import fax, jpeg
 
 Decode = Callable[..., tuple[Any, tuple[int, ...], tuple[int, ...]]]
 """What tifffile calls for each segment: bytes or None, and its index. Returns samples or None,
@@ -19,6 +19,7 @@ the place of the first one, and their shape; both along samples, depth, rows, co
 FAX_COMPRESSIONS = tuple(fax.NAMES)
 _NONE, _LZW, _PACKBITS = 1, 5, 32773
 _DEFLATES = (8, 32946)
+_JPEG = 7
 _EXACT = (_NONE, _LZW, _PACKBITS, *_DEFLATES, *FAX_COMPRESSIONS)
 """Compressions whose decoders notice when rows are missing."""
 
@@ -86,6 +87,21 @@ def prepare(page: Any) -> None:
         page.decode = _fax_decoder(page)
     elif page.compression in _DEFLATES:
         page.decode = _deflate_decoder(page)
+    elif page.compression == _JPEG and page.fillorder != _LAST_BITS_FIRST:
+        page.decode = _jpeg_decoder(page)
+
+
+def _jpeg_decoder(page: Any) -> Decode:
+    """Return a decoder that refuses a strip or tile whose data end early."""
+    usual: Decode = page.decode
+
+    def decode(data: bytes | None, index: int, **options: Any) -> Any:
+        samples, place, shape = usual(data, index, **options)
+        if data is not None:
+            jpeg.check_complete(data, samples, lambda more: usual(more, index, **options)[0])
+        return samples, place, shape
+
+    return decode
 
 
 def _fax_decoder(page: Any) -> Decode:
