@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QMessageBox
 from pytestqt.qtbot import QtBot
 
-from kernelscope.engine.backend import Availability
+from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.gui.window.main_window import MainWindow
@@ -50,6 +50,12 @@ class FakeCpu:
 
     def availability(self) -> Availability:
         return Availability(True, "test processor")
+
+    def facts(self) -> Iterator[FactGroup]:
+        return iter(())
+
+    def load(self) -> tuple[Fact, ...]:
+        return ()
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
         return CPU_LEVELS
