@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.filters.mri_nlm.reach import search_and_patch
 from kernelscope.filters.mri_nlm.sigma_map import SigmaMap
@@ -69,10 +70,8 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
     """
     parameters, components = task.parameters, task.shape[3]
     local = parameters["sigma_from"] in ("local", "adaptive")
-    dimensions = 3 if parameters["dimensions"] == "3d" else 2
     search, patch = search_and_patch(parameters)
     shape = _Shape(components, search, patch)
-
     rows, slices = _tile(shape, local)
     tuned, plain = _tuned_blocks(shape, rows, slices), _plain_blocks(shape, task.block)
     fits = tuned.shared_bytes <= _SHARED_BYTES and _values(shape, rows, slices) <= _MOST_VALUES
@@ -80,7 +79,7 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
     # The same for all levels, so that they share their cubin.
     defines = task.defines(
         COMPONENTS=components,
-        DIMENSIONS=dimensions,
+        DIMENSIONS=3 if parameters["dimensions"] == "3d" else 2,
         **dict(zip(("PATCH_X", "PATCH_Y", "PATCH_Z"), patch, strict=True)),
         RICIAN=int(parameters["noise"] == "rician"),
         LOCAL=int(local),
@@ -89,69 +88,93 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
         TILE_Y=rows,
         TILE_Z=slices,
     )
-    offsets, cells = (math.prod(2 * radius + 1 for radius in radii) for radii in (search, patch))
-    operations = 3.0 * cells + 4
-    blocks = plain
+    blocks = tuned if level == TUNED.id else plain
     if level == GLOBAL.id:
         blocks = blocks._replace(shared_bytes=0)
-    elif level == TUNED.id:
-        blocks, operations = tuned, 4.0 + (2 * sum(patch) + 4) / components
-
-    constants = {
-        "search": np.array([*search, blocks.rows], np.int32),
-        "strength": np.array(1 / (2 * parameters["beta"] * components * cells), np.float32),
-    }
-    sigmas = np.resize(parameters["sigma"], components).astype(np.float32)
     voxels = 4 * task.out_row_pixels
-    padded = {} if level == TUNED.id else {"padded": _padded(task, shape)}
-    sums = {"weights": Scratch(voxels), "values": Scratch(voxels * components)}
-    scratch = {**padded, **sums}
-    main = Launch(
+    scratch = {} if level == TUNED.id else {"padded": _padded(task, shape)}
+    scratch |= {"weights": Scratch(voxels), "values": Scratch(voxels * components)}
+    main = _main(task, shape, level, blocks, defines, tuple(scratch))
+    launches = (_pad(main), main) if "padded" in scratch else (main,)
+    if local:
+        launches = (_sigmas(task, defines), *launches)
+        scratch = {"sigmas": Scratch(voxels * components), **scratch}
+    return CudaPlan(launches, scratch, "" if level == task.level else _NOTICE)
+
+
+def _sigma_table(task: CudaTask) -> NDArray[np.float32]:
+    """Return the sigmas of the components, or the least ones where sigma is local."""
+    return np.resize(task.parameters["sigma"], task.shape[3]).astype(np.float32)
+
+
+def _main(
+    task: CudaTask,
+    shape: _Shape,
+    level: str,
+    blocks: _Blocks,
+    defines: Mapping[str, str],
+    scratch: tuple[str, ...],
+) -> Launch:
+    """Return the launch that adds up the candidates and divides the sums."""
+    search, patch = shape.search, shape.patch
+    local = defines["LOCAL"] == "1"
+    offsets, cells = (math.prod(2 * radius + 1 for radius in radii) for radii in (search, patch))
+    operations = 3.0 * cells + 4
+    if level == TUNED.id:
+        operations = 4.0 + (2 * sum(patch) + 4) / shape.components
+    strength = 1 / (2 * task.parameters["beta"] * shape.components * cells)
+    return Launch(
         kernel=f"mri_nlm_{level}",
         defines=defines,
         block=blocks.block,
         tile=blocks.tile,
         bytes_per_sample=12.0 if local else 8.0,
         operations_per_sample=offsets * operations,
-        constants=constants,
-        tables=() if local else (sigmas,),
+        constants={
+            "search": np.array([*search, blocks.rows], np.int32),
+            "strength": np.array(strength, np.float32),
+        },
+        tables=() if local else (_sigma_table(task),),
         shared_bytes=blocks.shared_bytes,
-        scratch=("sigmas", *scratch) if local else tuple(scratch),
+        scratch=("sigmas", *scratch) if local else scratch,
         steps=math.ceil((2 * search[1] + 1) / blocks.rows) * (2 * search[2] + 1),
     )
-    pad = Launch(
+
+
+def _pad(main: Launch) -> Launch:
+    """Return the launch that copies the volume with its apron."""
+    return Launch(
         kernel="mri_nlm_pad",
-        defines=defines,
-        block=blocks.block,
+        defines=main.defines,
+        block=main.block,
         bytes_per_sample=8.0,
         operations_per_sample=1.0,
-        constants=constants,
-        scratch=tuple(padded),
+        constants=main.constants,
+        scratch=("padded",),
     )
-    notice = "" if level == task.level else _NOTICE
-    launches = (pad, main) if padded else (main,)
-    if not local:
-        return CudaPlan(launches, scratch, notice)
-    scratch = {"sigmas": Scratch(voxels * components), **scratch}
+
+
+def _sigmas(task: CudaTask, defines: Mapping[str, str]) -> Launch:
+    """Return the launch that writes sigma around each voxel: from a map, or from windows."""
+    parameters = task.parameters
     if parameters["sigma_from"] == "adaptive":
-        noise = _map(parameters.get("sigma_map", _NO_MAP), defines)
-        return CudaPlan((noise, *launches), scratch, notice)
+        return _map(parameters.get("sigma_map", _NO_MAP), defines)
     window = parameters["window_radius"]
+    dimensions = int(defines["DIMENSIONS"])
     deep = window * (dimensions - 2)
     x, y, z = _BLOCKS[0]
-    noise = Launch(
+    return Launch(
         kernel="mri_nlm_sigma",
         defines=defines,
         block=_BLOCKS[0],
         bytes_per_sample=8.0,
-        # Masks of 3 x 3 cells in each plane; sums of what they give, and of squares.
+        # Masks of 3 x 3 cells in each plane; sums of their results and of squares.
         operations_per_sample=30.0 + 4 * (2 * window + 1) ** dimensions,
         constants={"window_radius": np.array(window, np.int32)},
-        tables=(sigmas,),
+        tables=(_sigma_table(task),),
         shared_bytes=16 * (x + 2 * window) * (y + 2 * window) * (z + 2 * deep),
         scratch=("sigmas",),
     )
-    return CudaPlan((noise, *launches), scratch, notice)
 
 
 _NO_MAP = SigmaMap(np.zeros((1, 1, 1, 1), np.float32), (1, 1, 1))

@@ -115,6 +115,18 @@ def add_squares(distances: Any, values: Any, scale: Any) -> Any:
 
 
 @kernel
+def mean_power(own: Any, distances: Any, slopes: Any, values: Any, scale: Any, moments: Any) -> Any:
+    """Return the average of squares that a voxel of value `own` has at a strength.
+
+    `values` are the differences from it; `moments` is overwritten.
+    """
+    moments[:] = 0
+    add_moments(distances, slopes, values, scale, moments)
+    more = 2 * own * moments[1] + add_squares(distances, values, scale)
+    return own * own + more / (1 + moments[0])
+
+
+@kernel
 def risks(
     source: Any,
     places: Any,
@@ -158,18 +170,13 @@ def risks(
                 continue
             own_slopes, own_values = slopes[c].reshape(-1), values[c].reshape(-1)
             if first != 0:
-                moments[:] = 0
-                add_moments(flat, own_slopes, own_values, first, moments)
                 own = source[places[number, 0], places[number, 1], places[number, 2], c]
-                more = 2 * own * moments[1] + add_squares(flat, own_values, first)
-                power = (own * own + more / (1 + moments[0])) / variance
+                power = mean_power(own, flat, own_slopes, own_values, first, moments) / variance
                 if power < _SIGNAL:
                     # Nothing is there, and what the filter leaves is its error.
                     for k in range(scales.size):
-                        moments[:] = 0
-                        add_moments(flat, own_slopes, own_values, scales[k], moments)
-                        more = 2 * own * moments[1] + add_squares(flat, own_values, scales[k])
-                        totals[c, k] += max(own * own + more / (1 + moments[0]) - 2 * variance, 0)
+                        rest = mean_power(own, flat, own_slopes, own_values, scales[k], moments)
+                        totals[c, k] += max(rest - 2 * variance, 0)
                     continue
                 variance *= rician_share(power)
             for k in range(scales.size):

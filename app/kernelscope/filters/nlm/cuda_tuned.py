@@ -57,7 +57,7 @@ def _exponent(task: CudaTask, together: int) -> float:
 
 
 def _defines(task: CudaTask, **more: int) -> dict[str, str]:
-    # What `reduce` leaves out are candidates; patches are reflected.
+    # `reduce` leaves out candidates; patches are reflected.
     border = Border.REFLECT if task.border is Border.REDUCE else task.border
     return replace(task, border=border).defines(PATCH=task.parameters["patch"], **more)
 
@@ -144,7 +144,12 @@ def _plan_sums(task: CudaTask) -> CudaPlan:
     sums = Scratch(4 * (colours // together + colours) * layers * task.out_row_pixels)
     if not whole and layers == 1:
         return CudaPlan((launch,), {"sums": Scratch()})
-    mean = replace(
+    return CudaPlan((launch, _mean(launch, task, layers)), {"sums": sums})
+
+
+def _mean(launch: Launch, task: CudaTask, layers: int) -> Launch:
+    """Return the launch that adds up the sums of the layers and divides them."""
+    return replace(
         launch,
         kernel="nlm_tuned_mean",
         block=BLOCK,
@@ -156,7 +161,6 @@ def _plan_sums(task: CudaTask) -> CudaPlan:
         layers=1,
         aligned=False,
     )
-    return CudaPlan((launch, mean), {"sums": sums})
 
 
 def _layers(warps: int, most: int) -> int:

@@ -17,7 +17,7 @@ import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -213,6 +213,53 @@ def _best(errors: NDArray[np.float64]) -> float:
     return float(2 ** np.interp(place, np.arange(len(_FACTORS)), np.log2(_FACTORS)))
 
 
+class _Drawn(NamedTuple):
+    """Pixels at which the risk is estimated, and their candidates.
+
+    Attributes
+    ----------
+    places : ndarray of int, shape (pixels, 2)
+        Rows and columns.
+    lines : ndarray of int, shape (pixels, lines, 2)
+        Row and column of the first candidate of each line.
+    length : int
+        Candidates of a line.
+    margin : int
+        How far candidates and their patches lie beyond the picture.
+    share : float32
+        Which share of all candidates the lines have.
+    """
+
+    places: NDArray[np.int64]
+    lines: NDArray[np.int64]
+    length: int
+    margin: int
+    share: np.float32
+
+
+def _draw(height: int, width: int, parameters: Mapping[str, Any], strengths: int) -> _Drawn:
+    """Draw as many pixels as there is time for, the same ones each time."""
+    random = np.random.default_rng(0)
+    side, reach = parameters["patch"], parameters["search_radius"]
+    half, whole = side // 2, parameters["search"] == "image"
+    if whole:
+        count, length = min(height, -(-_CANDIDATES // width)), width
+    else:
+        count = length = 2 * reach + 1
+    operations = count * length * (2 * side**2 + 6 * strengths)
+    chosen = min(max(int(_WORK / operations), _FEWEST), _PIXELS, height * width)
+    places = np.stack(
+        np.divmod(random.choice(height * width, chosen, replace=False), width), axis=1
+    )
+    lines = np.zeros((chosen, count, 2), np.int64)
+    if whole:
+        lines[..., 0] = random.permuted(np.tile(np.arange(height), (chosen, 1)), axis=1)[:, :count]
+        return _Drawn(places, lines, length, half, np.float32(count / height))
+    lines[..., 0] = places[:, :1] + np.arange(-reach, reach + 1)
+    lines[..., 1] = places[:, 1:] - reach
+    return _Drawn(places, lines, length, half + reach, np.float32(1))
+
+
 def estimated_errors(
     pixels: Pixels,
     parameters: Mapping[str, Any],
@@ -229,38 +276,18 @@ def estimated_errors(
     strengths : ndarray, shape (strengths,)
     """
     height, width, channels = pixels.shape
-    random = np.random.default_rng(0)
-    side, reach = parameters["patch"], parameters["search_radius"]
-    half, whole = side // 2, parameters["search"] == "image"
-    if whole:
-        count, length = min(height, -(-_CANDIDATES // width)), width
-    else:
-        count = length = 2 * reach + 1
-    operations = count * length * (2 * side**2 + 6 * len(strengths))
-    chosen = min(max(int(_WORK / operations), _FEWEST), _PIXELS, height * width)
-    places = np.stack(
-        np.divmod(random.choice(height * width, chosen, replace=False), width), axis=1
-    )
-    lines = np.zeros((chosen, count, 2), np.int64)
-    if whole:
-        margin = half
-        lines[..., 0] = random.permuted(np.tile(np.arange(height), (chosen, 1)), axis=1)[:, :count]
-    else:
-        margin = half + reach
-        lines[..., 0] = places[:, :1] + np.arange(-reach, reach + 1)
-        lines[..., 1] = places[:, 1:] - reach
+    places, lines, length, margin, share = _draw(height, width, parameters, len(strengths))
     margins = ((margin, margin), (margin, margin), (0, 0))
     wide = np.pad(pixels, margins, mode="symmetric").transpose(2, 0, 1)
     wide = np.ascontiguousarray(wide, np.float32) / np.float32(white_level(pixels.dtype))
     together = channels if parameters["colour"] == "joint" else 1
     scales = (-math.log2(math.e) / (together * strengths)).astype(np.float32)
     profile = patch_profile(parameters).astype(np.float32)
-    share = np.float32(count / height if whole else 1)
 
     def add(first: int, part: slice) -> NDArray[np.float64]:
         """Return the sums of a group of channels over some of the pixels."""
         totals = np.zeros((2, len(strengths)))
-        shape = (count, length)
+        shape = (lines.shape[1], length)
         work = (
             np.empty(shape, np.float32),
             np.empty((together, *shape), np.float32),
@@ -274,5 +301,5 @@ def estimated_errors(
     tasks = list(product(range(0, channels, together), parts))
     with ThreadPoolExecutor(min(_PARTS, os.cpu_count() or 1), "kernelscope-strength") as pool:
         totals = sum(pool.map(lambda task: add(*task), tasks), np.zeros((2, len(strengths))))
-    samples = chosen * channels
+    samples = len(places) * channels
     return totals[0] / samples - sigma**2 + 2 * sigma**2 * totals[1] / samples

@@ -84,6 +84,30 @@ def _shifted_words(weights: NDArray[Any], border: Border) -> NDArray[np.int8]:
     return words
 
 
+def _follows(divisor_parts: NDArray[Any], border: Border) -> int:
+    """Return how the divisor follows the cells inside the image: not, by number or by weight."""
+    if border is not Border.REDUCE or np.count_nonzero(divisor_parts) == 1:
+        return 0
+    return 1 if (divisor_parts == 1).all() else 2
+
+
+def _finishing(
+    task: CudaTask, kind: int, divisor: float, negligible: float, follows: int, negative: str
+) -> NDArray[Any]:
+    """Return the constant ``finishing``: how sums of ``WEIGHT_TYPE`` `kind` become samples."""
+    if negative == "keep" and task.dtype.kind != "f":
+        negative = "clip"  # saturation does that anyway, and kernels have a short way for it
+    choices = [*(choice.value for choice in NEGATIVE.choices), "keep"]
+    finishing = np.zeros(8, _TYPES[kind])
+    finishing[:4] = divisor, negligible, follows, choices.index(negative)
+    if kind == 0:
+        middle = int(np.iinfo(task.dtype).max) // 2 + 1 if negative == "offset" else 0
+        factor, shift = reciprocal(int(divisor))
+        fold = -2 if negative == "absolute" else 0
+        finishing[4:] = fold, (2 * middle + 1) * int(divisor), factor - 2**32, shift
+    return finishing
+
+
 def cuda_correlation(
     task: CudaTask,
     filter_id: str,
@@ -116,13 +140,6 @@ def cuda_correlation(
     if total < 0:
         weights, total = -weights, -total
     kind = weight_type(weights, total, task.dtype, task.border)
-    centre_only = np.count_nonzero(divisor_parts) == 1
-    follows = 0 if centre_only else 1 if (divisor_parts == 1).all() else 2
-    if task.border is not Border.REDUCE:
-        follows = 0
-    if negative == "keep" and task.dtype.kind != "f":
-        negative = "clip"  # which saturation does anyway, and kernels know a short way
-    choices = [*(choice.value for choice in NEGATIVE.choices), "keep"]
     negligible = divisor.negligible if kind >= 2 else 0
     tuned = task.level == TUNED.id
     words: dict[str, NDArray[Any]] = {}
@@ -132,17 +149,11 @@ def cuda_correlation(
         else:
             kind = 2
     table = weights.reshape(-1).astype(_TYPES[kind])
-    finishing = np.zeros(8, _TYPES[kind])
-    finishing[:4] = total, negligible, follows, choices.index(negative)
-    if kind == 0:
-        middle = int(np.iinfo(task.dtype).max) // 2 + 1 if negative == "offset" else 0
-        factor, shift = reciprocal(int(total))
-        fold = -2 if negative == "absolute" else 0
-        finishing[4:] = fold, (2 * middle + 1) * int(total), factor - 2**32, shift
+    follows = _follows(divisor_parts, task.border)
     operations = 2 * size * size + 1
     defines |= {"SIZE": size, "WEIGHT_TYPE": kind, **({"DOT": 1} if words else {})}
     in_constant = {"constant_weights": table}
-    arguments = {"finishing": finishing}
+    arguments = {"finishing": _finishing(task, kind, total, negligible, follows, negative)}
     if tuned:
         constants = {**words, **in_constant, **arguments}
         return rows_launch(filter_id, task, size, operations, constants, **defines)
