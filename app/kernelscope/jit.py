@@ -25,7 +25,7 @@ There are three things to know when writing kernels:
 - A kernel may call other kernels: Numba finds them among the globals of its module, by their
   attribute ``_numba_type_``. Those called for every sample are marked `inlined`.
 - Numba knows no types as arguments. Where a kernel must know one, it gets an empty array of that
-  type instead, and the compiler reads the type from it.
+  type instead, called ``like``, and the compiler reads the type from it: ``like.dtype``.
 - DIGEST is computed from the sources of all modules that may have kernels, since Numba itself
   would not notice a change in a kernel that another one calls. After any such change all kernels
   are compiled again.
@@ -49,6 +49,37 @@ from typing import Any
 import platformdirs
 
 from kernelscope import atomic, memory
+
+# Annotations of kernels' parameters. Numba infers the types from each call, so that they are
+# for readers alone.
+
+Plane = Any
+"""A picture: an array of shape (rows, columns, channels)."""
+
+Voxels = Any
+"""A volume: an array of shape (slices, rows, columns, components)."""
+
+Line = Any
+"""An array with one axis: a row of samples, or the samples of several rows one after another."""
+
+Array = Any
+"""An array with several axes; the docstring gives its shape."""
+
+Like = Any
+"""An empty array that stands for its type, see above."""
+
+Index = Any
+"""A whole number: a place, a distance, a count or a code."""
+
+Number = Any
+"""A sample, or what is computed from samples: float or whole, as the samples are."""
+
+Flag = Any
+"""A bool."""
+
+Record = Any
+"""A tuple, or a named tuple of any of these."""
+
 
 _logger = logging.getLogger(__name__)
 

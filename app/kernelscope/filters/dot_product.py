@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from kernelscope.filters.shared.border_kernels import divide_round
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
-from kernelscope.jit import kernel
+from kernelscope.jit import Index, Plane, kernel
 from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED
@@ -20,7 +19,9 @@ THREADS = 256
 
 
 @kernel
-def dot_product_integer(source: Any, output: Any, white: Any, start: Any, stop: Any) -> None:
+def dot_product_integer(
+    source: Plane, output: Plane, white: Index, start: Index, stop: Index
+) -> None:
     """Compute the output rows from `start` to `stop`.
 
     Sums are exact: 2^31 samples of 16 bits have squares of less than 2^63.
@@ -37,7 +38,7 @@ def dot_product_integer(source: Any, output: Any, white: Any, start: Any, stop: 
 
 
 @kernel
-def dot_product_float(source: Any, output: Any, start: Any, stop: Any) -> None:
+def dot_product_float(source: Plane, output: Plane, start: Index, stop: Index) -> None:
     """As `dot_product_integer`, where white is 1."""
     width = source.shape[1]
     for y in range(start, stop):

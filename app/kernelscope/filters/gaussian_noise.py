@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
-from kernelscope.jit import kernel
+from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import white_level
@@ -18,14 +18,14 @@ from kernelscope.spec.samples import white_level
 
 @kernel
 def gaussian(
-    source: Any,
-    output: Any,
-    colours: Any,
-    seeds: Any,
-    finish: Any,
-    sigma: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    colours: Index,
+    seeds: Line,
+    finish: Record,
+    sigma: Number,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Add noise of standard deviation `sigma`, in units of a sample."""
     for y in range(start, stop):

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.rows_cuda import QUAD
-from kernelscope.jit import kernel
+from kernelscope.jit import Array, Index, Line, Number, Plane, kernel
 from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch, level_launch
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
@@ -18,7 +18,7 @@ from kernelscope.spec.parameters import Choice, ChoiceParameter
 
 
 @kernel
-def serial_integer(source: Any, output: Any, less: Any, start: Any, stop: Any) -> None:
+def serial_integer(source: Plane, output: Plane, less: Number, start: Index, stop: Index) -> None:
     """Exact: the weights are whole thousandths. See `integer_row`."""
     no_simd()
     for y in range(start, stop):
@@ -33,7 +33,7 @@ def serial_integer(source: Any, output: Any, less: Any, start: Any, stop: Any) -
 
 
 @kernel
-def serial_float(source: Any, output: Any, less: Any, start: Any, stop: Any) -> None:
+def serial_float(source: Array, output: Array, less: Number, start: Index, stop: Index) -> None:
     """As `serial_integer`, in float64 and not rounded."""
     no_simd()
     for y in range(start, stop):
@@ -47,7 +47,7 @@ def serial_float(source: Any, output: Any, less: Any, start: Any, stop: Any) -> 
 
 
 @kernel
-def integer_row(row: Any, step: Any, less: Any, output: Any) -> None:
+def integer_row(row: Line, step: Index, less: Number, output: Array) -> None:
     """Convert a flat row with `step` samples per pixel, several pixels at a time.
 
     The sum of thousandths fits int32. Its float64 quotient ends in exactly .5 for a tie and
@@ -63,7 +63,7 @@ def integer_row(row: Any, step: Any, less: Any, output: Any) -> None:
 
 
 @kernel
-def float_row(row: Any, step: Any, output: Any) -> None:
+def float_row(row: Line, step: Index, output: Array) -> None:
     """As `integer_row`, with the sum of `serial_float`."""
     for x in range(output.shape[0]):
         red = np.float64(row[step * x])
@@ -73,7 +73,9 @@ def float_row(row: Any, step: Any, output: Any) -> None:
 
 
 @kernel
-def parallel_integer(source: Any, step: Any, output: Any, less: Any, start: Any, stop: Any) -> None:
+def parallel_integer(
+    source: Array, step: Index, output: Plane, less: Number, start: Index, stop: Index
+) -> None:
     """Convert rows of flat `source`; a literal step lets the compiler vectorise its loads."""
     for y in range(start, stop):
         if step == 3:
@@ -83,7 +85,9 @@ def parallel_integer(source: Any, step: Any, output: Any, less: Any, start: Any,
 
 
 @kernel
-def parallel_float(source: Any, step: Any, output: Any, less: Any, start: Any, stop: Any) -> None:
+def parallel_float(
+    source: Array, step: Index, output: Array, less: Number, start: Index, stop: Index
+) -> None:
     """As `parallel_integer`."""
     for y in range(start, stop):
         if step == 3:
@@ -93,7 +97,7 @@ def parallel_float(source: Any, step: Any, output: Any, less: Any, start: Any, s
 
 
 @kernel
-def copy(source: Any, output: Any, start: Any, stop: Any) -> None:
+def copy(source: Plane, output: Plane, start: Index, stop: Index) -> None:
     """A grey image stays as it is."""
     output[start:stop] = source[start:stop]
 

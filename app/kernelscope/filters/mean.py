@@ -28,7 +28,7 @@ from kernelscope.filters.shared.plain import (
     no_simd,
     put,
 )
-from kernelscope.jit import kernel
+from kernelscope.jit import Index, Like, Number, Plane, Record, kernel
 from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import (
     NO_MASK,
@@ -46,7 +46,14 @@ from kernelscope.spec.parameters import OddParameter
 
 @kernel
 def mean_serial(
-    source: Any, output: Any, size: Any, reach: Any, finish: Any, border: Any, start: Any, stop: Any
+    source: Plane,
+    output: Plane,
+    size: Index,
+    reach: Number,
+    finish: Record,
+    border: Index,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Plain loops: for every sample, every cell of the mask.
 
@@ -71,14 +78,14 @@ def mean_serial(
 
 @kernel
 def mean_parallel(
-    source: Any,
-    output: Any,
-    like: Any,
-    divisor: Any,
-    finish: Any,
-    border: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    like: Like,
+    divisor: Record,
+    finish: Record,
+    border: Index,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Running sums down the columns, then sums of neighbouring columns along the row.
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
-from kernelscope.jit import kernel
+from kernelscope.jit import Index, Plane, kernel
 from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
@@ -38,7 +37,7 @@ CELLS = 16
 
 
 @kernel
-def negative_integer(source: Any, output: Any, white: Any, start: Any, stop: Any) -> None:
+def negative_integer(source: Plane, output: Plane, white: Index, start: Index, stop: Index) -> None:
     """Compute the output rows from `start` to `stop`."""
     for y in range(start, stop):
         for x in range(source.shape[1]):
@@ -47,7 +46,7 @@ def negative_integer(source: Any, output: Any, white: Any, start: Any, stop: Any
 
 
 @kernel
-def negative_float(source: Any, output: Any, start: Any, stop: Any) -> None:
+def negative_float(source: Plane, output: Plane, start: Index, stop: Index) -> None:
     """As `negative_integer`, where white is 1."""
     for y in range(start, stop):
         for x in range(source.shape[1]):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
-from kernelscope.jit import kernel
+from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
 from kernelscope.spec.parameters import IntParameter
 from kernelscope.spec.samples import white_level
@@ -20,15 +19,15 @@ _COUNTABLE = 2.0**52
 
 @kernel
 def poisson(
-    source: Any,
-    output: Any,
-    colours: Any,
-    seeds: Any,
-    finish: Any,
-    photons: Any,
-    white: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    colours: Index,
+    seeds: Line,
+    finish: Record,
+    photons: Number,
+    white: Number,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Count `photons` for `white`, in proportion for other samples, none below zero."""
     for y in range(start, stop):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
-from kernelscope.jit import kernel
+from kernelscope.jit import Index, Line, Number, Plane, kernel
 from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch, level_launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
@@ -35,7 +35,7 @@ def wave(tick: int) -> NDArray[np.float32]:
 
 
 @kernel
-def brightness(x: Any, y: Any, width: Any, height: Any, wave: Any) -> Any:
+def brightness(x: Index, y: Index, width: Index, height: Index, wave: Line) -> Any:
     """Return the ripple at (y, x) as a fraction of white; `wave` is as that function has it."""
     half = np.float32(0.5)
     across = np.float32(x) - half * np.float32(width - 1)
@@ -51,7 +51,7 @@ def brightness(x: Any, y: Any, width: Any, height: Any, wave: Any) -> Any:
 
 
 @kernel
-def ripple_integer(output: Any, white: Any, wave: Any, start: Any, stop: Any) -> None:
+def ripple_integer(output: Plane, white: Number, wave: Line, start: Index, stop: Index) -> None:
     """Compute the output rows from `start` to `stop`."""
     height, width, channels = output.shape
     for y in range(start, stop):
@@ -62,7 +62,7 @@ def ripple_integer(output: Any, white: Any, wave: Any, start: Any, stop: Any) ->
 
 
 @kernel
-def ripple_float(output: Any, wave: Any, start: Any, stop: Any) -> None:
+def ripple_float(output: Plane, wave: Line, start: Index, stop: Index) -> None:
     """As `ripple_integer`, where white is 1."""
     height, width, channels = output.shape
     for y in range(start, stop):

@@ -29,7 +29,7 @@ from kernelscope.filters.shared.border_kernels import (
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
 from kernelscope.filters.shared.rows_cuda import rows_launch
-from kernelscope.jit import inlined, kernel
+from kernelscope.jit import Array, Index, Like, Line, Plane, Record, inlined, kernel
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import (
@@ -55,7 +55,7 @@ RADIUS = 2
 
 
 @kernel
-def most_even_mean(source: Any, y: Any, x: Any, c: Any, border: Any) -> Any:
+def most_even_mean(source: Plane, y: Index, x: Index, c: Index, border: Index) -> Any:
     """Return 36 times the mean of the best window around a pixel; int64 or float64."""
     no_simd()
     height, width, _ = source.shape
@@ -90,7 +90,7 @@ def most_even_mean(source: Any, y: Any, x: Any, c: Any, border: Any) -> Any:
 
 
 @inlined
-def most_even_sum(samples: Any, place: Any, pitch: Any, step: Any) -> Any:
+def most_even_sum(samples: Line, place: Index, pitch: Index, step: Index) -> Any:
     """Return the sum of the best window around a pixel; those windows begin at `place`.
 
     As `most_even_mean` where all windows have 9 cells, which need no scale to be compared.
@@ -121,13 +121,13 @@ def most_even_sum(samples: Any, place: Any, pitch: Any, step: Any) -> Any:
 
 @kernel
 def rim(
-    source: Any,
-    results: Any,
-    finish: Any,
-    border: Any,
-    y: Any,
-    first: Any,
-    last: Any,
+    source: Plane,
+    results: Line,
+    finish: Record,
+    border: Index,
+    y: Index,
+    first: Index,
+    last: Index,
 ) -> None:
     """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
     no_simd()
@@ -141,7 +141,9 @@ def rim(
 
 
 @kernel
-def serial(source: Any, output: Any, finish: Any, border: Any, start: Any, stop: Any) -> None:
+def serial(
+    source: Plane, output: Plane, finish: Record, border: Index, start: Index, stop: Index
+) -> None:
     """Plain loops: for every sample, every cell of every window."""
     no_simd()
     height, width, channels = source.shape
@@ -159,7 +161,7 @@ def serial(source: Any, output: Any, finish: Any, border: Any, start: Any, stop:
 
 
 @kernel
-def sum_along_row(row: Any, channels: Any, sums: Any, squares: Any) -> None:
+def sum_along_row(row: Line, channels: Index, sums: Line, squares: Line) -> None:
     """Add up three neighbours, and their squares, along a padded row."""
     for k in range(sums.shape[0]):
         a = np.int64(row[k])
@@ -170,7 +172,7 @@ def sum_along_row(row: Any, channels: Any, sums: Any, squares: Any) -> None:
 
 
 @kernel
-def make_keys(sums: Any, squares: Any, bits: Any, keys: Any) -> None:
+def make_keys(sums: Array, squares: Array, bits: Index, keys: Line) -> None:
     """Write a key for each window: its variance, then in the last `bits` its rounded mean.
 
     The smallest key is the window to take, and it ends with the result. It fits int32 for
@@ -183,7 +185,7 @@ def make_keys(sums: Any, squares: Any, bits: Any, keys: Any) -> None:
 
 
 @kernel
-def smallest_of_three(a: Any, b: Any, c: Any, smallest: Any) -> None:
+def smallest_of_three(a: Line, b: Line, c: Line, smallest: Line) -> None:
     """Write the element-wise minimum of three rows."""
     for k in range(smallest.shape[0]):
         least = a[k] if a[k] < b[k] else b[k]
@@ -192,7 +194,7 @@ def smallest_of_three(a: Any, b: Any, c: Any, smallest: Any) -> None:
 
 @kernel
 def parallel_integer(
-    source: Any, output: Any, border: Any, bits: Any, like: Any, start: Any, stop: Any
+    source: Plane, output: Array, border: Index, bits: Index, like: Like, start: Index, stop: Index
 ) -> None:
     """Row by row: sums, keys, then the smallest key in 3x3, first along and then down.
 
@@ -220,7 +222,7 @@ def parallel_integer(
 
 
 @kernel
-def measure_windows(rows: Any, y: Any, channels: Any, variances: Any, totals: Any) -> None:
+def measure_windows(rows: Array, y: Index, channels: Index, variances: Line, totals: Line) -> None:
     """Write n Q - S² and S of the windows whose last padded row is `y`."""
     top, middle, bottom = rows[(y - 2) % 3], rows[(y - 1) % 3], rows[y % 3]
     for k in range(totals.shape[0]):
@@ -236,7 +238,7 @@ def measure_windows(rows: Any, y: Any, channels: Any, variances: Any, totals: An
 
 
 @kernel
-def choose(variance: Any, total: Any, other_variance: Any, other_total: Any) -> None:
+def choose(variance: Line, total: Line, other_variance: Line, other_total: Line) -> None:
     """Overwrite the first windows with the others where these are more even."""
     for k in range(total.shape[0]):
         better = (other_variance[k] < variance[k]) | (
@@ -247,7 +249,7 @@ def choose(variance: Any, total: Any, other_variance: Any, other_total: Any) -> 
 
 
 @kernel
-def parallel_float(source: Any, output: Any, border: Any, start: Any, stop: Any) -> None:
+def parallel_float(source: Plane, output: Array, border: Index, start: Index, stop: Index) -> None:
     """As `parallel_integer`, with variance and sum apart."""
     channels = source.shape[2]
     samples = output.shape[1]
@@ -278,7 +280,7 @@ def parallel_float(source: Any, output: Any, border: Any, start: Any, stop: Any)
 
 
 @kernel
-def edges_integer(source: Any, output: Any, start: Any, stop: Any) -> None:
+def edges_integer(source: Plane, output: Plane, start: Index, stop: Index) -> None:
     """Redo for ``reduce`` the samples that have windows beyond the image."""
     height, width, channels = source.shape
     for y in range(start, stop):
@@ -291,7 +293,7 @@ def edges_integer(source: Any, output: Any, start: Any, stop: Any) -> None:
 
 
 @kernel
-def edges_float(source: Any, output: Any, start: Any, stop: Any) -> None:
+def edges_float(source: Plane, output: Plane, start: Index, stop: Index) -> None:
     """As `edges_integer`, in float64."""
     height, width, channels = source.shape
     for y in range(start, stop):

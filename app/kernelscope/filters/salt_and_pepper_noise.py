@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
-from kernelscope.jit import kernel
+from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import white_level
@@ -16,15 +15,15 @@ from kernelscope.spec.samples import white_level
 
 @kernel
 def salt_and_pepper(
-    source: Any,
-    output: Any,
-    colours: Any,
-    seeds: Any,
-    finish: Any,
-    density: Any,
-    white: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    colours: Index,
+    seeds: Line,
+    finish: Record,
+    density: Number,
+    white: Number,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Replace the share `density` of the samples, by `white` and by zero alike."""
     for y in range(start, stop):

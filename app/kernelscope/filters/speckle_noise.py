@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
-from kernelscope.jit import kernel
+from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
 from kernelscope.spec.parameters import FloatParameter
 
 
 @kernel
 def speckle(
-    source: Any,
-    output: Any,
-    colours: Any,
-    seeds: Any,
-    finish: Any,
-    sigma: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    colours: Index,
+    seeds: Line,
+    finish: Record,
+    sigma: Number,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Add to each sample its product with noise of standard deviation `sigma`."""
     for y in range(start, stop):

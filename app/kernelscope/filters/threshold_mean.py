@@ -28,7 +28,7 @@ from kernelscope.filters.shared.box import (
 from kernelscope.filters.shared.box_cuda import box_pays_from, plan_box
 from kernelscope.filters.shared.correlation import Divisor, Finish, finish_row, update_divisors
 from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
-from kernelscope.jit import kernel
+from kernelscope.jit import Flag, Index, Like, Line, Number, Plane, Record, kernel
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import (
@@ -47,14 +47,14 @@ from kernelscope.spec.parameters import FloatParameter, OddParameter
 
 @kernel
 def serial(
-    source: Any,
-    output: Any,
-    size: Any,
-    reach: Any,
-    finish: Any,
-    border: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    size: Index,
+    reach: Number,
+    finish: Record,
+    border: Index,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Plain loops: for every sample, every cell of the mask. Sums have the type of `sums`."""
     no_simd()
@@ -76,7 +76,7 @@ def serial(
 
 
 @kernel
-def put_back(totals: Any, counts: Any, limits: Any, pixels: Any) -> None:
+def put_back(totals: Line, counts: Line, limits: Line, pixels: Line) -> None:
     """Replace the sums S that are further than the limit from n f by n f (all flat).
 
     The type of `counts`, float32 or float64, holds all sums of integers exactly, and n f of
@@ -89,7 +89,7 @@ def put_back(totals: Any, counts: Any, limits: Any, pixels: Any) -> None:
 
 
 @kernel
-def update_limits(limits: Any, counts: Any, reach: Any, whole: Any) -> None:
+def update_limits(limits: Line, counts: Line, reach: Number, whole: Flag) -> None:
     """Set `limits` to T n; a `whole` limit, for integers, is exact in the type of `limits`."""
     for x in range(limits.size):
         limit = reach * np.float64(counts[x])
@@ -98,15 +98,15 @@ def update_limits(limits: Any, counts: Any, reach: Any, whole: Any) -> None:
 
 @kernel
 def parallel(
-    source: Any,
-    output: Any,
-    like: Any,
-    divisor: Any,
-    finish: Any,
-    reach: Any,
-    border: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    like: Like,
+    divisor: Record,
+    finish: Record,
+    reach: Number,
+    border: Index,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Row by row: sums as for the mean, some of them put back, then the division.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
-from kernelscope.jit import kernel
+from kernelscope.jit import Index, Plane, kernel
 from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
@@ -24,7 +24,7 @@ TILE = 16
 
 
 @kernel
-def turn(source: Any, output: Any, tile: Any, start: Any, stop: Any) -> None:
+def turn(source: Plane, output: Plane, tile: Index, start: Index, stop: Index) -> None:
     """Compute the output rows from `start` to `stop`."""
     height, width, channels = source.shape
     for y in range(start, stop):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
-from kernelscope.jit import kernel
+from kernelscope.jit import Index, Plane, kernel
 from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
@@ -21,7 +20,7 @@ ONE_THREAD_BLOCKS = Level(
 
 
 @kernel
-def vector_sum_integer(source: Any, output: Any, start: Any, stop: Any) -> None:
+def vector_sum_integer(source: Plane, output: Plane, start: Index, stop: Index) -> None:
     """Compute the output rows from `start` to `stop`; halves are rounded to even."""
     width = source.shape[1]
     for y in range(start, stop):
@@ -33,7 +32,7 @@ def vector_sum_integer(source: Any, output: Any, start: Any, stop: Any) -> None:
 
 
 @kernel
-def vector_sum_float(source: Any, output: Any, start: Any, stop: Any) -> None:
+def vector_sum_float(source: Plane, output: Plane, start: Index, stop: Index) -> None:
     """As `vector_sum_integer`; halves first, as the sum of two large floats is no float."""
     width = source.shape[1]
     for y in range(start, stop):

@@ -20,7 +20,7 @@ from kernelscope.filters.shared.correlation import (
     working_type,
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
-from kernelscope.jit import kernel
+from kernelscope.jit import Array, Index, Line, Plane, Record, kernel
 from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
@@ -29,15 +29,15 @@ from kernelscope.spec.parameters import OddParameter
 
 @kernel
 def weighted_mean_parallel(
-    source: Any,
-    output: Any,
-    places: Any,
-    weights: Any,
-    divisor: Any,
-    finish: Any,
-    border: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    places: Array,
+    weights: Line,
+    divisor: Record,
+    finish: Record,
+    border: Index,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Separable: columns of a ring of padded rows first, then along the row.
 

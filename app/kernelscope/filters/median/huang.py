@@ -26,11 +26,11 @@ import numpy as np
 
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index
 from kernelscope.filters.shared.plain import cell, no_simd
-from kernelscope.jit import inlined, kernel
+from kernelscope.jit import Index, Line, Plane, inlined, kernel
 
 
 @inlined
-def count_cell(value: Any, step: Any, shift: Any, groups: Any, counts: Any) -> None:
+def count_cell(value: Index, step: Index, shift: Index, groups: Line, counts: Line) -> None:
     """Add `step` to the counts of a value and of its group, 2**shift neighbouring values."""
     counts[np.uintp(value)] += step
     groups[np.uintp(value >> shift)] += step
@@ -38,16 +38,16 @@ def count_cell(value: Any, step: Any, shift: Any, groups: Any, counts: Any) -> N
 
 @kernel
 def count_rim(
-    source: Any,
-    y: Any,
-    x: Any,
-    c: Any,
-    radius: Any,
-    border: Any,
-    step: Any,
-    shift: Any,
-    groups: Any,
-    counts: Any,
+    source: Plane,
+    y: Index,
+    x: Index,
+    c: Index,
+    radius: Index,
+    border: Index,
+    step: Index,
+    shift: Index,
+    groups: Line,
+    counts: Line,
 ) -> Any:
     """Count a column of the mask, whatever the border; return `step` times its cells."""
     no_simd()
@@ -67,7 +67,14 @@ def count_rim(
 
 @inlined
 def count_column(
-    samples: Any, place: Any, pitch: Any, side: Any, step: Any, shift: Any, groups: Any, counts: Any
+    samples: Line,
+    place: Index,
+    pitch: Index,
+    side: Index,
+    step: Index,
+    shift: Index,
+    groups: Line,
+    counts: Line,
 ) -> None:
     """Count a column of the mask inside the image, `side` cells from `place` down."""
     for s in range(side):
@@ -75,7 +82,7 @@ def count_column(
 
 
 @inlined
-def counted_middle(total: Any, shift: Any, groups: Any, counts: Any) -> Any:
+def counted_middle(total: Index, shift: Index, groups: Line, counts: Line) -> Any:
     """Return the (lower) median of the `total` cells that are counted."""
     left = (total - 1) // 2  # cells still to be passed
     group = 0
@@ -91,7 +98,13 @@ def counted_middle(total: Any, shift: Any, groups: Any, counts: Any) -> Any:
 
 @kernel
 def median_huang(
-    source: Any, output: Any, radius: Any, border: Any, shift: Any, start: Any, stop: Any
+    source: Plane,
+    output: Plane,
+    radius: Index,
+    border: Index,
+    shift: Index,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Count the cells by value while the mask moves along the row, column by column.
 

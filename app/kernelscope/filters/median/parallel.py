@@ -19,7 +19,7 @@ import numpy as np
 
 from kernelscope.filters.median.networks import Lane, median_program
 from kernelscope.filters.shared.border_kernels import fetch_row
-from kernelscope.jit import intrinsic, kernel
+from kernelscope.jit import Index, Line, Plane, Record, intrinsic, kernel
 
 VECTOR = 32
 """Bytes of a vector register (AVX2)."""
@@ -87,15 +87,15 @@ def run_network(
 
 @kernel
 def median_parallel(
-    source: Any,
-    output: Any,
-    border: Any,
-    mask: Any,
-    results: Any,
-    places: Any,
-    chunk: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    border: Index,
+    mask: Record,
+    results: Line,
+    places: Index,
+    chunk: Index,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Run a network over groups of rows, `chunk` samples at a time.
 

@@ -19,11 +19,11 @@ import numpy as np
 
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index
 from kernelscope.filters.shared.plain import cell, interior, no_simd
-from kernelscope.jit import inlined, kernel
+from kernelscope.jit import Flag, Index, Line, Plane, Record, inlined, kernel
 
 
 @inlined
-def middle(cells: Any, count: Any) -> Any:
+def middle(cells: Line, count: Index) -> Any:
     """Return the (lower) median of ``cells[:count]``, which it reorders (Hoare's quickselect)."""
     no_simd()
     rank = (count - 1) // 2
@@ -52,7 +52,7 @@ def middle(cells: Any, count: Any) -> Any:
 
 
 @inlined
-def exchange(cells: Any, i: Any, j: Any) -> None:
+def exchange(cells: Line, i: Index, j: Index) -> None:
     """Let two cells change places."""
     kept = cell(cells, i)
     cells[np.uintp(i)] = cell(cells, j)
@@ -60,7 +60,7 @@ def exchange(cells: Any, i: Any, j: Any) -> None:
 
 
 @inlined
-def sorted_middle(cells: Any, count: Any) -> Any:
+def sorted_middle(cells: Line, count: Index) -> Any:
     """As `middle`, after sorting all cells by exchanging neighbours (bubble sort)."""
     no_simd()
     for last in range(count - 1, 0, -1):
@@ -72,15 +72,15 @@ def sorted_middle(cells: Any, count: Any) -> Any:
 
 @kernel
 def median_rim(
-    source: Any,
-    output: Any,
-    radius: Any,
-    border: Any,
-    bubble: Any,
-    cells: Any,
-    y: Any,
-    first: Any,
-    last: Any,
+    source: Plane,
+    output: Plane,
+    radius: Index,
+    border: Index,
+    bubble: Flag,
+    cells: Line,
+    y: Index,
+    first: Index,
+    last: Index,
 ) -> None:
     """Compute output row `y` from column `first` up to `last`, whatever the border."""
     no_simd()
@@ -103,14 +103,14 @@ def median_rim(
 
 @kernel
 def median_serial(
-    source: Any,
-    output: Any,
-    radius: Any,
-    border: Any,
-    bubble: Any,
-    columns: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    radius: Index,
+    border: Index,
+    bubble: Flag,
+    columns: Record,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Plain loops: for every sample, pick the middle one of the cells of the mask.
 
@@ -142,7 +142,7 @@ def median_serial(
 
 
 @kernel
-def median_frame(source: Any, output: Any, radius: Any, start: Any, stop: Any) -> None:
+def median_frame(source: Plane, output: Plane, radius: Index, start: Index, stop: Index) -> None:
     """Compute the pixels whose mask is reduced, at the edges of the image."""
     cells = np.empty((2 * radius + 1) ** 2, source.dtype)
     height, width = output.shape[:2]

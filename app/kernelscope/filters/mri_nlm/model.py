@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.border_kernels import REFLECT, border_index
-from kernelscope.jit import kernel
+from kernelscope.jit import Array, Flag, Index, Number, Record, Voxels, kernel
 
 
 class Model(NamedTuple):
@@ -34,7 +34,7 @@ class Model(NamedTuple):
 
 
 @kernel
-def extend(source: Any, extended: Any, margin: Any, start: Any, stop: Any) -> None:
+def extend(source: Voxels, extended: Array, margin: Record, start: Index, stop: Index) -> None:
     """Write slices `start` to `stop` of `extended` (components, slices, rows, columns)."""
     depth, height, width, components = source.shape
     for slice_ in range(start, stop):
@@ -48,13 +48,13 @@ def extend(source: Any, extended: Any, margin: Any, start: Any, stop: Any) -> No
 
 
 @kernel
-def sigma_at(sigmas: Any, c: Any, z: Any, y: Any, x: Any) -> Any:
+def sigma_at(sigmas: Array, c: Index, z: Index, y: Index, x: Index) -> Any:
     """Return the sigma of a component at a voxel, or the only one there is."""
     _, depth, height, width = sigmas.shape
     return sigmas[c, min(z, depth - 1), min(y, height - 1), min(x, width - 1)]
 
 
 @kernel
-def settle_mean(mean: Any, sigma: Any, rician: Any) -> Any:
+def settle_mean(mean: Number, sigma: Number, rician: Flag) -> Any:
     """Return the result for a mean of voxels, or of their squares."""
     return np.sqrt(max(mean - 2 * sigma * sigma, 0)) if rician else mean

@@ -9,11 +9,13 @@ import numpy as np
 
 from kernelscope.filters.mri_nlm.model import settle_mean, sigma_at
 from kernelscope.filters.shared.plain import cell, no_simd, rolled
-from kernelscope.jit import inlined, kernel
+from kernelscope.jit import Array, Index, Line, Record, Voxels, inlined, kernel
 
 
 @inlined
-def distance(samples: Any, here: Any, there: Any, plane: Any, pitch: Any, patch: Any) -> Any:
+def distance(
+    samples: Line, here: Index, there: Index, plane: Index, pitch: Index, patch: Record
+) -> Any:
     """Return the sum of squared differences of two patches.
 
     Parameters
@@ -39,7 +41,9 @@ def distance(samples: Any, here: Any, there: Any, plane: Any, pitch: Any, patch:
 
 
 @kernel
-def nlm_serial(extended: Any, output: Any, reach: Any, model: Any, start: Any, stop: Any) -> None:
+def nlm_serial(
+    extended: Array, output: Voxels, reach: Record, model: Record, start: Index, stop: Index
+) -> None:
     """Plain loops: for voxels `start` to `stop`, every candidate and every cell of its patch."""
     no_simd()
     _, height, width, components = output.shape

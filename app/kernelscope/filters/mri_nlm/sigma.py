@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.shared.border_kernels import REFLECT, border_index
 from kernelscope.filters.shared.non_local import NORMAL_MEDIAN
-from kernelscope.jit import kernel
+from kernelscope.jit import Array, Flag, Index, Line, Number, Record, Voxels, kernel
 from kernelscope.spec.filter import CpuPass
 
 _BLOCKS = 2**18
@@ -41,7 +41,7 @@ _LEAST_OF_THREE_1, _LEAST_OF_THREE_2 = 1.30, 1.14
 
 
 @kernel
-def rician_variance(variance: Any, mean: Any) -> Any:
+def rician_variance(variance: Number, mean: Number) -> Any:
     """Return sigma² of Rician noise with this variance around this mean; float32.
 
     1 / xi as a function of ``mean² / variance``, to 1.5 %: a fit to the implicit formula of
@@ -66,7 +66,7 @@ def rician_variances(
 
 
 @kernel
-def rician_share(power: Any) -> Any:
+def rician_share(power: Number) -> Any:
     """Return xi, the variance of Rician noise over sigma², for a mean square over sigma².
 
     To 0.8 %: a fit to the formula of Koay and Basser, which has Bessel functions.
@@ -147,7 +147,9 @@ def _haar_pair(volume: NDArray[Any], axis: int) -> tuple[NDArray[np.float64], ND
 
 
 @kernel
-def squared_residual(volume: Any, z: Any, y: Any, x: Any, first: Any, second: Any) -> Any:
+def squared_residual(
+    volume: Array, z: Index, y: Index, x: Index, first: Record, second: Record
+) -> Any:
     """Return the square of Immerkær's mask in the plane of two axes, given as unit steps.
 
     (1 -2 1) along one axis and along the other, in units in which noise keeps its variance.
@@ -164,7 +166,7 @@ def squared_residual(volume: Any, z: Any, y: Any, x: Any, first: Any, second: An
 
 
 @kernel
-def noise_variance(variance: Any, power: Any) -> Any:
+def noise_variance(variance: Number, power: Number) -> Any:
     """Return sigma² of Rician noise with this variance, where the mean square is `power`.
 
     Background has half its power for sigma² (see `estimate_local`), where there is signal
@@ -181,7 +183,13 @@ def noise_variance(variance: Any, power: Any) -> Any:
 
 @kernel
 def local_sigmas(
-    extended: Any, least: Any, sigmas: Any, window: Any, rician: Any, start: Any, stop: Any
+    extended: Array,
+    least: Line,
+    sigmas: Array,
+    window: Index,
+    rician: Flag,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Write the noise around each voxel of slices `start` to `stop`; see `estimate_local`.
 
@@ -255,7 +263,7 @@ def plan_local(
 
 
 @kernel
-def cut_out(source: Any, place: Any, block: Any) -> None:
+def cut_out(source: Voxels, place: Line, block: Array) -> None:
     """Write the surroundings of a voxel, which is in the middle of `block`, mirrored at borders."""
     depth, height, width, components = source.shape
     _, slices, rows, columns = block.shape

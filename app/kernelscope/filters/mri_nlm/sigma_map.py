@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.mri_nlm.sigma import rician_factor, rician_variances
-from kernelscope.jit import kernel
+from kernelscope.jit import Array, Index, Record, kernel
 from kernelscope.parallel import in_parts
 from kernelscope.spec.filter import CpuPass
 
@@ -335,7 +335,7 @@ def _correlate(
 
 
 @kernel
-def place_between(voxel: Any, cell: Any, count: Any) -> Any:
+def place_between(voxel: Index, cell: Index, count: Index) -> Any:
     """Return the node before a voxel, the one after it, and how far it is between them."""
     place = (np.float32(voxel) + np.float32(0.5)) / np.float32(cell) - np.float32(0.5)
     place = min(max(place, np.float32(0)), np.float32(count - 1))
@@ -344,7 +344,9 @@ def place_between(voxel: Any, cell: Any, count: Any) -> Any:
 
 
 @kernel
-def interpolate_sigmas(nodes: Any, cell: Any, sigmas: Any, start: Any, stop: Any) -> None:
+def interpolate_sigmas(
+    nodes: Array, cell: Record, sigmas: Array, start: Index, stop: Index
+) -> None:
     """Write sigma at the voxels of slices `start` to `stop`, counted through all components."""
     _, depth, height, width = sigmas.shape
     _, deep, tall, wide = nodes.shape
@@ -366,7 +368,7 @@ def interpolate_sigmas(nodes: Any, cell: Any, sigmas: Any, start: Any, stop: Any
 
 
 @kernel
-def interpolate_at(nodes: Any, cell: Any, places: Any, sigmas: Any) -> None:
+def interpolate_at(nodes: Array, cell: Record, places: Array, sigmas: Array) -> None:
     """Write sigma at some voxels; see `sigmas_at`."""
     _, deep, tall, wide = nodes.shape
     for number in range(places.shape[0]):

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.mri_nlm.sigma import cut_out, rician_share
 from kernelscope.filters.shared.non_local import add_moments, fused, power_of_two
-from kernelscope.jit import kernel
+from kernelscope.jit import Array, Line, Number, Record, Voxels, kernel
 from kernelscope.spec.samples import Pixels
 
 Radii = tuple[int, int, int]
@@ -58,7 +58,13 @@ _FAR = np.float32(1e30)
 
 @kernel
 def compare_patches(
-    block: Any, search: Any, patch: Any, strengths: Any, apart: Any, slopes: Any, values: Any
+    block: Array,
+    search: Record,
+    patch: Record,
+    strengths: Line,
+    apart: Array,
+    slopes: Array,
+    values: Array,
 ) -> None:
     """Write distances from the middle of a block to candidates, their derivatives, and values.
 
@@ -106,7 +112,7 @@ def compare_patches(
 
 
 @fused
-def add_squares(distances: Any, values: Any, scale: Any) -> Any:
+def add_squares(distances: Line, values: Line, scale: Number) -> Any:
     """Return the sum of weights times squared values."""
     total = np.float32(0)
     for j in range(distances.size):
@@ -115,7 +121,9 @@ def add_squares(distances: Any, values: Any, scale: Any) -> Any:
 
 
 @kernel
-def mean_power(own: Any, distances: Any, slopes: Any, values: Any, scale: Any, moments: Any) -> Any:
+def mean_power(
+    own: Number, distances: Line, slopes: Line, values: Line, scale: Number, moments: Line
+) -> Any:
     """Return the average of squares that a voxel of value `own` has at a strength.
 
     `values` are the differences from it; `moments` is overwritten.
@@ -128,15 +136,15 @@ def mean_power(own: Any, distances: Any, slopes: Any, values: Any, scale: Any, m
 
 @kernel
 def risks(
-    source: Any,
-    places: Any,
-    noise: Any,
-    strengths: Any,
-    scales: Any,
-    first: Any,
-    radii: Any,
-    work: Any,
-    totals: Any,
+    source: Voxels,
+    places: Array,
+    noise: Array,
+    strengths: Array,
+    scales: Line,
+    first: Number,
+    radii: Record,
+    work: Record,
+    totals: Array,
 ) -> None:
     """Add up estimated squared errors over voxels.
 

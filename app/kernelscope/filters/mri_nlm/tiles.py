@@ -24,7 +24,7 @@ import numpy as np
 
 from kernelscope.filters.mri_nlm.model import settle_mean, sigma_at
 from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_two
-from kernelscope.jit import kernel
+from kernelscope.jit import Array, Flag, Index, Line, Number, Record, Voxels, kernel
 
 
 class Scratch(NamedTuple):
@@ -76,7 +76,7 @@ class Tile(NamedTuple):
 
 
 @fused
-def square_differences(own: Any, other: Any, strength: Any, squares: Any) -> None:
+def square_differences(own: Line, other: Line, strength: Number, squares: Line) -> None:
     """Write `strength` times (own - other)²."""
     for k in range(squares.size):
         difference = own[k] - other[k]
@@ -84,7 +84,7 @@ def square_differences(own: Any, other: Any, strength: Any, squares: Any) -> Non
 
 
 @fused
-def add_square_differences(own: Any, other: Any, strength: Any, squares: Any) -> None:
+def add_square_differences(own: Line, other: Line, strength: Number, squares: Line) -> None:
     """Add `strength` times (own - other)²."""
     for k in range(squares.size):
         difference = own[k] - other[k]
@@ -92,7 +92,7 @@ def add_square_differences(own: Any, other: Any, strength: Any, squares: Any) ->
 
 
 @kernel
-def fold(samples: Any, stride: Any, radius: Any, sums: Any) -> None:
+def fold(samples: Line, stride: Index, radius: Index, sums: Line) -> None:
     """Write to sums[k] the sum of samples[k], samples[k + stride], ...: ``2 radius + 1``."""
     if radius == 0:
         sums[:] = samples[: sums.size]
@@ -107,7 +107,7 @@ def fold(samples: Any, stride: Any, radius: Any, sums: Any) -> None:
 
 
 @fused
-def weigh(distances: Any, weights: Any) -> None:
+def weigh(distances: Line, weights: Line) -> None:
     """Turn distances, binary logarithms of weights, into weights; add them to `weights`."""
     for k in range(distances.size):
         weight = power_of_two(distances[k])
@@ -116,7 +116,7 @@ def weigh(distances: Any, weights: Any) -> None:
 
 
 @fused
-def add_weighted_squares(weights: Any, samples: Any, sums: Any) -> None:
+def add_weighted_squares(weights: Line, samples: Line, sums: Line) -> None:
     """Add `weights` times the squares of `samples` to `sums`."""
     for k in range(weights.size):
         sums[k] += weights[k] * (samples[k] * samples[k])
@@ -124,7 +124,13 @@ def add_weighted_squares(weights: Any, samples: Any, sums: Any) -> None:
 
 @kernel
 def box_together(
-    voxels: Any, corner: Any, shift: Any, tile: Any, patch: Any, scratch: Any, slot: Any
+    voxels: Array,
+    corner: Index,
+    shift: Index,
+    tile: Record,
+    patch: Record,
+    scratch: Record,
+    slot: Index,
 ) -> None:
     """Sum the squares of all components over rows and columns of a patch.
 
@@ -144,7 +150,13 @@ def box_together(
 
 @kernel
 def box_each(
-    voxels: Any, corner: Any, shift: Any, tile: Any, patch: Any, scratch: Any, slot: Any
+    voxels: Array,
+    corner: Index,
+    shift: Index,
+    tile: Record,
+    patch: Record,
+    scratch: Record,
+    slot: Index,
 ) -> None:
     """As `box_together`, with sums of its own for each component."""
     _, high, half = patch
@@ -158,7 +170,7 @@ def box_each(
 
 
 @kernel
-def local_distances(scratch: Any, done: Any, deep: Any, distances: Any) -> None:
+def local_distances(scratch: Record, done: Index, deep: Index, distances: Line) -> None:
     """Add up the sums of all components, each in units of the sigmas of slice `done`."""
     partial = scratch.partial[: distances.size]
     distances[:] = 0
@@ -168,7 +180,9 @@ def local_distances(scratch: Any, done: Any, deep: Any, distances: Any) -> None:
 
 
 @kernel
-def compare(voxels: Any, tile: Any, shift: Any, patch: Any, rician: Any, scratch: Any) -> None:
+def compare(
+    voxels: Array, tile: Record, shift: Index, patch: Record, rician: Flag, scratch: Record
+) -> None:
     """Let the voxels of a tile count those at one offset from them.
 
     Parameters
@@ -210,7 +224,7 @@ def compare(voxels: Any, tile: Any, shift: Any, patch: Any, rician: Any, scratch
 
 @kernel
 def make_scratch(
-    components: Any, local: Any, size: Any, longest: Any, pitch: Any, patch: Any
+    components: Index, local: Flag, size: Record, longest: Index, pitch: Index, patch: Record
 ) -> Any:
     """Return buffers for tiles of ``size`` slices and rows, whose lines are up to `longest`."""
     deep, high, half = patch
@@ -229,7 +243,7 @@ def make_scratch(
 
 @kernel
 def fetch_strengths(
-    model: Any, strength: Any, corner: Any, size: Any, pitch: Any, strengths: Any
+    model: Record, strength: Number, corner: Record, size: Record, pitch: Index, strengths: Array
 ) -> None:
     """Write `strength` in units of the local sigmas to the lines of a tile.
 
@@ -244,7 +258,9 @@ def fetch_strengths(
 
 
 @kernel
-def write_means(sums: Any, model: Any, corner: Any, size: Any, pitch: Any, output: Any) -> None:
+def write_means(
+    sums: Array, model: Record, corner: Record, size: Record, pitch: Index, output: Voxels
+) -> None:
     """Write the results of a tile; `corner` and `size` as for `fetch_strengths`."""
     _, _, width, components = output.shape
     for z in range(size[0]):
@@ -260,7 +276,13 @@ def write_means(sums: Any, model: Any, corner: Any, size: Any, pitch: Any, outpu
 
 @kernel
 def nlm_tiles(
-    extended: Any, output: Any, reach: Any, model: Any, tile: Any, start: Any, stop: Any
+    extended: Array,
+    output: Voxels,
+    reach: Record,
+    model: Record,
+    tile: Record,
+    start: Index,
+    stop: Index,
 ) -> None:
     """For tiles `start` to `stop`, of ``tile`` slices and rows: every offset, then the averages."""
     depth, height, width, components = output.shape

@@ -14,8 +14,6 @@ Each tile meets one tile in a turn, which may be itself, and all of them in as m
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from kernelscope.filters.nlm.pairs import (
@@ -27,7 +25,7 @@ from kernelscope.filters.nlm.pairs import (
     make_scratch,
 )
 from kernelscope.filters.nlm.search import tile_at, with_partners_in
-from kernelscope.jit import kernel
+from kernelscope.jit import Array, Index, Record, kernel
 
 ROWS = 16
 """Rows of a tile."""
@@ -38,7 +36,14 @@ SHARES = 4
 
 @kernel
 def nlm_image(
-    extended: Any, sums: Any, metric: Any, margin: Any, turn: Any, share: Any, start: Any, stop: Any
+    extended: Array,
+    sums: Record,
+    metric: Record,
+    margin: Index,
+    turn: Index,
+    share: Index,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Let tiles meet whose numbers add up to `turn`, modulo the number of tiles.
 

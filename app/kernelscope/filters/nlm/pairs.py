@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_two
-from kernelscope.jit import kernel
+from kernelscope.jit import Array, Index, Line, Number, Record, kernel
 
 VECTOR = 32
 """Samples that rows are rounded up to: a few vector registers, so that no loop has a remainder."""
@@ -70,7 +70,7 @@ class Scratch(NamedTuple):
 
 
 @fused
-def square_differences(row: Any, other: Any, squares: Any, copies: Any) -> None:
+def square_differences(row: Line, other: Line, squares: Line, copies: Line) -> None:
     """Write (row - other)² to two places."""
     for x in range(squares.size):
         difference = row[x] - other[x]
@@ -79,7 +79,7 @@ def square_differences(row: Any, other: Any, squares: Any, copies: Any) -> None:
 
 
 @fused
-def add_square_differences(row: Any, other: Any, squares: Any, copies: Any) -> None:
+def add_square_differences(row: Line, other: Line, squares: Line, copies: Line) -> None:
     """Add (row - other)² to what `square_differences` wrote."""
     for x in range(squares.size):
         difference = row[x] - other[x]
@@ -89,7 +89,7 @@ def add_square_differences(row: Any, other: Any, squares: Any, copies: Any) -> N
 
 
 @fused
-def fold_rows(rows: Any, profile: Any, folded: Any) -> None:
+def fold_rows(rows: Line, profile: Record, folded: Line) -> None:
     """Write the sum of `rows`, `_PITCH` apart, weighted with `profile`."""
     for x in range(folded.size):
         total = np.float32(0)
@@ -99,7 +99,7 @@ def fold_rows(rows: Any, profile: Any, folded: Any) -> None:
 
 
 @fused
-def fold_columns(row: Any, profile: Any, folded: Any) -> None:
+def fold_columns(row: Line, profile: Record, folded: Line) -> None:
     """Write the sum of neighbours in `row`, weighted with `profile`."""
     for x in range(folded.size):
         total = np.float32(0)
@@ -109,7 +109,7 @@ def fold_columns(row: Any, profile: Any, folded: Any) -> None:
 
 
 @fused
-def weigh(weights: Any, scale: Any, count: Any) -> None:
+def weigh(weights: Line, scale: Number, count: Index) -> None:
     """Turn distances into weights, and those from `count` on into 0."""
     # Not in `fold_columns`: both loops together need too many registers.
     for x in range(weights.size):
@@ -118,14 +118,14 @@ def weigh(weights: Any, scale: Any, count: Any) -> None:
 
 
 @kernel
-def add_row(weights: Any, total: Any) -> None:
+def add_row(weights: Line, total: Line) -> None:
     """Add `weights` to `total`."""
     for x in range(weights.size):
         total[x] += weights[x]
 
 
 @kernel
-def make_scratch(side: Any) -> Any:
+def make_scratch(side: Index) -> Any:
     """Return rows for patches of `side`."""
     return Scratch(
         np.zeros(2 * side * _PITCH, np.float32),
@@ -136,7 +136,13 @@ def make_scratch(side: Any) -> Any:
 
 @kernel
 def add_pairs(
-    planes: Any, pixels: Any, offset: Any, own: Any, others: Any, metric: Any, scratch: Any
+    planes: Array,
+    pixels: Record,
+    offset: Record,
+    own: Record,
+    others: Record,
+    metric: Record,
+    scratch: Record,
 ) -> None:
     """Let the pixels of a rectangle and their partners at an offset count for each other.
 
@@ -187,7 +193,7 @@ def add_pairs(
 
 
 @kernel
-def add_tile(tile: Any, pixels: Any, sums: Any, first: Any, margin: Any) -> None:
+def add_tile(tile: Record, pixels: Record, sums: Record, first: Index, margin: Index) -> None:
     """Add the sums of those `pixels` in a tile to the sums of the result.
 
     `first` is the first channel of the group, `margin` where the result begins.

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kernelscope.jit import kernel
+from kernelscope.jit import Index, Record, kernel
 
 
 class Search(NamedTuple):
@@ -49,7 +49,7 @@ class Rectangle(NamedTuple):
 
 
 @kernel
-def tile_at(number: Any, size: Any, margin: Any, shape: Any) -> Any:
+def tile_at(number: Index, size: Record, margin: Index, shape: Record) -> Any:
     """Return the tile of that number, row by row, of tiles of up to `size` rows and columns.
 
     `shape` is that of the result, and `margin` where it begins.
@@ -60,7 +60,7 @@ def tile_at(number: Any, size: Any, margin: Any, shape: Any) -> Any:
 
 
 @kernel
-def with_partners_in(pixels: Any, others: Any, dy: Any, dx: Any) -> Any:
+def with_partners_in(pixels: Record, others: Record, dy: Index, dx: Index) -> Any:
     """Return those of `pixels` whose partners, `dy` rows and `dx` columns on, lie in `others`."""
     y, x = max(pixels.y, others.y - dy), max(pixels.x, others.x - dx)
     bottom = min(pixels.y + pixels.rows, others.y + others.rows - dy)
@@ -69,7 +69,7 @@ def with_partners_in(pixels: Any, others: Any, dy: Any, dx: Any) -> Any:
 
 
 @kernel
-def spanned(pixels: Any, dy: Any, dx: Any) -> Any:
+def spanned(pixels: Record, dy: Index, dx: Index) -> Any:
     """Return the smallest rectangle around `pixels` and those whose partners they are."""
     return Rectangle(
         pixels.y - max(dy, 0),

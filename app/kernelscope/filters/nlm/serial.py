@@ -19,12 +19,18 @@ from typing import Any
 import numpy as np
 
 from kernelscope.filters.shared.plain import cell, no_simd, rolled
-from kernelscope.jit import inlined, kernel
+from kernelscope.jit import Array, Index, Line, Record, inlined, kernel
 
 
 @inlined
 def distance(
-    samples: Any, here: Any, there: Any, plane: Any, pitch: Any, group: Any, squares: Any
+    samples: Line,
+    here: Index,
+    there: Index,
+    plane: Index,
+    pitch: Index,
+    group: Index,
+    squares: Array,
 ) -> Any:
     """Return the sum of G² times squared differences of two patches of `group` channels.
 
@@ -53,7 +59,13 @@ def distance(
 
 @kernel
 def nlm_serial(
-    extended: Any, sums: Any, metric: Any, search: Any, rows: Any, start: Any, stop: Any
+    extended: Array,
+    sums: Record,
+    metric: Record,
+    search: Record,
+    rows: Record,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Plain loops: for pixels `start` to `stop`, every candidate and every cell of its patch.
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.non_local import add_moments, estimate_sigma, patch_profile
-from kernelscope.jit import kernel
+from kernelscope.jit import Array, Index, Line, Number, Record, kernel
 from kernelscope.spec.samples import Pixels, white_level
 
 _FACTORS = 2.0 ** np.arange(-4, 2.01, 0.5)
@@ -54,7 +54,14 @@ _FAR = np.float32(1e30)
 
 @kernel
 def compare_lines(
-    wide: Any, y: Any, x: Any, lines: Any, profile: Any, apart: Any, slopes: Any, values: Any
+    wide: Array,
+    y: Index,
+    x: Index,
+    lines: Array,
+    profile: Line,
+    apart: Array,
+    slopes: Array,
+    values: Array,
 ) -> None:
     """Write distances from a pixel to candidates, half their derivatives, and differences.
 
@@ -102,14 +109,14 @@ def compare_lines(
 
 @kernel
 def risks(
-    wide: Any,
-    places: Any,
-    lines: Any,
-    share: Any,
-    profile: Any,
-    scales: Any,
-    work: Any,
-    totals: Any,
+    wide: Array,
+    places: Array,
+    lines: Array,
+    share: Number,
+    profile: Line,
+    scales: Line,
+    work: Record,
+    totals: Array,
 ) -> None:
     """Add up squared residuals and divergences over pixels.
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.shared.border_kernels import REDUCE, REFLECT, VALID, border_index
 from kernelscope.filters.shared.correlation import settle
-from kernelscope.jit import kernel
+from kernelscope.jit import Array, Index, Plane, Record, kernel
 
 
 class Metric(NamedTuple):
@@ -45,7 +45,9 @@ class Sums(NamedTuple):
 
 
 @kernel
-def extend(source: Any, extended: Any, margin: Any, border: Any, start: Any, stop: Any) -> None:
+def extend(
+    source: Plane, extended: Array, margin: Index, border: Index, start: Index, stop: Index
+) -> None:
     """Write rows `start` to `stop` of `extended` (channels, rows, columns and more), float32."""
     height, width, _ = source.shape
     shift = 0 if border == VALID else margin
@@ -60,7 +62,7 @@ def extend(source: Any, extended: Any, margin: Any, border: Any, start: Any, sto
 
 
 @kernel
-def count_itself(extended: Any, sums: Any, margin: Any, start: Any, stop: Any) -> None:
+def count_itself(extended: Array, sums: Record, margin: Index, start: Index, stop: Index) -> None:
     """Begin the sums of rows `start` to `stop`: every pixel has weight 1 in its own average."""
     colours, _, width = sums.samples.shape
     for y in range(start, stop):
@@ -71,7 +73,7 @@ def count_itself(extended: Any, sums: Any, margin: Any, start: Any, stop: Any) -
 
 
 @kernel
-def divide_sums(sums: Any, output: Any, finish: Any, start: Any, stop: Any) -> None:
+def divide_sums(sums: Record, output: Plane, finish: Record, start: Index, stop: Index) -> None:
     """Write rows `start` to `stop` of the result."""
     colours, _, width = sums.samples.shape
     group = colours // sums.weights.shape[0]

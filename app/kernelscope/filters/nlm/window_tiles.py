@@ -15,8 +15,6 @@ partner in it, so sums are kept for the surroundings of the tile too:
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from kernelscope.filters.nlm.pairs import (
@@ -28,7 +26,7 @@ from kernelscope.filters.nlm.pairs import (
     make_scratch,
 )
 from kernelscope.filters.nlm.search import Rectangle, spanned, tile_at, with_partners_in
-from kernelscope.jit import kernel
+from kernelscope.jit import Array, Index, Record, kernel
 
 ROWS = 32
 """Rows of a tile, or the search radius if that is more.
@@ -42,7 +40,14 @@ OFFSETS = 512
 
 @kernel
 def nlm_window(
-    extended: Any, sums: Any, metric: Any, search: Any, tall: Any, dys: Any, start: Any, stop: Any
+    extended: Array,
+    sums: Record,
+    metric: Record,
+    search: Record,
+    tall: Index,
+    dys: Record,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Search windows from one vertical offset of `dys` up to the other, both at least 0.
 

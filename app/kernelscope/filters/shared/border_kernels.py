@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelscope.jit import kernel
+from kernelscope.jit import Index, Line, Plane, kernel
 from kernelscope.spec.borders import Border
 
 REFLECT = Border.REFLECT.code
@@ -22,7 +22,7 @@ REDUCE = Border.REDUCE.code
 
 
 @kernel
-def border_index(i: Any, n: Any, border: Any) -> Any:
+def border_index(i: Index, n: Index, border: Index) -> Any:
     """Return the index in ``[0, n)`` that stands for `i`, or -1 if the cell is outside.
 
     Works for any distance from the image, so that a mask may be larger than the image.
@@ -45,7 +45,7 @@ def border_index(i: Any, n: Any, border: Any) -> Any:
 
 
 @kernel
-def pad_columns(buffer: Any, radius: Any, channels: Any, border: Any) -> None:
+def pad_columns(buffer: Line, radius: Index, channels: Index, border: Index) -> None:
     """Fill the cells left and right of the row that stands in the middle of `buffer`.
 
     `buffer` is flat (columns x channels) with `radius` columns to fill on each side; none
@@ -66,7 +66,7 @@ def pad_columns(buffer: Any, radius: Any, channels: Any, border: Any) -> None:
 
 
 @kernel
-def fetch_row(source: Any, row: Any, radius: Any, border: Any, buffer: Any) -> None:
+def fetch_row(source: Plane, row: Index, radius: Index, border: Index, buffer: Line) -> None:
     """Write padded row `row` of `source` into `buffer` (flat: columns x channels).
 
     Cells outside the image are zero for ``constant`` and ``reduce``.
@@ -85,7 +85,7 @@ def fetch_row(source: Any, row: Any, radius: Any, border: Any, buffer: Any) -> N
 
 
 @kernel
-def divide_round(numerator: Any, denominator: Any) -> Any:
+def divide_round(numerator: Index, denominator: Index) -> Any:
     """Return the integer nearest to ``numerator / denominator``, ties to even (integers)."""
     if denominator < 0:
         numerator = -numerator

@@ -18,14 +18,14 @@ from kernelscope.filters.shared.plain import (
     rolled,
     wide_cell,
 )
-from kernelscope.jit import inlined, kernel
+from kernelscope.jit import Index, Line, Number, Plane, Record, inlined, kernel
 
 _LARGEST_16_BIT = 15
 """Largest mask whose 8-bit samples add up to 16 bits: 15 * 15 * 255 = 57375."""
 
 
 @kernel
-def add_row(source: Any, y: Any, sign: Any, columns: Any) -> None:
+def add_row(source: Plane, y: Index, sign: Index, columns: Line) -> None:
     """Add row `y` of `source`, times `sign`, to `columns`; nothing if `y` is outside (-1)."""
     if y >= 0:
         samples = source[y].reshape(columns.size)
@@ -34,21 +34,21 @@ def add_row(source: Any, y: Any, sign: Any, columns: Any) -> None:
 
 
 @kernel
-def copy(samples: Any, copied: Any) -> None:
+def copy(samples: Line, copied: Line) -> None:
     """Write `samples` to `copied`, in its type. (Numba copies slices sample by sample.)"""
     for x in range(copied.size):
         copied[x] = samples[x]
 
 
 @kernel
-def add(samples: Any, totals: Any) -> None:
+def add(samples: Line, totals: Line) -> None:
     """Add to `totals` as many of `samples`."""
     for x in range(totals.size):
         totals[x] += samples[x]
 
 
 @kernel
-def add_pairs(samples: Any, distance: Any, pairs: Any) -> None:
+def add_pairs(samples: Line, distance: Index, pairs: Line) -> None:
     """Set ``pairs[x]`` to the sum of the samples at ``x`` and ``x + distance``."""
     partners = samples[distance:]
     for x in range(pairs.size):
@@ -56,7 +56,7 @@ def add_pairs(samples: Any, distance: Any, pairs: Any) -> None:
 
 
 @kernel
-def window_sums(columns: Any, spare: Any, size: Any, step: Any, totals: Any) -> None:
+def window_sums(columns: Line, spare: Line, size: Index, step: Index, totals: Line) -> None:
     """Set ``totals[x]`` to the sum of the `size` columns from `x` on, `step` apart.
 
     Sums of 1, 2, 4, 8... columns add up to any size in a few sweeps that vectorise, which a
@@ -78,7 +78,7 @@ def window_sums(columns: Any, spare: Any, size: Any, step: Any, totals: Any) -> 
 
 
 @inlined
-def add_up(samples: Any, place: Any, pitch: Any, step: Any, size: Any) -> Any:
+def add_up(samples: Line, place: Index, pitch: Index, step: Index, size: Index) -> Any:
     """Return the sum of a window whose first cell is at `place`, int64 or float64.
 
     Its rows are `pitch` samples apart, its columns `step`.
@@ -94,7 +94,7 @@ def add_up(samples: Any, place: Any, pitch: Any, step: Any, size: Any) -> Any:
 
 
 @inlined
-def choose(total: Any, count: Any, pixel: Any, reach: Any) -> Any:
+def choose(total: Number, count: Index, pixel: Number, reach: Number) -> Any:
     """Return the mean, or the pixel if that is further from it than `reach`."""
     if abs(total - count * pixel) <= reach * count:
         return np.true_divide(total, count)
@@ -103,15 +103,15 @@ def choose(total: Any, count: Any, pixel: Any, reach: Any) -> Any:
 
 @kernel
 def mean_rim(
-    source: Any,
-    results: Any,
-    size: Any,
-    reach: Any,
-    finish: Any,
-    border: Any,
-    y: Any,
-    first: Any,
-    last: Any,
+    source: Plane,
+    results: Line,
+    size: Index,
+    reach: Number,
+    finish: Record,
+    border: Index,
+    y: Index,
+    first: Index,
+    last: Index,
 ) -> None:
     """Compute `results`, output row `y`, but for the columns from `first` up to `last`.
 

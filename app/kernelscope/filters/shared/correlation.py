@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, fetch_row
 from kernelscope.filters.shared.plain import cell, gather, interior, no_simd
-from kernelscope.jit import Kernel, inlined, kernel
+from kernelscope.jit import Array, Index, Kernel, Line, Number, Plane, Record, inlined, kernel
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import CpuPass, FilterTask
 from kernelscope.spec.levels import SERIAL
@@ -116,7 +116,7 @@ class Finish(NamedTuple):
 
 
 @kernel
-def settle(value: Any, finish: Any) -> Any:
+def settle(value: Number, finish: Record) -> Any:
     """Return `value` as a sample, ties to even."""
     if finish.whole:
         value = np.rint(value)
@@ -126,7 +126,9 @@ def settle(value: Any, finish: Any) -> Any:
 
 
 @kernel
-def divisor_at(y: Any, x: Any, height: Any, width: Any, divisor: Any, border: Any) -> Any:
+def divisor_at(
+    y: Index, x: Index, height: Index, width: Index, divisor: Record, border: Index
+) -> Any:
     """Return what the sum at output pixel (y, x) is divided by."""
     table = divisor.table
     top = left = 0
@@ -142,7 +144,7 @@ def divisor_at(y: Any, x: Any, height: Any, width: Any, divisor: Any, border: An
 
 
 @kernel
-def offsets_of_cells(side: Any, pitch: Any, step: Any) -> Any:
+def offsets_of_cells(side: Index, pitch: Index, step: Index) -> Any:
     """Return where the cells of a mask lie from its first one on, row by row.
 
     Its rows are `pitch` samples apart, its columns `step`.
@@ -156,7 +158,7 @@ def offsets_of_cells(side: Any, pitch: Any, step: Any) -> Any:
 
 
 @inlined
-def weigh(samples: Any, place: Any, offsets: Any, weights: Any) -> Any:
+def weigh(samples: Line, place: Index, offsets: Line, weights: Line) -> Any:
     """Return the sum of ``weights[i] * samples[place + offsets[i]]``, int64 or float64."""
     no_simd()
     total = 0 * weights[0]
@@ -166,7 +168,7 @@ def weigh(samples: Any, place: Any, offsets: Any, weights: Any) -> Any:
 
 
 @inlined
-def put_signed(results: Any, place: Any, value: Any, finish: Any) -> None:
+def put_signed(results: Line, place: Index, value: Number, finish: Record) -> None:
     """As `put`, for results that may be negative."""
     if results.dtype.type(0.5) == 0:
         value = np.rint(value)
@@ -178,15 +180,15 @@ def put_signed(results: Any, place: Any, value: Any, finish: Any) -> None:
 
 @kernel
 def correlate_rim(
-    source: Any,
-    results: Any,
-    weights: Any,
-    divisor: Any,
-    finish: Any,
-    border: Any,
-    y: Any,
-    first: Any,
-    last: Any,
+    source: Plane,
+    results: Line,
+    weights: Line,
+    divisor: Record,
+    finish: Record,
+    border: Index,
+    y: Index,
+    first: Index,
+    last: Index,
 ) -> None:
     """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
     no_simd()
@@ -206,14 +208,14 @@ def correlate_rim(
 
 @kernel
 def correlate_serial(
-    source: Any,
-    output: Any,
-    weights: Any,
-    divisor: Any,
-    finish: Any,
-    border: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    weights: Line,
+    divisor: Record,
+    finish: Record,
+    border: Index,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Plain loops: for every sample, every cell of the mask. Sums are int64 or float64.
 
@@ -246,7 +248,7 @@ def correlate_serial(
 
 
 @functools.partial(Kernel, fastmath=frozenset({"contract"}))
-def weighted_sum(samples: Any, offsets: Any, weights: Any, totals: Any) -> None:
+def weighted_sum(samples: Line, offsets: Line, weights: Line, totals: Line) -> None:
     """Set ``totals[x]`` to the sum over i of ``weights[i] * samples[offsets[i] + x]``.
 
     Parameters
@@ -269,7 +271,7 @@ def weighted_sum(samples: Any, offsets: Any, weights: Any, totals: Any) -> None:
 
 
 @kernel
-def finish_row(totals: Any, divisors: Any, finish: Any, samples: Any) -> None:
+def finish_row(totals: Line, divisors: Line, finish: Record, samples: Line) -> None:
     """Write ``totals / divisors``, computed in the type of `divisors`, as samples (all flat)."""
     for x in range(samples.size):
         # Python's operator would test for zero, which keeps LLVM from vectorising.
@@ -279,7 +281,7 @@ def finish_row(totals: Any, divisors: Any, finish: Any, samples: Any) -> None:
 
 @kernel
 def update_divisors(
-    divisors: Any, y: Any, first: Any, source: Any, divisor: Any, border: Any
+    divisors: Line, y: Index, first: Index, source: Plane, divisor: Record, border: Index
 ) -> None:
     """Make `divisors` (flat: columns x channels) those of output row `y`.
 
@@ -297,15 +299,15 @@ def update_divisors(
 
 @kernel
 def correlate_parallel(
-    source: Any,
-    output: Any,
-    places: Any,
-    weights: Any,
-    divisor: Any,
-    finish: Any,
-    border: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    places: Array,
+    weights: Line,
+    divisor: Record,
+    finish: Record,
+    border: Index,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Row by row over a ring of padded rows, in the type of `weights`.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.jit import Kernel
+from kernelscope.jit import Kernel, Line, Number
 from kernelscope.spec.samples import Pixels, white_level
 
 _DB2 = np.array([-1 - 3**0.5, 3 + 3**0.5, 3**0.5 - 3, 1 - 3**0.5]) / (4 * 2**0.5)
@@ -27,7 +27,7 @@ fused = functools.partial(Kernel, fastmath=frozenset({"contract"}))
 
 
 @fused
-def power_of_two(x: Any) -> Any:
+def power_of_two(x: Number) -> Any:
     """Return 2**x for float32 `x` up to 0, to 2e-7 of it; 2**-100 for anything smaller.
 
     That counts for nothing beside the 1 of the pixel itself, and times a sample it is still
@@ -50,14 +50,14 @@ def power_of_two(x: Any) -> Any:
 
 
 @fused
-def add_weighted(weights: Any, row: Any, samples: Any) -> None:
+def add_weighted(weights: Line, row: Line, samples: Line) -> None:
     """Add `weights` times `row` to `samples`."""
     for x in range(weights.size):
         samples[x] += weights[x] * row[x]
 
 
 @fused
-def add_moments(distances: Any, slopes: Any, values: Any, scale: Any, moments: Any) -> None:
+def add_moments(distances: Line, slopes: Line, values: Line, scale: Number, moments: Line) -> None:
     """Add to `moments` the sums of weights, and of weights times values, slopes and both."""
     weights, means, leaning, products = (
         np.float32(0),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index
-from kernelscope.jit import inlined, intrinsic, kernel
+from kernelscope.jit import Index, Line, Number, Plane, Record, inlined, intrinsic, kernel
 
 
 @intrinsic
@@ -40,19 +40,19 @@ def rolled(context: Any, builder: Any, types: Any) -> None:
 
 
 @inlined
-def cell(samples: Any, place: Any) -> Any:
+def cell(samples: Line, place: Index) -> Any:
     """Return a sample of a one-dimensional array; `place` is not negative."""
     return samples[np.uintp(place)]
 
 
 @inlined
-def wide_cell(samples: Any, place: Any) -> Any:
+def wide_cell(samples: Line, place: Index) -> Any:
     """As `cell`, in the type that sums are exact in: int64, or float64 for float samples."""
     return np.int64(0) + samples[np.uintp(place)]
 
 
 @inlined
-def put(results: Any, place: Any, value: Any, finish: Any) -> None:
+def put(results: Line, place: Index, value: Number, finish: Record) -> None:
     """Write a value as a sample, rounded (ties to even) and saturated."""
     if results.dtype.type(0.5) == 0:  # integers: the compiler knows
         value = np.rint(value)
@@ -60,7 +60,7 @@ def put(results: Any, place: Any, value: Any, finish: Any) -> None:
 
 
 @kernel
-def interior(y: Any, radius: Any, height: Any, width: Any, border: Any) -> Any:
+def interior(y: Index, radius: Index, height: Index, width: Index, border: Index) -> Any:
     """Return the first column of output row `y` whose mask lies inside the image, and the last
     but one; 0 and 0 if there is none."""
     if border == VALID:
@@ -71,7 +71,9 @@ def interior(y: Any, radius: Any, height: Any, width: Any, border: Any) -> Any:
 
 
 @kernel
-def gather(source: Any, y: Any, x: Any, c: Any, radius: Any, border: Any, window: Any) -> None:
+def gather(
+    source: Plane, y: Index, x: Index, c: Index, radius: Index, border: Index, window: Line
+) -> None:
     """Write the cells around a pixel to `window`, row by row; those outside the image are 0."""
     no_simd()
     height, width, _ = source.shape
@@ -85,7 +87,9 @@ def gather(source: Any, y: Any, x: Any, c: Any, radius: Any, border: Any, window
 
 
 @kernel
-def count_cells(y: Any, x: Any, radius: Any, height: Any, width: Any, border: Any) -> Any:
+def count_cells(
+    y: Index, x: Index, radius: Index, height: Index, width: Index, border: Index
+) -> Any:
     """Return how many cells of the mask around a pixel count."""
     if border != REDUCE:
         return (2 * radius + 1) ** 2

@@ -11,7 +11,7 @@ from kernelscope.filters.shared.border_kernels import VALID, fetch_row
 from kernelscope.filters.shared.correlation import Finish, settle, taps, weighted_sum
 from kernelscope.filters.shared.plain import gather, interior, no_simd, put, wide_cell
 from kernelscope.filters.sobel import directions
-from kernelscope.jit import inlined, kernel
+from kernelscope.jit import Array, Index, Line, Plane, Record, inlined, kernel
 from kernelscope.spec.filter import CpuPass, FilterTask
 from kernelscope.spec.levels import SERIAL
 
@@ -32,7 +32,7 @@ _SUM, _MAGNITUDE, _DIRECTIONS = range(3)
 
 
 @inlined
-def steepness(samples: Any, place: Any, pitch: Any, step: Any, form: Any) -> Any:
+def steepness(samples: Line, place: Index, pitch: Index, step: Index, form: Index) -> Any:
     """Return the float64 result for the 3x3 window whose first cell is at `place`.
 
     Its rows are `pitch` samples apart, its columns `step`.
@@ -59,14 +59,14 @@ def steepness(samples: Any, place: Any, pitch: Any, step: Any, form: Any) -> Any
 
 @kernel
 def sobel_rim(
-    source: Any,
-    results: Any,
-    form: Any,
-    finish: Any,
-    border: Any,
-    y: Any,
-    first: Any,
-    last: Any,
+    source: Plane,
+    results: Line,
+    form: Index,
+    finish: Record,
+    border: Index,
+    y: Index,
+    first: Index,
+    last: Index,
 ) -> None:
     """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
     no_simd()
@@ -82,13 +82,13 @@ def sobel_rim(
 
 @kernel
 def sobel_serial(
-    source: Any,
-    output: Any,
-    form: Any,
-    finish: Any,
-    border: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    form: Index,
+    finish: Record,
+    border: Index,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Plain loops: for every sample, its eight neighbours."""
     no_simd()
@@ -111,15 +111,15 @@ def sobel_serial(
 
 @kernel
 def sobel_parallel(
-    source: Any,
-    output: Any,
-    places: Any,
-    weights: Any,
-    form: Any,
-    finish: Any,
-    border: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    places: Array,
+    weights: Array,
+    form: Index,
+    finish: Record,
+    border: Index,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Row by row over a ring of padded rows, in the type of `weights`.
 

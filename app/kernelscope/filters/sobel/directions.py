@@ -24,7 +24,7 @@ import numpy as np
 
 from kernelscope.filters.shared.border_kernels import VALID, fetch_row
 from kernelscope.filters.shared.plain import gather, interior, no_simd, wide_cell
-from kernelscope.jit import inlined, kernel
+from kernelscope.jit import Array, Flag, Index, Line, Number, Plane, Record, inlined, kernel
 from kernelscope.spec.filter import CpuPass, FilterTask
 from kernelscope.spec.levels import SERIAL
 from kernelscope.spec.samples import colour_count, white_level
@@ -37,7 +37,9 @@ _SINGLE, _WINNER, _ANGLE, _COLOUR = range(4)
 
 
 @inlined
-def compass(a: Any, b: Any, c: Any, d: Any, f: Any, g: Any, h: Any, i: Any) -> Any:
+def compass(
+    a: Number, b: Number, c: Number, d: Number, f: Number, g: Number, h: Number, i: Number
+) -> Any:
     """Return what the masks N, NE, E and SE find; the other four find the opposite.
 
     Parameters
@@ -54,7 +56,7 @@ def compass(a: Any, b: Any, c: Any, d: Any, f: Any, g: Any, h: Any, i: Any) -> A
 
 
 @inlined
-def responses(above: Any, here: Any, below: Any, left: Any, step: Any) -> Any:
+def responses(above: Line, here: Line, below: Line, left: Index, step: Index) -> Any:
     """Return what `compass` does for a pixel of padded rows.
 
     Parameters
@@ -80,7 +82,7 @@ def responses(above: Any, here: Any, below: Any, left: Any, step: Any) -> Any:
 
 
 @inlined
-def responses_at(samples: Any, place: Any, pitch: Any, step: Any) -> Any:
+def responses_at(samples: Line, place: Index, pitch: Index, step: Index) -> Any:
     """Return what `compass` does for the 3x3 window whose first cell is at `place`.
 
     Its rows are `pitch` samples apart, its columns `step`.
@@ -99,7 +101,7 @@ def responses_at(samples: Any, place: Any, pitch: Any, step: Any) -> Any:
 
 
 @kernel
-def turn_of(gx: Any, gy: Any, turn: Any, whole: Any) -> Any:
+def turn_of(gx: Number, gy: Number, turn: Number, whole: Flag) -> Any:
     """Return the angle of a gradient, 0 to `turn`, which is 0 again, as float64.
 
     Parameters
@@ -128,7 +130,7 @@ def turn_of(gx: Any, gy: Any, turn: Any, whole: Any) -> Any:
 
 
 @inlined
-def single_of(found: Any, direction: Any, high: Any) -> Any:
+def single_of(found: Record, direction: Index, high: Number) -> Any:
     """Return what one mask finds; less than nothing is black."""
     n, ne, e, se = found
     mask = direction % 4
@@ -137,7 +139,7 @@ def single_of(found: Any, direction: Any, high: Any) -> Any:
 
 
 @inlined
-def winner_of(found: Any, eighth: Any, whole: Any) -> Any:
+def winner_of(found: Record, eighth: Number, whole: Flag) -> Any:
     """Return the number of the mask that finds most, 1 to 8, in eighths of white.
 
     Of several the first; 0 where none finds anything.
@@ -151,14 +153,14 @@ def winner_of(found: Any, eighth: Any, whole: Any) -> Any:
 
 
 @inlined
-def angle_of(found: Any, turn: Any, whole: Any) -> Any:
+def angle_of(found: Record, turn: Number, whole: Flag) -> Any:
     """Return the angle of the gradient as a sample."""
     angle = np.float32(turn_of(np.float64(found[2]), np.float64(-found[0]), turn, whole))
     return angle if angle < turn else np.float32(0)
 
 
 @inlined
-def colour_of(gx: Any, gy: Any, turn: Any, high: Any, whole: Any) -> Any:
+def colour_of(gx: Number, gy: Number, turn: Number, high: Number, whole: Flag) -> Any:
     """Return a gradient as red, green and blue: its angle is the hue, its length the brightness."""
     bright = np.sqrt(gx * gx + gy * gy)
     if whole:
@@ -187,7 +189,9 @@ def colour_of(gx: Any, gy: Any, turn: Any, high: Any, whole: Any) -> Any:
 
 
 @inlined
-def sample_of(found: Any, form: Any, direction: Any, turn: Any, high: Any, whole: Any) -> Any:
+def sample_of(
+    found: Record, form: Index, direction: Index, turn: Number, high: Number, whole: Flag
+) -> Any:
     """Return the result of a form other than `_COLOUR`."""
     if form == _SINGLE:
         return np.float64(single_of(found, direction, high))
@@ -197,7 +201,9 @@ def sample_of(found: Any, form: Any, direction: Any, turn: Any, high: Any, whole
 
 
 @inlined
-def steepest(samples: Any, place: Any, pitch: Any, step: Any, plane: Any, colours: Any) -> Any:
+def steepest(
+    samples: Line, place: Index, pitch: Index, step: Index, plane: Index, colours: Index
+) -> Any:
     """Return the gradient of the channel where it is longest, the first of several.
 
     The windows of the channels are as those of `responses_at`, `plane` places apart.
@@ -213,18 +219,18 @@ def steepest(samples: Any, place: Any, pitch: Any, step: Any, plane: Any, colour
 
 @kernel
 def directions_rim(
-    source: Any,
-    results: Any,
-    form: Any,
-    direction: Any,
-    colours: Any,
-    turn: Any,
-    high: Any,
-    whole: Any,
-    border: Any,
-    y: Any,
-    first: Any,
-    last: Any,
+    source: Plane,
+    results: Array,
+    form: Index,
+    direction: Index,
+    colours: Index,
+    turn: Number,
+    high: Number,
+    whole: Flag,
+    border: Index,
+    y: Index,
+    first: Index,
+    last: Index,
 ) -> None:
     """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
     no_simd()
@@ -248,17 +254,17 @@ def directions_rim(
 
 @kernel
 def directions_serial(
-    source: Any,
-    output: Any,
-    form: Any,
-    direction: Any,
-    colours: Any,
-    turn: Any,
-    high: Any,
-    whole: Any,
-    border: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    form: Index,
+    direction: Index,
+    colours: Index,
+    turn: Number,
+    high: Number,
+    whole: Flag,
+    border: Index,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Plain loops: for every sample, its eight neighbours; parameters as for `directions`."""
     no_simd()
@@ -301,7 +307,7 @@ def directions_serial(
 
 @kernel
 def single_row(
-    above: Any, here: Any, below: Any, step: Any, direction: Any, high: Any, samples: Any
+    above: Line, here: Line, below: Line, step: Index, direction: Index, high: Number, samples: Line
 ) -> None:
     """Write `single_of` for each sample of a row."""
     for x in range(samples.size):
@@ -310,7 +316,7 @@ def single_row(
 
 @kernel
 def winner_row(
-    above: Any, here: Any, below: Any, step: Any, eighth: Any, whole: Any, samples: Any
+    above: Line, here: Line, below: Line, step: Index, eighth: Number, whole: Flag, samples: Line
 ) -> None:
     """Write `winner_of` for each sample of a row."""
     for x in range(samples.size):
@@ -319,7 +325,7 @@ def winner_row(
 
 @kernel
 def angle_row(
-    above: Any, here: Any, below: Any, step: Any, turn: Any, whole: Any, samples: Any
+    above: Line, here: Line, below: Line, step: Index, turn: Number, whole: Flag, samples: Line
 ) -> None:
     """Write `angle_of` for each sample of a row."""
     for x in range(samples.size):
@@ -328,15 +334,15 @@ def angle_row(
 
 @kernel
 def colour_row(
-    above: Any,
-    here: Any,
-    below: Any,
-    step: Any,
-    colours: Any,
-    turn: Any,
-    high: Any,
-    whole: Any,
-    pixels: Any,
+    above: Line,
+    here: Line,
+    below: Line,
+    step: Index,
+    colours: Index,
+    turn: Number,
+    high: Number,
+    whole: Flag,
+    pixels: Array,
 ) -> None:
     """Write `colour_of` the steepest channel, as `steepest` has it, for each pixel of a row."""
     for x in range(pixels.shape[0]):
@@ -352,17 +358,17 @@ def colour_row(
 
 @kernel
 def directions(
-    source: Any,
-    output: Any,
-    form: Any,
-    direction: Any,
-    colours: Any,
-    turn: Any,
-    high: Any,
-    whole: Any,
-    border: Any,
-    start: Any,
-    stop: Any,
+    source: Plane,
+    output: Plane,
+    form: Index,
+    direction: Index,
+    colours: Index,
+    turn: Number,
+    high: Number,
+    whole: Flag,
+    border: Index,
+    start: Index,
+    stop: Index,
 ) -> None:
     """Go down the rows over a ring of three padded ones, in float64, which holds all sums exactly.
 
