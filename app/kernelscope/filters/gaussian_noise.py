@@ -1,4 +1,10 @@
-"""Gaussian noise: adds normal random numbers of mean 0, the noise of source N."""
+"""Gaussian noise: adds normal random numbers of mean 0, the noise of source N.
+
+    result = u + sigma n, where n has the standard normal distribution
+
+and sigma² is the variance where white is 1. With the default 0.001, sigma is 0.0316 of white, or 8
+levels of 255: two of three samples of 128 end between 120 and 136.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Greyscale conversion after ITU-R BT.601."""
+"""Greyscale conversion after ITU-R BT.601.
+
+    grey = 0.299 red + 0.587 green + 0.114 blue
+
+For example, (200, 100, 50) becomes 59.8 + 58.7 + 5.7 = 124.2, rounded to 124. For integers the
+weights are thousandths, 299, 587 and 114, so that sums are exact.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Laplace filter: the second derivative, large at edges of every direction."""
+"""Laplace filter: the second derivative, large at edges of every direction.
+
+The sum of the differences between the neighbours and the pixel, without a divisor; with form *4*:
+
+    0  1  0       10 10 10
+    1 -4  1       10 50 10    becomes 4 * 10 - 4 * 50 = -160, of which “absolute” leaves 160
+    0  1  0       10 10 10
+
+Source: Korčuška 2013, section 1.4.
+"""
 
 from __future__ import annotations
 

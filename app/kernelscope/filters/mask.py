@@ -1,4 +1,15 @@
-"""Custom mask: correlation with whatever weights the user types."""
+"""Custom mask: correlation with whatever weights the user types.
+
+    result(y, x) = sum over s, t of w(s, t) u(y + s, x + t) / divisor
+
+The mask is not flipped. For example, a mask that sharpens, without division:
+
+     0 -1  0      10 10 10
+    -1  5 -1      10 50 10    becomes 5 * 50 - 4 * 10 = 210
+     0 -1  0      10 10 10
+
+Source: Korčuška 2013, section 1.2.
+"""
 
 from __future__ import annotations
 

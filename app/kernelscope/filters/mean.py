@@ -1,4 +1,14 @@
-"""Mean filter: every pixel becomes the average of the square around it."""
+"""Mean filter: every pixel becomes the average of the square around it.
+
+    10 20 30
+    40 50 60    becomes 455 / 9 = 50.6, rounded to 51
+    70 80 95
+
+At level *parallel*, each sample is added to the sum of its column when it enters the mask and
+subtracted when it leaves; `shared.box.window_sums` then adds up columns along the row.
+
+Source: Korčuška 2013, section 1.3; parallel computing report no. 5.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Negative: the least arithmetic there is, so that only the way through memory counts."""
+"""Negative: the least arithmetic there is, so that only the way through memory counts.
+
+    result = white - u
+
+For example, 200 becomes 255 - 200 = 55.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Poisson noise: every sample becomes the count of photons that arrived at random."""
+"""Poisson noise: every sample becomes the count of photons that arrived at random.
+
+    result = P(u photons / white) white / photons
+
+where P(m) is a random number of the Poisson distribution with mean m and variance m. For example,
+with 100 photons for white, 51 stands for 20 photons; their number has a standard deviation of
+sqrt(20) = 4.5, so that two of three results lie between 40 and 62.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,10 @@
 """Ripple: a pattern that comes from arithmetic alone; nothing of the picture but its size.
 
+    result = 1/2 + 5 cos(r / 10 - tick / 7) / (r + 10), where white is 1
+
+at the distance r from the middle. With tick 0 the middle is 1/2 + 5 / 10 = 1, white, and the first
+dark ring, at r = 10 pi, is 1/2 - 5 / 41.4 = 0.38.
+
 Mathematics libraries differ in the last bits of a cosine, and 16 bits show it. So the cosine is
 a polynomial, in float32 like all of the arithmetic here, and of operations that are rounded to
 nearest everywhere: processors and cards give the same bytes if they take the same steps in the

@@ -6,6 +6,15 @@ smallest mean. With n cells, their sum S and the sum Q of their squares, the var
 36, so that variances are compared as (36 / n)² (n Q - S²), and means as (36 / n) S: integers,
 compared without rounding.
 
+For example, at an edge, where the mean of the window in the middle is 37: of the nine windows, the
+one at the top left has the least variance, 92 / 81, since 9 * 1013 - 95² = 92:
+
+    10 10 10 90 90
+    10 10 10 90 90    S = 95, Q = 1013: 13 becomes 95 / 9 = 10.6, rounded to 11
+    12 10 13 90 90
+    19 11 10 90 90
+    10 18 10 90 90
+
 For float32 the order of operations decides which of two almost equal windows is taken, so
 every backend keeps to this one: S and Q are float64 sums over the counted cells, row by row
 from the top left; squares and products are rounded before they are added (no fused

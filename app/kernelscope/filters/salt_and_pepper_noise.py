@@ -1,4 +1,9 @@
-"""Salt and pepper noise: some samples become white or black, the others stay."""
+"""Salt and pepper noise: some samples become white or black, the others stay.
+
+For each sample, a random number r in [0, 1) decides: below density / 2 it becomes black, from there
+to the density white. With the default density of 0.05, of 1000 samples about 25 become black, 25
+white, and 950 stay.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Speckle noise: multiplies every sample by a normal random number of mean 1."""
+"""Speckle noise: multiplies every sample by a normal random number of mean 1.
+
+    result = u (1 + sigma n), where n has the standard normal distribution
+
+With the default variance of 0.01, sigma is 0.1: two of three samples of 100 end between 90 and 110,
+and black stays black.
+"""
 
 from __future__ import annotations
 

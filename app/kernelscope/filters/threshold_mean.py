@@ -3,7 +3,11 @@
 With n cells, their sum S, the pixel f and the threshold T, the mean is taken where
 ``|S - n f| <= T n``, the pixel elsewhere: the mean before rounding decides. T is given in
 255ths of white. ``T n`` is a float64, so every backend computes it in this order:
-``threshold * white / 255``, times n.
+``threshold * white / 255``, times n. For example:
+
+    10 10 10                                with T = 50, 16: |140 - 9 * 60| = 400 <= 9 * 50
+    10 60 10    has the mean 140 / 9 = 15.6:
+    10 10 10                                with T = 40, 60: 400 > 9 * 40
 """
 
 from __future__ import annotations

@@ -1,4 +1,13 @@
-"""Turned tiles: each tile of the picture turned by half a turn, through shared memory."""
+"""Turned tiles: each tile of the picture turned by half a turn, through shared memory.
+
+A pixel changes places with the one opposite to it in its tile of 16x16. Tiles at the right and the
+bottom are cut off by the picture; one of 2 rows and 3 columns is a single tile:
+
+    1 2 3    becomes    6 5 4
+    4 5 6               3 2 1
+
+Every thread of a block reads what another one wrote, so that a missing barrier shows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Vector sum: each row added to itself backwards, by ever more threads."""
+"""Vector sum: each row added to itself backwards, by ever more threads.
+
+    result(y, x) = (u(y, x) + u(y, n - 1 - x)) / 2, halves rounded to even
+
+For example, the row 10 20 31 becomes 20 20 20: (10 + 31) / 2 = 20.5.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""Weighted mean: binomial weights, the integer form of a Gaussian."""
+"""Weighted mean: binomial weights, the integer form of a Gaussian.
+
+The weights are products of a row of Pascal's triangle with itself, divided by their sum:
+
+    1 2 1      10 10 10
+    2 4 2      10 50 10    becomes (12 * 10 + 4 * 50) / 16 = 20
+    1 2 1      10 10 10
+
+Being products, they can be applied one axis after the other: first 1 2 1 down the columns, which
+makes 40 80 40 of the example, and then along the row, 40 + 160 + 40 = 320, 320 / 16 = 20.
+
+Source: Korčuška 2013, section 1.3.
+"""
 
 from __future__ import annotations
 

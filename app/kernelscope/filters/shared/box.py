@@ -1,4 +1,17 @@
-"""Sums over square windows: of the mean and of what is made of it."""
+"""Sums over square windows, as the mean and the mean with threshold need them.
+
+`add_row` keeps a running sum for each column: the row that enters the window is added, the one that
+leaves is subtracted. Along the row, `window_sums` adds up columns in sums of 1, 2, 4, 8, ... For a
+window of 5 = 4 + 1 columns:
+
+    columns             1  2  3  4  5  6  7
+    pairs               3  5  7  9 11 13        1 + 2, 2 + 3, ...
+    fours              10 14 18 22              3 + 7, 5 + 9, ...
+    sums of five       15 20 25                 1 + 14, 2 + 18, 3 + 22
+
+That takes log2(size) sweeps, which vectorise; a running sum along the row, of which every sum needs
+the one to its left, does not.
+"""
 
 from __future__ import annotations
 

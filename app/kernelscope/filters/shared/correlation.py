@@ -4,6 +4,10 @@ Every linear filter is ``settle(sum of weights times cells / divisor)``. Sums of
 samples and integer weights are exact, in int64 or in a float type that holds them all, and
 so is their rounding: a quotient of integers that is no tie is further from the tie than the
 float division can err (`working_type`).
+
+For example, with the weights 1 2 1 and the divisor 4, the cells 10 11 12 make (10 + 22 + 12) / 4 =
+11. At level *parallel* a row is computed tap by tap: for every x at once, ``totals[x]`` gets
+``1 * row[x] + 2 * row[x + 1] + 1 * row[x + 2]``, three taps in one sweep over a tile of the row.
 """
 
 from __future__ import annotations

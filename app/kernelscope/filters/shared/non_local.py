@@ -1,4 +1,9 @@
-"""What the non-local filters share: weights, how samples are added, and the noise in a picture."""
+"""Shared by the non-local filters: weights, weighted sums, and the noise in a picture.
+
+A weight is exp(-d) for a distance d, computed as 2 to the power of -d log2(e) by `power_of_two`.
+For x = -2.3, for example, the nearest whole number is -2; a polynomial gives 2^-0.3 = 0.8123, and
+the exponent of the float is reduced by 2: 0.2031.
+"""
 
 from __future__ import annotations
 
