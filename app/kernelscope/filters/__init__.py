@@ -1,4 +1,9 @@
-"""*What* a filter is: one module each, found by looking, never listed by hand."""
+"""The filters. They are discovered, not listed: add a module and it is in the program.
+
+A filter is a module of this package or, if it is large, a package in it, that has a `FilterSpec`
+called ``SPEC``, whose id is the name of the module. Modules without one, such as ``shared``, are
+not filters. See the page *Add a filter*.
+"""
 
 from __future__ import annotations
 

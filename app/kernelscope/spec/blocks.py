@@ -25,7 +25,7 @@ USUAL_BLOCKS: tuple[Block, ...] = (
     *((8, 8), (16, 8), (16, 16), (32, 4), (32, 8), (32, 16), (32, 32)),
     *((64, 4), (128, 1), (256, 1), (512, 1)),
 )
-"""What to offer: the squares of the sources, whole warps a row, and rows."""
+"""Blocks to offer: the squares of the sources, rows of whole warps, and single rows."""
 
 
 def read_block(text: str) -> Block:
@@ -59,13 +59,13 @@ def block_name(block: tuple[int, ...]) -> str:
 
 
 def takes_block(spec: FilterSpec, level: str) -> bool:
-    """Tell whether the user may choose the blocks of a filter at a level of the GPU.
+    """Return whether the user may choose the blocks of a filter at a level of the GPU.
 
     The plan is asked: levels that depend on blocks of their own, as *tuned* does, keep them.
     """
     if level == TUNED.id or level not in [each.id for each in spec.levels("gpu")]:
         return False
-    asked = (16, 4)  # nobody's own choice
+    asked = (16, 4)  # no plan chooses this by itself
     shape = (8, 8, 8, 1) if spec.kind is Kind.VOLUME else (8, 8, 1)
     dtype = np.dtype(np.float32 if spec.kind is Kind.VOLUME else np.uint8)
     values = spec.defaults()

@@ -1,4 +1,4 @@
-"""Borders: the values of the cells of a mask that fall outside the image."""
+"""Borders: the treatment of mask cells that fall outside the image."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Border(StrEnum):
         """The number that stands for this border inside compiled kernels.
 
         Kernels do not know `KEEP`. They compute the pixels at the rim as for `NEAREST`, and the
-        backend then puts those of the source in their place.
+        backend then replaces them by those of the source.
         """
         return list(Border).index(Border.NEAREST if self is Border.KEEP else self)
 

@@ -1,7 +1,16 @@
-"""What a filter declares about itself.
+"""The declaration of a filter, and the plan of its work on the CPU.
 
 A filter module has one `FilterSpec` called ``SPEC``. The window, the command line and the
-documentation are generated from it, so a parameter is written down exactly once.
+documentation are generated from it, so a parameter is declared exactly once::
+
+    SPEC = FilterSpec(id="mean", ..., parameters=(OddParameter(name="size", ...),),
+                      implementations={"cpu": Cpu(plan_cpu), "gpu": Cuda(plan_cuda, levels)})
+
+    spec.levels("gpu")                      levels for a list; () if it does not run there
+    spec.implementation(Cpu).plan(task)     passes over the output, as data: nothing is run
+
+Another backend is another key of `implementations`, with a class of its own next to `Cpu` and
+`Cuda`.
 """
 
 from __future__ import annotations
@@ -21,7 +30,7 @@ from kernelscope.spec.samples import Kind, Pixels, colour_count
 
 @dataclass(frozen=True)
 class FilterTask:
-    """What a filter gets to plan its work from.
+    """The task that a filter plans passes for.
 
     Attributes
     ----------
@@ -29,8 +38,8 @@ class FilterTask:
         Input samples, C-contiguous and read-only; grey images have one channel. Volumes are
         float32.
     output : ndarray, shape (height', width', channels) or that of the volume
-        Where the result goes, same dtype; smaller than `source` only for `Border.VALID`.
-        Every channel has to be written. An alpha channel is put back by the caller.
+        Array for the result, same dtype; smaller than `source` only for `Border.VALID`.
+        Every channel must be written. The caller restores an alpha channel.
     parameters : mapping
         Validated and resolved values, one for each parameter of the filter.
     border : Border
@@ -47,10 +56,10 @@ class FilterTask:
 
 
 class CpuKernel(Protocol):
-    """A compiled function of the CPU, as `kernelscope.jit` makes them."""
+    """A compiled function for the CPU, such as those of `kernelscope.jit`."""
 
     def compile(self, *arguments: Any) -> bool:
-        """Compile for the types of `arguments`; return whether that had not been done yet."""
+        """Compile for the types of `arguments`; return False if that was done before."""
 
     def __call__(self, *arguments: Any) -> Any:
         """Run on `arguments`."""
@@ -61,7 +70,7 @@ class CpuPass:
     """One sweep over the output: ``kernel(*arguments, start, stop)`` for bands of rows.
 
     The backend splits ``range(rows)`` into bands, runs them on one thread (levels that are
-    `Level.single`) or on all cores, and looks at the cancel token between bands. Bands may run
+    `Level.single`) or on all cores, and checks the cancel token between bands. Bands may run
     in any order, so a pass must not read what another band of the same pass writes.
     """
 
@@ -69,19 +78,19 @@ class CpuPass:
     arguments: tuple[Any, ...]
     rows: int
     cost: float = 1.0
-    """Time that it takes in proportion to the filter's other passes, for progress; about."""
+    """Time relative to the filter's other passes, for progress; approximate."""
 
 
 class Implementation(Protocol):
-    """How a filter is computed on one kind of device, by `Cpu`, by `Cuda` or not at all."""
+    """How a filter is computed on one kind of device: `Cpu`, `Cuda` or `Absent`."""
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """The levels that its plan knows, slowest first."""
+        """The levels that it supports, slowest first."""
 
     @property
     def gaps(self) -> Mapping[str, str]:
-        """Why each other of the device's usual levels does not apply, by level id."""
+        """The reason why a usual level of the device is missing, by level id."""
 
 
 _Found = TypeVar("_Found", bound=Implementation)
@@ -96,7 +105,7 @@ class Cpu:
     plan : callable
         Maps a `FilterTask` to the passes that compute it.
     levels : tuple of Level
-        `CPU_LEVELS`, and the filter's own between them.
+        `CPU_LEVELS`, and the filter's own between them; the last is the fastest.
     """
 
     plan: Callable[[FilterTask], Sequence[CpuPass]]
@@ -111,7 +120,7 @@ class Absent:
     Attributes
     ----------
     reason : str
-        Why, for the user to read at each of the `usual` levels.
+        Shown to the user at each of the `usual` levels.
     """
 
     reason: str
@@ -127,7 +136,7 @@ class Absent:
 
 
 def _no_radius(parameters: Mapping[str, Any]) -> int:
-    """Need no pixel but the one that is computed."""
+    """Return 0: only the pixel itself is needed."""
     return 0
 
 
@@ -136,12 +145,12 @@ def _no_check(parameters: Mapping[str, Any]) -> None:
 
 
 def _is_local(parameters: Mapping[str, Any]) -> bool:
-    """Depend on the neighbourhood only."""
+    """Return False: a result depends on its neighbourhood only."""
     return False
 
 
 def _no_estimates(given: Mapping[str, Any], resolved: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Take nothing from the data."""
+    """Return no values: nothing is estimated."""
     return {}
 
 
@@ -203,7 +212,7 @@ class Diagnostic:
 
 @dataclass(frozen=True, kw_only=True)
 class FilterSpec:
-    """A filter: what it is called, what can be set, and how it is computed.
+    """A filter: its names, its parameters and its implementations.
 
     A volume is an image whose rows are slices and whose pixels are rows of voxels: shape
     (depth, height, width, components), float32. A filter of volumes keeps that shape and has
@@ -220,7 +229,7 @@ class FilterSpec:
     parameters : tuple of Parameter
         In the order in which they are shown.
     implementations : mapping of str to Implementation
-        How it is computed, by the id of the backend that does so: ``"cpu"``, ``"gpu"``.
+        How it is computed, by the id of the backend: ``"cpu"``, ``"gpu"``.
     radius : callable
         Maps validated parameters to the number of pixels needed on each side (of a volume:
         slices above and below); none by default.
@@ -234,7 +243,7 @@ class FilterSpec:
     whole : callable
         Tells whether each result may depend on the whole image, whatever the radius.
     kind : Kind
-        What it works on.
+        The kind of source that it works on.
     resolve : callable
         Maps a source, shaped as that of a `FilterTask`, and validated parameters to the
         parameters to plan with: what depends on the data is filled in, values that do not go

@@ -28,7 +28,7 @@ NO_MASK = "All weights are one: there is no mask to keep in constant memory."
 
 @dataclass(frozen=True)
 class CudaTask:
-    """What a filter gets to plan its launches from.
+    """The task that a filter plans launches for.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Scratch:
 
 @dataclass(frozen=True)
 class HandOver:
-    """What the host hands over to the card again before each step of a launch.
+    """Data that the host copies to the card before each step of a launch.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ class Launch:
     steps_at_once : int, optional
         Most steps of a launch, where the level is about that.
     hand_over : HandOver, optional
-        What the host copies to the card before each step; `steps_at_once` is 1 then.
+        Data that the host copies to the card before each step; `steps_at_once` is 1 then.
     layers : int
         Blocks, along z of the grid, that share the work on a tile of a picture.
     aligned : bool
@@ -224,7 +224,7 @@ class CudaPlan:
     scratch : mapping of str to Scratch
         The buffers by which they hand on intermediate results.
     notice : str
-        What the user should know about how this plan differs from what was asked for.
+        How this plan differs from the request, for the user; or empty.
     """
 
     launches: tuple[Launch, ...]
@@ -233,7 +233,7 @@ class CudaPlan:
 
     @classmethod
     def of(cls, plan: Launch | CudaPlan) -> CudaPlan:
-        """Return what a filter planned; most need a single launch."""
+        """Return the result of a filter's plan as a `CudaPlan`; most filters need one launch."""
         return plan if isinstance(plan, CudaPlan) else cls((plan,))
 
 
@@ -246,9 +246,9 @@ class Cuda:
     plan : callable
         Maps a `CudaTask` to the launch or the launches that compute it.
     levels : tuple of Level
-        The levels that `plan` knows, slowest first; some of `GPU_LEVELS` and the filter's own.
+        The levels that `plan` supports, slowest first; some of `GPU_LEVELS` and the filter's own.
     gaps : mapping
-        Why each other level of `GPU_LEVELS` does not apply to this filter, by level id.
+        The reason why another level of `GPU_LEVELS` is missing, by level id.
     """
 
     plan: Callable[[CudaTask], Launch | CudaPlan]
@@ -271,7 +271,7 @@ start then counts less. More than two made larger masks slower on an H100."""
 
 
 def _strides(task: CudaTask) -> int:
-    """Return how many tiles a block strides over."""
+    """Return the number of tiles that a block strides over."""
     pixels = task.output_shape[0] * task.out_row_pixels
     return min(max(pixels // _PIXELS_A_STRIDE, 1), _MOST_STRIDES)
 
@@ -288,7 +288,7 @@ def level_launch(
     arguments: Mapping[str, NDArray[Any]] | None = None,
     **defines: int | str,
 ) -> Launch:
-    """Return the launch of a level up to *texture*, which looks alike for every filter.
+    """Return the launch of a level up to *texture*, with the parts that all filters share.
 
     Parameters
     ----------
@@ -299,10 +299,10 @@ def level_launch(
     block : tuple of int
         Threads of a block where the user asks for none and the level is not *single-block*.
     constants, tables
-        What the levels other than *global* find in constant memory, and what the others
-        find in global memory instead.
+        The mask in constant memory, for levels *constant*, *shared* and *texture*, and in global
+        memory, for the others.
     arguments
-        What all levels find in constant memory, as they do the arguments of a kernel.
+        Values in constant memory at all levels, like the arguments of a kernel.
     """
     level = task.level
     in_constant = level in (CONSTANT.id, SHARED.id, TEXTURE.id)
@@ -316,7 +316,7 @@ def level_launch(
     if level == SHARED.id:
         cells = (block[0] + 2 * radius) * (block[1] + 2 * radius)
         shared = cells * task.shape[2] * task.dtype.itemsize
-    # What the levels share is compiled for the number of channels; tuned kernels have other ways.
+    # Kernels up to level texture are compiled for a number of channels; tuned kernels are not.
     defines |= {"TUNED": 1} if level == TUNED.id else {"CHANNELS": task.shape[2]}
     return Launch(
         kernel=f"{filter_id}_{level.replace('-', '_')}",
@@ -358,7 +358,7 @@ def by_size(
     level: Level,
     least: float,
 ) -> Launch | CudaPlan:
-    """Return `launch`, or for a picture too small for a tuned kernel what another level launches.
+    """Return `launch`, or the plan of another level if the picture is too small for it.
 
     A thread of a tuned kernel computes many results one after another. That saves work, but takes
     its time however few threads there are, and a small picture has too few to keep a card busy.
@@ -367,7 +367,7 @@ def by_size(
     Parameters
     ----------
     launch : Launch
-        What the filter planned for `task`. At levels other than *tuned* it is returned.
+        The filter's launch for `task`; always returned at levels other than *tuned*.
     plan : callable
         The filter's own plan, asked for the other level.
     level : Level

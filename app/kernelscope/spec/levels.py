@@ -1,4 +1,4 @@
-"""Levels: the ways of computing one filter, from a plain loop to all of the hardware."""
+"""Levels: ways of computing the same result, from a plain loop to all of the hardware."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ class Level:
     Attributes
     ----------
     exact : bool
-        False for a level that shows a fault: its result is wrong, and may differ from run to run.
+        False for a level that demonstrates a fault: its result is wrong and may differ between
+        runs.
     single : bool
         Whether a level of the CPU runs on one thread.
     """
@@ -41,7 +42,7 @@ SHARED = Level(
 TEXTURE = Level("texture", "Texture", "The image is read through a texture object.")
 TUNED = Level("tuned", "Tuned", "Whatever makes this filter fastest on the card.")
 GPU_LEVELS = (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)
-"""Those that are compared for every filter; a filter may also have levels of its own."""
+"""The levels that are compared for every filter; a filter may also have levels of its own."""
 
 USUAL_LEVELS = {"cpu": CPU_LEVELS, "gpu": GPU_LEVELS}
-"""By the id of the backend."""
+"""The levels to compare on each kind of device, by the id of its backend."""

@@ -64,7 +64,7 @@ def _always(values: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """A value the user can set; subclasses say of what kind.
+    """A value that the user can set; a subclass for each kind of value.
 
     Attributes
     ----------
@@ -85,8 +85,8 @@ class Parameter:
         Its default in recipes of earlier versions that had another one, by version: a file that
         leaves the parameter out keeps its result.
     matters : callable
-        Tells from the values of all parameters whether this one has a part in the result; where
-        it has none, labels do not name it and the window does not offer it.
+        Maps the values of all parameters to whether this one affects the result. If it does
+        not, labels omit it and the window disables it.
     """
 
     name: str
@@ -115,12 +115,12 @@ class Parameter:
         return f"{self.label.lower()} {self.format(value)}{self.behind(value)}"
 
     def behind(self, value: Any) -> str:
-        """Return what stands behind `value`: its unit after a space, ``voxel`` behind 1."""
+        """Return a space and the unit of `value`: ``voxels``, or ``voxel`` after 1."""
         unit = self.unit.removesuffix("s") if value == 1 else self.unit
         return f" {unit}" if unit else ""
 
     def is_absent(self, value: Any) -> bool:
-        """Tell whether `value` stands for none."""
+        """Return whether `value` stands for no value."""
         return False
 
     def _refuse(self, problem: str, way_out: str = "") -> InvalidParameter:
@@ -232,7 +232,7 @@ class NumbersParameter(Parameter):
     most : int
         How many numbers there may be.
     none : str
-        What labels and logs say where there is no number.
+        Text for labels and logs if there is no number.
     """
 
     minimum: float
@@ -340,7 +340,7 @@ class Choice:
     Attributes
     ----------
     switch : str
-        What can be typed instead on a command line, as an option without a value; or empty.
+        Short form on the command line, an option without a value; or empty.
     """
 
     value: str

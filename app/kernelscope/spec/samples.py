@@ -1,4 +1,4 @@
-"""Samples of pictures and volumes: their types, white, colours and alpha."""
+"""Samples of pictures and volumes: types, the white level, colour and alpha channels."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def white_level(dtype: np.dtype[Any]) -> float:
 
 
 def colour_count(channels: int) -> int:
-    """Return how many of `channels` are colours; 2 and 4 have alpha, which is the last."""
+    """Return the number of colour channels: 2 and 4 channels include alpha, the last one."""
     return channels - (channels in (2, 4))
 
 
 class Kind(StrEnum):
-    """What a filter works on."""
+    """The kind of source that a filter works on."""
 
     PICTURE = "picture"
     VOLUME = "volume"
