@@ -262,7 +262,9 @@ def run_in(folder: Path, *arguments: str) -> str:
         env=os.environ
         | {
             "NUMBA_CACHE_DIR": str(folder / "cache"),
-            "PYTHONPATH": os.pathsep.join([str(folder / "app"), str(folder)]),
+            "PYTHONPATH": os.pathsep.join(
+                [str(folder / "app"), str(folder), os.environ.get("PYTHONPATH", "")]
+            ).rstrip(os.pathsep),
         },
         capture_output=True,
         text=True,
