@@ -286,7 +286,7 @@ def test_a_number_beyond_its_slider_moves_that_to_its_end(qtbot: QtBot, window: 
         child(window, Slider, "filter_sigmaSlider"),
     )
     type_into(box, "497848.3")
-    assert window.panel.arguments()["parameters"]["filter_sigma"] == 497848.3
+    assert window.panel.run_settings().step.parameters["filter_sigma"] == 497848.3
     assert slider.value() == slider.maximum()
     type_into(box, "1e-8")
     assert slider.value() == 0
@@ -314,12 +314,12 @@ def test_a_cell_of_the_mask_takes_the_point_and_the_comma(
             table.item(y, x).setText("0")
     table.item(1, 1).setText(text)
     assert child(window, QLabel, "maskNote").text() == f"Sum of the weights: {sum_}"
-    assert window.panel.arguments()["parameters"]["mask"][1][1] == float(sum_)
+    assert window.panel.run_settings().step.parameters["mask"][1][1] == float(sum_)
     table.setCurrentCell(0, 0)
     table.clearSelection()
     QGuiApplication.clipboard().setText(text)
     QTest.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
-    assert window.panel.arguments()["parameters"]["mask"][0][0] == float(sum_)
+    assert window.panel.run_settings().step.parameters["mask"][0][0] == float(sum_)
 
 
 def test_a_mask_from_a_spreadsheet_with_commas_is_understood(
@@ -329,7 +329,7 @@ def test_a_mask_from_a_spreadsheet_with_commas_is_understood(
     QGuiApplication.clipboard().setText("0,1\t0,2\t0,1\r\n0,2\t0,4\t0,2\r\n0,1\t0,2\t0,1\r\n")
     table = child(window, QTableWidget, "maskTable")
     QTest.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
-    mask = window.panel.arguments()["parameters"]["mask"]
+    mask = window.panel.run_settings().step.parameters["mask"]
     assert mask == ((0.1, 0.2, 0.1), (0.2, 0.4, 0.2), (0.1, 0.2, 0.1))
 
 
@@ -392,7 +392,7 @@ def test_the_wheel_scrolls_the_panel_and_changes_nothing(qtbot: QtBot, window: M
             if each.isVisible() and each.isEnabled()
         ]
         for each in controls:
-            before = window.panel.arguments()
+            before = window.panel.run_settings()
             bar.setValue(0)
             qtbot.waitUntil(lambda: bar.value() == 0)
             window.panel.ensureWidgetVisible(each)
@@ -400,7 +400,7 @@ def test_the_wheel_scrolls_the_panel_and_changes_nothing(qtbot: QtBot, window: M
             if start == bar.maximum():
                 bar.setValue(start := bar.maximum() - 1)
             roll(each)
-            assert window.panel.arguments() == before, each.objectName()
+            assert window.panel.run_settings() == before, each.objectName()
             assert bar.value() > start, each.objectName()
             assert not each.hasFocus()
             tried += 1

@@ -172,7 +172,7 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
     choose(window, "level", "Serial")
     child(window, QCheckBox, "grey").setChecked(True)
     run(qtbot, window)
-    first = window.panel.arguments()
+    first = window.panel.run_settings()
     press(qtbot, window, "Ctrl+U")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
     window.panel.set_filter("mean")
@@ -181,11 +181,11 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
     choose(window, "device", "Auto")
     choose(window, "level", "CPU: Parallel")
     child(window, QCheckBox, "grey").setChecked(False)
-    second = window.panel.arguments()
+    second = window.panel.run_settings()
 
     press(qtbot, window, "Ctrl+Z")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
-    assert window.panel.arguments() == first
+    assert window.panel.run_settings() == first
     assert not is_marked(window)
     cpu.requests.clear()
     run(qtbot, window)  # does again what is seen
@@ -197,10 +197,10 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
     child(window, QSpinBox, "sizeBox").setValue(11)
     press(qtbot, window, "Ctrl+Shift+Z")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
-    assert window.panel.arguments() == second  # as it was left
+    assert window.panel.run_settings() == second  # as it was left
     press(qtbot, window, "Ctrl+Z")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
-    assert window.panel.arguments() == first
+    assert window.panel.run_settings() == first
 
 
 def test_undo_brings_back_that_a_number_is_estimated(
@@ -246,7 +246,7 @@ def test_undo_of_volumes_brings_back_the_settings(
     child(window, QSpinBox, "sizeBox").setValue(5)
     press(qtbot, window, "F5")
     qtbot.waitUntil(lambda: viewer.output.volume is not None)
-    first = window.panel.arguments()
+    first = window.panel.run_settings()
     assert not title.toolTip().startswith(EARLIER)
     viewer.choose_plane(1)  # slices across another axis would be another result
     assert title.toolTip().startswith(EARLIER)
@@ -258,7 +258,7 @@ def test_undo_of_volumes_brings_back_the_settings(
     window.panel.set_filter("mri_nlm")
     press(qtbot, window, "Ctrl+Z")
     qtbot.waitUntil(lambda: viewer.output.volume is not None)
-    assert window.panel.arguments() == first
+    assert window.panel.run_settings() == first
     assert state(window).startswith("Done in")
     window.panel.set_filter("mean")
     assert title.toolTip().startswith(EARLIER)

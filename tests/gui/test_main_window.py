@@ -320,10 +320,10 @@ def test_earlier_run_comes_back_with_input_output_and_settings(
     window.timing.resultActivated.emit(result)
     qtbot.waitUntil(lambda: window.pictures.images.output.image is result.image)
     assert shown(window) == picture.name
-    arguments = window.panel.arguments()
-    assert arguments["filter_id"] == result.request.step.filter.id
-    assert arguments["parameters"] == dict(result.request.step.parameters)
-    assert arguments["border"] is Border.VALID
+    step = window.panel.run_settings().step
+    assert step.filter.id == result.request.step.filter.id
+    assert step.parameters == result.request.step.parameters
+    assert step.border is Border.VALID
 
 
 def test_output_becomes_the_input(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
@@ -556,8 +556,8 @@ def test_available_gpu_can_be_chosen(qtbot: QtBot, open_window: Opener) -> None:
         "Single block",
         "Global memory",
     ]
-    assert window.panel.arguments()["device"] is Device.GPU
-    assert window.panel.arguments()["level"] is None
+    assert window.panel.run_settings().options.device is Device.GPU
+    assert window.panel.run_settings().options.level is None
 
 
 def test_blocks_are_offered_where_they_have_an_effect(qtbot: QtBot, open_window: Opener) -> None:
@@ -579,12 +579,12 @@ def test_blocks_are_offered_where_they_have_an_effect(qtbot: QtBot, open_window:
     assert "up to texture" in block.toolTip()
     level.setCurrentIndex(level.findData("shared"))
     level.activated.emit(level.currentIndex())
-    assert window.panel.arguments()["block"] is None
+    assert window.panel.run_settings().options.block is None
     block.setCurrentText("16×16 threads")
-    assert window.panel.arguments()["block"] == (16, 16)
+    assert window.panel.run_settings().options.block == (16, 16)
     level.setCurrentIndex(level.findData("tuned"))
     level.activated.emit(level.currentIndex())
-    assert window.panel.arguments()["block"] is None
+    assert window.panel.run_settings().options.block is None
     device.setCurrentText("CPU")
     assert not block.isEnabled()
 
@@ -620,7 +620,7 @@ def test_gpu_comes_back_after_a_filter_of_the_cpu(qtbot: QtBot, open_window: Ope
     qtbot.waitUntil(lambda: device.model().item(row).isEnabled())
     device.setCurrentText("GPU")
     window.panel.set_filter("gaussian_noise")
-    assert window.panel.arguments()["device"] is Device.AUTO
+    assert window.panel.run_settings().options.device is Device.AUTO
     assert not device.model().item(row).isEnabled()
     tip = device.itemData(row, Qt.ItemDataRole.ToolTipRole)
     assert tip == "Gaussian noise runs on the CPU only."
@@ -629,7 +629,7 @@ def test_gpu_comes_back_after_a_filter_of_the_cpu(qtbot: QtBot, open_window: Ope
     assert enabled == ["Fastest", "CPU: Serial", "CPU: Parallel"]
     assert "seed" in level.itemData(level.count() - 1, Qt.ItemDataRole.ToolTipRole)
     window.panel.set_filter("median")
-    assert window.panel.arguments()["device"] is Device.GPU
+    assert window.panel.run_settings().options.device is Device.GPU
 
 
 def test_each_filter_keeps_its_values_also_after_a_restart(
@@ -653,14 +653,14 @@ def test_each_filter_keeps_its_values_also_after_a_restart(
     again = open_window()
     assert again.panel.filter_id == "mean"
     assert again.docks[DockName.CONSOLE].isVisible()
-    arguments = again.panel.arguments()
-    assert arguments["parameters"] == {"size": 11}
-    assert arguments["grey"] is True
-    assert arguments["border"] is Border.WRAP
+    step = again.panel.run_settings().step
+    assert step.parameters == {"size": 11}
+    assert step.grey is True
+    assert step.border is Border.WRAP
     again.panel.set_filter("weighted_mean")
-    assert again.panel.arguments()["parameters"] == {"size": 5}
+    assert again.panel.run_settings().step.parameters == {"size": 5}
     child(again, QAbstractButton, "reset").click()
-    assert again.panel.arguments()["parameters"] == filters.get("weighted_mean").defaults()
+    assert again.panel.run_settings().step.parameters == filters.get("weighted_mean").defaults()
 
 
 def test_even_mask_size_is_refused_with_the_way_out(

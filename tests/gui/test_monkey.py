@@ -365,7 +365,7 @@ def test_the_window_opens_with_any_settings(
     window = open_window()
     for spec in filters.discover().values():
         window.panel.set_filter(spec.id)
-        window.panel.arguments()
+        window.panel.run_settings()
     window.actions_.fill_recent()
     for path in window.settings.recent_files:
         window.file_dialogs.open(path)

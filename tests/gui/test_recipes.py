@@ -313,7 +313,7 @@ def test_estimate_fills_the_field_from_the_input(
     qtbot.waitUntil(lambda: "estimated from ramp.png" in window.statusBar().currentMessage())
     assert box.value() == pytest.approx(expected, rel=1e-3, abs=10**-parameter.decimals)
     child(window, QAbstractButton, "reset").click()
-    assert window.panel.arguments()["parameters"] == spec.defaults()
+    assert window.panel.run_settings().step.parameters == spec.defaults()
 
 
 @pytest.mark.parametrize(("spec", "parameter"), ESTIMATED, ids=lambda each: each.name)

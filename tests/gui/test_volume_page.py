@@ -650,7 +650,7 @@ def test_kernel_and_estimate_work_for_volumes_too(
     expected = estimate(Request.create(window.volumes.source, "nlm"), flat)
 
     def shown() -> float:
-        return window.panel.arguments()["parameters"]["filter_sigma"]
+        return window.panel.run_settings().step.parameters["filter_sigma"]
 
     qtbot.waitUntil(lambda: shown() == pytest.approx(expected, rel=1e-3), timeout=60000)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from kernelscope.engine.options import RunOptions
 from kernelscope.engine.request import Request
+from kernelscope.engine.step import Step
 from kernelscope.spec.blocks import block_name
 from kernelscope.spec.samples import Kind
 
 MIB = 1 << 20
-
-_OPTIONS = ("device", "level", "block", "repeat", "memory_limit")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class FormState:
     automatic : tuple of str
         The parameters that every run estimates.
     options : mapping
-        Texts of the options of a run, see `RunOptions.texts`; an omitted option keeps its value.
+        Texts of the options of a run, see `RunOptionsForm.texts`; an option that is left out
+        keeps its value.
     """
 
     filter_id: str
@@ -55,12 +56,17 @@ class FormState:
         return replace(self, parameters=kept)
 
 
-def made_with(request: Request, arguments: Mapping[str, Any]) -> bool:
-    """Return whether `request` was made with `arguments` (of `ParameterPanel.arguments`)."""
-    return (
-        request.step.filter.id == arguments["filter_id"]
-        and dict(request.step.parameters) == arguments["parameters"]
-        and request.step.grey == arguments.get("grey", False)
-        and request.step.border == arguments["border"]
-        and all(getattr(request.options, name) == arguments[name] for name in _OPTIONS)
-    )
+class RunSettings(NamedTuple):
+    """The settings of the panel: a step, and how to run it."""
+
+    step: Step
+    options: RunOptions
+
+
+def made_with(request: Request, settings: RunSettings) -> bool:
+    """Return whether `request` has these settings; the axis of slices is not one of them."""
+    step, options = settings
+    step = replace(step, axis=request.step.axis)
+    if request.source.kind is Kind.VOLUME:  # which have no colours
+        step = replace(step, grey=request.step.grey)
+    return (request.step, request.options) == (step, options)

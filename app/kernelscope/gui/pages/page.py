@@ -26,7 +26,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result, estimate_notices
 from kernelscope.gui.canvas.pane import Pane
 from kernelscope.gui.model.comparison import Judged, View, following
-from kernelscope.gui.model.form_state import FormState, made_with
+from kernelscope.gui.model.form_state import FormState, RunSettings, made_with
 from kernelscope.gui.model.history import History, Moment, Opened, Origin, Part, Reference
 from kernelscope.gui.panels.quality_panel import QualityPanel
 from kernelscope.gui.work.background import Background
@@ -232,13 +232,12 @@ class Page(QWidget, Generic[Opened, Part]):
 
     # --- runs ---
 
-    def request(self, settings: Mapping[str, Any], *, of_slice: bool = False) -> Request:
+    def request(self, settings: RunSettings, *, of_slice: bool = False) -> Request:
         """Return a checked request for the input.
 
         Parameters
         ----------
-        settings : mapping
-            Arguments of `Request.create`.
+        settings : RunSettings
         of_slice : bool
             Take a single slice in place of volumes, for a filter for pictures.
 
@@ -253,7 +252,7 @@ class Page(QWidget, Generic[Opened, Part]):
         """Return `request` with the reference, if the run itself can evaluate its result."""
         return request
 
-    def warm_up_request(self, settings: Mapping[str, Any]) -> Request | None:
+    def warm_up_request(self, settings: RunSettings) -> Request | None:
         """Return the request to compile for before the first run; None for no compiling."""
         return None
 
@@ -303,7 +302,7 @@ class Page(QWidget, Generic[Opened, Part]):
         """Show the current moment of the history; `new` unless only the result is another."""
         raise NotImplementedError
 
-    def is_current(self, settings: Mapping[str, Any] | None) -> bool:
+    def is_current(self, settings: RunSettings | None) -> bool:
         """Return whether a run would produce the result again; `settings` are None if invalid."""
         return (
             self.result is not None
@@ -311,7 +310,7 @@ class Page(QWidget, Generic[Opened, Part]):
             and made_with(self.result.request, settings)
         )
 
-    def mark_stale(self, settings: Mapping[str, Any] | None) -> bool:
+    def mark_stale(self, settings: RunSettings | None) -> bool:
         """Mark the output if a run with these settings would produce another one, and say so."""
         stale = self.result is not None and not self.is_current(settings)
         self.output_pane.set_stale(stale)
@@ -323,7 +322,7 @@ class Page(QWidget, Generic[Opened, Part]):
         """Show the output or a difference; without a gain, the one that shows most."""
         raise NotImplementedError
 
-    def show_noise(self, settings: Mapping[str, Any], show_status: Callable[[str], None]) -> None:
+    def show_noise(self, settings: RunSettings, show_status: Callable[[str], None]) -> None:
         """Show a map of the noise in place of the output, where there is one."""
 
     def slice_as_picture(self) -> Image | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -15,6 +14,7 @@ from kernelscope.gui.canvas.drawing import Drawing, draw
 from kernelscope.gui.canvas.image_views import ImagePair, ImageView
 from kernelscope.gui.canvas.rendering import render
 from kernelscope.gui.model.comparison import Judged, View, judge_both, offset_of, with_reference
+from kernelscope.gui.model.form_state import RunSettings
 from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.gui.pages.page import Evaluation, Page, Savable
 from kernelscope.gui.work.background import Background
@@ -91,13 +91,13 @@ class PicturePage(Page[Image, Image]):
         if had_none and self.reference is not None:
             self.referenced.emit()
 
-    def request(self, settings: Mapping[str, Any], *, of_slice: bool = False) -> Request:
-        return Request.create(self.moment.source, **settings)
+    def request(self, settings: RunSettings, *, of_slice: bool = False) -> Request:
+        return Request(self.moment.source, *settings)
 
     def with_reference(self, request: Request) -> Request:
         return with_reference(request, self.reference)
 
-    def warm_up_request(self, settings: Mapping[str, Any]) -> Request | None:
+    def warm_up_request(self, settings: RunSettings) -> Request | None:
         return self.request(settings) if self.source is not None else None
 
     def _references_of(

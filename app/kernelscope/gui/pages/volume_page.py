@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from kernelscope.engine.slices import picture_of
 from kernelscope.files.names import stem_of
 from kernelscope.gui.canvas.volume_viewer import VolumePane, VolumeViewer
 from kernelscope.gui.model.comparison import NO_REFERENCE, View, judge_volumes
+from kernelscope.gui.model.form_state import RunSettings
 from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.gui.pages.page import Evaluation, Page, Savable, describe_result
 from kernelscope.gui.panels.volume_components import Components
@@ -154,7 +155,7 @@ class VolumePage(Page[Scan, Volume]):
 
     # --- runs ---
 
-    def request(self, settings: Mapping[str, Any], *, of_slice: bool = False) -> Request:
+    def request(self, settings: RunSettings, *, of_slice: bool = False) -> Request:
         """Return a checked request; see `Page.request`.
 
         A filter for pictures runs on the slices of the plane that is shown alone, or else on
@@ -162,24 +163,24 @@ class VolumePage(Page[Scan, Volume]):
         """
         scan, axis = self.moment.source, self._slice_axis
         if of_slice:
-            return Request.create(
-                picture_of(self.part, axis, self.viewer.position[axis]), **settings
-            )
-        by_slices = filters.get(settings["filter_id"]).kind is Kind.PICTURE
-        return Request.create(scan, axis=axis if by_slices else 0, **settings)
+            return Request(picture_of(self.part, axis, self.viewer.position[axis]), *settings)
+        step = settings.step
+        if step.filter.kind is Kind.PICTURE:
+            step = replace(step, axis=axis)
+        return Request(scan, step, settings.options)
 
     @property
     def _slice_axis(self) -> int:
         alone = self.viewer.plane_number
         return 0 if alone is None else self.viewer.planes[alone].axis
 
-    def is_current(self, settings: Mapping[str, Any] | None) -> bool:
+    def is_current(self, settings: RunSettings | None) -> bool:
         request = self.result.request if self.result else None
         if request is not None and request.by_slices and request.step.axis != self._slice_axis:
             return False
         return super().is_current(settings)
 
-    def mark_stale(self, settings: Mapping[str, Any] | None) -> bool:
+    def mark_stale(self, settings: RunSettings | None) -> bool:
         stale = super().mark_stale(settings)
         if self._map is not None:
             current = settings is not None and self.is_map_current(settings)
@@ -202,9 +203,9 @@ class VolumePage(Page[Scan, Volume]):
         """Whether a map of the noise is shown in place of the output."""
         return self._map is not None
 
-    def is_map_current(self, settings: Mapping[str, Any]) -> bool:
+    def is_map_current(self, settings: RunSettings) -> bool:
         """Return whether `show_noise` would compute the map again that is shown."""
-        _, made_with = filters.diagnostic(settings["filter_id"], settings["parameters"])
+        _, made_with = filters.diagnostic(settings.step.filter.id, settings.step.parameters)
         return self._map_made_with == made_with
 
     def set_view(self, view: View, gain: int | None) -> None:
@@ -212,16 +213,18 @@ class VolumePage(Page[Scan, Volume]):
         if self.source is not None:
             self._redraw()
 
-    def show_noise(self, settings: Mapping[str, Any], show_status: Callable[[str], None]) -> None:
+    def show_noise(self, settings: RunSettings, show_status: Callable[[str], None]) -> None:
         """Show the map of the filter, or of another filter, until the view changes.
 
         Parameters
         ----------
-        settings : mapping
+        settings : RunSettings
             Those of a filter; some of its parameters decide on the map.
         """
         volume = self.part
-        diagnostic, made_with = filters.diagnostic(settings["filter_id"], settings["parameters"])
+        diagnostic, made_with = filters.diagnostic(
+            settings.step.filter.id, settings.step.parameters
+        )
 
         def work() -> Volume:
             shown = volume.with_voxels(diagnostic.compute(volume.voxels, made_with), as_float=True)

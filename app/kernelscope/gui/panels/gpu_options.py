@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFormLayout, QLabel, QWidget
 
+from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.errors import InvalidParameter
 from kernelscope.gui.model.form_state import MIB
@@ -79,13 +80,15 @@ class GpuOptions(QWidget):
         self._block.setEnabled(offered)
         self._block.setToolTip(_BLOCK if offered else _NO_BLOCK)
 
-    def arguments(self) -> dict[str, Any]:
-        """Return keyword arguments for `Request.create`; raises `InvalidParameter`."""
-        return {
-            "block": self._block.currentData() if self._block.isEnabled() else None,
-            "repeat": self._repeat.checked(),
-            "memory_limit": self._memory.checked() * MIB or None,
-        }
+    def options(self, device: Device, level: str | None) -> RunOptions:
+        """Return the options of a run on a device; raises `InvalidParameter`."""
+        return RunOptions(
+            device,
+            level,
+            self._repeat.checked(),
+            self._memory.checked() * MIB or None,
+            block=self._block.currentData() if self._block.isEnabled() else None,
+        )
 
     def show_request(self, request: Request) -> None:
         """Show the options that `request` was made with."""

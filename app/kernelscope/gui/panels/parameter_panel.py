@@ -20,14 +20,15 @@ from PySide6.QtWidgets import (
 
 from kernelscope import filters
 from kernelscope.engine.backend import Availability, Backend
+from kernelscope.engine.options import RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.engine.step import ESTIMATE
+from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.errors import InvalidParameter
-from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.form_state import FormState, RunSettings
 from kernelscope.gui.panels.editors import shrink
 from kernelscope.gui.panels.filter_form import FilterForm
-from kernelscope.gui.panels.run_options import RunOptions
+from kernelscope.gui.panels.run_options import RunOptionsForm
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.settings import Settings
@@ -108,7 +109,7 @@ class ParameterPanel(QScrollArea):
         self._make_parameters()
         run_box = QGroupBox("Run on", self)
         run_box.setObjectName("runBox")
-        self._options = RunOptions(backends, run_box)
+        self._options = RunOptionsForm(backends, run_box)
         self._options.kernel_wanted.connect(self.kernel_wanted)
         self._options.changed.connect(self.changed)
         QVBoxLayout(run_box).addWidget(self._options)
@@ -189,17 +190,16 @@ class ParameterPanel(QScrollArea):
         self._options.set_availability(availability)
         self.changed.emit()
 
-    def arguments(self) -> dict[str, Any]:
-        """Return keyword arguments for `Request.create`; raises `InvalidParameter`."""
-        return {
-            "filter_id": self.filter_id,
-            "parameters": self._form.values(),
-            **self._options.arguments(),
-        }
+    def run_settings(self) -> RunSettings:
+        """Return the step and the options that are set; raises `InvalidParameter`."""
+        form = self._options
+        values = self._form.values()
+        step = Step.of_numbers(self.filter_id, values, border=form.border, grey=form.grey)
+        return RunSettings(step, self.run_options())
 
-    def run_options(self) -> dict[str, Any]:
-        """Return those of `arguments` that suit any filter: the device and what goes with it."""
-        return self._options.general_arguments()
+    def run_options(self) -> RunOptions:
+        """Return the options that are set; raises `InvalidParameter`."""
+        return self._options.options()
 
     def show_request(self, request: Request) -> None:
         """Show the settings that `request` was made with."""

@@ -10,7 +10,7 @@ from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QToolButton, QWidget
 
 from kernelscope.engine.backend import Availability, Backend
-from kernelscope.engine.options import Device
+from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.gui.panels.editors import shrink
 from kernelscope.gui.panels.gpu_options import GpuOptions
@@ -28,7 +28,7 @@ _DEVICES = {
 _FASTEST = "The fastest level of the device."
 
 
-class RunOptions(QWidget):
+class RunOptionsForm(QWidget):
     """Device, level, border and greyscale for the filter that is chosen.
 
     Options that this computer lacks are shown disabled, with the reason as tooltip.
@@ -119,18 +119,19 @@ class RunOptions(QWidget):
         """The device that is chosen."""
         return Device(self._device.currentData())
 
-    def arguments(self) -> dict[str, Any]:
-        """Return keyword arguments for `Request.create`."""
-        return {
-            "level": self._level.currentData(),
-            "border": Border(self._border.currentData()),
-            **({"grey": self._grey.isChecked()} if self._offers_grey else {}),
-            **self.general_arguments(),
-        }
+    @property
+    def border(self) -> Border:
+        """The border that is chosen."""
+        return Border(self._border.currentData())
 
-    def general_arguments(self) -> dict[str, Any]:
-        """Return those of `arguments` that do not depend on the filter."""
-        return {"device": self.device, **self._gpu_options.arguments()}
+    @property
+    def grey(self) -> bool:
+        """Whether to convert to greyscale first."""
+        return self._offers_grey and self._grey.isChecked()
+
+    def options(self) -> RunOptions:
+        """Return the options of a run of the filter; raises `InvalidParameter`."""
+        return self._gpu_options.options(self.device, self._level.currentData())
 
     def show_request(self, request: Request) -> None:
         """Show the options that `request` was made with, as far as they are offered here."""

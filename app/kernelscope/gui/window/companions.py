@@ -79,7 +79,7 @@ class Companions:
             request = self.runner.create()
             if request is None:
                 stand_in = Image.from_array(_STAND_IN, "no picture")
-                request = Request.create(stand_in, **self.panel.arguments())
+                request = Request(stand_in, *self.panel.run_settings())
         except AppError as error:
             dialogs.show_error(self.window, error)
             return

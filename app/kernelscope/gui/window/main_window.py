@@ -155,7 +155,7 @@ class MainWindow(QMainWindow):
     def show_noise_map(self) -> None:
         """Show the noise around each voxel, estimated with the settings of the filter."""
         try:
-            settings = self.panel.arguments()
+            settings = self.panel.run_settings()
         except AppError as error:
             dialogs.show_error(self, error)
             return

@@ -18,7 +18,6 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from kernelscope.engine.chain import estimate
-from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
@@ -26,7 +25,7 @@ from kernelscope.engine.step import ESTIMATE
 from kernelscope.errors import AppError
 from kernelscope.gui.canvas.pane import EARLIER
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes
-from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.form_state import FormState, RunSettings
 from kernelscope.gui.model.runs import duration
 from kernelscope.gui.pages.page import Page, describe_result
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
@@ -105,10 +104,10 @@ class Runner(QObject):
 
     # --- requests ---
 
-    def settings(self) -> dict[str, Any] | None:
-        """Return the settings as arguments of `Request.create`; None if they are invalid."""
+    def settings(self) -> RunSettings | None:
+        """Return the settings of the panel; None if they are invalid."""
         try:
-            return self._panel.arguments()
+            return self._panel.run_settings()
         except AppError:
             return None
 
@@ -120,11 +119,11 @@ class Runner(QObject):
         if self._page().source is None:
             return None
         of_slice = self._panel.filter_kind is Kind.PICTURE
-        return self._page().request(self._panel.arguments(), of_slice=of_slice)
+        return self._page().request(self._panel.run_settings(), of_slice=of_slice)
 
     def request(self) -> Request | None:
         """Return the request of Run, or show the user why there is none."""
-        return self._checked(lambda: self._page().request(self._panel.arguments()))
+        return self._checked(lambda: self._page().request(self._panel.run_settings()))
 
     def _checked(self, create: Callable[[], Request | None]) -> Request | None:
         if self._page().source is None:
@@ -210,7 +209,7 @@ class Runner(QObject):
         self.bridge.cancel(followed=True)
         self._automatic = automatic
         try:
-            options = RunOptions(**{**self._panel.run_options(), "level": level})
+            options = replace(self._panel.run_options(), level=level)
             self._recipes.start(recipe, source, options)
         except AppError as error:
             self.failed.emit(error)
