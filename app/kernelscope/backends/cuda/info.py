@@ -98,7 +98,21 @@ def device_groups(cuda: Any, ordinal: int) -> Iterator[FactGroup]:
         ("Highest clock", _hertz(attributes["CLOCK_RATE"]), "MHz"),
         ("PCI address", attributes.handle.pci_bus_id()),
     )
+    yield _memory_group(attributes)
+    yield _limits_group(attributes)
     yield _group(
+        "Abilities",
+        ("Copy engines", _number(attributes["ASYNC_ENGINE_COUNT"])),
+        ("Several kernels at once", _yes(attributes["CONCURRENT_KERNELS"])),
+        ("Unified addressing", _yes(attributes["UNIFIED_ADDRESSING"])),
+        ("Managed memory", _yes(attributes["MANAGED_MEMORY"])),
+        ("Shares the computer's memory", _yes(attributes["INTEGRATED"])),
+        ("Stops long kernels (watchdog)", _yes(attributes["KERNEL_EXEC_TIMEOUT"])),
+    )
+
+
+def _memory_group(attributes: Attributes) -> FactGroup:
+    return _group(
         "Memory",
         ("Global memory", *_bytes(attributes.handle.total_memory())),
         ("L2 cache", *_bytes(attributes["L2_CACHE_SIZE"])),
@@ -123,7 +137,10 @@ def device_groups(cuda: Any, ordinal: int) -> Iterator[FactGroup]:
         ("Theoretical bandwidth", _bandwidth(attributes), "GB/s"),
         ("Error correction (ECC)", _switch(attributes["ECC_ENABLED"])),
     )
-    yield _group(
+
+
+def _limits_group(attributes: Attributes) -> FactGroup:
+    return _group(
         "Limits",
         ("Threads per block", _number(attributes["MAX_THREADS_PER_BLOCK"])),
         ("Threads per multiprocessor", _number(attributes["MAX_THREADS_PER_MULTIPROCESSOR"])),
@@ -141,15 +158,6 @@ def device_groups(cuda: Any, ordinal: int) -> Iterator[FactGroup]:
             _sizes(attributes, "MAXIMUM_TEXTURE3D_{}", ("WIDTH", "HEIGHT", "DEPTH")),
             "texels",
         ),
-    )
-    yield _group(
-        "Abilities",
-        ("Copy engines", _number(attributes["ASYNC_ENGINE_COUNT"])),
-        ("Several kernels at once", _yes(attributes["CONCURRENT_KERNELS"])),
-        ("Unified addressing", _yes(attributes["UNIFIED_ADDRESSING"])),
-        ("Managed memory", _yes(attributes["MANAGED_MEMORY"])),
-        ("Shares the computer's memory", _yes(attributes["INTEGRATED"])),
-        ("Stops long kernels (watchdog)", _yes(attributes["KERNEL_EXEC_TIMEOUT"])),
     )
 
 
