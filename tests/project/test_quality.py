@@ -17,13 +17,10 @@ from tests.paths import ROOT
 pytestmark = pytest.mark.slow
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))
+TOOLS = [["ruff", "check"], ["ruff", "format", "--check", "--diff"], ["mypy"], ["lint-imports"]]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [["ruff", "check"], ["ruff", "format", "--check", "--diff"], ["mypy"], ["lint-imports"]],
-    ids=["lint", "format", "types", "imports"],
-)
+@pytest.mark.parametrize("command", TOOLS, ids=["lint", "format", "types", "imports"])
 def test_tool_is_content(command: list[str]) -> None:
     done = subprocess.run(
         [str(SCRIPTS / command[0]), *command[1:]],
@@ -110,3 +107,37 @@ def test_no_function_is_long() -> None:
                 found[f"{path.name}: {node.name}"] = count
     assert len(found) > 1000
     assert {name: count for name, count in found.items() if count > LONGEST_FUNCTION} == {}
+
+
+@pytest.mark.parametrize(
+    ("message", "fault"),
+    [
+        ("x" * 72, None),
+        ("Subject\n\nBody, " + "x" * 100, None),
+        ("# a comment of Git\nSubject\n# another\n", None),
+        ("fixup! " + "x" * 72, None),
+        ("x" * 73, "73 characters, of at most 72"),
+        ("", "no subject"),
+        ("# only a comment\n", "no subject"),
+        ("\nSubject", "no subject"),
+        ("Subject\nBody", "second line must be empty"),
+    ],
+)
+def test_subjects_of_commits(tmp_path: Path, message: str, fault: str | None) -> None:
+    file = tmp_path / "message"
+    file.write_text(message, encoding="utf-8")
+    command = [sys.executable, str(ROOT / ".ci" / "check_subject.py"), str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == (0 if fault is None else 1)
+    assert (fault or "") in done.stderr
+
+
+def test_hooks_run_the_tools_that_the_tests_run() -> None:
+    """A tool that is added here has to be added to the hooks, and a program that moves too."""
+    hooks = (ROOT / ".ci" / "pre-commit.yaml").read_text(encoding="utf-8")
+    entries = re.findall(r"entry: ([^,]+)", hooks)
+    tools = {word.removeprefix(".venv/bin/") for entry in entries for word in entry.split()}
+    assert {command[0] for command in TOOLS} <= tools
+    scripts = [word for word in tools if word.startswith(".ci/")]
+    assert scripts == [".ci/check_subject.py"]
+    assert (ROOT / scripts[0]).is_file()
