@@ -150,11 +150,7 @@ class Volume:
             height, width), or if there are no or too many voxels.
         """
         check_shape(array.shape, title)
-        if array.dtype.kind not in "biuf":
-            raise InvalidImage(
-                f"{title}: voxels of type {array.dtype} cannot be filtered.",
-                "Convert them to one real number per voxel.",
-            )
+        _check_type(array.dtype, title)
         stored = Stored(array.dtype.newbyteorder("="), slope, intercept)
         voxels, remark, exact = _converted(array, stored)
         missing = None
@@ -349,6 +345,15 @@ def check_reference(volume: Volume, reference: Volume) -> None:
         raise Incomparable(
             f"{volume.describe()} cannot be compared with {reference.describe()}.",
             "Choose a volume of the same size.",
+        )
+
+
+def _check_type(dtype: np.dtype[Any], title: str) -> None:
+    """Raise `InvalidImage` unless voxels of this type are real numbers."""
+    if dtype.kind not in "biuf":
+        raise InvalidImage(
+            f"{title}: voxels of type {dtype} cannot be filtered.",
+            "Convert them to one real number per voxel.",
         )
 
 
