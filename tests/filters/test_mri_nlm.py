@@ -262,7 +262,7 @@ def test_dipy_where_definitions_meet(search: int, patch: int) -> None:
 
 
 def test_sigma_has_to_be_written_if_it_is_given() -> None:
-    with pytest.raises(InvalidParameter, match="there is none"):
+    with pytest.raises(InvalidParameter, match="no value was given"):
         SPEC.validate({"sigma_from": "given"})
 
 

@@ -111,7 +111,7 @@ PRESETS = (
 
 
 def divisor_parts(mask: Mask, choice: str) -> NDArray[Any]:
-    """Return what the divisor for `mask` is the sum of, cell by cell.
+    """Return the parts of the divisor for `mask`, cell by cell.
 
     Under the border ``reduce`` only the cells inside the image count.
     """
@@ -175,7 +175,7 @@ SPEC = FilterSpec(
         ChoiceParameter(
             name="divisor",
             label="Division",
-            help="What the weighted sum is divided by.",
+            help="The divisor of the weighted sum.",
             default="sum",
             choices=(
                 Choice("one", "No division", "The sum is the result."),

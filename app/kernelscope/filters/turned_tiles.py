@@ -6,7 +6,7 @@ bottom are cut off by the picture; one of 2 rows and 3 columns is a single tile:
     1 2 3    becomes    6 5 4
     4 5 6               3 2 1
 
-Every thread of a block reads what another one wrote, so that a missing barrier shows.
+Every thread of a block reads a sample that another one wrote, so that a missing barrier shows.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def plan_cuda(task: CudaTask) -> Launch:
 SPEC = TeachingSpec(
     id="turned_tiles",
     name="Turned tiles",
-    summary="Turns each tile of 16×16 pixels upside down: shows what a barrier is for.",
+    summary="Turns each tile of 16×16 pixels upside down: shows why barriers are needed.",
     source="Salari 2019, chapter 3: a picture made with and without __syncthreads",
     radius=radius,
     implementations={

@@ -1,4 +1,4 @@
-"""The median on the CPU: its levels, and what each of them runs."""
+"""The median on the CPU: its levels and their passes."""
 
 from __future__ import annotations
 

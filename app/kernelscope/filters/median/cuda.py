@@ -67,7 +67,7 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
             operations_per_sample=network or 6 * size * bits,
         )
         # Where the border cuts windows, a tile has all of its cells looked at one by one; under
-        # `valid` it spares nobody the rim, as there is none.
+        # `valid` a tile saves nothing, as there is no rim.
         level = GLOBAL if task.border in (Border.REDUCE, Border.VALID) else SHARED
         work = _SMALL_WORK_CUT if task.border is Border.REDUCE else _SMALL_WORK
         least = task.shape[2] * work / (bits * size * size)

@@ -7,9 +7,9 @@ operations that no result depends on are never emitted.
 
 For 3x3, the windows of two output rows share the input rows 1 and 2. Loop 1 sorts these two in
 each column, and three neighbours in each of the rows 0 and 3. Loop 2 merges three columns of the
-shared rows (v15 to v30; what can no longer be a median is dropped) and lets row 0 decide which of
-them is the upper median, v36, and row 3 which is the lower one, v42. This is ``dump(3)``; ``sort``
-is a minimum and a maximum:
+shared rows (v15 to v30; values that can no longer be a median are dropped) and lets row 0 decide
+which of them is the upper median, v36, and row 3 which is the lower one, v42. This is ``dump(3)``;
+``sort`` is a minimum and a maximum:
 
     loop 1: 0 <= x < width + 2
         v1, v2 = sort(row1[x], row2[x])
@@ -84,9 +84,9 @@ class Stage(NamedTuple):
     Attributes
     ----------
     operations : dict
-        What to compute, by node and in order.
+        The operations, by node and in order.
     reads : tuple of Lane
-        What comes from memory.
+        Lanes that are loaded from memory.
     writes : tuple of int
         The nodes that go to memory.
     reach : int
@@ -101,12 +101,12 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """A network as a few loops, each of which keeps in registers what it can.
+    """A network as a few loops, each of which keeps as many values in registers as it can.
 
     Attributes
     ----------
     stages : tuple of Stage
-        The loops, in order. No loop reads what it writes itself.
+        The loops, in order. No loop reads its own results.
     places : dict
         Place in memory, from 0, of each node that needs one; the input rows come first.
     results : tuple of int

@@ -88,7 +88,7 @@ SPEC = FilterSpec(
         ChoiceParameter(
             name="noise",
             label="Noise",
-            help="What the noise does to the mean.",
+            help="Effect of the noise on the mean.",
             default="rician",
             choices=(
                 Choice(
@@ -97,7 +97,7 @@ SPEC = FilterSpec(
                     "It makes magnitude MRI brighter: that is taken back.",
                     switch="rician",
                 ),
-                Choice("gaussian", "Gaussian", "Nothing.", switch="gaussian"),
+                Choice("gaussian", "Gaussian", "None.", switch="gaussian"),
             ),
         ),
         ChoiceParameter(

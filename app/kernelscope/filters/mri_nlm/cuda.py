@@ -34,7 +34,7 @@ _PARTS = 3
 _TILES = ((4, 4), (4, 2), (2, 2))
 _REGISTERS = 256
 """Level *tuned*: warps of a block, as many as shared memory allows if the offsets of a slice come
-in so many parts; rows and slices of a thread, as many as registers allow for what it keeps."""
+in that many parts; rows and slices of a thread, as many as its registers allow."""
 
 _MOST_VALUES = 700
 """Values that a thread of *tuned* keeps, at most: beyond, most of them lie in slow memory and the
@@ -42,7 +42,7 @@ kernel takes half a minute to compile."""
 
 
 class _Shape(NamedTuple):
-    """What decides how much memory a block needs."""
+    """The sizes on which the memory of a block depends."""
 
     components: int
     search: Radii
@@ -59,7 +59,7 @@ class _Blocks(NamedTuple):
 
 
 def plan_mri_nlm(task: CudaTask) -> CudaPlan:
-    """Return the launches of volume non-local means at a level; ``mri_nlm.cu`` says what they do.
+    """Return the launches of volume non-local means at a level; ``mri_nlm.cu`` explains them.
 
     Parameters
     ----------
@@ -196,7 +196,8 @@ def _map(sigma_map: SigmaMap, defines: Mapping[str, str]) -> Launch:
 
 
 _NOTICE = (
-    "What level tuned keeps of such large patches does not fit: the kernel of level global ran."
+    "Such large patches do not fit into the registers and shared memory of level tuned: the kernel "
+    "of level global ran."
 )
 
 

@@ -1,4 +1,4 @@
-"""What both levels of the CPU share: the extended volume, the noise and the result of a voxel.
+"""Shared by both levels of the CPU: the extended volume, the noise and the result of a voxel.
 
 *Extended coordinates* are those of the volume after `extend`, which mirrors it beyond its border
 by the filter's margin.
@@ -23,8 +23,8 @@ class Model(NamedTuple):
     sigmas : ndarray of float32, shape (components, depth, height, width) or (components, 1, 1, 1)
         Standard deviation, of each voxel or of all.
     strength : float32
-        Makes squared differences, summed up over a patch, in units of sigma², what a component
-        adds to D.
+        Makes squared differences, summed up over a patch, in units of sigma², the
+        contribution of a component to D.
     rician : bool
     """
 

@@ -32,12 +32,13 @@ that is mistaken for noise is smoothed away, so that it does more harm there tha
 def check(parameters: Mapping[str, Any]) -> None:
     if parameters["sigma_from"] == "given" and not parameters["sigma"]:
         raise InvalidParameter(
-            "Sigma is to be given, but there is none.", "Write it, or let it be estimated."
+            "Sigma is set to “Numbers”, but no value was given.",
+            "Enter one, or choose an estimate.",
         )
 
 
 def least_sigmas(source: Pixels) -> tuple[float, ...]:
-    """Return what sigmas of the components of `source` have to be at least."""
+    """Return the smallest sigmas allowed for the components of `source`."""
 
     def extremes(part: slice) -> NDArray[np.float32]:
         slices = source[part].reshape(len(source[part]), -1)  # long rows: NumPy is faster then
@@ -54,8 +55,8 @@ def least_sigmas(source: Pixels) -> tuple[float, ...]:
 def resolve(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     """Fill in ``sigma``, one for each component of `source`; it is never 0.
 
-    Afterwards ``sigma_from`` is ``given``, or it is ``local`` and ``sigma`` says what a local
-    sigma is at least; or it is ``adaptive``, ``sigma`` says the same, and there is a ``sigma_map``.
+    Afterwards ``sigma_from`` is ``given``; or it is ``local``, and ``sigma`` is the lower limit of
+    local sigmas; or it is ``adaptive``, with that limit and a ``sigma_map``.
     """
     components = source.shape[3]
     least = least_sigmas(source)
@@ -100,7 +101,7 @@ def suggest_beta(source: Pixels, parameters: Mapping[str, Any]) -> float:
     least = np.array(least_sigmas(source))
 
     def same(sigmas: Any) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
-        """Return what maps any places to these sigmas."""
+        """Return a function that maps any places to these sigmas."""
         return lambda places: np.broadcast_to(np.asarray(sigmas, float), (len(places), components))
 
     if resolved["sigma_from"] == "given":

@@ -2,8 +2,8 @@
 
 Magnitude MRI has Rician noise: u = |A + n|, where n is complex with Gaussian noise of standard
 deviation sigma in both parts. Its variance is ``xi(A / sigma) sigma²``, where xi rises from
-2 - pi / 2 without signal (the Rayleigh noise of the background) to 1 with much. What is
-measured as the standard deviation of u therefore falls short of sigma where it is dark; Koay
+2 - pi / 2 without signal (the Rayleigh noise of the background) to 1 with much. The
+standard deviation of u is therefore smaller than sigma where it is dark; Koay
 and Basser, "Analytically exact correction scheme for signal extraction from noisy magnitude
 MR signals", Journal of Magnetic Resonance 179, 2006, give xi and how to take it back.
 
@@ -36,7 +36,7 @@ _SIGNAL, _BACKGROUND = 0.11, 0.17
 none. Rayleigh noise has 0.21, Rician noise around twice its sigma 0.13; few samples say less."""
 
 _LEAST_OF_THREE_1, _LEAST_OF_THREE_2 = 1.30, 1.14
-"""What makes the least of three mean squares of noise the mean square, for windows of radius
+"""Ratio of the mean square of noise to the least of three mean squares, for windows of radius
 1 and 2: measured with Gaussian noise."""
 
 
@@ -58,7 +58,7 @@ def rician_variance(variance: Number, mean: Number) -> Any:
 def rician_variances(
     variance: NDArray[np.float64], mean: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return what `rician_variance` does, for arrays."""
+    """As `rician_variance`, for arrays."""
     square = np.maximum(_RAYLEIGH * mean**2, np.finfo(np.float64).tiny)
     dark = np.minimum(variance / square, 1)
     light = np.sqrt(1 - dark)
@@ -76,7 +76,7 @@ def rician_share(power: Number) -> Any:
 
 
 def rician_factor(power: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what `rician_share` does, for arrays."""
+    """As `rician_share`, for arrays."""
     return np.asarray(rician_share.function(power))
 
 
@@ -170,8 +170,8 @@ def noise_variance(variance: Number, power: Number) -> Any:
     """Return sigma² of Rician noise with this variance, where the mean square is `power`.
 
     Background has half its power for sigma² (see `estimate_local`), where there is signal
-    the variance is sigma². How much variance there is in the power tells one from the other.
-    Where all is 0, as beside a head that was cut out, there is no noise either.
+    the variance is sigma². The share of the variance in the power distinguishes them.
+    Where all is 0, as next to a head that was cut out, there is no noise either.
     """
     dark = np.float32(0)
     if power == 0:
@@ -179,6 +179,24 @@ def noise_variance(variance: Number, power: Number) -> Any:
     elif variance > np.float32(_SIGNAL) * power:
         dark = (variance / power - np.float32(_SIGNAL)) / np.float32(_BACKGROUND - _SIGNAL)
     return variance + min(dark, np.float32(1)) * (power / np.float32(2) - variance)
+
+
+@kernel
+def add_residuals(volume: Array, z: Index, margin: Index, deep: Flag, columns: Array) -> None:
+    """Add squared residuals in each plane, and last squares, of the voxels of slice `z`.
+
+    `margin` is the row and column of `volume` at which `columns` begins.
+    """
+    planes = columns.shape[0] - 1
+    for row in range(columns.shape[1]):
+        y = row + margin
+        for column in range(columns.shape[2]):
+            x = column + margin
+            columns[0, row, column] += squared_residual(volume, z, y, x, (0, 1, 0), (0, 0, 1))
+            if deep:
+                columns[1, row, column] += squared_residual(volume, z, y, x, (1, 0, 0), (0, 0, 1))
+                columns[2, row, column] += squared_residual(volume, z, y, x, (1, 0, 0), (0, 1, 0))
+            columns[planes, row, column] += volume[z, y, x] ** 2
 
 
 @kernel
@@ -214,7 +232,7 @@ def local_sigmas(
     unbiased = np.float32(1)
     if deep:
         unbiased = np.float32(_LEAST_OF_THREE_1 if window == 1 else _LEAST_OF_THREE_2)
-    # Squared residuals in each plane, and last squares, summed up over the slices.
+    # Summed up over the slices.
     columns = np.empty((planes + 1, height + 2 * window, width + 2 * window), np.float32)
     totals = np.empty(planes + 1, np.float32)
     for unit in range(start, stop):
@@ -222,21 +240,7 @@ def local_sigmas(
         volume = extended[c]
         columns[:] = 0
         for zz in range(z + inset - deep, z + inset + deep + 1):
-            for row in range(columns.shape[1]):
-                y = row + margin
-                for column in range(columns.shape[2]):
-                    x = column + margin
-                    columns[0, row, column] += squared_residual(
-                        volume, zz, y, x, (0, 1, 0), (0, 0, 1)
-                    )
-                    if deep:
-                        columns[1, row, column] += squared_residual(
-                            volume, zz, y, x, (1, 0, 0), (0, 0, 1)
-                        )
-                        columns[2, row, column] += squared_residual(
-                            volume, zz, y, x, (1, 0, 0), (0, 1, 0)
-                        )
-                    columns[planes, row, column] += volume[zz, y, x] ** 2
+            add_residuals(volume, zz, margin, deep > 0, columns)
         for y in range(height):
             for x in range(width):
                 totals[:] = 0
@@ -285,7 +289,7 @@ def estimate_around(
     deep: bool,
     places: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Return what `estimate_local` does, of some voxels only.
+    """Return the result of `estimate_local` for some voxels only.
 
     Parameters
     ----------
@@ -321,7 +325,7 @@ def estimate_local(
     The variance is the mean squared residual in a window around the voxel, of the mask of
     Immerkær, "Fast noise variance estimation", Computer Vision and Image Understanding 64,
     1996, and of its counterparts in the two planes across slices: the least of the three,
-    since few edges are in all planes. (It is then raised to what it is on average of noise.)
+    since few edges are in all planes. (It is then scaled so that its mean is right for pure noise.)
     Where Rician noise has no signal under it, sigma² is instead half the mean square: Nowak,
     "Wavelet-based Rician noise removal for magnetic resonance imaging", IEEE Transactions on
     Image Processing 8, 1999.

@@ -12,7 +12,7 @@ alone, whose estimate is off by 15 % and more. Here it comes from thousands:
 2. A cell without edges says how much noise there is: its detail, taken back from the variance of
    Rician noise to sigma² (Koay and Basser 2006, see `kernelscope.filters.mri_nlm.sigma`).
 3. The background has a rule of its own, since that correction is ill-conditioned there: where the
-   variance is as large, beside the mean square, as it is without signal, sigma² is half the mean
+   variance is as large, compared with the mean square, as without signal, sigma² is half the mean
    square (Nowak 1999).
 4. Both are averaged with Gaussian weights. As steps 2 and 3 need sigma, they are repeated.
 5. Where there is no signal, and next to that, sigma is raised by a quarter. Denoising takes
@@ -70,7 +70,8 @@ _THIN_NO_SIGNAL, _THIN_SIGNAL = 0.65, 0.9
 it is 1 with a standard deviation of 0.35; higher bounds would darken weak signals."""
 
 _PRIOR = 1e-4
-"""Weight of the volume's median variance beside that of a cell: where no cell says anything."""
+"""Weight of the volume's median variance, where that of a cell is 1: it decides where no cell
+shows any noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +161,7 @@ def _cells(
         slabs = (volume[n * half[0] : (n + 1) * half[0]] for n in range(layers)[part])
         return np.stack([_measure(slab, axes, half, step) for slab in slabs], axis=1)
 
-    # `in_parts` shares out layers by the bytes of what it is given.
+    # `in_parts` divides layers by the bytes of its argument.
     per_layer = np.broadcast_to(volume[:1], (layers, *volume.shape[1:]))
     halves = np.concatenate(in_parts(measure, per_layer), axis=1)
     mean, power, edges, details = (_join(numbers, axes) for numbers in halves)
@@ -241,7 +242,7 @@ def _halve(
 
 def _sigma(cells: _Cells, axes: list[int], rician: bool) -> NDArray[np.float64]:
     """Return sigma at each node; see the steps above."""
-    some = cells.power > 0  # beside a head that was cut out there is no noise
+    some = cells.power > 0  # next to a head that was cut out there is no noise
     if not some.any():
         return np.zeros_like(cells.halves)
     if rician:

@@ -9,7 +9,7 @@ It holds for Gaussian noise of variance v. Rician noise is nearly that where the
 only voxels around which there is some are looked at, with the variance that Rician noise has there
 (Koay and Basser 2006, see `filters.mri_nlm.sigma`) and with averages of voxels in place of their
 squares. How much signal a voxel has, which that variance depends on, a first average says; where
-it has none the error is what the filter leaves there.
+it has none, the error is the rest that the filter leaves there.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def compare_patches(
     search, patch : tuple of int
         Radii along z, y and x.
     strengths : ndarray of float32, shape (components,)
-        Make a squared difference what it adds to D, with beta 1.
+        Factors of squared differences in D, with beta 1.
     apart : ndarray of float32, shape (lines, length)
         Distances; very far for the voxel itself. A line is a row of the search window.
     slopes, values : ndarray of float32, shape (components, lines, length)
@@ -181,7 +181,7 @@ def risks(
                 own = source[places[number, 0], places[number, 1], places[number, 2], c]
                 power = mean_power(own, flat, own_slopes, own_values, first, moments) / variance
                 if power < _SIGNAL:
-                    # Nothing is there, and what the filter leaves is its error.
+                    # There is no signal: whatever the filter leaves is its error.
                     for k in range(scales.size):
                         rest = mean_power(own, flat, own_slopes, own_values, scales[k], moments)
                         totals[c, k] += max(rest - 2 * variance, 0)

@@ -8,7 +8,7 @@ samples u, where white is 1,
 
 over the candidates j, which are those of a window around i, or all pixels of the image. With the
 default ``filter_sigma`` of 0.02, a candidate at distance 0 has the weight 1, at 0.02 the weight
-0.37, and at 0.2 the weight 0.00005: what looks different does not take part.
+0.37, and at 0.2 the weight 0.00005: pixels that look different have no part in the result.
 
 Source: Kasparidis, NLM report, Thessaloniki; after Buades, Coll and Morel, "A non-local algorithm
 for image denoising", 2005.

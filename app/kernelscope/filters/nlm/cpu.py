@@ -73,7 +73,7 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
 def plan_pairs(
     extended: NDArray[np.float32], sums: Sums, metric: Metric, search: Search, everywhere: bool
 ) -> Iterator[CpuPass]:
-    """Plan the passes of level *parallel* that add up what pixels have from others."""
+    """Plan the passes of level *parallel* that add up weighted samples of other pixels."""
     colours, height, width = sums.samples.shape
     groups = colours // metric.group
     across = -(-width // WIDEST)

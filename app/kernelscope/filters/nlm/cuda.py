@@ -32,7 +32,7 @@ PART = 32
 
 
 class _Sizes(NamedTuple):
-    """What the launches have in common.
+    """Sizes that all launches share.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class _Sizes(NamedTuple):
 
 
 def plan_nlm(task: CudaTask) -> CudaPlan:
-    """Return the launches of non-local means at a level; ``nlm.cu`` says what they do."""
+    """Return the launches of non-local means at a level; ``nlm.cu`` explains them."""
     if task.level == TUNED.id:
         plan = plan_tuned(task)
         launches = (

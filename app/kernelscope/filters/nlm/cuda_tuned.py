@@ -30,13 +30,13 @@ _PRODUCT_WARPS = 4
 """Warps of a block that multiplies matrices: macro ``WARPS``."""
 
 _WARPS_WANTED = 2048
-"""Enough to keep the largest cards busy."""
+"""Enough to occupy the largest cards."""
 
 _MOST_LAYERS = 32
-"""Beyond, adding up what they found takes as long as finding it."""
+"""With more layers, adding up their sums takes as long as computing them."""
 
 _LARGEST_NORM = 4096.0
-"""Up to this exponent of a weight, what single precision rounds off moves no byte by a level."""
+"""Up to this exponent of a weight, rounding to single precision changes no byte by a level."""
 
 
 def plan_tuned(task: CudaTask) -> CudaPlan:

@@ -80,7 +80,7 @@ def square_differences(row: Line, other: Line, squares: Line, copies: Line) -> N
 
 @fused
 def add_square_differences(row: Line, other: Line, squares: Line, copies: Line) -> None:
-    """Add (row - other)² to what `square_differences` wrote."""
+    """Add (row - other)² to the results of `square_differences`."""
     for x in range(squares.size):
         difference = row[x] - other[x]
         square = squares[x] + difference * difference

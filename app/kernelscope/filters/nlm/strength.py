@@ -176,12 +176,12 @@ def estimate_strength(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
 def flat_sigma(pixels: Pixels) -> float:
     """Return the standard deviation of the noise, as a fraction of white, from the flattest blocks.
 
-    The risk takes the noise for known, and detail that is taken for noise is smoothed away. So
+    The risk takes the noise for known, and detail that is mistaken for noise is smoothed away. So
     only the third of all blocks counts whose quarters have the most equal means, and that are
-    nowhere black or white. The noise in a block is what the mask of Immerkær leaves of it ("Fast
-    noise variance estimation", Computer Vision and Image Understanding 64, 1996). The mask leaves
-    fine texture too, so it is the quieter ones among these blocks that say how much noise there
-    is. Pictures of fewer blocks have `estimate_sigma`.
+    nowhere black or white. The noise in a block is the response of the mask of Immerkær ("Fast
+    noise variance estimation", Computer Vision and Image Understanding 64, 1996). As the mask
+    responds to fine texture too, the quieter ones among these blocks determine the estimate.
+    Pictures with fewer than 64 blocks have `estimate_sigma`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What all levels of non-local means share: the widened image, the sums and their quotients."""
+"""Shared by all levels of non-local means: the widened image, the sums and their quotients."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def extend(
     """Write rows `start` to `stop` of `extended` (channels, rows, columns and more), float32."""
     height, width, _ = source.shape
     shift = 0 if border == VALID else margin
-    # What `reduce` leaves out are candidates; cells of patches are reflected.
+    # `reduce` leaves out candidates; cells of patches are reflected.
     border = REFLECT if border == REDUCE else border
     for row in range(start, stop):
         y = border_index(row - shift, height, border)

@@ -7,8 +7,8 @@ partner in it, so sums are kept for the surroundings of the tile too:
     +-----------------+
     | surroundings,   |      p   pixel outside the tile, whose partner
     |   p---+-----+   |          q, dy rows below and dx columns to the right, lies in it:
-    |   | `-q     |   |          the pair counts for q, and what p gets from it is dropped,
-    |   |  tile   |   |          because p gets it in its own tile
+    |   | `-q     |   |          the pair counts for q; its part in the sums of p is dropped,
+    |   |  tile   |   |          because p has its own tile
     |   +---------+   |
     +-----------------+
 """

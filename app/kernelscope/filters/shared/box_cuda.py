@@ -1,4 +1,4 @@
-"""The launch of ``box.cuh``: what the filters that sum up squares share at level *tuned*."""
+"""The launch of ``box.cuh``, for filters that add up squares, at level *tuned*."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TILE_STEP = 2 * max(_STEPS.values())
 """Rows of which the height of a tile is a multiple."""
 
 _SAMPLES_A_ROW = 340_000
-"""Output samples for each row of a tile: smaller images need low tiles to busy all of a card."""
+"""Output samples for each row of a tile: smaller images need low tiles to occupy the whole card."""
 
 _SMALL_WORK_GREY_BYTES, _SMALL_WORK, _SMALL_WORK_FLOATS, _SMALL_WORK_COUNTED = 9e6, 1e7, 5e7, 2e8
 """Cells that another level adds up, for a whole picture, from which on these kernels are faster:
@@ -48,7 +48,7 @@ def box_pays_from(task: CudaTask, size: int) -> float:
 def _tile_rows(size: int, samples: int) -> int:
     """Return the height of a tile for an output of `samples`; the most was measured on an H100.
 
-    Low tiles keep the rows that tiles share in the cache and all multiprocessors busy to
+    Low tiles keep the rows that tiles share in the cache and all multiprocessors occupied to
     the end; but for each tile, size - 1 rows have to be added up once more.
     """
     return min(

@@ -1,4 +1,4 @@
-"""Correlation with a square mask: what the linear filters share on the CPU.
+"""Correlation with a square mask: the kernels of the linear filters on the CPU.
 
 Every linear filter is ``settle(sum of weights times cells / divisor)``. Sums of integer
 samples and integer weights are exact, in int64 or in a float type that holds them all, and
@@ -40,13 +40,13 @@ _TILE = 1024
 _GROUP = 3
 """Taps summed in one sweep over a tile: divides the 9 of the smallest mask."""
 
-# Masks of one's own default to clipping: most have a positive sum and sharpen or soften, and where
+# User-defined masks default to clipping: most have a positive sum and sharpen or soften, and where
 # they overshoot, a dark halo turned bright would be an edge that is not there. The presets that
 # find edges bring `absolute` along.
 NEGATIVE = ChoiceParameter(
     name="negative",
     label="Negative results",
-    help="What becomes of results below zero, which an image cannot show.",
+    help="How to treat results below zero, which an image cannot show.",
     default="clip",
     choices=(
         Choice("clip", "Clip to black", "Everything below zero becomes zero."),
@@ -64,7 +64,7 @@ def one_part(side: int) -> NDArray[np.float64]:
 
 
 class Divisor(NamedTuple):
-    """What sums are divided by: the sum of those `parts` whose cells count.
+    """The divisor of the sums: the sum of those `parts` whose cells count.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ def settle(value: Number, finish: Record) -> Any:
 def divisor_at(
     y: Index, x: Index, height: Index, width: Index, divisor: Record, border: Index
 ) -> Any:
-    """Return what the sum at output pixel (y, x) is divided by."""
+    """Return the divisor at output pixel (y, x)."""
     table = divisor.table
     top = left = 0
     bottom = right = side = table.shape[0] - 1
@@ -225,7 +225,7 @@ def correlate_serial(
 
     The cells are one loop and not one of rows and one of columns. LLVM unrolls it by eight,
     which leaves one cell of any odd square; rows of three to 15 cells are too short for that,
-    and a loop of six instructions takes a third longer where it lies badly in memory.
+    and a loop of six instructions takes a third longer where it is badly aligned.
 
     Parameters
     ----------

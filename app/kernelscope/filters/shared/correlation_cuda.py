@@ -1,4 +1,4 @@
-"""Correlation with a square mask: what the linear filters share on the GPU."""
+"""Correlation with a square mask: the launches of the linear filters."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def reciprocal(divisor: int) -> tuple[int, int]:
 
 
 def _exact_in_floats(total: float, divisor: float, task: CudaTask) -> bool:
-    """Tell whether float32 holds all sums, and quotients round as the exact ones do.
+    """Return whether float32 holds all sums, and quotients round as the exact ones do.
 
     A quotient that is no tie is 1 / (2 divisor) away from one: that must be more than the
     rounding of a float up to white. A power of two divides exactly.
@@ -58,7 +58,7 @@ def _exact_in_floats(total: float, divisor: float, task: CudaTask) -> bool:
 
 
 def _fits_dot_products(weights: NDArray[Any], task: CudaTask) -> bool:
-    """Tell whether weights and samples are bytes in grey rows of whole words."""
+    """Return whether weights and samples are bytes in grey rows of whole words."""
     return (
         task.dtype == np.uint8
         and task.shape[2] == 1
@@ -125,7 +125,7 @@ def cuda_correlation(
     mask : tuple of tuples or ndarray, shape (side, side)
         The weights.
     divisor_parts : ndarray, shape (side, side)
-        What the divisor is the sum of: under ``reduce`` only cells inside the image count.
+        Their sum is the divisor: under ``reduce``, only those of cells inside the image count.
     negative : str
         A choice of `NEGATIVE`, or ``keep`` for filters that leave the sign of floats alone.
     dot_products : bool

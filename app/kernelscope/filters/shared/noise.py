@@ -1,10 +1,10 @@
-"""What the noise filters share: where their random numbers come from, and their settings.
+"""Shared by the noise filters: their random numbers and their settings.
 
 Row y draws from the Mersenne Twister ``numpy.random.RandomState(seeds[y])``, which Numba
 implements too, with ``seeds = numpy.random.SeedSequence(seed).generate_state(height)``: the
 result does not depend on bands and threads, and seeds next to each other have nothing in
 common. A row draws pixel by pixel and channel by channel; alpha draws nothing, so that it
-does not change what the colours get.
+does not change the noise of the colours.
 
 Amounts of noise are fractions of white, which is 255, 65535 or, for float32, 1. Integer
 results are rounded and saturated as usual; float32 results are not clipped to [0, 1].
@@ -62,4 +62,4 @@ NoiseSpec = partial(
     category="Noise",
     borders=(Border.REFLECT,),  # no pixel looks at another: all borders are the same
 )
-"""A `FilterSpec` with what is the same for every noise filter."""
+"""A `FilterSpec` with the fields that all noise filters share."""

@@ -35,7 +35,7 @@ fused = functools.partial(Kernel, fastmath=frozenset({"contract"}))
 def power_of_two(x: Number) -> Any:
     """Return 2**x for float32 `x` up to 0, to 2e-7 of it; 2**-100 for anything smaller.
 
-    That counts for nothing beside the 1 of the pixel itself, and times a sample it is still
+    That is negligible next to the 1 of the pixel itself, and times a sample it is still
     far from the denormal numbers, which are slow.
 
     Adding 1.5 * 2**23 leaves the nearest whole number in the last bits, from where a shift

@@ -1,8 +1,8 @@
-"""What the kernels of level *serial* share: plain loops, as a C programmer writes them.
+"""Shared by the kernels of level *serial*: plain loops, as a C programmer writes them.
 
 The pixels whose mask lies inside the image are computed without a test for the border; the
 others, the *rim*, from a copy of their cells. Samples are addressed in one dimension,
-``(y * width + x) * channels + c``: `cell` spares the test for indices from the end, which
+``(y * width + x) * channels + c``: `cell` omits the test for indices from the end, which
 Python has and C has not.
 """
 

@@ -38,7 +38,7 @@ SMALL = 900_000
 is 850 threads for each multiprocessor of an H100."""
 
 LATE = 4 * SMALL
-"""The same for what pays later, in colour."""
+"""The same for cases that pay later, in colour."""
 
 
 def rows_pay_from(task: CudaTask) -> float:

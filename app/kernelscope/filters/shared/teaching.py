@@ -1,4 +1,4 @@
-"""What the specs of the teaching filters share."""
+"""Fields that the specs of all teaching filters share."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ TeachingSpec = partial(
     parameters=(),
     borders=(Border.REFLECT,),  # no mask reaches beyond the edge
 )
-"""A `FilterSpec` with what is the same for every teaching filter."""
+"""A `FilterSpec` with the fields that all teaching filters share."""

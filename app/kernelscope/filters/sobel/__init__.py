@@ -48,7 +48,7 @@ SPEC = FilterSpec(
         ChoiceParameter(
             name="form",
             label="Form",
-            help="What is made of the derivatives.",
+            help="How the derivatives are combined.",
             default="sum",
             choices=(
                 Choice("sum", "Sum", "|gx| + |gy|, horizontal and vertical derivative."),

@@ -174,7 +174,7 @@ def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
         serial = (source, output, form, finish, border.code)
         return [CpuPass(sobel_serial, serial, output.shape[0])]
     # Sums of squares of 8-bit gradients fit the 24 bits of float32. Those of 16-bit ones
-    # need float64, which also brings the root near enough to tell on which side of a
+    # need float64, which also brings the root near enough to decide on which side of a
     # half it is: it never is one, and is off by 1/4 / (2 * 65536) at least.
     masks = MASKS if form == _DIRECTIONS else MASKS[:2]
     work = np.float32 if source.dtype == np.uint8 else np.float64

@@ -40,7 +40,7 @@ _SINGLE, _WINNER, _ANGLE, _COLOUR = range(4)
 def compass(
     a: Number, b: Number, c: Number, d: Number, f: Number, g: Number, h: Number, i: Number
 ) -> Any:
-    """Return what the masks N, NE, E and SE find; the other four find the opposite.
+    """Return the responses of the masks N, NE, E and SE; those of the other four are opposite.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def compass(
 
 @inlined
 def responses(above: Line, here: Line, below: Line, left: Index, step: Index) -> Any:
-    """Return what `compass` does for a pixel of padded rows.
+    """Apply `compass` to a pixel of padded rows.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def responses(above: Line, here: Line, below: Line, left: Index, step: Index) ->
 
 @inlined
 def responses_at(samples: Line, place: Index, pitch: Index, step: Index) -> Any:
-    """Return what `compass` does for the 3x3 window whose first cell is at `place`.
+    """Apply `compass` to the 3x3 window whose first cell is at `place`.
 
     Its rows are `pitch` samples apart, its columns `step`.
     """
@@ -109,7 +109,7 @@ def turn_of(gx: Number, gy: Number, turn: Number, whole: Flag) -> Any:
     gx, gy : float64
         0 has no direction, and 0 for an angle.
     turn : float64
-        What a full turn is.
+        The value of a full turn.
     whole : bool
         Round to whole steps; `turn` is then a power of two from 8 on.
     """
@@ -131,7 +131,7 @@ def turn_of(gx: Number, gy: Number, turn: Number, whole: Flag) -> Any:
 
 @inlined
 def single_of(found: Record, direction: Index, high: Number) -> Any:
-    """Return what one mask finds; less than nothing is black."""
+    """Return the response of one mask; below 0 it is black."""
     n, ne, e, se = found
     mask = direction % 4
     most = n if mask == 0 else ne if mask == 1 else e if mask == 2 else se
