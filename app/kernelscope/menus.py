@@ -118,6 +118,7 @@ class Submenu:
 class Side(StrEnum):
     """Edge of the window at which a dock lies."""
 
+    LEFT = "left"
     RIGHT = "right"
     BOTTOM = "bottom"
 
@@ -125,7 +126,10 @@ class Side(StrEnum):
 class DockName(StrEnum):
     """The docks of the window."""
 
+    FILTERS = "filters"
+    STEPS = "steps"
     CONTROLS = "controls"
+    RUNS = "runs"
     TIMING = "timing"
     QUALITY = "quality"
     CONSOLE = "console"
@@ -133,7 +137,11 @@ class DockName(StrEnum):
 
 @dataclass(frozen=True)
 class Dock:
-    """A dock of the window; docks on one side lie behind each other, the first in front."""
+    """A dock of the window.
+
+    Docks at the bottom lie behind each other, the first in front; those on the left and on the
+    right lie below each other.
+    """
 
     name: DockName
     title: str
@@ -148,13 +156,19 @@ class Dock:
 
 
 DOCKS = (
+    Dock(DockName.FILTERS, "Filters", Side.LEFT),
+    Dock(DockName.STEPS, "Steps", Side.LEFT),
     Dock(DockName.CONTROLS, "Settings", Side.RIGHT),
+    Dock(DockName.RUNS, "Runs", Side.BOTTOM),
     Dock(DockName.TIMING, "Timing", Side.BOTTOM),
     Dock(DockName.QUALITY, "Quality", Side.BOTTOM),
     Dock(DockName.CONSOLE, "Console", Side.BOTTOM, visible=False),
 )
 
 TOGGLES = {
+    "showFiltersdock": DockName.FILTERS,
+    "showStepsdock": DockName.STEPS,
+    "showRunsdock": DockName.RUNS,
     "showControlsdock": DockName.CONTROLS,
     "showTimingdock": DockName.TIMING,
     "showQualitydock": DockName.QUALITY,
@@ -273,6 +287,27 @@ _EDIT = (
     Action("resetParameters", "R&eset Parameters", "panel.reset", group=2),
 )
 
+_PANELS = (
+    Action("showFiltersdock", "&Filters", "", keys=("Ctrl+F8",)),
+    Action("showStepsdock", "S&teps", "", keys=("Ctrl+F9",)),
+    Action("showControlsdock", "&Settings", "", keys=("F8",)),
+    Action("showRunsdock", "&Runs", "", keys=("Ctrl+F7",)),
+    Action("showTimingdock", "Ti&ming", "", keys=("F9",)),
+    Action("showQualitydock", "&Quality", "", keys=("F7",)),
+    Action(
+        "debug",
+        "&Console",
+        "toggle_console",
+        keys=("F12",),
+        tip="The log: what the program does, how long it takes, and errors",
+        checkable=True,
+        icon="debug",
+        label="Debug",
+    ),
+)
+
+PANELS = Submenu("panelsMenu", "&Panels", _PANELS, group=3)
+
 _VIEW = (
     Action(
         "fit",
@@ -341,20 +376,7 @@ _VIEW = (
         tip="Switch between the open volume and the open picture",
         need=_OTHER,
     ),
-    Action("showControlsdock", "&Settings", "", group=3, keys=("F8",)),
-    Action("showTimingdock", "&Timing", "", group=3, keys=("F9",)),
-    Action("showQualitydock", "&Quality", "", group=3, keys=("F7",)),
-    Action(
-        "debug",
-        "&Console",
-        "toggle_console",
-        group=3,
-        keys=("F12",),
-        tip="The log: what the program does, how long it takes, and errors",
-        checkable=True,
-        icon="debug",
-        label="Debug",
-    ),
+    PANELS,
 )
 
 _RUN = (

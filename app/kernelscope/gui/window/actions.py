@@ -198,6 +198,8 @@ class Actions(Mapping[str, QAction]):
 
     def _add(self, menu: QMenu, place: str, action: Action) -> None:
         """Make an action, add it to a menu and know it by its id."""
+        if action.id in menus.TOGGLES and menus.TOGGLES[action.id] not in self._docks:
+            return
         made = self._toggle(action) if action.id in menus.TOGGLES else self._qt_action(action)
         self._made[action.id] = place, action, made
         menu.addAction(made)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QWidget
 
 from kernelscope.menus import DOCKS, DockName, Side
 
 _AREAS = {
+    Side.LEFT: Qt.DockWidgetArea.LeftDockWidgetArea,
     Side.RIGHT: Qt.DockWidgetArea.RightDockWidgetArea,
     Side.BOTTOM: Qt.DockWidgetArea.BottomDockWidgetArea,
 }
 
-_BOTTOM_HEIGHT = 210
+_BOTTOM_HEIGHT = 190
+_LEFT_WIDTH, _RIGHT_WIDTH = 200, 330
+"""Pixels at the first start; at 1280 pixels the picture then has 740."""
 
 
 def make_docks(
@@ -22,29 +25,36 @@ def make_docks(
 ) -> dict[DockName, QDockWidget]:
     """Add a dock to `window` for each of the `contents`.
 
-    Docks on the same side share a row of tabs with the first one in front. The corners belong
-    to the right side, so that the settings are as high as the window.
+    The docks at the bottom share a row of tabs with the first one in front; those at a side lie
+    below each other. The corners belong to the sides, which need height more than the bottom
+    needs width.
     """
     window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
     window.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.LeftDockWidgetArea)
+    window.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
     docks: dict[DockName, QDockWidget] = {}
+    declared = [dock for dock in DOCKS if dock.name in contents]
     first: dict[Side, QDockWidget] = {}
-    for declared in DOCKS:
-        dock = QDockWidget(declared.title, window)
-        dock.setObjectName(declared.object_name)
-        dock.setWidget(contents[declared.name])
-        if declared.side is Side.RIGHT:
-            dock.setAllowedAreas(
-                Qt.DockWidgetArea.LeftDockWidgetArea | Qt.DockWidgetArea.RightDockWidgetArea
-            )
-        window.addDockWidget(_AREAS[declared.side], dock)
-        if declared.side in first:
-            window.tabifyDockWidget(first[declared.side], dock)
-        first.setdefault(declared.side, dock)
-        docks[declared.name] = dock
+    for each in declared:
+        dock = QDockWidget(each.title, window)
+        dock.setObjectName(each.object_name)
+        dock.setWidget(contents[each.name])
+        if each.side is not Side.BOTTOM:
+            dock.setAllowedAreas(_AREAS[Side.LEFT] | _AREAS[Side.RIGHT])
+        window.addDockWidget(_AREAS[each.side], dock)
+        if each.side is Side.BOTTOM and each.side in first:
+            window.tabifyDockWidget(first[each.side], dock)
+        first.setdefault(each.side, dock)
+        docks[each.name] = dock
     for dock in first.values():
         dock.raise_()
-    for declared in DOCKS:
-        docks[declared.name].setVisible(declared.visible)
-    window.resizeDocks([first[Side.BOTTOM]], [_BOTTOM_HEIGHT], Qt.Orientation.Vertical)
+    for each in declared:
+        docks[each.name].setVisible(each.visible)
+    for side, size, direction in (
+        (Side.BOTTOM, _BOTTOM_HEIGHT, Qt.Orientation.Vertical),
+        (Side.LEFT, _LEFT_WIDTH, Qt.Orientation.Horizontal),
+        (Side.RIGHT, _RIGHT_WIDTH, Qt.Orientation.Horizontal),
+    ):
+        if side in first:
+            window.resizeDocks([first[side]], [size], direction)
     return docks

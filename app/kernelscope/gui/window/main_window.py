@@ -20,7 +20,7 @@ from typing import Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow
 
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.costs import Costs
@@ -44,11 +44,13 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import placement
 from kernelscope.gui.window.actions import Actions
+from kernelscope.gui.window.centre import Centre
 from kernelscope.gui.window.companions import Companions
 from kernelscope.gui.window.docks import make_docks
 from kernelscope.gui.window.files import Files
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.window.runner import Runner
+from kernelscope.gui.window.settings_column import SettingsColumn
 from kernelscope.gui.window.status_bar import StatusBar
 from kernelscope.gui.window.tool_bar import ToolBar
 from kernelscope.gui.work.background import Background
@@ -208,11 +210,14 @@ class MainWindow(QMainWindow):
         self.recipes = Recipes(self, self.background, self._backends)
         self.timing = TimingPanel()
         self.quality = QualityPanel()
-        self._controls = QWidget()
+        self._settings_column = SettingsColumn(
+            [page.controls for page in self.pages if page.controls is not None],
+            self.panel,
+        )
         self.docks = make_docks(
             self,
             {
-                DockName.CONTROLS: self._controls,
+                DockName.CONTROLS: self._settings_column,
                 DockName.TIMING: self.timing,
                 DockName.QUALITY: self.quality,
                 DockName.CONSOLE: self.console,
@@ -223,31 +228,15 @@ class MainWindow(QMainWindow):
         self._tool_bar = ToolBar(*self.actions_.tools, parent=self)
         self.addToolBar(self._tool_bar)
         self._run_bar = RunBar(self.actions_["run"], self.actions_["cancel"])
+        self._settings_column.run.put(self._run_bar)
         self._view_bar = ViewBar(
             tuple(self.actions_[id_] for id_ in ("undo", "redo", "reuse")),
             self.actions_.views,
         )
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self._controls)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        for page in self.pages:
-            if page.controls is not None:
-                column.addWidget(page.controls)
-        column.addWidget(self.panel, 1)
-        column.addWidget(self._run_bar)
-
-        centre = QWidget()
-        around = QVBoxLayout(centre)
-        around.setContentsMargins(8, 4, 8, 4)
-        around.addWidget(self._view_bar)
-        self._stack = QStackedWidget()
-        for page in self.pages:
-            self._stack.addWidget(page)
-        around.addWidget(self._stack, 1)
-        self.setCentralWidget(centre)
-
+        self._centre = Centre(self._view_bar, self.pages)
+        self.setCentralWidget(self._centre)
         self._status = StatusBar()
         self.setStatusBar(self._status)
 
@@ -303,7 +292,7 @@ class MainWindow(QMainWindow):
             self.runner.leave()
             self._status.clear_figures()
         self.page = page
-        self._stack.setCurrentWidget(page)
+        self._centre.stack.setCurrentWidget(page)
         for each in self.pages:
             if each.controls is not None:
                 each.controls.setVisible(each is page)

@@ -8,10 +8,10 @@ from PySide6.QtWidgets import QMainWindow
 
 from kernelscope.gui.widgets.settings import Settings
 
-_STATE_VERSION = 3
+_STATE_VERSION = 4
 """Increased when docks or toolbars change, so that an old layout is not restored."""
 
-_FIRST_SIZE = QSize(1280, 800)
+_FIRST_SIZE = QSize(1600, 960)
 
 _FRAME = QSize(16, 48)
 """Room for the frame that the desktop draws around the window; not known before it is shown."""

@@ -1,0 +1,61 @@
+"""How the parts of the window lie."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QByteArray
+from PySide6.QtWidgets import QLabel, QWidget
+from pytestqt.qtbot import QtBot
+
+from kernelscope.gui.widgets.slot import Slot
+from kernelscope.gui.window import placement
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.window.settings_column import SettingsColumn
+from kernelscope.menus import DockName
+
+
+def test_a_slot_takes_no_room_until_it_is_filled(qtbot: QtBot) -> None:
+    panel = QWidget()
+    column = SettingsColumn([], panel)
+    qtbot.addWidget(column)
+    column.resize(300, 600)
+    column.show()
+    qtbot.waitExposed(column)
+    assert panel.height() == 600
+    rung = QLabel("rung")
+    rung.setFixedHeight(150)
+    column.ladder.put(rung)
+    run = QLabel("run")
+    run.setFixedHeight(50)
+    column.run.put(run)
+    qtbot.waitUntil(lambda: panel.height() == 400)
+    assert rung.mapTo(column, rung.rect().topLeft()).y() == 400
+    assert run.mapTo(column, run.rect().topLeft()).y() == 550
+
+
+def test_an_empty_slot_hides(qtbot: QtBot) -> None:
+    slot = Slot("somewhere")
+    qtbot.addWidget(slot)
+    assert slot.isHidden()
+    slot.put(QLabel("here"))
+    assert not slot.isHidden()
+
+
+def test_a_layout_of_an_earlier_version_is_not_restored(window: MainWindow) -> None:
+    quality = window.docks[DockName.QUALITY]
+    quality.close()
+    for version, hidden in (
+        (placement._STATE_VERSION - 1, False),
+        (placement._STATE_VERSION, True),
+    ):
+        quality.close()
+        window.settings.set_blob("state", window.saveState(version))
+        quality.show()
+        placement.restore(window, window.settings)
+        assert quality.isHidden() is hidden
+
+
+def test_damaged_layouts_are_ignored(window: MainWindow) -> None:
+    window.settings.set_text("state", "0 not base64")
+    window.settings.set_blob("geometry", QByteArray(b"not a geometry"))
+    placement.restore(window, window.settings)
+    assert not window.docks[DockName.QUALITY].isHidden()

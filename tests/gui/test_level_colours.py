@@ -1,0 +1,45 @@
+"""The colours of the memory levels: one each, readable in both themes."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from PySide6.QtGui import QColor
+
+from kernelscope.gui.model.level_colours import COLOURS, OTHER, colour
+from kernelscope.spec.levels import CPU_LEVELS, GLOBAL, GPU_LEVELS
+
+
+def luminance(name: str) -> float:
+    """Return the relative luminance of WCAG 2."""
+    parts = [
+        value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
+        for value in (getattr(QColor(name), f"{part}F")() for part in ("red", "green", "blue"))
+    ]
+    return float(0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2])
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_each_usual_level_has_a_colour_of_its_own() -> None:
+    levels = [*CPU_LEVELS, *GPU_LEVELS]
+    assert set(COLOURS) == {level.id for level in levels}
+    assert len({colour(level) for level in levels}) == len(levels)
+    assert colour(GLOBAL) == colour("global")
+    assert colour("of one filter only") == OTHER not in COLOURS.values()
+
+
+@pytest.mark.parametrize("name", [*COLOURS.values(), OTHER])
+@pytest.mark.parametrize("ground", ["#ffffff", "#2a2a2a"])
+def test_a_colour_is_readable_on_both_grounds(name: str, ground: str) -> None:
+    assert contrast(name, ground) >= 3
+
+
+def test_colours_differ() -> None:
+    for one, other in combinations([*COLOURS.values(), OTHER], 2):
+        parts = zip(QColor(one).getRgb(), QColor(other).getRgb(), strict=True)
+        assert sum(abs(a - b) for a, b in parts) > 60, (one, other)
