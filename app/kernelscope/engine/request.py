@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from kernelscope import filters
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
+from kernelscope.engine.region import Region
 from kernelscope.engine.step import Step
 from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
@@ -74,14 +75,17 @@ class Request:
         The ideal result, or the ideal of its first volume; input and result are compared with it.
     measured : Measurement, optional
         Of this source with this step, where that was needed before the run.
+    region : Region, optional
+        The part of the result to compute; it has the bytes that it has in the whole result.
     id : int
         Increases with each request; a later one replaces an earlier one.
 
     Raises
     ------
     InvalidParameter
-        For a filter for volumes on a picture, a ``valid`` border that would leave no pixel, or
-        slices of volumes that would become smaller or coloured.
+        For a filter for volumes on a picture, a ``valid`` border that would leave no pixel,
+        slices of volumes that would become smaller or coloured, or a region that does not exist
+        or cannot be computed on its own.
     """
 
     source: Source
@@ -89,6 +93,7 @@ class Request:
     options: RunOptions = DEFAULT_OPTIONS
     reference: Image | Volume | None = None
     measured: Measurement | None = None
+    region: Region | None = None
     id: int = field(default_factory=lambda: next(_ids))
 
     def __post_init__(self) -> None:
@@ -102,6 +107,8 @@ class Request:
             self._check_slices()
         else:
             self._check_border()
+        if self.region is not None:
+            self._check_region(self.region)
 
     @classmethod
     def create(
@@ -136,6 +143,24 @@ class Request:
                 f"The {side}×{side} neighbourhood does not fit into "
                 f"{width}×{height} pixels, so “valid” would leave nothing.",
                 "Choose a smaller mask or another border.",
+            )
+
+    def _check_region(self, region: Region) -> None:
+        """Refuse a region outside of the result, or of a filter that needs the whole picture."""
+        spec = self.step.filter
+        obstacle = spec.uncroppable(self.step.parameters)
+        if self.by_slices:
+            obstacle = "it runs slice by slice"
+        if obstacle:
+            raise InvalidParameter(
+                f"{spec.name} cannot be computed for a part of the result: {obstacle}.",
+                "Run it on the whole.",
+            )
+        if not region.fits(self.whole_shape):
+            height, width = self.whole_shape[:2]
+            raise InvalidParameter(
+                f"{region.describe()} exceed the result of {width}×{height} pixels.",
+                "Choose a part of the result.",
             )
 
     def _check_slices(self) -> None:
@@ -194,6 +219,12 @@ class Request:
     @property
     def output_shape(self) -> tuple[int, ...]:
         """Shape of the result: (height, width, channels) or that of the scan."""
+        shape, region = self.whole_shape, self.region
+        return (region.height, region.width, *shape[2:]) if region is not None else shape
+
+    @property
+    def whole_shape(self) -> tuple[int, ...]:
+        """Shape of the result without a region."""
         shape = self.source.planes.shape
         if not self.by_slices:
             for spec, parameters, border in self.passes():

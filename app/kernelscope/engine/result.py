@@ -95,7 +95,9 @@ class Result:
     @property
     def speed(self) -> float:
         """Input pixels or voxels (not samples) per second of `seconds`, in millions."""
-        pixels = math.prod(self.request.source.planes.shape[:-1])
+        region = self.request.region
+        shape = self.request.source.planes.shape[:-1]
+        pixels = region.height * region.width if region is not None else math.prod(shape)
         return pixels / 1e6 / max(self.seconds, 1e-9)
 
     @property

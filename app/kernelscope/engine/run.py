@@ -19,6 +19,7 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
+from kernelscope.engine.cropping import execute_region
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result, estimate_notices
@@ -64,7 +65,8 @@ def execute(
     backends : mapping
         Backends by id, the fastest kind first; ``cpu`` is always there.
     costs : Costs, optional
-        Times of earlier runs, from which Auto chooses; this run is added.
+        Times of earlier runs, from which Auto chooses; this run is added. A region counts as a
+        run on its crop.
 
     Raises
     ------
@@ -75,6 +77,8 @@ def execute(
     """
     token = token or CancelToken()
     costs = costs or Costs()
+    if request.region is not None:
+        return execute_region(request, lambda crop: execute(crop, backends, token, progress, costs))
     backend, notices = _choose(request, backends, costs)
     try:
         result = _run(request, backend, notices, _begin(request, token, progress))

@@ -18,6 +18,7 @@ import numpy as np
 from kernelscope.filters.shared.border_kernels import divide_round
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Plane, kernel
+from kernelscope.spec.crop import Crop
 from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED
@@ -86,6 +87,7 @@ SPEC = TeachingSpec(
     name="Dot product",
     summary="Fills each row with its mean square: a sum that threads have to make together.",
     source="Salari 2019, chapter 3: the dot product, by a tree of sums in shared memory",
+    crop=Crop(rows=True),
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Line, Number, Plane, kernel
+from kernelscope.spec.crop import Crop
 from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch, level_launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
@@ -94,6 +95,7 @@ SPEC = TeachingSpec(
     name="Ripple",
     summary="Draws a ripple of the picture's size: arithmetic alone, nothing to read.",
     source="Salari 2019, chapter 3: a ripple, a thread for each pixel",
+    crop=Crop(whole="its pattern depends on the size of the picture"),
     parameters=(
         IntParameter(
             name="tick",

@@ -16,6 +16,7 @@ from typing import Any
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Plane, kernel
+from kernelscope.spec.crop import Crop
 from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
@@ -73,6 +74,7 @@ SPEC = TeachingSpec(
     summary="Turns each tile of 16×16 pixels upside down: shows why barriers are needed.",
     source="Salari 2019, chapter 3: a picture made with and without __syncthreads",
     radius=radius,
+    crop=Crop(grid=TILE),
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(

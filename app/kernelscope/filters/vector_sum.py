@@ -13,6 +13,7 @@ import numpy as np
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Plane, kernel
+from kernelscope.spec.crop import Crop
 from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
@@ -72,6 +73,7 @@ SPEC = TeachingSpec(
     name="Vector sum",
     summary="Averages each row with itself backwards: one kernel, three ways to launch it.",
     source="Salari 2019, chapter 3: the sum of two vectors, with blocks, threads and both",
+    crop=Crop(rows=True),
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(

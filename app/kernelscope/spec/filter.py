@@ -23,6 +23,7 @@ import numpy as np
 
 from kernelscope.errors import InvalidParameter
 from kernelscope.spec.borders import Border
+from kernelscope.spec.crop import HALO_ONLY, Crop
 from kernelscope.spec.levels import CPU_LEVELS, GPU_LEVELS, Level
 from kernelscope.spec.parameters import Parameter, rounded
 from kernelscope.spec.samples import Kind, Pixels, colour_count
@@ -242,6 +243,8 @@ class FilterSpec:
         channels of the result.
     whole : callable
         Tells whether each result may depend on the whole image, whatever the radius.
+    crop : Crop
+        The part of a picture that a part of the result needs besides the halo.
     kind : Kind
         The kind of source that it works on.
     resolve : callable
@@ -274,6 +277,7 @@ class FilterSpec:
     check: Callable[[Mapping[str, Any]], None] = _no_check
     output_channels: Callable[[int, Mapping[str, Any]], int] = _same_channels
     whole: Callable[[Mapping[str, Any]], bool] = _is_local
+    crop: Crop = HALO_ONLY
     kind: Kind = Kind.PICTURE
     resolve: Callable[[Pixels, Mapping[str, Any]], Mapping[str, Any]] = _as_they_are
     estimates: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _no_estimates
@@ -303,6 +307,14 @@ class FilterSpec:
             if isinstance(found, kind):
                 return found
         raise LookupError(f"filter {self.id!r} has no implementation {kind.__name__}")
+
+    def uncroppable(self, parameters: Mapping[str, Any]) -> str:
+        """Return why a part of a result needs the whole source; empty if it does not."""
+        if self.kind is Kind.VOLUME:
+            return "it filters volumes as a whole"
+        if self.whole(parameters):
+            return "each of its results depends on all pixels"
+        return self.crop.whole
 
     def output_shape(
         self, shape: tuple[int, ...], parameters: Mapping[str, Any], border: Border

@@ -20,6 +20,7 @@ import numpy as np
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.jit import Kernel
 from kernelscope.spec.borders import Border
+from kernelscope.spec.crop import FIRST_ROW, Crop
 from kernelscope.spec.filter import Absent, CpuPass, FilterSpec, FilterTask
 from kernelscope.spec.parameters import IntParameter
 from kernelscope.spec.samples import colour_count
@@ -52,7 +53,8 @@ def plan_noise(task: FilterTask, kernel: Kernel, *amounts: float) -> Sequence[Cp
     source = task.source
     height, _, channels = source.shape
     colours = colour_count(channels)
-    seeds = np.random.SeedSequence(task.parameters["seed"]).generate_state(height)
+    first = task.parameters.get(FIRST_ROW, 0)
+    seeds = np.random.SeedSequence(task.parameters["seed"]).generate_state(first + height)[first:]
     finish = Finish.of(source.dtype, np.float64)
     return [CpuPass(kernel, (source, task.output, colours, seeds, finish, *amounts), height)]
 
@@ -61,5 +63,6 @@ NoiseSpec = partial(
     FilterSpec,
     category="Noise",
     borders=(Border.REFLECT,),  # no pixel looks at another: all borders are the same
+    crop=Crop(rows=True),  # a row draws its numbers from the left
 )
 """A `FilterSpec` with the fields that all noise filters share."""

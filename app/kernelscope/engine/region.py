@@ -1,0 +1,143 @@
+"""A part of a result, and the part of a picture from which it is computed.
+
+The picture is cropped to the region and the halo of the filter::
+
+    +------- picture ------------+      edges inside of the picture have real neighbours,
+    |      +-- crop -----+       |      and the results there, which the border of the crop
+    |      | +- region + |       |      made wrong, are cut off; an edge of the picture stays
+    |      | +---------+ |       |      one, with the border that was asked for
+    |      +-------------+       |
+
+so that the region has the same bytes as that part of the whole result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.errors import InvalidParameter
+from kernelscope.spec.borders import Border
+from kernelscope.spec.crop import Crop
+
+
+@dataclass(frozen=True)
+class Region:
+    """Rows and columns of a result, in its own pixels; at least one of each.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is empty, or begins outside of every picture.
+    """
+
+    top: int
+    left: int
+    height: int
+    width: int
+
+    def __post_init__(self) -> None:
+        if min(self.top, self.left) < 0 or min(self.height, self.width) < 1:
+            raise InvalidParameter(
+                f"{self.describe()} is no part of a picture.", "Choose a part of the result."
+            )
+
+    @classmethod
+    def all_of(cls, shape: tuple[int, ...]) -> Region:
+        """Return the whole of a result of shape (height, width, ...)."""
+        return cls(0, 0, shape[0], shape[1])
+
+    def describe(self) -> str:
+        """Return ``640×480 pixels at x 12, y 40``."""
+        return f"{self.width}×{self.height} pixels at x {self.left}, y {self.top}"
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Return whether it lies in a result of shape (height, width, ...)."""
+        return self.top + self.height <= shape[0] and self.left + self.width <= shape[1]
+
+    def of(self, planes: NDArray[Any]) -> NDArray[Any]:
+        """Return this part of an array of shape (height, width, ...), as a view."""
+        bottom, right = self.top + self.height, self.left + self.width
+        return planes[self.top : bottom, self.left : right]
+
+    def contains(self, other: Region) -> bool:
+        """Return whether all pixels of `other` belong to this region."""
+        return (
+            self.top <= other.top
+            and self.left <= other.left
+            and other.top + other.height <= self.top + self.height
+            and other.left + other.width <= self.left + self.width
+        )
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of a source that a region needs.
+
+    Attributes
+    ----------
+    rows, columns : range
+        Of the source; for border ``wrap`` they may lie outside of it, on its other side.
+    inside : Region
+        Where the region lies in the result of this part.
+    """
+
+    rows: range
+    columns: range
+    inside: Region
+
+    def take(self, planes: NDArray[Any]) -> NDArray[Any]:
+        """Return this part of `planes`, shape (height, width, channels), C-contiguous."""
+        height, width = planes.shape[:2]
+        if _within(self.rows, height) and _within(self.columns, width):
+            part = planes[self.rows.start : self.rows.stop, self.columns.start : self.columns.stop]
+            return np.ascontiguousarray(part)
+        rows = np.arange(self.rows.start, self.rows.stop) % height
+        columns = np.arange(self.columns.start, self.columns.stop) % width
+        around: NDArray[Any] = planes[rows[:, np.newaxis], columns]
+        return around
+
+
+def window(
+    region: Region, shape: tuple[int, ...], radius: int, border: Border, crop: Crop
+) -> Window:
+    """Return the part of a source of `shape` that `region` of its result needs.
+
+    Parameters
+    ----------
+    radius : int
+        Halo of the filter.
+    crop : Crop
+        Its other needs.
+    """
+    rows = _grown(region.top, region.height, shape[0], radius, border, crop.grid)
+    columns = _grown(region.left, region.width, shape[1], radius, border, crop.grid)
+    if crop.rows:
+        columns = range(shape[1])
+    shift = radius if border is Border.VALID else 0  # results begin where masks fit
+    inside = Region(
+        region.top - rows.start,
+        region.left - columns.start,
+        region.height,
+        region.width,
+    )
+    assert inside.fits((len(rows) - 2 * shift, len(columns) - 2 * shift))
+    return Window(rows, columns, inside)
+
+
+def _grown(first: int, count: int, side: int, radius: int, border: Border, grid: int) -> range:
+    """Return the rows or columns of a source that some of its result need."""
+    if border is Border.VALID:  # result 0 has the pixels 0 to 2 radius
+        return range(first, first + count + 2 * radius)
+    start, stop = first - radius, first + count + radius
+    if border is Border.WRAP and radius:
+        return range(start, stop)
+    start, stop = start // grid * grid, -(-stop // grid) * grid
+    return range(max(0, start), min(side, stop))
+
+
+def _within(part: range, side: int) -> bool:
+    return part.start >= 0 and part.stop <= side
