@@ -77,6 +77,9 @@ class Request:
         Of this source with this step, where that was needed before the run.
     region : Region, optional
         The part of the result to compute; it has the bytes that it has in the whole result.
+    timed : bool
+        Warm up and repeat the run, so that its time can be compared; see
+        `kernelscope.engine.measuring`.
     id : int
         Increases with each request; a later one replaces an earlier one.
 
@@ -94,6 +97,7 @@ class Request:
     reference: Image | Volume | None = None
     measured: Measurement | None = None
     region: Region | None = None
+    timed: bool = False
     id: int = field(default_factory=lambda: next(_ids))
 
     def __post_init__(self) -> None:

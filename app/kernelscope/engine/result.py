@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelscope.engine.launch_report import LaunchReport
+from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
-from kernelscope.engine.timing import Metric, Stage
+from kernelscope.engine.timing import Metric, Repeats, Stage
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
@@ -56,6 +57,9 @@ class Result:
     first : bool
         The process had not run this code before: it was compiled or loaded for this run, and
         found caches, clocks and page tables cold. A later run may well be faster.
+    repeats : Repeats, optional
+        Of a measured run, see `kernelscope.engine.measuring`; the stages are then those of its
+        median repeat.
     """
 
     request: Request
@@ -69,6 +73,7 @@ class Result:
     quality: Judgement | None = None
     estimates: Mapping[str, Any] = field(default_factory=dict)
     first: bool = False
+    repeats: Repeats | None = None
 
     @property
     def image(self) -> Image:
@@ -86,6 +91,12 @@ class Result:
     def seconds(self) -> float:
         """Total of the counted stages: the time that the user waited, without compiling."""
         return sum(stage.seconds for stage in self.stages if stage.counted)
+
+    @property
+    def computing_seconds(self) -> float:
+        """Time of computing: the kernels of a GPU, or the stage *compute* of the CPU."""
+        name = "kernel" if self.device == Device.GPU else "compute"
+        return sum(stage.seconds for stage in self.stages if stage.name == name)
 
     @property
     def compile_seconds(self) -> float:

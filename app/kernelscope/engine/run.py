@@ -57,6 +57,8 @@ def execute(
     token: CancelToken | None = None,
     progress: Progress = no_progress,
     costs: Costs | None = None,
+    *,
+    learn: bool = True,
 ) -> Result:
     """Compute `request` on the device it asks for.
 
@@ -65,8 +67,9 @@ def execute(
     backends : mapping
         Backends by id, the fastest kind first; ``cpu`` is always there.
     costs : Costs, optional
-        Times of earlier runs, from which Auto chooses; this run is added. A region counts as a
-        run on its crop.
+        Times of earlier runs, from which Auto chooses.
+    learn : bool
+        Add the time of this run to `costs`. A region counts as a run on its crop.
 
     Raises
     ------
@@ -78,7 +81,9 @@ def execute(
     token = token or CancelToken()
     costs = costs or Costs()
     if request.region is not None:
-        return execute_region(request, lambda crop: execute(crop, backends, token, progress, costs))
+        return execute_region(
+            request, lambda crop: execute(crop, backends, token, progress, costs, learn=learn)
+        )
     backend, notices = _choose(request, backends, costs)
     try:
         result = _run(request, backend, notices, _begin(request, token, progress))
@@ -90,11 +95,17 @@ def execute(
             raise
         notice = f"Auto used the CPU, because the {backend.name} failed: {error.message}"
         return _run(request, cpu, (notice,), _begin(request, token, progress))
-    options = request.options
+    if learn:
+        remember(result, backends, costs)
+    return result
+
+
+def remember(result: Result, backends: Mapping[str, Backend], costs: Costs) -> None:
+    """Add the time of a run to `costs`, where Auto has a choice that it may help to make."""
+    request, options = result.request, result.request.options
     usual = options.memory_limit is None and options.block is None
     if usual and not request.by_slices and _has_gpu(request, backends):  # slices would skew costs
-        costs.record(result, backend.availability().summary)
-    return result
+        costs.record(result, backends[result.device].availability().summary)
 
 
 def _begin(request: Request, token: CancelToken, progress: Progress) -> RunContext:

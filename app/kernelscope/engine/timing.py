@@ -73,8 +73,8 @@ class Stage:
         and ``free`` (device memory), ``upload``, ``kernel``, ``hand over`` (parts that the host
         copies to the card between kernels), ``launch`` (the rest of the time for starting
         kernels) and ``download``, ``slabs``, where these overlap, ``warm-up``, which goes
-        before kernels that are measured, and ``repeat``: launches that the host queued too
-        slowly to be measured, so that they were done again.
+        before what is measured, ``other repeats`` of a measured run, and ``repeat``: launches that
+        the host queued too slowly to be measured, so that they were done again.
     seconds : float
         Wall-clock time, or device time between events for ``kernel``.
     counted : bool
@@ -101,6 +101,25 @@ class Stage:
     start: float = 0.0
     parts: tuple[Part, ...] = ()
     kernels: tuple[KernelTime, ...] = ()
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """The times of a measured run, in seconds, in the order in which they were taken.
+
+    Attributes
+    ----------
+    totals : tuple of float
+        The counted stages of each repeat.
+    computing : tuple of float
+        The kernels of a GPU in each repeat, or its stage *compute* on the CPU.
+    warmed : bool
+        An untimed run of the same went before. False for a run that is too slow to be repeated.
+    """
+
+    totals: tuple[float, ...]
+    computing: tuple[float, ...]
+    warmed: bool
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from typing import Any
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
+from kernelscope.engine.measuring import measure
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
@@ -220,7 +221,8 @@ class Worker:
                 job = request
                 job.work(self._backends, token, lambda value: self._listener(Reported(job, value)))
                 return Completed(job)
-            result = execute(
+            run = measure if request.timed else execute
+            result = run(
                 request,
                 self._backends,
                 token,
