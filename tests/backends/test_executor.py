@@ -305,6 +305,7 @@ def test_a_measured_launch_that_was_queued_too_slowly_is_done_again() -> None:
     session = Session(plain, room=100)
     session.card.cuda.late = True
     session.filter(picture(BANDS))
+    assert session.stages
     assert all(stage.name != "repeat" for stage in session.stages)
     assert session.card.cuda.calls.count("number") == 1  # of a run that is no measurement
 

@@ -93,7 +93,9 @@ def test_the_open_picture_is_what_every_filter_gets() -> None:
 
 
 def test_what_filters_are_timed_with_is_theirs() -> None:
+    assert any(spec.bench.variants != ({},) for spec in filters.discover().values())
     for spec in filters.discover().values():
+        assert spec.bench.variants
         assert spec.bench.border in spec.borders
         for variant in spec.bench.variants:
             spec.validate(variant)
@@ -101,6 +103,7 @@ def test_what_filters_are_timed_with_is_theirs() -> None:
 
 def test_bench_knows_only_filters_that_exist() -> None:
     for library in peers.discover().values():
+        assert library.makers
         assert set(library.makers) <= set(filters.discover())
 
 

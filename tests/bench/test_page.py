@@ -278,6 +278,7 @@ def test_plots_show_figures_of_the_same_quantity_only(page: SimpleNamespace) -> 
                 if (figure.origin.author, figure.variant, figure.quantity)
                 == (author, variant, quantity)
             ]
+            assert figures, series.name
             assert all(figure.is_of(each.waiting) for figure in figures), series.name
             assert series.style in styles.values(), "the colour of a level of ours"
     assert quoted > 8

@@ -43,6 +43,7 @@ def test_small_version_runs_on_the_cpu(preset: Preset, backends: dict[str, Backe
     rows = list(measure(plan, backends, CancelToken()))
     asked = {(sweep.filter, data.shape) for sweep in plan.sweeps for data in sweep.data}
     timed = [row for row in rows if row.device == "cpu"]
+    assert asked
     assert {(row.filter, row.asked) for row in timed} == asked
     assert all(row.seconds for row in timed), [row.reason for row in timed]
     lacking = {row.reason for row in rows if row.device == "gpu" and row.level != "constant"}

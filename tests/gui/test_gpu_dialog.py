@@ -137,6 +137,7 @@ def test_facts_come_group_by_group_without_blocking(qtbot: QtBot, background: Ba
     card.go.set()
     qtbot.waitUntil(lambda: not dialog.findChild(QLabel, "state").isVisible())
     assert "Measured\nCopy\t2,873 GB/s" in dialog.text()
+    assert card.threads
     assert all(name.startswith("kernelscope-gpu-") for name in card.threads)
     qtbot.mouseClick(dialog.findChild(QAbstractButton, "copyButton"), Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == dialog.text()

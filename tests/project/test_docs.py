@@ -128,6 +128,7 @@ def test_map_has_every_package_on_its_floor() -> None:
         for name in floor
     }
     heights = [{place[name] for name in floor} for floor in floors if floor]
+    assert heights
     assert all(len(height) == 1 for height in heights), "those of a floor stand in one line"
     assert [*map(max, heights)] == sorted(map(max, heights)), "floors are in the contract's order"
     table = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)

@@ -64,6 +64,7 @@ def test_only_the_cuda_backend_mentions_pycuda() -> None:
         for path in (ROOT / "app").rglob("*.py")
         if importing.search(path.read_text(encoding="utf-8"))
     }
+    assert found, "the pattern finds nothing"
     assert all(name.startswith("app/kernelscope/backends/cuda/") for name in found), found
 
 
