@@ -209,7 +209,7 @@ def bench(studio: Studio) -> None:
     studio.window.companions.show_bench()
     bench_window = studio.window.findChild(BenchWindow)
     assert bench_window is not None
-    bench_window._load([RESULTS / f"{device}-f-levels.json" for device in ("cpu", "gpu")])
+    bench_window.open_results([RESULTS / f"{device}-f-levels.json" for device in ("cpu", "gpu")])
     box = bench_window.findChild(QComboBox, "benchPlotKind")
     assert box is not None
     box.setCurrentText(Plot.SPEED_UP)

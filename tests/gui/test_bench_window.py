@@ -196,20 +196,20 @@ def measured(*, more: tuple[Row, ...] = ()) -> Report:
 
 def test_own_choice_becomes_a_plan(bench: BenchWindow) -> None:
     set_small(bench)
-    plan = bench._form.plan()
+    plan = bench.form.plan()
     (sweep,) = plan.sweeps
     assert (sweep.filter, sweep.parameters) == ("mean", ({"size": 3},))
     assert [data.shape for data in sweep.data] == [(16, 16), (32, 32)]
     assert (plan.levels, plan.devices, plan.repeat, plan.peers) == ((), ("cpu", "gpu"), 2, False)
     assert plan.blocks == ()
     child(bench, QLineEdit, "benchBlocks").setText("16x16 256×1 16x16")
-    assert bench._form.plan().blocks == ((16, 16), (256, 1))
+    assert bench.form.plan().blocks == ((16, 16), (256, 1))
 
 
 def test_the_open_image_is_measured_instead_of_sizes(bench: BenchWindow) -> None:
     set_small(bench)
     child(bench, QCheckBox, "benchOpenImage").setChecked(True)
-    (data,) = bench._form.plan().sweeps[0].data
+    (data,) = bench.form.plan().sweeps[0].data
     assert (data.content, data.shape, data.title) == (Content.GIVEN, (20, 30), "ramp")
     assert not child(bench, QLineEdit, "benchSizes").isEnabled()
 
@@ -241,7 +241,7 @@ def test_what_cannot_be_is_said(
 def test_presets_fill_the_form(bench: BenchWindow, name: str) -> None:
     child(bench, QComboBox, "benchPreset").setCurrentText(name)
     preset = PRESETS[name]
-    plan = bench._form.plan()
+    plan = bench.form.plan()
     assert (plan.name, plan.sweeps, plan.repeat) == (name, preset.plan.sweeps, preset.plan.repeat)
     assert set(plan.levels) == set(preset.plan.levels)
     assert plan.blocks == preset.plan.blocks
@@ -256,7 +256,7 @@ def test_presets_fill_the_form(bench: BenchWindow, name: str) -> None:
 
 
 def test_without_a_gpu_it_is_not_ticked(make: Maker) -> None:
-    assert make(gpu=False)._form.plan().devices == ("cpu",)
+    assert make(gpu=False).form.plan().devices == ("cpu",)
 
 
 # Measuring -----------------------------------------------------------------------------
@@ -278,8 +278,8 @@ def test_run_fills_the_table_and_the_plots(qtbot: QtBot, bench: BenchWindow) -> 
     plots = child(bench, QComboBox, "benchPlotKind")
     for plot in Plot:
         plots.setCurrentText(plot)
-        assert bench._view.isVisible(), plot
-        assert bench._view.accessibleDescription()
+        assert bench.chart_view.isVisible(), plot
+        assert bench.chart_view.accessibleDescription()
 
 
 def test_rows_that_cannot_run_have_the_reason(
@@ -353,7 +353,7 @@ def test_the_first_open_offers_a_quick_look(
 
 def test_the_authors_figures_stand_beside_ours(bench: BenchWindow) -> None:
     ours = row(shape=(256, 256), seconds=(0.01,), border="reflect")
-    bench._show_report(Report({}, TINY, (ours,)))
+    bench.show_report(Report({}, TINY, (ours,)))
     (line,) = table(bench)
     assert line[8].startswith("theirs: 1.296 ms (parallel computing report no. 5")
     shown = chart(Plot.TIME, Choice(ours.label), [ours])
@@ -445,7 +445,8 @@ def test_bars_of_whole_runs_show_both_parts(qtbot: QtBot) -> None:
     computing = chart(Plot.BARS, Choice(rows[0].label), rows, waiting=False)
     assert {point.inner for series in computing.series for point in series.points} == {None}
     view.show_chart(computing)
-    assert all("light" not in label.text for _, label in legend_of(view).items)
+    labels = [label.text for _, label in legend_of(view).items]
+    assert not any("light" in label for label in labels)
 
 
 def legend_of(view: ChartView) -> pg.LegendItem:
@@ -454,7 +455,7 @@ def legend_of(view: ChartView) -> pg.LegendItem:
 
 
 def test_the_choice_of_transfers_says_where_it_has_no_effect(bench: BenchWindow) -> None:
-    bench._show_report(measured())
+    bench.show_report(measured())
     box = child(bench, QCheckBox, "benchWaiting")
     assert box.isChecked(), "both parts are seen without a click"
     for plot in Plot:
@@ -466,7 +467,7 @@ def test_the_choice_of_transfers_says_where_it_has_no_effect(bench: BenchWindow)
 def test_a_part_shows_what_was_timed_and_what_all_would_take(bench: BenchWindow) -> None:
     part = row(asked=(2048, 2048), shape=(512, 512), seconds=(0.2306,), label="Mean")
     whole = row(asked=(2048, 2048), level="parallel", seconds=(0.07677,), label="Mean")
-    bench._show_report(Report({}, TINY, (part, whole)))
+    bench.show_report(Report({}, TINY, (part, whole)))
     (line, other) = table(bench)
     assert line[2:4] == ["512×512 of 2048×2048", "230.6 (≈ 3690)"]
     assert other[2:4] == ["2048×2048", "76.77"]
@@ -482,13 +483,13 @@ def test_a_part_shows_what_was_timed_and_what_all_would_take(bench: BenchWindow)
 def test_the_baseline_is_serial_code_again_where_it_is_there(bench: BenchWindow) -> None:
     box = child(bench, QComboBox, "benchBaseline")
     gpu = [each for each in measured().rows if each.device == "gpu"]
-    bench._show_report(Report({}, TINY, tuple(gpu)))
+    bench.show_report(Report({}, TINY, tuple(gpu)))
     assert box.currentText() == "GPU tuned"
-    bench._show_report(measured())
+    bench.show_report(measured())
     assert box.currentText() == "CPU serial"
     box.setCurrentText("GPU tuned")
     box.textActivated.emit("GPU tuned")
-    bench._show_report(measured())
+    bench.show_report(measured())
     assert box.currentText() == "GPU tuned", "the user's choice"
 
 
@@ -627,11 +628,11 @@ def test_outliers_of_bars_are_drawn(qtbot: QtBot) -> None:
 
 
 def test_a_dark_theme_is_followed(qtbot: QtBot, bench: BenchWindow) -> None:
-    bench._show_report(measured())
+    bench.show_report(measured())
     palette = QPalette(QColor("#202020"))
     palette.setColor(QPalette.ColorRole.Base, QColor("#101010"))
-    bench._view.setPalette(palette)
-    assert bench._view.backgroundBrush().color() == QColor("#101010")
+    bench.chart_view.setPalette(palette)
+    assert bench.chart_view.backgroundBrush().color() == QColor("#101010")
 
 
 # Files ---------------------------------------------------------------------------------
@@ -664,21 +665,22 @@ def test_levels_of_a_device_that_is_not_ticked_count_for_nothing(bench: BenchWin
         offered = bool(item.flags() & Qt.ItemFlag.ItemIsEnabled)
         assert offered is item.text().startswith("CPU: ")
         assert item.toolTip() == ("" if offered else "The GPU is not ticked above.")
-    assert bench._form.plan().levels == (), "all that are offered"
+    assert bench.form.plan().levels == (), "all that are offered"
     for item in items:
         if item.text().startswith("CPU: "):
             item.setCheckState(Qt.CheckState.Unchecked)
     with pytest.raises(module.AppError, match="No level is chosen"):
-        bench._form.plan()
+        bench.form.plan()
     gpu.setChecked(True)
+    assert items
     assert all(item.flags() & Qt.ItemFlag.ItemIsEnabled for item in items)
-    assert set(bench._form.plan().levels) == set(filters.levels("gpu"))
+    assert set(bench.form.plan().levels) == set(filters.levels("gpu"))
 
 
 def test_the_authors_figures_are_in_view(qtbot: QtBot, bench: BenchWindow) -> None:
     results = ROOT / "resources" / "bench"
     bench.resize(1320, 760)
-    bench._load([results / f"{device}-f-levels.json" for device in ("cpu", "gpu")])
+    bench.open_results([results / f"{device}-f-levels.json" for device in ("cpu", "gpu")])
     tree = child(bench, QTreeWidget, "benchTable")
     header = tree.header()
     theirs = next(n for n in range(header.count()) if "Authors" in tree.headerItem().text(n))
@@ -697,7 +699,7 @@ def test_the_authors_figures_are_in_view(qtbot: QtBot, bench: BenchWindow) -> No
 def test_nothing_is_saved_under_the_name_of_another_format(
     qtbot: QtBot, bench: BenchWindow, tmp_path: Path, button: str, name: str, usual: str
 ) -> None:
-    bench._show_report(measured())
+    bench.show_report(measured())
     click(qtbot, bench, button)
     chooser = bench.findChildren(module.dialogs.QFileDialog)[-1]
     chooser.fileSelected.emit(str(tmp_path / name))
@@ -718,7 +720,7 @@ def test_an_unwritable_plot_is_an_error(bench: BenchWindow, tmp_path: Path) -> N
 def test_data_are_saved_and_opened(
     qtbot: QtBot, bench: BenchWindow, make: Maker, tmp_path: Path
 ) -> None:
-    bench._show_report(measured())
+    bench.show_report(measured())
     for name in ("out.json", "out.csv"):
         click(qtbot, bench, "benchSaveData")
         chooser = bench.findChildren(module.dialogs.QFileDialog)[-1]
@@ -737,7 +739,7 @@ def test_data_are_saved_and_opened(
     assert state(other) == "Opened out.json."
     assert origin(other) == "Opened: out.json (an unknown CPU and an unknown GPU, today)."
     save(measured(more=(row(label="Median", seconds=(1.0,)),)), tmp_path / "more.json")
-    other._load([tmp_path / "out.json", tmp_path / "more.json"])
+    other.open_results([tmp_path / "out.json", tmp_path / "more.json"])
     assert len(table(other)) == 9, "as one run"
     assert state(other) == "Opened out.json, more.json."
     assert origin(other).count("today") == 2
@@ -763,11 +765,11 @@ def test_the_form_follows_results_that_are_opened(bench: BenchWindow, tmp_path: 
     box = child(bench, QComboBox, "benchPreset")
     preset = PRESETS["M mean filter ladder (256²)"]
     save(replace(measured(), plan=preset.plan), tmp_path / "ladder.json")
-    bench._load([tmp_path / "ladder.json"])
+    bench.open_results([tmp_path / "ladder.json"])
     assert box.currentText() == preset.name
-    assert bench._form.plan().sweeps == preset.plan.sweeps
+    assert bench.form.plan().sweeps == preset.plan.sweeps
     save(measured(), tmp_path / "own.json")
-    bench._load([tmp_path / "own.json"])
+    bench.open_results([tmp_path / "own.json"])
     assert box.currentText() == OWN_CHOICE
 
 
@@ -776,7 +778,7 @@ def test_verifying_leaves_opened_results_to_whom_they_belong(
 ) -> None:
     machine = {"CPU": "theirs", "GPU": "NVIDIA H100", "Date": "2026-11-21 20:25+00:00"}
     save(replace(measured(), machine=machine), tmp_path / "card.json")
-    bench._load([tmp_path / "card.json"])
+    bench.open_results([tmp_path / "card.json"])
     whose = "Opened: card.json (theirs and NVIDIA H100, 2026-11-21 20:25)."
     assert origin(bench) == whose
     click(qtbot, bench, "benchVerify")
@@ -822,8 +824,9 @@ def test_the_menu_opens_it(qtbot: QtBot, window: MainWindow, picture: Path) -> N
     bench = window.findChild(BenchWindow)
     assert bench.isVisible()
     named = [w for w in bench.findChildren(QAbstractButton) if w.objectName().startswith("bench")]
+    assert named
     assert all(w.accessibleName() or w.text() for w in named)
     assert all(w.toolTip() for w in named)
     child(bench, QCheckBox, "benchOpenImage").setChecked(True)
     tick(bench, "benchFilters", "mean")
-    assert bench._form.plan().sweeps[0].data[0].title == picture.name
+    assert bench.form.plan().sweeps[0].data[0].title == picture.name

@@ -105,7 +105,7 @@ def test_a_dialog_goes_with_its_window(qtbot: QtBot) -> None:
     window = QWidget()
     dialogs.show_bug(window, failure(), "")
     window.deleteLater()
-    qtbot.waitUntil(lambda: not dialogs._open)
+    qtbot.waitUntil(lambda: not dialogs.open_dialogs)
     again = dialogs.show_bug(None, failure(), "")
     assert again.isVisible()
     click(qtbot, again, "closeButton")
@@ -115,9 +115,9 @@ def test_a_dialog_without_a_parent_stays(qtbot: QtBot) -> None:
     dialogs.show_error(None, AppError("Nothing to see."))
     (dialog,) = (w for w in QGuiApplication.topLevelWindows() if w.isVisible())
     assert dialog.title() == "Kernelscope"
-    for widget in list(dialogs._open):
+    for widget in list(dialogs.open_dialogs):
         widget.accept()
-    assert not dialogs._open
+    assert not dialogs.open_dialogs
 
 
 def test_saving_the_details(qtbot: QtBot, window: QWidget, tmp_path: Path) -> None:

@@ -348,7 +348,7 @@ def test_code_is_readable_on_the_grounds_of_a_difference(qtbot: QtBot, base: str
     palette.setColor(QPalette.ColorRole.Base, QColor(base))
     highlighter = CudaHighlighter(QTextDocument(), palette)
     for fill in (added_fill(palette), removed_fill(palette)):
-        for kind, style in highlighter._formats.items():
+        for kind, style in highlighter.formats.items():
             pair = (luminance(style.foreground().color()), luminance(fill))
             assert (max(pair) + 0.05) / (min(pair) + 0.05) >= 4.5, (kind, fill.name())
 
@@ -437,7 +437,7 @@ def kinds(text: str, palette: QPalette | None = None) -> list[list[tuple[str, st
     document = QTextDocument(text)
     highlighter = CudaHighlighter(document, palette or QPalette())
     colours = {
-        style.foreground().color().name(): kind for kind, style in highlighter._formats.items()
+        style.foreground().color().name(): kind for kind, style in highlighter.formats.items()
     }
     found = []
     block = document.begin()
@@ -495,7 +495,7 @@ def test_colours_are_readable_on_light_and_dark(qtbot: QtBot, base: str, text: s
     palette.setColor(QPalette.ColorRole.Text, QColor(text))
     highlighter = CudaHighlighter(QTextDocument(), palette)
     ground = luminance(QColor(base))
-    for kind, style in highlighter._formats.items():
+    for kind, style in highlighter.formats.items():
         light, dark = sorted((luminance(style.foreground().color()), ground), reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5, kind
 

@@ -895,7 +895,7 @@ def test_icons_are_drawn_in_the_colours_of_the_palette(qtbot: QtBot, name: str) 
 def canvas_point(window: MainWindow, x: float, y: float) -> QPoint:
     """Return where pixel (x, y) of the output is on its canvas."""
     view = window.pictures.images.output
-    return view._canvas.mapFromScene(view._box.mapViewToScene(QPointF(x, y)))
+    return view.canvas.mapFromScene(view.view_box.mapViewToScene(QPointF(x, y)))
 
 
 def test_both_values_under_the_cursor_also_where_the_result_is_smaller(
@@ -908,9 +908,9 @@ def test_both_values_under_the_cursor_also_where_the_result_is_smaller(
     output = window.pictures.images.output
     assert (output.image.width, output.offset) == (WIDTH - 4, 2)
     pixel = child(window, QLabel, "pixel")
-    qtbot.mouseMove(output._canvas.viewport(), canvas_point(window, 20.5, 10.5))
+    qtbot.mouseMove(output.canvas.viewport(), canvas_point(window, 20.5, 10.5))
     qtbot.waitUntil(lambda: pixel.text() == "x 20, y 10   input 60   output 195")
-    qtbot.mouseMove(output._canvas.viewport(), canvas_point(window, 0.5, 10.5))
+    qtbot.mouseMove(output.canvas.viewport(), canvas_point(window, 0.5, 10.5))
     qtbot.waitUntil(lambda: pixel.text() == "x 0, y 10   input 40")
 
 
@@ -919,9 +919,9 @@ def test_views_move_as_one(qtbot: QtBot, window: MainWindow, picture: Path) -> N
     run(qtbot, window)
     left, right = window.pictures.images.input, window.pictures.images.output
     fitted = right.camera()
-    left._box.scaleBy((0.5, 0.5))
-    left._box.translateBy(x=3, y=2)
-    left._box.sigRangeChangedManually.emit([True, True])
+    left.view_box.scaleBy((0.5, 0.5))
+    left.view_box.translateBy(x=3, y=2)
+    left.view_box.sigRangeChangedManually.emit([True, True])
     for view in (left, right):
         centre, scale = view.camera()
         assert scale == pytest.approx(2 * fitted[1])
@@ -941,11 +941,11 @@ def test_the_wheel_keeps_what_is_under_the_cursor(
     load(qtbot, window, picture)
     run(qtbot, window)
     view = getattr(window.pictures.images, name)
-    port = view._canvas.viewport()
+    port = view.canvas.viewport()
     cursor = QPointF(round(x * port.width()), round(y * port.height()))
 
     def under_the_cursor(each: ImageView) -> QPointF:
-        return each._box.mapSceneToView(each._canvas.mapToScene(cursor.toPoint()))
+        return each.view_box.mapSceneToView(each.canvas.mapToScene(cursor.toPoint()))
 
     before = under_the_cursor(view)
     scales = [view.camera()[1]]
@@ -968,8 +968,8 @@ def test_one_to_one_draws_each_pixel_once(qtbot: QtBot, window: MainWindow, tmp_
     load(qtbot, window, path)
     window.pictures.images.one_to_one()
     view = window.pictures.images.input
-    drawn = view._canvas.viewport().grab().toImage()
-    corner = view._canvas.mapFromScene(view._box.mapViewToScene(QPointF(0, 0)))
+    drawn = view.canvas.viewport().grab().toImage()
+    corner = view.canvas.mapFromScene(view.view_box.mapViewToScene(QPointF(0, 0)))
     seen = [
         [drawn.pixelColor(corner.x() + x, corner.y() + y).red() for x in range(87)]
         for y in range(65)
@@ -986,8 +986,8 @@ def test_far_end_of_a_very_wide_picture_is_drawn_right(
     load(qtbot, window, path)
     window.pictures.images.look_at(QPointF(69_950, 10), 4)
     view = window.pictures.images.input
-    drawn = view._canvas.viewport().grab().toImage()
-    corner = view._canvas.mapFromScene(view._box.mapViewToScene(QPointF(69_940, 5)))
+    drawn = view.canvas.viewport().grab().toImage()
+    corner = view.canvas.mapFromScene(view.view_box.mapViewToScene(QPointF(69_940, 5)))
     seen = [drawn.pixelColor(corner.x() + 4 * x + 2, corner.y() + 2).red() for x in range(20)]
     np.testing.assert_array_equal(seen, pixels[5, 69_940:69_960])
 
@@ -996,19 +996,19 @@ def test_magnified_pixels_stay_sharp(qtbot: QtBot, window: MainWindow, picture: 
     load(qtbot, window, picture)
     view = window.pictures.images.input
     assert view.camera()[1] > 4
-    drawn = view._canvas.viewport().grab().toImage()
-    corner = view._canvas.mapFromScene(view._box.mapViewToScene(QPointF(0, 0)))
+    drawn = view.canvas.viewport().grab().toImage()
+    corner = view.canvas.mapFromScene(view.view_box.mapViewToScene(QPointF(0, 0)))
     row = {drawn.pixelColor(corner.x() + x, corner.y() + 2).red() for x in range(100)}
     assert row <= set(range(WIDTH))
 
 
 def test_views_follow_the_palette(qtbot: QtBot, window: MainWindow) -> None:
-    light = window.pictures.images.input._canvas.backgroundBrush().color().lightness()
+    light = window.pictures.images.input.canvas.backgroundBrush().color().lightness()
     dark = QPalette(QPalette().color(QPalette.ColorRole.ButtonText))
     QApplication.setPalette(dark)
     try:
         qtbot.wait(1)
-        assert window.pictures.images.input._canvas.backgroundBrush().color().lightness() < light
+        assert window.pictures.images.input.canvas.backgroundBrush().color().lightness() < light
     finally:
         QApplication.setPalette(QApplication.style().standardPalette())
 

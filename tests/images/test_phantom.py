@@ -39,15 +39,15 @@ class TestHead:
         assert truth.min() == 0
         assert truth.max() == pytest.approx(BRIGHTEST, rel=1e-5)
         for tissue in Tissue:
-            expected = phantom._signals(contrast)[tissue]
+            expected = phantom.tissue_signals(contrast)[tissue]
             assert np.isclose(truth[made.labels == tissue], expected, rtol=1e-4).any()
         for tissue in (Tissue.BACKGROUND, Tissue.GREY, Tissue.WHITE):
-            expected = phantom._signals(contrast)[tissue]
+            expected = phantom.tissue_signals(contrast)[tissue]
             pure = np.isclose(truth[made.labels == tissue], expected, rtol=1e-4)
             assert pure.mean() > 0.4
 
     def test_contrasts_are_those_of_radiology(self):
-        t1, t2, pd = (phantom._signals(contrast) for contrast in Contrast)
+        t1, t2, pd = (phantom.tissue_signals(contrast) for contrast in Contrast)
         assert t1[Tissue.WHITE] > t1[Tissue.GREY] > t1[Tissue.CSF]
         assert t2[Tissue.CSF] > t2[Tissue.LESION] > t2[Tissue.GREY] > t2[Tissue.WHITE]
         assert pd[Tissue.CSF] > pd[Tissue.GREY] > pd[Tissue.WHITE]
@@ -55,7 +55,7 @@ class TestHead:
 
     def test_signals_follow_the_sequences(self):
         """Ratios worked out by hand from Ernst's formula and the spin echo's."""
-        t1, t2, pd = (phantom._signals(contrast) for contrast in Contrast)
+        t1, t2, pd = (phantom.tissue_signals(contrast) for contrast in Contrast)
         ernst = {
             tissue: density * (1 - e1) / (1 - math.sqrt(3) / 2 * e1) * math.exp(-10 / t2_star)
             for tissue, density, e1, t2_star in (

@@ -236,7 +236,7 @@ def head(
     if not 0 <= shading <= 1:
         raise InvalidParameter(f"A shading of {shading} is out of range.", "Use 0 to 1.")
     labels = np.zeros(shape, np.uint8)
-    signals = np.array([_signals(contrast) for contrast in wanted], np.float32)
+    signals = np.array([tissue_signals(contrast) for contrast in wanted], np.float32)
     truth = {contrast: np.zeros(shape, np.float32) for contrast in wanted}
     extents = [1.0, 1.0, 1.0]  # of the volume, in heads
     if voxel is not None:
@@ -310,7 +310,7 @@ def _for_each(work: Callable[[int], None], count: int) -> None:
             pass
 
 
-def _signals(contrast: Contrast) -> list[float]:
+def tissue_signals(contrast: Contrast) -> list[float]:
     """Return the signal of every tissue, by its number.
 
     T1w: spoiled gradient echo with TR 18 ms, TE 10 ms and 30 degrees. T2w and PDw: the late

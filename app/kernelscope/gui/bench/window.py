@@ -123,12 +123,12 @@ class BenchWindow(QWidget):
         self._wanted = ""
         self._wanted_baseline = BASELINE
 
-        self._form = BenchForm(opened)
+        self.form = BenchForm(opened)
         gpu = availability.get(GPU)
         if gpu is not None:
-            self._form.set_gpu(gpu.available)
+            self.form.set_gpu(gpu.available)
         self._table = BenchTable()
-        self._view = ChartView()
+        self.chart_view = ChartView()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_REDRAW)
@@ -147,7 +147,7 @@ class BenchWindow(QWidget):
     def run(self) -> None:
         """Measure what is set."""
         try:
-            plan = self._form.plan()
+            plan = self.form.plan()
         except AppError as error:
             dialogs.show_error(self, error)
             return
@@ -156,7 +156,7 @@ class BenchWindow(QWidget):
 
     def quick_look(self) -> None:
         """Measure what answers the first question, and show it in one picture."""
-        self._form.set_preset(QUICK_LOOK.name)
+        self.form.set_preset(QUICK_LOOK.name)
         self._plot.setCurrentText(Plot.SPEED_UP)
         self.run()
 
@@ -208,7 +208,7 @@ class BenchWindow(QWidget):
 
     def open_data(self) -> None:
         """Ask for JSON files that were saved, here or by the command, and show them as one run."""
-        dialog = dialogs.choose_texts_to_open(self, "Open results", self._load, _REPORTS)
+        dialog = dialogs.choose_texts_to_open(self, "Open results", self.open_results, _REPORTS)
         dialog.setObjectName("openBenchDialog")
 
     # --- measuring ---
@@ -233,7 +233,7 @@ class BenchWindow(QWidget):
     def _on_reported(self, value: Any) -> None:
         match value:
             case Report():
-                self._show_report(value)
+                self.show_report(value)
             case Row() if self._report is not None:
                 self._report = replace(self._report, rows=(*self._report.rows, value))
                 self._table.add(value)
@@ -271,7 +271,8 @@ class BenchWindow(QWidget):
 
     # --- showing ---
 
-    def _show_report(self, report: Report) -> None:
+    def show_report(self, report: Report) -> None:
+        """Show the rows of a report in the table and the plot."""
         self._report = report
         self._table.show_rows(report.rows, self._baseline_name)
         self._refresh()
@@ -310,8 +311,8 @@ class BenchWindow(QWidget):
             )
         if self._chart is not None and not any(s.points for s in self._chart.series):
             self._chart = None
-        self._view.show_chart(self._chart)
-        self._view.setVisible(self._chart is not None)
+        self.chart_view.show_chart(self._chart)
+        self.chart_view.setVisible(self._chart is not None)
         self._hint.setVisible(self._chart is None)
         self._hint.setText(self._hint_text())
         self._save_plot.setEnabled(self._chart is not None)
@@ -342,20 +343,21 @@ class BenchWindow(QWidget):
         self._progress.setRange(0, 1)
         self._progress.setValue(0)
         self._cancel.setEnabled(busy)
-        for widget in (self._form, self._run, self._verify, self._open, self._quick):
+        for widget in (self.form, self._run, self._verify, self._open, self._quick):
             widget.setEnabled(not busy)
 
     def _show_state(self, text: str) -> None:
         self._state.setText(text)
 
-    def _load(self, paths: list[Path]) -> None:
+    def open_results(self, paths: list[Path]) -> None:
+        """Show the results of saved runs, merged."""
         try:
             report = merge([load(path) for path in paths])
         except AppError as error:
             dialogs.show_error(self, error)
         else:
-            self._show_report(report)
-            self._form.set_preset(report.plan.name)  # Run measures the same here
+            self.show_report(report)
+            self.form.set_preset(report.plan.name)  # Run measures the same here
             self._show_state(f"Opened {', '.join(path.name for path in paths)}.")
 
     def _choose_file(
@@ -417,9 +419,9 @@ class BenchWindow(QWidget):
         self._origin.setObjectName("benchOrigin")
         self._origin.set_full_text("Nothing is measured yet.")
         side = side_column(
-            self._form, (self._run, self._cancel), (self._progress, self._state, self._verify)
+            self.form, (self._run, self._cancel), (self._progress, self._state, self._verify)
         )
-        right = results(self._plot_bar(), self._view, self._hint, self._origin, self._table)
+        right = results(self._plot_bar(), self.chart_view, self._hint, self._origin, self._table)
         self._banner = self._offer()
         layout = QVBoxLayout(self)
         layout.addWidget(self._banner)

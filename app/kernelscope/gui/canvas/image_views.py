@@ -113,18 +113,20 @@ class ImageView(Pane):
         self._details = ElidedLabel(self)
         self._details.setObjectName(f"{name}Details")
 
-        self._box = pg.ViewBox(invertY=True, lockAspect=True, enableMenu=False, defaultPadding=0)
+        self.view_box = pg.ViewBox(
+            invertY=True, lockAspect=True, enableMenu=False, defaultPadding=0
+        )
         self._picture = _Picture()
-        self._box.addItem(self._picture)
-        self._canvas = pg.GraphicsView(self)
-        self._canvas.setObjectName(f"{name}Canvas")
-        self._canvas.setAccessibleName(heading)
-        self._canvas.setCentralItem(self._box)
-        self._canvas.setAcceptDrops(False)  # the window takes them
-        self._canvas.viewport().setAcceptDrops(False)
-        self._canvas.setMinimumSize(120, 90)
-        self._canvas.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
-        self.hint.setParent(self._canvas)
+        self.view_box.addItem(self._picture)
+        self.canvas = pg.GraphicsView(self)
+        self.canvas.setObjectName(f"{name}Canvas")
+        self.canvas.setAccessibleName(heading)
+        self.canvas.setCentralItem(self.view_box)
+        self.canvas.setAcceptDrops(False)  # the window takes them
+        self.canvas.viewport().setAcceptDrops(False)
+        self.canvas.setMinimumSize(120, 90)
+        self.canvas.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
+        self.hint.setParent(self.canvas)
 
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -133,12 +135,12 @@ class ImageView(Pane):
             label.setContentsMargins(2, 0, 2, 0)
             layout.addWidget(label)
         layout.addSpacing(4)
-        layout.addWidget(self._canvas, 1)
+        layout.addWidget(self.canvas, 1)
 
-        self._box.sigRangeChangedManually.connect(self._on_moved)
-        self._box.sigResized.connect(self._on_resized)
-        self._canvas.installEventFilter(self)  # keys
-        self._canvas.viewport().installEventFilter(self)  # the mouse
+        self.view_box.sigRangeChangedManually.connect(self._on_moved)
+        self.view_box.sigResized.connect(self._on_resized)
+        self.canvas.installEventFilter(self)  # keys
+        self.canvas.viewport().installEventFilter(self)  # the mouse
         self.clear()
         self.follow_palette()
 
@@ -185,39 +187,39 @@ class ImageView(Pane):
     @property
     def canvas_size(self) -> QSizeF:
         """Size of the drawing area in device-independent pixels."""
-        return QSizeF(self._box.size())
+        return QSizeF(self.view_box.size())
 
     def camera(self) -> tuple[QPointF, float]:
         """Return the centre in scene coordinates, and screen pixels per picture pixel."""
-        seen = self._box.viewRect()
-        return seen.center(), self._box.width() / seen.width()
+        seen = self.view_box.viewRect()
+        return seen.center(), self.view_box.width() / seen.width()
 
     def set_camera(self, centre: QPointF, scale: float) -> None:
         """Look at `centre`, magnified by `scale`."""
-        width, height = self._box.width() / scale, self._box.height() / scale
+        width, height = self.view_box.width() / scale, self.view_box.height() / scale
         left, top = centre.x() - width / 2, centre.y() - height / 2
         if scale * self.devicePixelRatioF() == 1:  # one to one: pixel on pixel
             left, top = round(left), round(top)
-        self._box.setRange(QRectF(left, top, width, height), padding=0)
+        self.view_box.setRange(QRectF(left, top, width, height), padding=0)
 
     def eventFilter(self, watched: Any, event: QEvent) -> bool:
         if isinstance(event, QMouseEvent) and event.type() == QEvent.Type.MouseMove:
-            scene = self._canvas.mapToScene(event.position().toPoint())
-            self.hovered.emit(self._box.mapSceneToView(scene))
+            scene = self.canvas.mapToScene(event.position().toPoint())
+            self.hovered.emit(self.view_box.mapSceneToView(scene))
         elif event.type() == QEvent.Type.Leave:
             self.hovered.emit(None)
         elif isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             arrow = _ARROWS.get(event.key())
             if arrow is not None:
-                seen = self._box.viewRect()
-                self._box.translateBy(x=arrow[0] * seen.width(), y=arrow[1] * seen.height())
+                seen = self.view_box.viewRect()
+                self.view_box.translateBy(x=arrow[0] * seen.width(), y=arrow[1] * seen.height())
                 self.moved.emit()
                 return True
         return super().eventFilter(watched, event)
 
     def follow_palette(self) -> None:
         super().follow_palette()
-        self._canvas.setBackground(theme.canvas_ground(self.palette()))
+        self.canvas.setBackground(theme.canvas_ground(self.palette()))
         quiet = theme.quiet_text(self.palette()).name()
         self._details.setStyleSheet(f"color: {quiet}")
 
@@ -225,7 +227,7 @@ class ImageView(Pane):
         self.moved.emit()
 
     def _on_resized(self) -> None:
-        self.hint.setGeometry(self._canvas.rect())
+        self.hint.setGeometry(self.canvas.rect())
         self.resized.emit()
 
 

@@ -65,14 +65,14 @@ class CudaHighlighter(QSyntaxHighlighter):
 
     def __init__(self, document: QTextDocument, palette: QPalette) -> None:
         super().__init__(document)
-        self._formats: dict[str, QTextCharFormat] = {}
+        self.formats: dict[str, QTextCharFormat] = {}
         self.set_palette(palette)
 
     def set_palette(self, palette: QPalette) -> None:
         """Take the colours that suit `palette`."""
         dark = theme.is_dark(palette)
         for kind, colours in _COLOURS.items():
-            style = self._formats[kind] = QTextCharFormat()
+            style = self.formats[kind] = QTextCharFormat()
             style.setForeground(QColor(colours[dark]))
             style.setFontItalic(kind == "comment")
             if kind == "cuda":
@@ -105,7 +105,7 @@ class CudaHighlighter(QSyntaxHighlighter):
 
     def _colour(self, start: int, stop: int, kind: str) -> None:
         # Qt counts UTF-16 units, of which a character beyond the basic plane has two.
-        self.setFormat(start, stop - start, self._formats[kind])
+        self.setFormat(start, stop - start, self.formats[kind])
 
 
 _OPENING = re.compile(r"/\*")

@@ -48,7 +48,7 @@ SELECTABLE = (
 
 AnyDialog = TypeVar("AnyDialog", bound=QDialog)
 
-_open: set[QDialog] = set()
+open_dialogs: set[QDialog] = set()
 """Keeps dialogs without a parent alive until they are closed."""
 
 
@@ -73,7 +73,7 @@ def show_bug(parent: QWidget | None, exception: BaseException, log_text: str) ->
     While one report is open no second one comes up, so that a bug that repeats itself (in
     painting, say) does not bury the window; the log has them all.
     """
-    for dialog in _open:
+    for dialog in open_dialogs:
         if isinstance(dialog, BugDialog):
             return dialog
     return open_dialog(BugDialog(exception, log_text, parent))
@@ -86,9 +86,10 @@ def show_crash(parent: QWidget | None, crashes: str) -> CrashDialog:
 
 def open_dialog(dialog: AnyDialog) -> AnyDialog:
     """Open `dialog` without waiting for it; it is deleted when it is closed."""
-    _open.add(dialog)
-    dialog.finished.connect(lambda: _open.discard(dialog))
-    dialog.destroyed.connect(lambda: _open.discard(dialog))  # with its parent, never finished
+    open_dialogs.add(dialog)
+    dialog.finished.connect(lambda: open_dialogs.discard(dialog))
+    # Destroyed with its parent, it never finishes.
+    dialog.destroyed.connect(lambda: open_dialogs.discard(dialog))
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
     return dialog
