@@ -5,6 +5,10 @@ Everything that is expected to go wrong (a bad file, a wrong parameter, no GPU) 
 and is reported as one, with the full log.
 """
 
+from __future__ import annotations
+
+from typing import Self
+
 
 class AppError(Exception):
     """An expected failure: its cause and the way out.
@@ -24,6 +28,13 @@ class AppError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".rstrip()
+
+    def prefixed(self, prefix: str) -> Self:
+        """Return the same failure, with everything else it has, with `prefix` in its message."""
+        message = f"{prefix}{self.message}"
+        error = type(self).__new__(type(self), message)  # subclasses have other parameters
+        error.__dict__.update(self.__dict__, message=message)
+        return error
 
 
 class InvalidParameter(AppError):

@@ -11,6 +11,7 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.cuda.compiler import CompileError
 from kernelscope.engine.chain import RecipeRun, estimate, execute_recipe, shapes, to_grey
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
@@ -20,7 +21,13 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.engine.slices import picture_of
 from kernelscope.engine.step import ESTIMATE, Step
-from kernelscope.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
+from kernelscope.errors import (
+    Cancelled,
+    DeviceUnavailable,
+    InvalidParameter,
+    OutOfMemory,
+    SeveralVolumes,
+)
 from kernelscope.filters.mri_nlm import noise as mri_noise
 from kernelscope.filters.mri_nlm.sigma_map import map_sigma
 from kernelscope.images.image import Image
@@ -126,6 +133,23 @@ def test_failures_name_the_step() -> None:
     next(results)
     with pytest.raises(OutOfMemory, match=r"^Step 2, Median: There is not enough memory"):
         next(results)
+
+
+def test_a_failure_that_names_its_step_keeps_what_else_it_has() -> None:
+    def body(*_: object) -> None:
+        raise CompileError("mean", "nvcc", "mean.cu(7): error: no such name\nmore")
+
+    results = execute_recipe(
+        recipe("mean", "median"), picture(4, 4), {"cpu": FakeBackend(body=body)}
+    )
+    with pytest.raises(CompileError) as caught:
+        next(results)
+    assert str(caught.value) == (
+        "Step 1, Mean: nvcc could not compile mean.cu: mean.cu(7): error: no such name"
+    )
+    assert caught.value.log.endswith("more")
+    several = SeveralVolumes("Two.", "Choose.", ("a", "b")).prefixed("Step 1: ")
+    assert (str(several), several.names) == ("Step 1: Two. Choose.", ("a", "b"))
 
 
 def test_progress_is_that_of_all_steps_and_never_falls() -> None:

@@ -103,7 +103,7 @@ def parse(arguments: list[str]) -> ApplyCommand:
         except AppError as error:
             if len(segments) == 1:
                 raise
-            raise type(error)(f"Step {number}, {spec.name}: {error.message}", error.hint) from None
+            raise error.prefixed(f"Step {number}, {spec.name}: ") from None
         files += found.files
         for name in _DEFAULTS.keys() & vars(found):
             if name in given:

@@ -272,7 +272,7 @@ def naming(recipe: Recipe, number: int) -> Iterator[None]:
         if len(recipe.steps) == 1:
             raise
         name = recipe.steps[number - 1].filter.name
-        raise type(error)(f"Step {number}, {name}: {error.message}", error.hint) from error
+        raise error.prefixed(f"Step {number}, {name}: ") from error
 
 
 def _over_all(progress: Progress, steps: int) -> Callable[[int], Progress]:
