@@ -2,7 +2,8 @@
 
 Exit status: 0; 1 for errors that the user can put right (a file, a value out of range, no GPU),
 with ``error: ...`` on stderr; 2 for wrong usage (an unknown command or option); 70 for a bug;
-130 after Ctrl+C. Results go to stdout, everything else to stderr.
+130 after Ctrl+C; 141 if the reader of its output has gone. Results go to stdout, everything else to
+stderr.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import kernelscope
 from kernelscope import memory, screen
@@ -35,9 +35,6 @@ from kernelscope.cli.kernel import kernel
 from kernelscope.cli.phantom import phantom
 from kernelscope.errors import AppError, Cancelled, ImageReadError
 from kernelscope.text import one_line
-
-if TYPE_CHECKING:
-    pass
 
 
 def main(argv: Sequence[str] | None = None) -> int:
