@@ -330,6 +330,10 @@ def test_judged_by_the_input(capsys: pytest.CaptureFixture[str]) -> None:
             "mri-nlm T1.nii.gz o.nii --component T2.nii --residual o-T2.nii",
             "o-T2.nii would be written twice",
         ),
+        (
+            "mri-nlm T1.nii.gz o.nii --component T2.nii --save-recipe o-T2.nii",
+            "o-T2.nii would be written twice",
+        ),
         ("mri-nlm T1.nii.gz out.nii --output-component b.nii", "1 --output-component for 0"),
         ("mri-nlm T1.nii.gz out.nii --beta 9", "9 is out of range"),
         ("mri-nlm T1.nii.gz out.nii --reference small.nii", "cannot be compared with small.nii"),

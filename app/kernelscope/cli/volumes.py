@@ -164,13 +164,13 @@ def _find_outputs(files: Inputs, outputs: Outputs) -> list[Path]:
         )
     names = [resolved(path).name for path in components]
     found = [outputs.result, *(named or [beside(outputs.result, name) for name in names])]
-    changes = [path for path in (outputs.residual, outputs.difference) if path]
+    others = [path for path in (outputs.residual, outputs.difference, outputs.recipe) if path]
     inputs = [resolved(path) for path in (files.source, *components)]
-    places = [resolved(path) for path in (*found, *changes)]
+    places = [resolved(path) for path in (*found, *others)]
     for number, place in enumerate(places):
         if place in places[:number]:
             raise InvalidParameter(
-                f"{[*found, *changes][number]} would be written twice.",
+                f"{[*found, *others][number]} would be written twice.",
                 "Name the outputs with --output-component.",
             )
         of_component = 0 < number < len(found)
