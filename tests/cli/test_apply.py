@@ -130,6 +130,8 @@ def test_a_level_that_one_step_lacks(capsys: pytest.CaptureFixture[str]) -> None
         ("--recipe a.json in.png", "INPUT and OUTPUT are needed, two files; there are: in.png\n"),
         ("in.png out.png", "argument FILTER: there is no filter “in.png”"),
         ("mean in.png a.png --residual a.png", "must be different files"),
+        ("mean in.png out.png --repeat x", "--repeat: “x” is not a number like 1, 2, 3\n"),
+        ("mean in.png out.png --nan x", "--nan: “x” is not a number like 0, 0.5, -20\n"),
     ],
 )
 def test_wrong_usage(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

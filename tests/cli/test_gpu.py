@@ -27,7 +27,14 @@ def test_sizes(text: str, size: int) -> None:
 @pytest.mark.parametrize(
     "option",
     [
-        *("--memory-limit=12Q", "--memory-limit=0", "--gpu=-1", "--gpus=0,x", "--gpus=1,1"),
+        *(
+            "--memory-limit=12Q",
+            "--memory-limit=0",
+            "--memory-limit=0.5",
+            "--gpu=-1",
+            "--gpus=0,x",
+            "--gpus=1,1",
+        ),
         *("--block=16", "--block=8by8"),
     ],
 )

@@ -369,6 +369,7 @@ def test_what_the_user_can_mend_is_said_before_computing(
         ("median T1.nii.gz out.nii --component T2.nii", "unrecognized arguments: --component"),
         ("median T1.nii.gz out.nii --axis t", "invalid choice: 't'"),
         ("mri-nlm T1.nii.gz out.nii --volume 0", "0 is not at least 1"),
+        ("mri-nlm T1.nii.gz out.nii --volume 1,,2", "--volume: “” is not a number like 1, 2, 3"),
         ("mri-nlm T1.nii.gz", "INPUT and OUTPUT are needed"),
     ],
 )

@@ -26,6 +26,7 @@ from kernelscope.cli.common import (
     file_path,
     open_backends,
     positive,
+    real_number,
     thread_block,
     volume_numbers,
 )
@@ -37,7 +38,6 @@ from kernelscope.errors import AppError
 from kernelscope.images.volume import AXES
 from kernelscope.manual import filter_name
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import read_number
 from kernelscope.spec.samples import Kind
 
 SEPARATOR = ":"
@@ -327,7 +327,7 @@ def _add_run_options(
     group.add_argument(
         "--nan",
         metavar="X",
-        type=read_number,
+        type=real_number,
         help="number that replaces NaN in INPUT and the files read with it; OUTPUT has NaN there "
         "again (default: such files are refused)",
     )

@@ -18,7 +18,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.timing import TimeLeft
 from kernelscope.errors import AppError, NotANumber
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import Choice, ChoiceParameter, Parameter
+from kernelscope.spec.parameters import Choice, ChoiceParameter, Parameter, read_number
 from kernelscope.spec.samples import Kind
 from kernelscope.text import one_line, printable
 
@@ -115,9 +115,9 @@ def volume_numbers(text: str) -> list[int]:
 def byte_size(text: str) -> int:
     """Read a number of bytes: ``1000000``, ``256M``, ``1.5G``."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.upper())
-    if match is None or not float(match[1]):
+    number = float(match[1]) * 1024 ** " KMG".index(match[2] or " ") if match else 0.0
+    if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a size like 256M or 2G")
-    number = float(match[1]) * 1024 ** " KMG".index(match[2] or " ")
     if number >= MOST_BYTES:
         raise argparse.ArgumentTypeError(f"{text} is more than any memory has")
     return int(number)
@@ -144,10 +144,21 @@ def thread_block(text: str) -> tuple[int, int]:
 
 def positive(text: str) -> int:
     """Read a number like 1, 2, 3."""
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"“{text}” is not a number like 1, 2, 3") from None
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is not at least 1")
     return number
+
+
+def real_number(text: str) -> float:
+    """Read a number like 0, 0.5, -20, with a decimal point or a decimal comma."""
+    try:
+        return read_number(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"“{text}” is not a number like 0, 0.5, -20") from None
 
 
 def namesakes(spec: FilterSpec, kind: Kind) -> list[FilterSpec]:
