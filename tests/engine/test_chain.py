@@ -135,6 +135,21 @@ def test_failures_name_the_step() -> None:
         next(results)
 
 
+def test_an_estimate_without_enough_memory_names_the_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(pixels: object, parameters: object) -> float:
+        raise MemoryError
+
+    parameter = filters.get("nlm").parameter("filter_sigma")
+    assert isinstance(parameter, FloatParameter)
+    monkeypatch.setitem(vars(parameter), "estimate", fail)
+    results = execute_recipe(recipe("mean", "nlm"), picture(9, 9), machine())
+    next(results)
+    with pytest.raises(OutOfMemory, match=r"^Step 2, Non-local means: There is not enough memory"):
+        next(results)
+
+
 def test_a_failure_that_names_its_step_keeps_what_else_it_has() -> None:
     def body(*_: object) -> None:
         raise CompileError("mean", "nvcc", "mean.cu(7): error: no such name\nmore")

@@ -21,7 +21,7 @@ from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Measurement, Request
 from kernelscope.engine.result import Result, estimate_notices
-from kernelscope.engine.run import execute, usable
+from kernelscope.engine.run import execute, shortage_explained, usable
 from kernelscope.engine.slices import picture_of
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
@@ -205,8 +205,9 @@ def prepare(
     first = Request(source, step.with_numbers(), options)
     estimates: dict[str, float] = {}
     if step.estimates:
-        first = replace(first, measured=Measurement.of(first))
-        estimates = estimate(first, step.estimates)
+        with shortage_explained(source):
+            first = replace(first, measured=Measurement.of(first))
+            estimates = estimate(first, step.estimates)
     options, notices = _where(recipe, step, backends, options)
     request = Request(source, step.with_numbers(estimates), options, reference, first.measured)
     return request, (*notices, *estimate_notices(request, estimates))

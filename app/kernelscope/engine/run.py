@@ -11,7 +11,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from kernelscope import memory
@@ -142,17 +142,9 @@ def _run(
     if not level.exact:
         log.notices.append(f"Level {level.name} shows a fault: its result is wrong.")
     check_memory(request)
-    try:
+    with shortage_explained(request.source):
         output = _compute(request, backend, level, context)
         quality = _judge(request, output, backend, context)
-    except (AppError, Cancelled):
-        raise
-    except Exception as error:
-        if not memory.is_shortage(error):
-            raise
-        raise OutOfMemory(
-            f"There is not enough memory to filter {request.source.describe()}.", _SMALLER
-        ) from error
     result = Result(
         request,
         output,
@@ -177,6 +169,21 @@ def _run(
 
 
 _SMALLER = "Close other programs or use a smaller image."
+
+
+@contextlib.contextmanager
+def shortage_explained(source: Source) -> Iterator[None]:
+    """Raise `OutOfMemory` for any error that is due to a lack of memory."""
+    try:
+        yield
+    except (AppError, Cancelled):
+        raise
+    except Exception as error:
+        if not memory.is_shortage(error):
+            raise
+        raise OutOfMemory(
+            f"There is not enough memory to filter {source.describe()}.", _SMALLER
+        ) from error
 
 
 def check_memory(request: Request) -> None:
