@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend, core_count
-from kernelscope.engine.context import RunContext
+from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
@@ -60,6 +60,7 @@ def run(
     token: CancelToken | None = None,
     progress: Progress = no_progress,
     grey: bool = False,
+    log: RunLog | None = None,
 ) -> Image:
     def plan(task: FilterTask) -> list[CpuPass]:
         assert not task.source.flags.writeable
@@ -83,7 +84,8 @@ def run(
     channels = 4 if grey else 2
     pixels = np.arange(4 * 5 * channels, dtype=np.uint8).reshape(4, 5, channels)
     request = Request(Image.from_array(pixels), Step(spec, {}, Border.VALID, grey))
-    return backend.run(request, level, RunContext(token=token or CancelToken(), progress=progress))
+    context = RunContext(log or RunLog(), token or CancelToken(), progress)
+    return backend.run(request, level, context)
 
 
 @pytest.mark.parametrize("level", [SERIAL, PARALLEL])
@@ -179,22 +181,39 @@ def test_cancelling_in_the_middle(backend) -> None:
 
 def test_cancelling_does_not_wait_for_the_compiler(backend) -> None:
     token = CancelToken()
-    compiling, go_on = threading.Event(), threading.Event()
+    compiling, go_on, compiled = threading.Event(), threading.Event(), threading.Event()
 
     class Slow(Recorder):
         def compile(self, *arguments: Any) -> bool:
             compiling.set()
             token.cancel()
-            return go_on.wait(30)
+            go_on.wait(PATIENCE)
+            compiled.set()
+            return True
 
     kernel = Slow(10)
     with pytest.raises(Cancelled):
         run(backend, [kernel], token=token)
     assert compiling.is_set()
-    assert not go_on.is_set()
+    assert not compiled.is_set()
     go_on.set()
     run(backend, [Recorder(10)])  # the next run finds a compiler that works
     assert not kernel.counts.any()
+
+
+@pytest.mark.parametrize("new", [(True, False), (False, True), (False, False)])
+def test_a_run_is_the_first_if_any_of_its_code_is_new(backend, new: tuple[bool, ...]) -> None:
+    class Known(Recorder):
+        def __init__(self, rows: int, is_new: bool) -> None:
+            super().__init__(rows)
+            self.is_new = is_new
+
+        def compile(self, *arguments: Any) -> bool:
+            return self.is_new
+
+    log = RunLog()
+    run(backend, [Known(4, is_new) for is_new in new], log=log)
+    assert log.first == any(new)
 
 
 def test_says_what_it_runs_on() -> None:
