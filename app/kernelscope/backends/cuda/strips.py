@@ -54,16 +54,10 @@ def strip(
     first, last = rows
     shift = radius if border is Border.VALID else 0
     top, bottom = first + shift - radius, last + shift + radius
-    if (
-        whole
-        or bottom - top >= height
-        or (border is not Border.WRAP and (top <= 0 and bottom >= height))
-    ):
+    if whole or bottom - top >= height:
         return Strip(first, last, 0, height)
     if border is Border.WRAP:
         return Strip(first, last, top % height, bottom - top)
-    # Mirrored rows lie within `radius` of the edge; a strip at the edge has them all only if
-    # it reaches that far inwards.
-    top = max(0, min(top, height - 1 - radius))
-    bottom = min(height, max(bottom, radius + 1))
+    # Mirrored rows lie within `radius` of the edge, where a strip at the edge has its halo.
+    top, bottom = max(0, top), min(height, bottom)
     return Strip(first, last, top, bottom - top)
