@@ -23,6 +23,8 @@ from kernelscope.engine.run import execute
 from kernelscope.engine.timing import Stage
 from kernelscope.errors import AppError, DeviceUnavailable, OutOfMemory
 from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import CPU_LEVELS, GPU_LEVELS, Level
 from tests.foreign import FOREIGN, make_foreign, posix
@@ -143,6 +145,13 @@ def test_one_size_is_met_exactly() -> None:
 
 
 # Memory -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("side", "known"), [(24, True), (20, False), (180, True), (184, False)])
+def test_predictions_reach_to_an_eighth_and_to_eight_times_the_size(side: int, known: bool) -> None:
+    costs = Costs()
+    costs.record(result(request(64), 0.5), "card")
+    assert (costs.predict(request(side), "card", "tuned") is not None) == known
 
 
 def test_what_matters_makes_another_kind(tmp_path: Path) -> None:
@@ -290,10 +299,22 @@ def test_without_a_gpu_there_is_nothing_to_say(machines: dict[str, Machine]) -> 
     assert (done.device, done.notices) == ("cpu", ())
 
 
-def test_strips_that_were_asked_for_teach_nothing(machines: dict[str, Machine]) -> None:
+@pytest.mark.parametrize("options", [{"memory_limit": 1000}, {"gpus": 1}, {"cold": True}])
+def test_unusual_runs_teach_nothing(machines: dict[str, Machine], options: dict[str, Any]) -> None:
     costs = Costs()
     for _ in range(2):
-        assert execute(request(800, memory_limit=1000), machines, costs=costs).device == "gpu"
+        assert execute(request(800, **options), machines, costs=costs).device == "gpu"
+        assert costs.predict(request(800), "fake GPU", "tuned") is None
+    execute(request(800, repeat=3), machines, costs=costs)
+    assert costs.predict(request(800), "fake GPU", "tuned") is not None
+
+
+def test_slices_teach_nothing(machines: dict[str, Machine]) -> None:
+    costs = Costs()
+    scan = Scan((Volume.from_array(np.zeros((2, 800, 800), np.uint8)),))
+    wanted = Request.create(scan, "mean")
+    assert execute(wanted, machines, costs=costs).device == "gpu"
+    assert costs.predict(wanted, "fake GPU", "tuned") is None
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.cropping import execute_region
-from kernelscope.engine.options import Device
+from kernelscope.engine.options import DEFAULT_OPTIONS, Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.engine.slices import filter_slices
@@ -102,8 +102,9 @@ def execute(
 
 def remember(result: Result, backends: Mapping[str, Backend], costs: Costs) -> None:
     """Add the time of a run to `costs`, where Auto has a choice that it may help to make."""
-    request, options = result.request, result.request.options
-    usual = options.memory_limit is None and options.block is None
+    request = result.request
+    # Other options would skew the costs: a limit, a block, a part of the GPUs, an empty cache.
+    usual = replace(request.options, device=Device.AUTO, level=None, repeat=1) == DEFAULT_OPTIONS
     if usual and not request.by_slices and _has_gpu(request, backends):  # slices would skew costs
         costs.record(result, backends[result.device].availability().summary)
 
