@@ -71,6 +71,21 @@ def test_noise_is_new_in_every_slice_and_scaled_to_the_volume(backends) -> None:
     assert np.abs(np.corrcoef(noise.reshape(4, -1)) - np.eye(4)).max() < 0.1
 
 
+def test_seeds_go_on_from_the_first_after_the_last(backends) -> None:
+    seeds: list[int] = []
+    body = FakeBackend(body=lambda request, *_: seeds.append(request.step.parameters["seed"]))
+    scan = Scan((Volume.from_array(np.zeros((3, 4, 5), np.uint8)),))
+    execute(Request.create(scan, "gaussian_noise", {"seed": 2**31 - 2}), {"cpu": body})
+    assert seeds == [2**31 - 2, 2**31 - 1, 0]
+
+
+@pytest.mark.parametrize("value", [0, -300])
+def test_volumes_without_a_bright_voxel_keep_their_values(backends, value: int) -> None:
+    dark = Volume.from_array(np.full((2, 5, 6), value, np.int16), "dark")
+    result = execute(Request.create(Scan((dark,)), "mean"), backends)
+    np.testing.assert_array_equal(result.scan.volumes[0].voxels, dark.voxels)
+
+
 def test_border_that_makes_slices_smaller_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="keep their size"):
         Request.create(Scan((volume("uint8"),)), "median", border=Border.VALID)

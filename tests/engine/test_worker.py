@@ -115,6 +115,24 @@ def test_the_latest_request_wins(start, listener) -> None:
     assert events[-1].request is last
 
 
+def test_a_run_that_was_cancelled_before_the_next_is_not_logged_as_replaced(
+    start, listener, caplog
+) -> None:
+    caplog.set_level(logging.INFO, "kernelscope.engine.worker")
+    go_on = threading.Event()
+    worker = start(FakeBackend(body=lambda *_: go_on.wait(PATIENCE)))
+    first, later = request(), request()
+    worker.submit(first)
+    listener.next(Started, first)
+    worker.cancel()
+    worker.submit(later)
+    go_on.set()
+    listener.next(Stopped, first)
+    listener.next(Started, later)
+    (message,) = (record.message for record in caplog.records if "Cancelled" in record.message)
+    assert "later" not in message
+
+
 def test_what_is_cancelled_is_logged(start, listener, caplog) -> None:
     caplog.set_level(logging.INFO, "kernelscope.engine.worker")
     worker, running, waiting = start(FakeBackend(body=until_cancelled)), request(), request()
