@@ -16,9 +16,6 @@ for image denoising", 2005.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from kernelscope.filters.nlm.cpu import plan_cpu
 from kernelscope.filters.nlm.cuda import GAPS, HOST_PARTITIONS, plan_nlm
 from kernelscope.filters.nlm.search import radius, whole
@@ -34,15 +31,6 @@ from kernelscope.spec.parameters import (
     IntParameter,
     OddParameter,
 )
-from kernelscope.spec.samples import Pixels
-
-
-def estimate_filter_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
-    """Return a ``filter_sigma`` for the noise in `pixels`, within the parameter's range."""
-    return min(max(estimate_strength(pixels, parameters), _SMALLEST), _LARGEST)
-
-
-_SMALLEST, _LARGEST = 1e-8, 1e9
 
 SPEC = FilterSpec(
     id="nlm",
@@ -86,12 +74,12 @@ SPEC = FilterSpec(
             help="Distance of patches, where white is 1, at which a weight falls to 37 %: "
             "more smooths more. Source N has 0.02, for noise of variance 0.001.",
             default=0.02,
-            minimum=_SMALLEST,
-            maximum=_LARGEST,
+            minimum=1e-8,
+            maximum=1e9,
             slider=(0.001, 0.2),
             step=0.005,
             decimals=8,
-            estimate=estimate_filter_sigma,
+            estimate=estimate_strength,
             estimated=True,
             formerly={1: 0.02},
         ),
