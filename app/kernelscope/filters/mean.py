@@ -101,7 +101,7 @@ def mean_parallel(
 
     Parameters
     ----------
-    zero : ndarray, empty
+    like : ndarray, empty
         Its type holds the sum of a mask: uint16, int32 or float64, in which the drift of
         running sums stays far below the precision of float32 samples.
     """
