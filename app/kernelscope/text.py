@@ -1,6 +1,8 @@
-"""Text made safe to show: file names may contain control characters."""
+"""Text made safe to show, as file names may contain control characters; and lists in words."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 def printable(text: str) -> str:
@@ -17,3 +19,9 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """Return `text` as `printable` does, with line breaks escaped too."""
     return printable(text.replace("\n", "\\n"))
+
+
+def enumerated(words: Sequence[str], last: str = "and") -> str:
+    """Return “A”, “A and B”, “A, B and C”; nothing for no words."""
+    *others, final = words or ("",)
+    return f"{', '.join(others)} {last} {final}" if others else final

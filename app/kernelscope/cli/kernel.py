@@ -16,11 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelscope.cli.common import PROGRAM, STATUS, Parser, every_filter, positive, show
+from kernelscope.cli.common import (
+    PROGRAM,
+    STATUS,
+    Parser,
+    every_filter,
+    positive,
+    show,
+    thread_block,
+)
 from kernelscope.cli.filter_options import add_filter_options, escape, step_of
-from kernelscope.errors import InvalidParameter
 from kernelscope.manual import filter_name
-from kernelscope.spec.blocks import read_block
 from kernelscope.spec.samples import Kind
 
 if TYPE_CHECKING:
@@ -158,7 +164,11 @@ def _parser(spec: FilterSpec) -> argparse.ArgumentParser:
         "--level", choices=levels, default=levels[-1], help="memory level (default: %(default)s)"
     )
     launch.add_argument(
-        "--block", metavar="WxH", type=_block, default=None, help="threads of a block, like 16x16"
+        "--block",
+        metavar="WxH",
+        type=thread_block,
+        default=None,
+        help="threads of a block, like 16x16",
     )
     launch.add_argument(
         "--side",
@@ -186,13 +196,6 @@ def _parser(spec: FilterSpec) -> argparse.ArgumentParser:
     )
     output.add_argument("--json", action="store_true", default=False, help="for programs")
     return parser
-
-
-def _block(text: str) -> tuple[int, int]:
-    try:
-        return read_block(text)
-    except InvalidParameter as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _architecture(text: str) -> str:

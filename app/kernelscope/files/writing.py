@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from kernelscope.files.pictures import jpeg, netpbm, pillow, png, tiff
 from kernelscope.files.pictures.exif import stamped
 from kernelscope.files.write_errors import check_target, replace_file
 from kernelscope.images.image import DTYPES, Image, Metadata
+from kernelscope.text import enumerated
 
 _logger = logging.getLogger(__name__)
 
@@ -172,7 +173,7 @@ def write_image(image: Image, path: str | Path, *, lossy: bool = False) -> Path:
     _logger.info("Saved %s as %s: %.1f ms", image.describe(), path, elapsed)
     losses = writer.losses(image.channels, image.pixels.dtype)
     if losses:
-        _logger.info("%s: saved without the %s", path.name, " and ".join(losses))
+        _logger.info("%s: saved without the %s", path.name, enumerated(losses))
     return path
 
 
@@ -195,7 +196,7 @@ def unkept(image: Image, path: str | Path) -> list[str]:
         if there and not kept
     ]
     lost += [*before.others, *["NaN"] * nan]
-    return [f"{path.name} is saved without {all_of(lost)} of the input."] if lost else []
+    return [f"{path.name} is saved without {enumerated(lost)} of the input."] if lost else []
 
 
 def check_write(
@@ -230,8 +231,8 @@ def check_write(
     if losses and not lossy:
         keepers = [other.format.name for other in _WRITERS if not other.losses(channels, dtype)]
         raise LossyFormat(
-            f"{path.name}: {writer.format.name} cannot keep {' and '.join(losses)}.",
-            f"Save it as {_any_of(keepers)} to keep everything.",
+            f"{path.name}: {writer.format.name} cannot keep {enumerated(losses)}.",
+            f"Save it as {enumerated(keepers, 'or')} to keep everything.",
         )
     check_target(path)
 
@@ -248,15 +249,3 @@ def _writer(path: Path) -> _Writer:
         else f"{path.name}: the name has no suffix that says which format to write.",
         f"Use one of {suffixes}.",
     )
-
-
-def all_of(names: Sequence[str]) -> str:
-    """Return “A”, “A and B”, “A, B and C”."""
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
-
-
-def _any_of(names: Sequence[str]) -> str:
-    """Return “A”, “A or B”, “A, B or C”."""
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last

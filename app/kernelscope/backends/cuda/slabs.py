@@ -30,6 +30,7 @@ from kernelscope.engine.context import RunContext
 from kernelscope.errors import OutOfMemory
 from kernelscope.images.source import Source
 from kernelscope.spec.samples import Kind
+from kernelscope.text import enumerated
 
 _logger = logging.getLogger(__name__)
 
@@ -168,5 +169,4 @@ def _notice(conveyors: Sequence[Conveyor], image: Source, *, too_large: bool) ->
         for conveyor in conveyors
     ]
     why = " is too large for the GPU's free memory: it" if too_large else ""
-    where = " and ".join(filter(None, (", ".join(shares[:-1]), shares[-1])))
-    return f"The {what}{why} was filtered in {where}; transfers overlapped computing."
+    return f"The {what}{why} was filtered in {enumerated(shares)}; transfers overlapped computing."

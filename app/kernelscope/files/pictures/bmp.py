@@ -19,6 +19,7 @@ from kernelscope.files.depth import rescale
 from kernelscope.files.formats import Decoded, Unreadable, check_size
 from kernelscope.images.image import NOTHING, Metadata
 from kernelscope.jit import kernel
+from kernelscope.text import enumerated
 
 MAGIC = (
     rb"BM"
@@ -300,8 +301,8 @@ def _fields(samples: NDArray[np.uint8], header: _Header, notices: list[str]) -> 
             pixels[:, :, channel] = rescale(sample, largest)
     odd = sorted({width for width in widths if width not in (0, 8 * pixels.itemsize)})
     if odd:
-        names = " and ".join(filter(None, (", ".join(map(str, odd[:-1])), str(odd[-1]))))
-        notices.append(f"Samples of {names} bits converted to {8 * pixels.itemsize} bits.")
+        found = enumerated([str(width) for width in odd])
+        notices.append(f"Samples of {found} bits converted to {8 * pixels.itemsize} bits.")
     return pixels
 
 

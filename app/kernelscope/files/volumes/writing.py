@@ -14,8 +14,8 @@ from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
 from kernelscope.files.formats import Format
 from kernelscope.files.volumes import nifti, numpy_file, slices, tiff_stack
 from kernelscope.files.write_errors import check_folder, check_target, replace_file, replace_folder
-from kernelscope.files.writing import all_of
 from kernelscope.images.volume import DTYPES, Volume
+from kernelscope.text import enumerated
 
 _logger = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ def write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> Pa
     _logger.info("Saved %s as %s: %.1f ms", volume.describe(), path, elapsed)
     losses = writer.losses(volume)
     if losses:
-        _logger.info("%s: saved without %s", path.name, _enumerated(losses))
+        _logger.info("%s: saved without %s", path.name, enumerated(losses))
     return path
 
 
@@ -132,7 +132,7 @@ def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False)
     losses = _writer(path).losses(volume)
     if losses and not lossy:
         raise LossyFormat(
-            f"{path.name}: {_writer(path).format.name} cannot keep {_enumerated(losses)}.",
+            f"{path.name}: {_writer(path).format.name} cannot keep {enumerated(losses)}.",
             "Save it as NIfTI to keep everything.",
         )
     if _writer(path).slices:
@@ -153,7 +153,7 @@ def unkept_of_volume(volume: Volume, path: str | Path) -> list[str]:
         volume.unscaled.dtype.kind == "f" and np.dtype(np.float32) in kinds
     ):
         lost.append("NaN")
-    return [f"{path.name} is saved without {all_of(lost)} of the input."] if lost else []
+    return [f"{path.name} is saved without {enumerated(lost)} of the input."] if lost else []
 
 
 def beside(output: Path, title: str) -> Path:
@@ -165,11 +165,6 @@ def beside(output: Path, title: str) -> Path:
     suffix = _suffix(output)
     stem = title.removesuffix(_suffix(Path(title)))
     return output.with_name(f"{output.name.removesuffix(suffix)}-{stem}{suffix}")
-
-
-def _enumerated(words: list[str]) -> str:
-    """Return ``a``, ``a and b`` or ``a, b and c``."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _suffix(path: Path) -> str:
