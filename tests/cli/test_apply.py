@@ -298,6 +298,15 @@ def test_a_grey_result_is_judged_by_the_grey_reference(capsys: pytest.CaptureFix
     assert of_difference == f"d.png: output - reference, ×{gain} around grey 128"
 
 
+def test_a_grey_picture_with_alpha_compares_with_one_in_colour() -> None:
+    pixels = np.random.default_rng(2).integers(0, 256, (20, 20, 4)).astype(np.uint8)
+    write_image(Image.from_array(pixels[:, :, :3]), "colour.png")
+    write_image(Image.from_array(pixels[:, :, [0, 3]]), "grey.png")
+    assert apply("mean grey.png out.png --reference colour.png --difference d.png") == 0
+    assert read("out.png").shape == (20, 20, 2)
+    assert read("d.png").shape == (20, 20)
+
+
 def test_the_residual_is_that_of_the_last_step(capsys: pytest.CaptureFixture[str]) -> None:
     assert apply("gaussian-noise in.png noisy.png") == 0
     assert apply("gaussian-noise in.png out.png : median --residual r.png") == 0

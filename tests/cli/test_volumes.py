@@ -129,6 +129,9 @@ def test_components_are_filtered_together(capsys: pytest.CaptureFixture[str]) ->
     )
     np.testing.assert_array_equal(read("a.nii"), read("out.nii.gz"))
     np.testing.assert_array_equal(read("b.nii"), read("out-T2.nii.gz"))
+    wanted = "--component T2.nii --output-component T2.nii"  # in place, as was asked for
+    assert apply(f"mri-nlm T1.nii.gz a.nii {wanted} {QUICK}") == 0
+    np.testing.assert_array_equal(read("T2.nii"), read("out-T2.nii.gz"))
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,14 @@ class TestKept:
             assert own[0x9003] == "2026:11:22 10:00:00"
             assert (own[0xA002], own[0xA003]) == (4, 2)
 
+    @pytest.mark.parametrize("orientation", range(1, 9))
+    def test_the_resolution_turns_with_the_picture(self, tmp_path, orientation):
+        image = read_image(saved_elsewhere(tmp_path / "a.png", held=exif(orientation)))
+        is_turned = image.pixels.shape == (6, 4, 3)
+        assert is_turned == (orientation in (5, 6, 7, 8))
+        expected = RESOLUTION[::-1] if is_turned else RESOLUTION
+        assert image.metadata.resolution == pytest.approx(expected, rel=1e-4)
+
     @pytest.mark.parametrize("target", [".png", ".jpg", ".webp"])
     def test_what_was_turned_is_not_turned_again(self, tmp_path, target):
         path = saved_elsewhere(tmp_path / "a.png", held=exif(6))
