@@ -64,10 +64,10 @@ def test_errors_name_the_line(nvcc: Nvcc) -> None:
         nvcc.compile("mean", source, "sm_90", {})
 
 
-def programs(folder: Path, *names: str) -> str:
-    """Return a search path with nothing but these programs, which do nothing."""
+def programs(folder: Path, *names: str, status: int = 0) -> str:
+    """Return a search path with nothing but these programs, which only end with `status`."""
     for name in names:
-        (folder / name).touch()
+        (folder / name).write_text(f"#!/bin/sh\nexit {status}\n")
         (folder / name).chmod(0o755)
     return str(folder)
 
@@ -99,6 +99,16 @@ def test_the_choice(
     assert chosen.name == found
     if found == "NVRTC":
         assert title(chosen) == "NVRTC 13.1"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="programs have suffixes there")
+def test_an_nvcc_that_does_not_start_is_not_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", programs(tmp_path, "nvcc", "g++", status=1))
+    monkeypatch.setattr(Nvrtc, "version", lambda self: "nvrtc 13.1 build")
+    pycuda_compiler.install(monkeypatch)
+    assert choose_compiler().name == "NVRTC"
 
 
 def test_its_title(nvcc: Nvcc, monkeypatch: pytest.MonkeyPatch) -> None:

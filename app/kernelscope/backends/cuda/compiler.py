@@ -161,16 +161,19 @@ class Nvcc:
 
     @classmethod
     def find(cls) -> Nvcc | None:
-        """Return nvcc if it, a host compiler and PyCUDA are installed."""
+        """Return nvcc if it, a host compiler and PyCUDA are installed and start."""
         program = shutil.which("nvcc")
         host = "cl" if sys.platform == "win32" else "g++"
         if program is None or shutil.which(host) is None:
             return None
+        found = cls(program)
         try:
             importlib.import_module("pycuda.compiler")
-        except Exception:  # whatever a missing or a broken installation raises
+            found.version()
+        except Exception as error:  # whatever a missing or a broken installation raises
+            _logger.debug("nvcc is not used: %r", error)
             return None
-        return cls(program)
+        return found
 
     @functools.cache  # noqa: B019 - there is one compiler a process
     def version(self) -> str:
