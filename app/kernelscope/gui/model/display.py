@@ -1,0 +1,157 @@
+"""How values are drawn: level, window, gamma and colour map; the values themselves never change.
+
+A value v is drawn in step
+
+    round(255 * clip((v - low) / (high - low), 0, 1) ** gamma)
+
+of the colour map. `low` and `high` are in stored units: 0 to 255, 0 to 65535, or as floats are.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.gui.model.colour_maps import ColourMap
+from kernelscope.spec.samples import colour_count, white_level
+
+_SHARES = (0.2, 99.8)
+"""Percentiles that the automatic display draws black and white."""
+
+_SAMPLE = 1 << 18
+"""About how many pixels decide on the automatic display."""
+
+_HALF_OF_16_BITS = 1 << 15
+"""Pictures of 16 bits that stay below use fewer: 12 bits of a camera, most often."""
+
+_UNIT = (-0.1, 1.1)
+"""Floats of which all but outliers lie within are pictures from 0 to 1, perhaps with noise."""
+
+_DARK = 0.25
+"""Floats from 0 to 1 that stay below would be hard to see."""
+
+_FLOAT_STEPS = 4096
+"""Steps in which floats are looked up where gamma is not 1."""
+
+GAMMAS = (0.1, 10.0)
+"""Smallest and largest gamma."""
+
+
+@dataclass(frozen=True)
+class Display:
+    """The values that are drawn black and white, and all between.
+
+    Attributes
+    ----------
+    low, high : float
+        Drawn in the first and the last colour of the map, in stored units; low < high.
+    gamma : float
+        Exponent, as in Fiji and napari: below 1 the middle becomes lighter.
+    colour_map : ColourMap
+        Pictures in colour use only the grey ones.
+    """
+
+    low: float
+    high: float
+    gamma: float = 1.0
+    colour_map: ColourMap = ColourMap.GREY
+
+    @classmethod
+    def full(cls, dtype: np.dtype[Any]) -> Display:
+        """Return the display that draws 0 black and the white level white."""
+        return cls(0.0, white_level(dtype))
+
+    @classmethod
+    def automatic(cls, planes: NDArray[Any]) -> Display:
+        """Return a display that shows a picture well.
+
+        That is `full` for 8 bits, for 16 bits of which more than 15 are used, and for floats
+        from 0 to 1; otherwise from the 0.2nd to the 99.8th percentile.
+
+        Parameters
+        ----------
+        planes : ndarray, shape (height, width, channels)
+            Alpha, if there is any, does not count.
+        """
+        full = cls.full(planes.dtype)
+        if planes.dtype == np.uint8:
+            return full
+        step = max(1, round((planes.shape[0] * planes.shape[1] / _SAMPLE) ** 0.5))
+        sample = planes[::step, ::step, : colour_count(planes.shape[2])]
+        low, high = np.percentile(sample, _SHARES).tolist()
+        if planes.dtype == np.uint16 and sample.max() >= _HALF_OF_16_BITS:
+            return full
+        if planes.dtype.kind == "f" and _UNIT[0] <= low and _DARK <= high <= _UNIT[1]:
+            return full
+        if low == high:  # nearly all pixels are equal: take in the others
+            low, high = float(sample.min()), float(sample.max())
+        return full.spanning(low, high)
+
+    @property
+    def level(self) -> float:
+        """The value in the middle."""
+        return (self.low + self.high) / 2
+
+    @property
+    def width(self) -> float:
+        """Distance of `low` and `high`: the window."""
+        return self.high - self.low
+
+    def spanning(self, low: float, high: float) -> Display:
+        """Return the same display of other values; equal or swapped ones are moved apart."""
+        narrowest = max(abs(low), abs(high), 1e-6) * 1e-6
+        return replace(self, low=low, high=max(high, low + narrowest))
+
+    def is_full(self, dtype: np.dtype[Any]) -> bool:
+        """Return whether black is drawn black, white white, and the rest in proportion."""
+        return self == Display.full(dtype)
+
+    def steps(self, planes: NDArray[Any]) -> NDArray[np.uint8]:
+        """Return the steps of the colour map that samples are drawn in; same shape.
+
+        Where 8 bits are drawn as they are, that is `planes` itself.
+        """
+        if planes.dtype.kind == "u":
+            if planes.dtype == np.uint8 and (self.low, self.high, self.gamma) == (0, 255, 1):
+                return planes
+            size = planes.dtype.itemsize
+            return np.take(_integer_table(self.low, self.high, self.gamma, size), planes)
+        most = 255 if self.gamma == 1 else _FLOAT_STEPS - 1
+        scale = np.float32(most / self.width)
+        shares: NDArray[np.float32] = np.subtract(planes, np.float32(self.low), dtype=np.float32)
+        shares *= scale
+        shares += np.float32(0.5)
+        np.clip(shares, 0, most, out=shares)
+        if self.gamma == 1:
+            return shares.astype(np.uint8)
+        return np.take(_float_table(self.gamma), shares.astype(np.uint16))
+
+    def describe(self) -> str:
+        """Return “display 100..900, gamma 0.8, Viridis”; what is usual is left out."""
+        parts = [f"display {self.low:.6g}..{self.high:.6g}"]
+        if self.gamma != 1:
+            parts.append(f"gamma {self.gamma:.3g}")
+        if self.colour_map is not ColourMap.GREY:
+            parts.append(self.colour_map.value)
+        return ", ".join(parts)
+
+
+@functools.lru_cache(maxsize=16)
+def _integer_table(low: float, high: float, gamma: float, size: int) -> NDArray[np.uint8]:
+    """Return the step of each value of an unsigned integer of `size` bytes."""
+    values = np.arange(1 << 8 * size, dtype=np.float64)
+    return _rounded(((values - low) / (high - low)).clip(0, 1) ** gamma)
+
+
+@functools.lru_cache(maxsize=16)
+def _float_table(gamma: float) -> NDArray[np.uint8]:
+    return _rounded(np.linspace(0, 1, _FLOAT_STEPS) ** gamma)
+
+
+def _rounded(shares: NDArray[np.float64]) -> NDArray[np.uint8]:
+    rounded: NDArray[np.float64] = np.rint(255 * shares)
+    return rounded.astype(np.uint8)

@@ -1,0 +1,108 @@
+"""Displays: which values are black and white, and which step of the colours a value gets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelscope.gui.model.colour_maps import ColourMap, table
+from kernelscope.gui.model.display import Display
+
+RANDOM = np.random.default_rng(11)
+RAMP = np.linspace(0, 1, 10_000).reshape(100, 100, 1)
+
+
+def expected(display: Display, values: np.ndarray) -> np.ndarray:
+    share = (values.astype(np.float64) - display.low) / (display.high - display.low)
+    return np.rint(255 * np.clip(share, 0, 1) ** display.gamma)
+
+
+@pytest.mark.parametrize(
+    ("planes", "low", "high"),
+    [
+        (np.full((9, 9, 1), 3, np.uint8), 0, 255),
+        ((RAMP * 65535).astype(np.uint16), 0, 65535),
+        ((RAMP * 4095).astype(np.uint16), 8, 4086),
+        (RAMP.astype(np.float32), 0, 1),
+        ((RAMP * 1.1 - 0.05).astype(np.float32), 0, 1),
+        ((RAMP * 85 - 20).astype(np.float32), -19.83, 64.83),
+        ((RAMP * 0.01).astype(np.float32), 0.00002, 0.00998),
+    ],
+    ids=["8 bit", "16 bit", "12 in 16", "0 to 1", "with noise", "-20 to 65", "very dark"],
+)
+def test_automatic_display_shows_every_kind_of_picture(
+    planes: np.ndarray, low: float, high: float
+) -> None:
+    display = Display.automatic(planes)
+    assert (display.low, display.high) == pytest.approx((low, high), rel=1e-3)
+    assert (display.gamma, display.colour_map) == (1, ColourMap.GREY)
+
+
+def test_a_few_hot_pixels_do_not_decide() -> None:
+    planes = (RANDOM.random((300, 300, 1)) * 100).astype(np.float32)
+    planes[5, :30] = 1e6
+    assert Display.automatic(planes).high < 101
+
+
+def test_alpha_does_not_count() -> None:
+    planes = np.full((40, 40, 2), 65535, np.uint16)
+    planes[:, :, 0] = (RAMP[:40, :40, 0] * 4000).astype(np.uint16)
+    assert Display.automatic(planes).high < 4001
+
+
+@pytest.mark.parametrize("value", [0.0, -7.5])
+def test_flat_pictures_have_a_display(value: float) -> None:
+    display = Display.automatic(np.full((8, 8, 1), value, np.float32))
+    assert display.low < display.high
+    mostly = np.full((100, 100, 1), value, np.float32)
+    mostly[0, 0] = 50
+    assert Display.automatic(mostly).high == 50
+
+
+@pytest.mark.parametrize("gamma", [1, 0.5, 2.2])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_steps_follow_the_formula(dtype: str, gamma: float) -> None:
+    values = (RANDOM.random((50, 40, 3)) * 250).astype(dtype)
+    display = Display(20, 180.5, gamma)
+    steps = display.steps(values)
+    assert steps.dtype == np.uint8
+    wrong = np.abs(steps - expected(display, values))
+    # Floats are looked up in 4096 steps where gamma is not 1, and rounded in single precision.
+    assert wrong.max() <= (1 if dtype == "float32" else 0)
+    assert (wrong > 0).mean() < 0.1
+
+
+def test_shares_beyond_the_window_saturate() -> None:
+    values = np.array([-1e9, 99, 100, 900, 901, 1e9], np.float32)
+    assert Display(100, 900).steps(values).tolist() == [0, 0, 0, 255, 255, 255]
+
+
+def test_eight_bits_as_they_are_need_no_copy() -> None:
+    planes = RANDOM.integers(0, 256, (9, 9, 3), np.uint8)
+    assert Display.full(planes.dtype).steps(planes) is planes
+    assert Display(0, 254).steps(planes) is not planes
+
+
+def test_description_leaves_out_the_usual() -> None:
+    assert Display(100, 900).describe() == "display 100..900"
+    display = Display(0.25, 0.75, 0.8, ColourMap.VIRIDIS)
+    assert display.describe() == "display 0.25..0.75, gamma 0.8, Viridis"
+
+
+def test_swapped_ends_are_moved_apart() -> None:
+    display = Display(0, 1).spanning(5, 3)
+    assert display.low == 5 < display.high
+
+
+def test_colour_maps_run_from_dark_to_light_or_say_so() -> None:
+    luma = {each: table(each) @ np.array([0.299, 0.587, 0.114]) for each in ColourMap}
+    for each in (ColourMap.GREY, ColourMap.VIRIDIS, ColourMap.MAGMA):
+        assert (np.diff(luma[each]) > -0.5).all()
+    assert (np.diff(luma[ColourMap.INVERTED]) < 0).all()
+    sides = luma[ColourMap.DIVERGING]
+    assert (np.diff(sides[:128]) < 0.5).all()
+    assert (np.diff(sides[128:]) > -0.5).all()
+    assert table(ColourMap.GREY).tolist() == [[step] * 3 for step in range(256)]
+    red, blue = table(ColourMap.DIVERGING)[192], table(ColourMap.DIVERGING)[64]
+    assert red[0] > red[2]
+    assert blue[2] > blue[0]
