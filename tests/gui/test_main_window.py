@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -892,6 +893,15 @@ def test_icons_are_drawn_in_the_colours_of_the_palette(qtbot: QtBot, name: str) 
 # --- looking ---
 
 
+class Region(NamedTuple):
+    """Stands for the engine's region."""
+
+    top: int
+    left: int
+    height: int
+    width: int
+
+
 def canvas_point(window: MainWindow, x: float, y: float) -> QPoint:
     """Return where pixel (x, y) of the output is on its canvas."""
     view = window.pictures.images.output
@@ -1000,6 +1010,28 @@ def test_magnified_pixels_stay_sharp(qtbot: QtBot, window: MainWindow, picture: 
     corner = view.canvas.mapFromScene(view.view_box.mapViewToScene(QPointF(0, 0)))
     row = {drawn.pixelColor(corner.x() + x, corner.y() + 2).red() for x in range(100)}
     assert row <= set(range(WIDTH))
+
+
+def test_a_region_is_drawn_over_the_earlier_picture(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    view = window.pictures.images.output
+    before = view.image.pixels
+    part = Image.from_array(np.full((6, 8), 77, np.uint8))
+    view.show_region(Region(top=10, left=20, height=6, width=8), part)
+
+    def drawn(x: int, y: int) -> int:
+        picture = view.canvas.viewport().grab().toImage()
+        return picture.pixelColor(canvas_point(window, x + 0.5, y + 0.5)).red()
+
+    inside = [drawn(x, y) for x, y in ((20, 10), (27, 15), (24, 12))]
+    outside = [(19, 10), (20, 9), (28, 15), (27, 16)]
+    assert inside == [77, 77, 77]
+    assert [drawn(x, y) for x, y in outside] == [before[y, x] for x, y in outside]
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: drawn(24, 12) != 77)
 
 
 def test_views_follow_the_palette(qtbot: QtBot, window: MainWindow) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Protocol
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSizeF, Qt, Signal
@@ -21,6 +21,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from kernelscope.gui.canvas.camera import ZOOM_STEP, PictureCamera
 from kernelscope.gui.canvas.pane import Pane
+from kernelscope.gui.canvas.rendering import render
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.images.image import Image
@@ -86,6 +87,19 @@ def _chequers(world: QTransform) -> QBrush:
     return brush
 
 
+class Placed(Protocol):
+    """A rectangle of a picture: an `engine.region.Region`."""
+
+    @property
+    def top(self) -> int: ...
+    @property
+    def left(self) -> int: ...
+    @property
+    def height(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+
+
 class ImageView(Pane):
     """One picture under its caption.
 
@@ -117,7 +131,9 @@ class ImageView(Pane):
             invertY=True, lockAspect=True, enableMenu=False, defaultPadding=0
         )
         self._picture = _Picture()
+        self._part = _Picture()
         self.view_box.addItem(self._picture)
+        self.view_box.addItem(self._part)
         self.canvas = pg.GraphicsView(self)
         self.canvas.setObjectName(f"{name}Canvas")
         self.canvas.setAccessibleName(heading)
@@ -165,15 +181,30 @@ class ImageView(Pane):
         self.image = image
         self.offset = offset
         self._picture.show_images(images, offset)
+        self._part.show_images([], 0)
         self.hint.hide()
         self.set_caption(title)
         self._details.set_full_text(details, brief)
+
+    def show_region(self, region: Placed, image: Image) -> None:
+        """Draw a part of the whole result over the earlier picture, until the next one is shown.
+
+        Parameters
+        ----------
+        region : Region
+            In pixels of the whole result.
+        image : Image
+            The samples of the region.
+        """
+        self._part.show_images(render(image)[:1], 0)
+        self._part.setPos(self.offset + region.left, self.offset + region.top)
 
     def clear(self) -> None:
         """Show the hint that the view began with instead of a picture."""
         self.image = None
         self.offset = 0
         self._picture.show_images([], 0)
+        self._part.show_images([], 0)
         self.show_hint()
         self.set_caption(self.heading)
         self._details.set_full_text("")
