@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from hypothesis import strategies as st
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.costs import KEPT_POINTS, Costs, line
+from kernelscope.engine.measuring import measure
 from kernelscope.engine.options import Device
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
@@ -307,6 +310,14 @@ def test_unusual_runs_teach_nothing(machines: dict[str, Machine], options: dict[
         assert costs.predict(request(800), "fake GPU", "tuned") is None
     execute(request(800, repeat=3), machines, costs=costs)
     assert costs.predict(request(800), "fake GPU", "tuned") is not None
+
+
+def test_a_measured_region_teaches_nothing_about_its_picture(machines: dict[str, Machine]) -> None:
+    costs = Costs()
+    part = replace(request(800), region=Region(0, 0, 40, 40))
+    assert measure(part, machines, costs=costs).image.planes.shape == (40, 40, 1)
+    for device, level in (("fake GPU", "tuned"), ("fake CPU", "parallel")):
+        assert costs.predict(request(800), device, level) is None
 
 
 def test_slices_teach_nothing(machines: dict[str, Machine]) -> None:

@@ -105,7 +105,9 @@ def remember(result: Result, backends: Mapping[str, Backend], costs: Costs) -> N
     request = result.request
     # Other options would skew the costs: a limit, a block, a part of the GPUs, an empty cache.
     usual = replace(request.options, device=Device.AUTO, level=None, repeat=1) == DEFAULT_OPTIONS
-    if usual and not request.by_slices and _has_gpu(request, backends):  # slices would skew costs
+    # The time of a slice, or of a region, is not that of the source.
+    whole = not request.by_slices and request.region is None
+    if usual and whole and _has_gpu(request, backends):
         costs.record(result, backends[result.device].availability().summary)
 
 
