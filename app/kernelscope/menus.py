@@ -3,116 +3,20 @@
 `MENUS` lists the menus from left to right and their entries from top to bottom. An entry is an
 `Action` or a `Submenu`; a change of `group` between two neighbours draws a separator. From this
 list come the menus, the tool bar, the command palette, the list of shortcuts in the window and
-the one in the manual. A new entry is one more `Action` with the name of the method to call.
+the one in the manual. A new entry is one more `Action` with the name of the method to call;
+`kernelscope.commands` has its attributes and the conditions under which it is enabled.
 
 Nothing here needs Qt: the manual is also built on machines without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-
-@dataclass(frozen=True)
-class State:
-    """The facts about the window on which it depends which actions are enabled."""
-
-    source: bool = False
-    """A picture or a volume is open."""
-    volumes: bool = False
-    """Volumes are shown, not a picture."""
-    output: bool = False
-    components: int = 0
-    """Number of output volumes."""
-    other: bool = False
-    """A picture is open behind the volumes, or volumes behind the picture."""
-    busy: bool = False
-    """A run is in progress."""
-    difference: bool = False
-    """A residual or a difference is shown that can be saved."""
-    undo: str = ""
-    """Name of the step that Undo would take back; empty if there is none."""
-    redo: str = ""
-
-
-@dataclass(frozen=True)
-class Need:
-    """A condition under which an action is enabled, and the sentence to show if it is not met."""
-
-    met: Callable[[State], bool]
-    why: str
-
-
-NOTHING = Need(lambda state: True, "")
-_SOURCE = Need(lambda state: state.source, "Open a picture or a volume first.")
-_OUTPUT = Need(lambda state: state.output, "There is no output yet: run a filter first.")
-_PICTURE_OUTPUT = Need(
-    lambda state: state.output and not state.volumes, "Only the output of a picture can be copied."
-)
-_COMPONENTS = Need(lambda state: state.components > 1, "The output is not several volumes.")
-_DIFFERENCE = Need(lambda state: state.difference, "Show the residual or the difference first.")
-VOLUMES = Need(lambda state: state.volumes, "Open a volume first.")
-_OTHER = Need(lambda state: state.other, "Open both a picture and a volume first.")
-_BUSY = Need(lambda state: state.busy, "No run is in progress.")
-_UNDO = Need(lambda state: bool(state.undo), "There is nothing to undo.")
-_REDO = Need(lambda state: bool(state.redo), "There is nothing to redo.")
-
-
-@dataclass(frozen=True)
-class Action:
-    """Something that the user can ask for.
-
-    Attributes
-    ----------
-    id : str
-        Object name of the `QAction`; unique.
-    title : str
-        Text in menus, with ``&`` before the access key.
-    command : str
-        Method of the main window to call; a dotted name reaches one of its parts.
-    group : int
-        Entries of one group stand together; a separator is drawn between groups.
-    keys : tuple of str
-        Shortcuts; the first is shown.
-    tip : str
-        Tooltip without the shortcut, which is added.
-    argument : object, optional
-        Passed to the command.
-    choice : str
-        Of the actions with the same choice one is ticked at a time.
-    icon, label : str
-        Icon and short text of the button in a tool bar.
-    """
-
-    id: str
-    title: str
-    command: str
-    group: int = 0
-    keys: tuple[str, ...] = ()
-    tip: str = ""
-    need: Need = NOTHING
-    argument: object = None
-    checkable: bool = False
-    choice: str = ""
-    icon: str = ""
-    label: str = ""
-
-    @property
-    def name(self) -> str:
-        """The title without access key and dots."""
-        return plain(self.title)
-
-
-@dataclass(frozen=True)
-class Submenu:
-    """A menu within another, or in the menu bar; the window fills it if it has no entries."""
-
-    id: str
-    title: str
-    entries: tuple[Action | Submenu, ...] = ()
-    group: int = 0
+from kernelscope import commands
+from kernelscope.commands import Action, Submenu, plain
 
 
 class Side(StrEnum):
@@ -212,7 +116,7 @@ _FILE = (
         "files.open_slice",
         group=1,
         tip="Open the slice that was clicked last as a picture",
-        need=VOLUMES,
+        need=commands.VOLUMES,
     ),
     Action(
         "save",
@@ -221,7 +125,7 @@ _FILE = (
         group=2,
         keys=("Ctrl+S",),
         tip="Save the output to a file",
-        need=_OUTPUT,
+        need=commands.OUTPUT,
         icon="save",
         label="Save",
     ),
@@ -232,7 +136,7 @@ _FILE = (
         group=2,
         keys=("Ctrl+Alt+S",),
         tip="Save the output of every component, each to a file with its own header",
-        need=_COMPONENTS,
+        need=commands.COMPONENTS,
     ),
     Action(
         "saveView",
@@ -241,29 +145,31 @@ _FILE = (
         group=2,
         keys=("Ctrl+Shift+S",),
         tip="Save the difference that is shown: amplified for pictures, as values for volumes",
-        need=_DIFFERENCE,
+        need=commands.DIFFERENCE,
     ),
     Action("quit", "&Quit", "close", group=3, keys=("Ctrl+Q",)),
 )
 
 _REFERENCE = (
-    Action("chooseReference", "&Choose…", "files.choose_reference", need=_SOURCE),
-    Action("inputAsReference", "Use &Input", "page.use_input_as_reference", need=_SOURCE),
-    Action("clearReference", "C&lear", "page.clear_reference", need=_SOURCE),
+    Action("chooseReference", "&Choose…", "files.choose_reference", need=commands.SOURCE),
+    Action("inputAsReference", "Use &Input", "page.use_input_as_reference", need=commands.SOURCE),
+    Action("clearReference", "C&lear", "page.clear_reference", need=commands.SOURCE),
 )
 
 REFERENCE = Submenu("referenceMenu", "Re&ference", _REFERENCE, group=2)
 
 _EDIT = (
-    Action("undo", "&Undo", "page.undo", keys=("Ctrl+Z",), need=_UNDO, label="↶"),
-    Action("redo", "&Redo", "page.redo", keys=("Ctrl+Shift+Z", "Ctrl+Y"), need=_REDO, label="↷"),
+    Action("undo", "&Undo", "page.undo", keys=("Ctrl+Z",), need=commands.UNDO, label="↶"),
+    Action(
+        "redo", "&Redo", "page.redo", keys=("Ctrl+Shift+Z", "Ctrl+Y"), need=commands.REDO, label="↷"
+    ),
     Action(
         "reuse",
         "Use &Output as Input",
         "page.use_output",
         keys=("Ctrl+U", "Ctrl+Return"),
         tip="Continue from the output, for example with another filter",
-        need=_OUTPUT,
+        need=commands.OUTPUT,
         label="Use as Input",
     ),
     Action(
@@ -273,7 +179,7 @@ _EDIT = (
         group=1,
         keys=("Ctrl+C",),
         tip="Copy the output to the clipboard",
-        need=_PICTURE_OUTPUT,
+        need=commands.PICTURE_OUTPUT,
     ),
     Action(
         "paste",
@@ -365,7 +271,7 @@ _VIEW = (
         group=1,
         keys=("F6",),
         tip="Sigma around each voxel of the input, as MRI NLM estimates it",
-        need=VOLUMES,
+        need=commands.VOLUMES,
     ),
     Action(
         "switchKind",
@@ -374,7 +280,7 @@ _VIEW = (
         group=2,
         keys=("Ctrl+Shift+V",),
         tip="Switch between the open volume and the open picture",
-        need=_OTHER,
+        need=commands.OTHER,
     ),
     PANELS,
 )
@@ -386,7 +292,7 @@ _RUN = (
         "runner.run",
         keys=("F5", "Ctrl+R"),
         tip="Apply the filter",
-        need=_SOURCE,
+        need=commands.SOURCE,
         icon="run",
         label="Run",
     ),
@@ -396,7 +302,7 @@ _RUN = (
         "runner.cancel",
         keys=("Esc",),
         tip="Stop the run",
-        need=_BUSY,
+        need=commands.BUSY,
         icon="cancel",
         label="Cancel",
     ),
@@ -414,7 +320,7 @@ _RUN = (
         "files.save_recipe",
         group=1,
         tip="Save the steps that led to the input, and the filter with its settings",
-        need=_SOURCE,
+        need=commands.SOURCE,
     ),
     Action(
         "viewKernel",
@@ -485,11 +391,6 @@ TOOL_BAR = (
     (("debug", "gpuInfo"),),
 )
 """Ids of the actions in the tool bar, in groups: on the left, and at the far right."""
-
-
-def plain(title: str) -> str:
-    """Return a title without access key and dots."""
-    return title.replace("&&", "\0").replace("&", "").replace("\0", "&").removesuffix("…")
 
 
 def actions() -> Iterator[tuple[tuple[Submenu, ...], Action]]:

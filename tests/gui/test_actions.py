@@ -13,9 +13,10 @@ from PySide6.QtWidgets import QDockWidget, QMenu, QToolBar, QToolButton, QTreeWi
 from pytestqt.qtbot import QtBot
 
 from kernelscope import manual, menus
+from kernelscope.commands import NOTHING, Action, State, Submenu
 from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.menus import DOCKS, DockName, Side, State, Submenu
+from kernelscope.menus import DOCKS, DockName, Side
 from tests.gui.helpers import dialog, load, run
 
 ACTIONS = [action for _, action in menus.actions()]
@@ -44,7 +45,7 @@ def test_every_entry_of_a_menu_has_an_access_key_of_its_own(menu: Submenu) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
-def test_every_command_is_a_method_of_the_window(window: MainWindow, action: menus.Action) -> None:
+def test_every_command_is_a_method_of_the_window(window: MainWindow, action: Action) -> None:
     if action.id in menus.TOGGLES:
         assert action.command == ""
     else:
@@ -129,9 +130,9 @@ ALL = State(
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
-def test_a_need_can_be_met_and_says_why_it_is_not(action: menus.Action) -> None:
+def test_a_need_can_be_met_and_says_why_it_is_not(action: Action) -> None:
     assert action.need.met(ALL) or action.need.met(State(source=True, output=True))
-    if action.need is not menus.NOTHING:
+    if action.need is not NOTHING:
         assert not action.need.met(State())
         assert action.need.why.endswith(".")
 
@@ -154,7 +155,7 @@ def test_a_need_can_be_met_and_says_why_it_is_not(action: menus.Action) -> None:
 )
 def test_each_fact_enables_its_actions(window: MainWindow, state: State, enabled: set[str]) -> None:
     window.actions_.refresh(state)
-    judged = {action.id for action in ACTIONS if action.need is not menus.NOTHING}
+    judged = {action.id for action in ACTIONS if action.need is not NOTHING}
     judged -= {"inputAsReference", "clearReference"}
     assert {id_ for id_ in judged if window.actions_[id_].isEnabled()} == enabled
     assert window.findChild(QMenu, "filtersVolumesMenu").isEnabled() is state.volumes

@@ -13,12 +13,13 @@ from operator import attrgetter
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu
 
-from kernelscope import files, menus
+from kernelscope import commands, files, menus
+from kernelscope.commands import Action, State, Submenu
 from kernelscope.gui.dialogs.command_palette import Command
 from kernelscope.gui.panels.parameter_panel import VOLUMES, by_category
 from kernelscope.gui.widgets.icons import icon
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.menus import Action, DockName, State, Submenu
+from kernelscope.menus import DockName
 from kernelscope.spec.samples import Kind
 
 
@@ -83,7 +84,7 @@ class Actions(Mapping[str, QAction]):
         """Return all actions for the command palette."""
         return [
             Command(
-                title=menus.plain(made.text()),
+                title=commands.plain(made.text()),
                 place=place,
                 keys=_native(made.shortcut()),
                 help=action.tip,
@@ -102,7 +103,7 @@ class Actions(Mapping[str, QAction]):
     def _set_state(self, state: State) -> None:
         self.state = state
         for _, action, made in self._made.values():
-            if action.need is not menus.NOTHING:
+            if action.need is not commands.NOTHING:
                 made.setEnabled(action.need.met(state))
         self._menus[_filters_menu(VOLUMES)].setEnabled(state.volumes)
 
@@ -179,7 +180,7 @@ class Actions(Mapping[str, QAction]):
 
     def _fill_filters(self) -> None:
         for category, specs in by_category(Kind.VOLUME).items():
-            need = menus.VOLUMES if category == VOLUMES else menus.NOTHING
+            need = commands.VOLUMES if category == VOLUMES else commands.NOTHING
             entries = tuple(
                 Action(
                     f"filter{spec.id}",

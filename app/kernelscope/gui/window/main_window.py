@@ -22,6 +22,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QMainWindow
 
+from kernelscope.commands import State
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.result import Result
@@ -56,7 +57,7 @@ from kernelscope.gui.window.tool_bar import ToolBar
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.bridge import WorkerBridge
 from kernelscope.gui.work.warm_up import warm_up
-from kernelscope.menus import DockName, State
+from kernelscope.menus import DockName
 from kernelscope.spec.samples import Kind
 
 _logger = logging.getLogger(__name__)

@@ -1,0 +1,114 @@
+"""The vocabulary of the menus: actions, submenus, and the conditions under which actions apply.
+
+`kernelscope.menus` has the menus themselves. Nothing here needs Qt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class State:
+    """The facts about the window on which it depends which actions are enabled."""
+
+    source: bool = False
+    """A picture or a volume is open."""
+    volumes: bool = False
+    """Volumes are shown, not a picture."""
+    output: bool = False
+    components: int = 0
+    """Number of output volumes."""
+    other: bool = False
+    """A picture is open behind the volumes, or volumes behind the picture."""
+    busy: bool = False
+    """A run is in progress."""
+    difference: bool = False
+    """A residual or a difference is shown that can be saved."""
+    undo: str = ""
+    """Name of the step that Undo would take back; empty if there is none."""
+    redo: str = ""
+
+
+@dataclass(frozen=True)
+class Need:
+    """A condition under which an action is enabled, and the sentence to show if it is not met."""
+
+    met: Callable[[State], bool]
+    why: str
+
+
+NOTHING = Need(lambda state: True, "")
+SOURCE = Need(lambda state: state.source, "Open a picture or a volume first.")
+OUTPUT = Need(lambda state: state.output, "There is no output yet: run a filter first.")
+PICTURE_OUTPUT = Need(
+    lambda state: state.output and not state.volumes, "Only the output of a picture can be copied."
+)
+COMPONENTS = Need(lambda state: state.components > 1, "The output is not several volumes.")
+DIFFERENCE = Need(lambda state: state.difference, "Show the residual or the difference first.")
+VOLUMES = Need(lambda state: state.volumes, "Open a volume first.")
+OTHER = Need(lambda state: state.other, "Open both a picture and a volume first.")
+BUSY = Need(lambda state: state.busy, "No run is in progress.")
+UNDO = Need(lambda state: bool(state.undo), "There is nothing to undo.")
+REDO = Need(lambda state: bool(state.redo), "There is nothing to redo.")
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something that the user can ask for.
+
+    Attributes
+    ----------
+    id : str
+        Object name of the `QAction`; unique.
+    title : str
+        Text in menus, with ``&`` before the access key.
+    command : str
+        Method of the main window to call; a dotted name reaches one of its parts.
+    group : int
+        Entries of one group stand together; a separator is drawn between groups.
+    keys : tuple of str
+        Shortcuts; the first is shown.
+    tip : str
+        Tooltip without the shortcut, which is added.
+    argument : object, optional
+        Passed to the command.
+    choice : str
+        Of the actions with the same choice one is ticked at a time.
+    icon, label : str
+        Icon and short text of the button in a tool bar.
+    """
+
+    id: str
+    title: str
+    command: str
+    group: int = 0
+    keys: tuple[str, ...] = ()
+    tip: str = ""
+    need: Need = NOTHING
+    argument: object = None
+    checkable: bool = False
+    choice: str = ""
+    icon: str = ""
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """The title without access key and dots."""
+        return plain(self.title)
+
+
+@dataclass(frozen=True)
+class Submenu:
+    """A menu within another, or in the menu bar; the window fills it if it has no entries."""
+
+    id: str
+    title: str
+    entries: tuple[Action | Submenu, ...] = ()
+    group: int = 0
+
+
+def plain(title: str) -> str:
+    """Return a title without access key and dots."""
+    return title.replace("&&", "\0").replace("&", "").replace("\0", "&").removesuffix("…")
