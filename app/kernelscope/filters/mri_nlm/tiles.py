@@ -24,7 +24,7 @@ import numpy as np
 
 from kernelscope.filters.mri_nlm.model import settle_mean, sigma_at
 from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_two
-from kernelscope.jit import Array, Flag, Index, Line, Number, Record, Voxels, kernel
+from kernelscope.jit import Array, Flag, Index, Line, Number, Record, Voxels, inlined, kernel
 
 
 class Scratch(NamedTuple):
@@ -122,7 +122,7 @@ def add_weighted_squares(weights: Line, samples: Line, sums: Line) -> None:
         sums[k] += weights[k] * (samples[k] * samples[k])
 
 
-@kernel
+@inlined
 def box_together(
     voxels: Array,
     corner: Index,
@@ -148,7 +148,7 @@ def box_together(
     fold(folded, tile.pitch, high, scratch.boxes[0, slot : slot + tile.length])
 
 
-@kernel
+@inlined
 def box_each(
     voxels: Array,
     corner: Index,
@@ -169,7 +169,7 @@ def box_each(
         fold(folded, tile.pitch, high, scratch.boxes[c, slot : slot + tile.length])
 
 
-@kernel
+@inlined
 def local_distances(scratch: Record, done: Index, deep: Index, distances: Line) -> None:
     """Add up the sums of all components, each in units of the sigmas of slice `done`."""
     partial = scratch.partial[: distances.size]
