@@ -20,9 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.filters.shared.correlation import (
-    Work,
-)
+from kernelscope.filters.shared.correlation import Work
 from kernelscope.filters.shared.plain import (
     count_cells,
     gather,
