@@ -63,6 +63,17 @@ def test_every_slice_is_filtered_as_a_picture_of_its_own(backends, axis: int, dt
     assert 0.9 < fractions[-1] <= 1
 
 
+def test_volumes_are_not_copied_as_floats(backends) -> None:
+    """A whole volume filter reads them so; four times the memory of bytes, for nothing here."""
+    scan = Scan((volume("uint8"), volume("uint8", 1)))
+    request = Request.create(scan, "negative", repeat=2)
+    result = execute(request, backends)
+    assert result.speed > 0
+    assert request.output_shape == (*SHAPE, 2)
+    held = list(scan.arrays())
+    assert [array is voxels for array, voxels in zip(held, scan.samples, strict=True)] == [True] * 2
+
+
 def test_noise_is_new_in_every_slice_and_scaled_to_the_volume(backends) -> None:
     flat = Volume.from_array(np.full((4, 40, 40), 1000, np.float32), "flat")
     result = execute(Request.create(Scan((flat,)), "gaussian_noise", {"sigma": 0.1}), backends)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernelscope.errors import InvalidImage, InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
@@ -40,6 +41,20 @@ def test_what_is_asked_of_any_source(
     assert (source.size, source.mode, source.is_grey) == (size, mode, grey)
     assert source.title == " + ".join(titles)
     assert len(source.samples) == len(titles)
+
+
+@pytest.mark.parametrize("source", [PICTURE, HEADS], ids=["picture", "volumes"])
+def test_shape_and_type_are_those_of_the_planes(source: Source) -> None:
+    assert source.shape == source.planes.shape
+    assert source.dtype == source.planes.dtype
+
+
+def test_volumes_that_do_not_align_have_no_shape() -> None:
+    other = Volume.from_array(np.zeros((2, 3, 5), np.uint8), "other")
+    with pytest.raises(InvalidImage, match="differ in size"):
+        _ = Scan((HEADS.volumes[0], other)).shape
+    with pytest.raises(InvalidParameter, match="no volume"):
+        _ = Scan(()).shape
 
 
 def test_a_picture_stands_in_for_one_of_another_shape() -> None:

@@ -238,7 +238,7 @@ class Speaker:
                 print(f"note: {one_line(notice)}", file=sys.stderr)
 
     def result(self, name: str, result: Result) -> None:
-        *sides, _ = result.request.source.planes.shape
+        *sides, _ = result.request.source.shape
         cells = "pixels" if len(sides) == 2 else "voxels"
         self.notices(result.notices)
         self.line(

@@ -81,7 +81,7 @@ class PictureFiles:
         image, outputs = self._image, self._outputs
         assert image is not None
         dtype = image.pixels.dtype
-        before, after = [image.planes.shape, *shapes(self.recipe, image)][-2:]
+        before, after = [image.shape, *shapes(self.recipe, image)][-2:]
         try:
             check_write(outputs.result, after, dtype, lossy=outputs.lossy)
         except LossyFormat as error:
@@ -89,7 +89,7 @@ class PictureFiles:
         compared = [(outputs.residual, before, dtype)]
         if self._reference is not None:
             other = self._reference
-            compared.append((outputs.difference, other.planes.shape, other.pixels.dtype))
+            compared.append((outputs.difference, other.shape, other.dtype))
         for path, shape, other_dtype in compared:
             if path is None:
                 continue

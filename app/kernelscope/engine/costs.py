@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import statistics
 import threading
 from pathlib import Path
@@ -78,13 +79,13 @@ class Costs:
         request = result.request
         with self._lock:
             points = self._load().setdefault(_key(request, device, result.level), [])
-            points.append((request.source.planes.size, result.seconds))
+            points.append((math.prod(request.source.shape), result.seconds))
             del points[:-KEPT_POINTS]
             self._save()
 
     def predict(self, request: Request, device: str, level: str) -> float | None:
         """Return the seconds that `request` should take; None if nothing similar was run."""
-        samples = request.source.planes.size
+        samples = math.prod(request.source.shape)
         with self._lock:
             points = self._load().get(_key(request, device, level))
         sizes = [size for size, _ in points or ()]
@@ -158,11 +159,11 @@ def _key(request: Request, device: str, level: str) -> str:
             for parameter in request.step.filter.parameters
             if isinstance(parameter, IntParameter | ChoiceParameter | RadiiParameter)
         ),
-        request.source.planes.dtype.name,
-        f"{request.source.planes.shape[-1]} channels",
+        request.source.dtype.name,
+        f"{request.source.shape[-1]} channels",
         *(("to grey",) if converts else ()),
         # Time is not proportional to the pixels here: figures hold for a single size.
-        *((f"whole, {request.source.planes.size}",) if whole else ()),
+        *((f"whole, {math.prod(request.source.shape)}",) if whole else ()),
     )
     return ", ".join(parts)
 

@@ -141,7 +141,7 @@ class Request:
         """Refuse a ``valid`` border that would leave nothing."""
         step = self.step
         side = 2 * step.filter.radius(step.parameters) + 1
-        height, width = self.source.planes.shape[:2]
+        height, width = self.source.shape[:2]
         if step.border is Border.VALID and side > min(width, height):
             raise InvalidParameter(
                 f"The {side}×{side} neighbourhood does not fit into "
@@ -229,7 +229,7 @@ class Request:
     @property
     def whole_shape(self) -> tuple[int, ...]:
         """Shape of the result without a region."""
-        shape = self.source.planes.shape
+        shape = self.source.shape
         if not self.by_slices:
             for spec, parameters, border in self.passes():
                 shape = spec.output_shape(shape, parameters, border)

@@ -107,7 +107,7 @@ class Result:
     def speed(self) -> float:
         """Input pixels or voxels (not samples) per second of `seconds`, in millions."""
         region = self.request.region
-        shape = self.request.source.planes.shape[:-1]
+        shape = self.request.source.shape[:-1]
         pixels = region.height * region.width if region is not None else math.prod(shape)
         return pixels / 1e6 / max(self.seconds, 1e-9)
 

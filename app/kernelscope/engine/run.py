@@ -197,7 +197,7 @@ def check_memory(request: Request) -> None:
     OutOfMemory
         If so. Further memory depends on the level, and is only known when it runs.
     """
-    needed = math.prod(request.output_shape) * request.source.planes.dtype.itemsize
+    needed = math.prod(request.output_shape) * request.source.dtype.itemsize
     memory.require(needed, f"to filter {request.source.describe()}", _SMALLER)
 
 
@@ -315,7 +315,7 @@ def _cheapest(
         return costs.predict(request, backend.availability().summary, level)
 
     on_gpu, on_cpu = predict(gpu), predict(cpu)
-    pixels = math.prod(request.source.planes.shape[:-1])
+    pixels = math.prod(request.source.shape[:-1])
     likely, other = (gpu, cpu) if pixels >= GPU_PIXELS else (cpu, gpu)
     if on_gpu is not None and on_cpu is not None:
         choice = gpu if on_gpu <= on_cpu else cpu

@@ -186,6 +186,16 @@ class Image:
         return self.pixels.reshape(self.height, self.width, self.channels)
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Height, width and channels, also for grey images."""
+        return self.height, self.width, self.channels
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the samples."""
+        return self.pixels.dtype
+
+    @property
     def mode(self) -> str:
         """Colour model and depth in words, like ``RGBA, 16 bit``."""
         model = {1: "grey", 2: "grey with alpha", 3: "RGB", 4: "RGBA"}[self.channels]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.errors import InvalidParameter
-from kernelscope.images.volume import Volume, stack, unstack
+from kernelscope.images.volume import Volume, check_aligned, stack, unstack
 from kernelscope.spec.samples import Kind
 
 MAX_COMPONENTS = 4
@@ -43,6 +43,23 @@ class Scan:
         planes = stack(self.volumes)
         planes.flags.writeable = False
         return planes
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Depth, height, width and components.
+
+        Raises
+        ------
+        AppError
+            If the volumes differ in size or position.
+        """
+        check_aligned(self.volumes)
+        return *self.volumes[0].voxels.shape, len(self.volumes)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Filters read volumes as 32-bit floats, whatever the type of their files."""
+        return np.dtype(np.float32)
 
     @property
     def pixels(self) -> NDArray[np.float32]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.spec.samples import Kind
@@ -44,6 +45,14 @@ class Source(Protocol):
     @property
     def planes(self) -> NDArray[Any]:
         """The samples that filters read: (height, width, channels), or with depth before."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of `planes`, which need not be made for it."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of `planes`, which need not be made for it."""
 
     @property
     def samples(self) -> tuple[NDArray[Any], ...]:

@@ -296,19 +296,13 @@ def stack(volumes: Sequence[Volume]) -> NDArray[np.float32]:
 
     Raises
     ------
-    InvalidParameter
-        If there is no volume.
-    InvalidImage
-        If they differ in shape, or, where known, in orientation, spacing or position by
-        more than a tenth of a voxel.
+    AppError
+        As `check_aligned`.
     """
-    if not volumes:
-        raise InvalidParameter("There is no volume to filter.", "Choose at least one.")
+    check_aligned(volumes)
     first = volumes[0]
     if len(volumes) == 1 and first.voxels.dtype == np.float32:
         return first.voxels[..., np.newaxis]  # no second copy: it may be large
-    for other in volumes[1:]:
-        _check_aligned(first, other)
     stacked = np.empty((*first.voxels.shape, len(volumes)), np.float32)
 
     def fill(part: slice) -> None:
@@ -317,6 +311,23 @@ def stack(volumes: Sequence[Volume]) -> NDArray[np.float32]:
 
     in_parts(fill, stacked)
     return stacked
+
+
+def check_aligned(volumes: Sequence[Volume]) -> None:
+    """Refuse volumes that cannot be filtered together.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is no volume.
+    InvalidImage
+        If they differ in shape, or, where known, in orientation, spacing or position by
+        more than a tenth of a voxel.
+    """
+    if not volumes:
+        raise InvalidParameter("There is no volume to filter.", "Choose at least one.")
+    for other in volumes[1:]:
+        _check_aligned(volumes[0], other)
 
 
 def unstack(planes: NDArray[Any]) -> list[NDArray[Any]]:

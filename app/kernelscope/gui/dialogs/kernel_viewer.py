@@ -365,7 +365,7 @@ def _occupancy(occupancy: float | None) -> tuple[Fact, ...]:
 def _planned(plan: PlannedLaunch, request: Request) -> FactGroup:
     launch = plan.launch
     source = request.source
-    size = "×".join(str(side) for side in source.planes.shape[-2::-1])
+    size = "×".join(str(side) for side in source.shape[-2::-1])
     tile = "strides over all" if launch.tile is None else _by(launch.tile)
     return FactGroup(
         f"Launch for {size}, {source.mode}",
