@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuTask, FilterSpec
 
 
 def draw(
@@ -38,7 +38,7 @@ def add_noise(
 ) -> NDArray[Any]:
     """Return `source`, shape (height, width, channels), with the noise of `spec`."""
     output = np.zeros_like(source)
-    task = FilterTask(source, output, spec.validate(values), Border.REFLECT, level)
+    task = CpuTask(source, output, spec.validate(values), Border.REFLECT, level)
     for sweep in spec.implementation(Cpu).plan(task):
         sweep.kernel(*sweep.arguments, 0, sweep.rows)
     return output

@@ -32,7 +32,7 @@ from kernelscope.engine.request import Request
 from kernelscope.errors import InvalidImage, InvalidParameter
 from kernelscope.images.image import DTYPES, Image
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuTask, FilterSpec
 from kernelscope.spec.levels import CPU_LEVELS, Level
 from kernelscope.spec.parameters import ChoiceParameter
 from tests.oracle import to_dtype
@@ -164,7 +164,7 @@ def levels(spec: FilterSpec, dtype: np.dtype[Any]) -> list[Level]:
     source = np.zeros((99, 99, 1), dtype)
 
     def takes(level: Level) -> bool:
-        task = FilterTask(source, source.copy(), spec.defaults(), Border.REFLECT, level.id)
+        task = CpuTask(source, source.copy(), spec.defaults(), Border.REFLECT, level.id)
         try:
             spec.implementation(Cpu).plan(task)
         except InvalidImage:
@@ -275,7 +275,7 @@ def test_bands_do_not_matter(
         results = []
         for rows in (source.shape[0], 16, 3, 1):
             output = np.empty(spec.output_shape(source.shape, parameters, border), dtype)
-            task = FilterTask(source, output, parameters, border, level.id)
+            task = CpuTask(source, output, parameters, border, level.id)
             for sweep in spec.implementation(Cpu).plan(task):
                 for start in reversed(range(0, sweep.rows, rows)):
                     sweep.kernel(*sweep.arguments, start, min(start + rows, sweep.rows))

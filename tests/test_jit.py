@@ -22,9 +22,9 @@ RUN_FILTER = """
 import numpy as np
 from kernelscope.filters import get
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, FilterTask
+from kernelscope.spec.filter import Cpu, CpuTask
 source, output = np.ones((4, 4, 1), np.uint8), np.zeros((4, 4, 1), np.uint8)
-task = FilterTask(source, output, {}, Border.REFLECT, "serial")
+task = CpuTask(source, output, {}, Border.REFLECT, "serial")
 for sweep in get("rotating_mask").implementation(Cpu).plan(task):
     sweep.kernel(*sweep.arguments, 0, sweep.rows)
 assert (output == 1).all()

@@ -31,7 +31,7 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, FilterTask
+from kernelscope.spec.filter import Cpu, CpuTask
 from kernelscope.spec.levels import SERIAL
 from kernelscope.spec.parameters import ChoiceParameter
 from kernelscope.spec.samples import Kind
@@ -96,7 +96,7 @@ def run(
     values = spec.resolve(source, spec.validate(parameters))
     output = np.full(source.shape, np.nan, np.float32)
     for sweep in spec.implementation(Cpu).plan(
-        FilterTask(source, output, values, Border.REFLECT, level)
+        CpuTask(source, output, values, Border.REFLECT, level)
     ):
         step = rows or sweep.rows
         for start in reversed(range(0, sweep.rows, step)):

@@ -34,7 +34,7 @@ from kernelscope.bench.sweeps import weights  # noqa: E402
 from kernelscope.filters.median.cpu import BUBBLE, HUANG  # noqa: E402
 from kernelscope.machine import cpu_name  # noqa: E402
 from kernelscope.spec.borders import Border  # noqa: E402
-from kernelscope.spec.filter import Cpu, FilterTask  # noqa: E402
+from kernelscope.spec.filter import Cpu, CpuTask  # noqa: E402
 from kernelscope.spec.levels import SERIAL  # noqa: E402
 
 BAR = 1.15
@@ -72,7 +72,7 @@ def name_of(value: Any) -> str:
 def passes(spec: Any, source: Any, output: Any, values: Any, level: str) -> Callable[[], None]:
     """Return a call of a level on this thread; sums that passes add to start from zero."""
     plan = list(
-        spec.implementation(Cpu).plan(FilterTask(source, output, values, Border.REFLECT, level))
+        spec.implementation(Cpu).plan(CpuTask(source, output, values, Border.REFLECT, level))
     )
     fields = [each for sweep in plan for each in sweep.arguments if type(each).__name__ == "Sums"]
 
@@ -92,7 +92,7 @@ def volume_case(parameters: dict[str, Any]) -> tuple[Callable[[], None], plain.C
     source.flags.writeable = False
     values = spec.resolve(source, spec.validate({**parameters, "sigma_from": "given"}))
     output = np.empty_like(source)
-    task = FilterTask(source, output, values, Border.REFLECT, SERIAL.id)
+    task = CpuTask(source, output, values, Border.REFLECT, SERIAL.id)
     first, last = spec.implementation(Cpu).plan(task)
     first.kernel(*first.arguments, 0, first.rows)
     extended, _, reach, model = last.arguments

@@ -17,7 +17,7 @@ from kernelscope.engine.step import Step
 from kernelscope.errors import Cancelled
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.levels import PARALLEL, SERIAL, Level
 from tests.patience import PATIENCE
 
@@ -62,7 +62,7 @@ def run(
     grey: bool = False,
     log: RunLog | None = None,
 ) -> Image:
-    def plan(task: FilterTask) -> list[CpuPass]:
+    def plan(task: CpuTask) -> list[CpuPass]:
         assert not task.source.flags.writeable
         assert task.source.flags.c_contiguous
         task.output[:] = 7

@@ -18,7 +18,7 @@ from kernelscope.bench.peers import plain_c as plain
 from kernelscope.errors import AppError
 from kernelscope.filters.mri_nlm.cpu import plan_cpu as plan_mri_nlm
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterTask
+from kernelscope.spec.filter import CpuTask
 from kernelscope.spec.levels import SERIAL
 from tests.filters import apply
 
@@ -103,7 +103,7 @@ def test_volumes(noise_model: str, dimensions: str) -> None:
     )
     resolved = spec.resolve(source, values)
     output = np.empty_like(source)
-    passes = plan_mri_nlm(FilterTask(source, output, resolved, Border.REFLECT, SERIAL.id))
+    passes = plan_mri_nlm(CpuTask(source, output, resolved, Border.REFLECT, SERIAL.id))
     for sweep in passes:
         sweep.kernel(*sweep.arguments, 0, sweep.rows)
     extended, _, reach, model = passes[-1].arguments

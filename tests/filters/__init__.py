@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuTask, FilterSpec
 from kernelscope.spec.levels import PARALLEL
 
 
@@ -20,10 +20,10 @@ def apply(
     border: Border = Border.REFLECT,
     level: str = PARALLEL.id,
 ) -> NDArray[Any]:
-    """Return `source`, shaped as that of a `FilterTask`, filtered on this thread."""
+    """Return `source`, shaped as that of a `CpuTask`, filtered on this thread."""
     values = spec.validate(parameters)
     output = np.empty(spec.output_shape(source.shape, values, border), source.dtype)
     resolved = spec.resolve(source, values)
-    for sweep in spec.implementation(Cpu).plan(FilterTask(source, output, resolved, border, level)):
+    for sweep in spec.implementation(Cpu).plan(CpuTask(source, output, resolved, border, level)):
         sweep.kernel(*sweep.arguments, 0, sweep.rows)
     return output

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.dot_product import SPEC
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, FilterTask
+from kernelscope.spec.filter import Cpu, CpuTask
 from tests.oracle import WHITES
 
 CASES: list[dict[str, Any]] = [{}]
@@ -27,9 +27,7 @@ def test_sums_of_long_white_rows_are_exact() -> None:
     source = np.full((1, 100_003, 1), 65535, np.uint16)
     source[0, 0] = 0
     output = np.empty_like(source)
-    (sweep,) = SPEC.implementation(Cpu).plan(
-        FilterTask(source, output, {}, Border.REFLECT, "serial")
-    )
+    (sweep,) = SPEC.implementation(Cpu).plan(CpuTask(source, output, {}, Border.REFLECT, "serial"))
     sweep.kernel(*sweep.arguments, 0, 1)
     exact = round(65535 * 100_002 / 100_003)
     assert set(output.ravel().tolist()) == {exact}

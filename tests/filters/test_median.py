@@ -25,7 +25,7 @@ from kernelscope.filters.median.cpu import BUBBLE, HUANG
 from kernelscope.filters.median.networks import Lane, Program, dump, median_program
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, FilterTask
+from kernelscope.spec.filter import Cpu, CpuTask
 from kernelscope.spec.levels import PARALLEL, SERIAL, TUNED
 from tests.oracle import windows
 
@@ -213,7 +213,7 @@ def test_bubble_sort_in_strips(
 
 def test_a_unit_of_bubble_sort_ends_in_time() -> None:
     source = np.zeros((40, 30_000, 1), np.uint8)
-    task = FilterTask(source, source.copy(), {"size": 31}, Border.WRAP, BUBBLE.id)
+    task = CpuTask(source, source.copy(), {"size": 31}, Border.WRAP, BUBBLE.id)
     widths = [
         last - first
         for first, last in (p.arguments[-1] for p in SPEC.implementation(Cpu).plan(task))

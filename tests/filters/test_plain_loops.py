@@ -14,7 +14,7 @@ from kernelscope import filters
 from kernelscope.filters.median.cpu import HUANG
 from kernelscope.jit import Kernel
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.samples import Kind
 from tests.test_contract import test_module
 
@@ -62,7 +62,7 @@ def forms(spec: FilterSpec, level: str, dtype: np.dtype[Any]) -> Iterator[CpuPas
     for case in getattr(test_module(spec.id), "CASES", [{}]):
         values = spec.resolve(source, spec.validate(case))
         output = np.zeros(spec.output_shape(shape, values, Border.REFLECT), dtype)
-        task = FilterTask(source, output, values, Border.REFLECT, level)
+        task = CpuTask(source, output, values, Border.REFLECT, level)
         for each in spec.implementation(Cpu).plan(task):
             code = (each.kernel, tuple(map(numba.typeof, each.arguments)))
             # What comes first and last takes little time; estimates are those of level parallel.
@@ -91,6 +91,6 @@ def test_no_vector_instructions(spec: FilterSpec, level: str, dtype: type[np.gen
 def test_vector_instructions_would_be_seen() -> None:
     spec = filters.get("mean")
     source = np.zeros((16, 16, 1), np.uint8)
-    task = FilterTask(source, source.copy(), spec.validate({}), Border.REFLECT, "parallel")
+    task = CpuTask(source, source.copy(), spec.validate({}), Border.REFLECT, "parallel")
     (sweep,) = spec.implementation(Cpu).plan(task)
     assert packed(assembly(sweep.kernel, sweep.arguments))

@@ -17,7 +17,7 @@ from kernelscope.backends.cuda.sources import read_source
 from kernelscope.filters.ripple import SPEC, wave
 from kernelscope.images.image import DTYPES
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, FilterTask
+from kernelscope.spec.filter import Cpu, CpuTask
 from tests.oracle import WHITES
 
 GEOMETRY = (
@@ -52,7 +52,7 @@ def tolerance(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> float:
 def write(dtype: np.dtype[Any], height: int, width: int, tick: int) -> NDArray[Any]:
     output = np.empty((height, width, 1), dtype)
     values = SPEC.validate({"tick": tick})
-    task = FilterTask(output, output, values, Border.REFLECT, "parallel")
+    task = CpuTask(output, output, values, Border.REFLECT, "parallel")
     for sweep in SPEC.implementation(Cpu).plan(task):
         sweep.kernel(*sweep.arguments, 0, sweep.rows)
     return output[..., 0]

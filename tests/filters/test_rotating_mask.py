@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kernelscope.filters.rotating_mask import SPEC
 from kernelscope.images.image import DTYPES
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, FilterTask
+from kernelscope.spec.filter import Cpu, CpuTask
 from kernelscope.spec.levels import Level
 from tests.oracle import to_dtype, windows
 
@@ -44,9 +44,7 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
 def apply(pixels: NDArray[Any], level: str) -> NDArray[Any]:
     source = pixels[:, :, None]
     output = np.empty_like(source)
-    for sweep in SPEC.implementation(Cpu).plan(
-        FilterTask(source, output, {}, Border.REFLECT, level)
-    ):
+    for sweep in SPEC.implementation(Cpu).plan(CpuTask(source, output, {}, Border.REFLECT, level)):
         sweep.kernel(*sweep.arguments, 0, sweep.rows)
     return output[:, :, 0]
 

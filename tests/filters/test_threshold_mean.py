@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kernelscope.filters.threshold_mean import SPEC
 from kernelscope.images.image import DTYPES
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, FilterTask
+from kernelscope.spec.filter import Cpu, CpuTask
 from kernelscope.spec.levels import Level
 from tests.oracle import windows
 
@@ -49,7 +49,7 @@ def test_the_threshold_itself_is_near_enough(dtype: np.dtype[Any], level: Level)
             continue  # 45 / 255 is not a float
         parameters = SPEC.validate({"threshold": threshold})
         output = np.empty((3, 3, 1), dtype)
-        task = FilterTask(source.astype(dtype), output, parameters, Border.REFLECT, level.id)
+        task = CpuTask(source.astype(dtype), output, parameters, Border.REFLECT, level.id)
         for sweep in SPEC.implementation(Cpu).plan(task):
             sweep.kernel(*sweep.arguments, 0, sweep.rows)
         assert output[1, 1, 0] == pytest.approx(expected * unit)

@@ -26,7 +26,7 @@ from kernelscope.engine.request import Pass, Request
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
 from kernelscope.machine import cpu_name
-from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.levels import Level
 
 _BAND_SECONDS = 0.05
@@ -113,7 +113,7 @@ class CpuBackend:
             output = np.empty(spec.output_shape(source.shape, parameters, border), source.dtype)
             given, parameters = parameters, spec.resolve(source, parameters)
             context.log.estimates |= spec.estimates(given, parameters)
-            task = FilterTask(source, output, parameters, border, level.id)
+            task = CpuTask(source, output, parameters, border, level.id)
             passes = spec.implementation(Cpu).plan(task)
         with context.log.stage("compile", counted=False):
             self._compile(passes, context)

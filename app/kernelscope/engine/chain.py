@@ -30,7 +30,7 @@ from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, FilterTask
+from kernelscope.spec.filter import Cpu, CpuTask
 from kernelscope.spec.levels import PARALLEL
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import Kind, Pixels
@@ -220,7 +220,7 @@ def to_grey(image: Image) -> Image:
     spec = filters.get("greyscale")
     settings = spec.defaults(), Border.REFLECT
     output = np.empty(spec.output_shape(image.planes.shape, *settings), image.pixels.dtype)
-    task = FilterTask(image.planes, output, *settings, PARALLEL.id)
+    task = CpuTask(image.planes, output, *settings, PARALLEL.id)
     for sweep in spec.implementation(Cpu).plan(task):
         sweep.kernel(*sweep.arguments, 0, sweep.rows)
     spec.carry_alpha(image.planes, output, *settings)

@@ -19,7 +19,7 @@ from kernelscope.filters.shared.border_kernels import divide_round
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Plane, kernel
 from kernelscope.spec.crop import Crop
-from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED
 from kernelscope.spec.samples import white_level
@@ -61,7 +61,7 @@ def dot_product_float(source: Plane, output: Plane, start: Index, stop: Index) -
                 output[y, x, c] = mean
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     rows = task.output.shape[0]
     if task.source.dtype.kind == "f":
         return [CpuPass(dot_product_float, (task.source, task.output), rows)]

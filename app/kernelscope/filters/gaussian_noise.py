@@ -17,7 +17,7 @@ import numpy as np
 from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
 from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
-from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import white_level
 
@@ -47,7 +47,7 @@ def sigma_of(parameters: Mapping[str, Any]) -> float:
     return float(parameters["sigma"] or math.sqrt(parameters["variance"]))
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return plan_noise(task, gaussian, sigma_of(task.parameters) * white_level(task.source.dtype))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.rows_cuda import QUAD
 from kernelscope.jit import Array, Index, Line, Number, Plane, kernel
-from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.launch import Cuda, CudaTask, Launch, level_launch
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.spec.parameters import Choice, ChoiceParameter
@@ -112,7 +112,7 @@ def output_channels(channels: int, parameters: Mapping[str, Any]) -> int:
     return channels if channels <= 2 else channels - 2
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output = task.source, task.output
     height, _, channels = source.shape
     less = 499.5 if task.parameters["rounding"] == "floor" else 0.0

@@ -23,7 +23,7 @@ from kernelscope.filters.shared.correlation import (
     one_part,
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
-from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.spec.parameters import Choice, ChoiceParameter, Mask
@@ -46,7 +46,7 @@ def radius(parameters: Mapping[str, Any]) -> int:
     return len(MASKS[parameters["form"]]) // 2
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     weights = mask_array(MASKS[task.parameters["form"]])
     return cpu_correlation(task, weights, Divisor.one(len(weights)), task.parameters["negative"])
 

@@ -31,7 +31,7 @@ from kernelscope.filters.shared.correlation import (
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
 from kernelscope.filters.shared.rows_cuda import SMALL
-from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.spec.parameters import Choice, ChoiceParameter, Mask, MaskParameter, MaskPreset
@@ -139,7 +139,7 @@ def check(parameters: Mapping[str, Any]) -> None:
         )
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     mask, choice, negative = (task.parameters[name] for name in ("mask", "divisor", "negative"))
     return cpu_correlation(task, mask_array(mask), divisor(mask, choice), negative)
 

@@ -39,7 +39,7 @@ from kernelscope.filters.shared.plain import (
     put,
 )
 from kernelscope.jit import Index, Like, Number, Plane, Record, kernel
-from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.launch import (
     NO_MASK,
     Cuda,
@@ -133,7 +133,7 @@ def radius(parameters: Mapping[str, Any]) -> int:
     return int(parameters["size"]) // 2
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output, border = task.source, task.output, task.border
     size = task.parameters["size"]
     if task.level == SERIAL.id:

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Plane, kernel
-from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
 from kernelscope.spec.samples import white_level
@@ -59,7 +59,7 @@ def negative_float(source: Plane, output: Plane, start: Index, stop: Index) -> N
                 output[y, x, c] = np.float32(1) - source[y, x, c]
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     rows = task.output.shape[0]
     if task.source.dtype.kind == "f":
         return [CpuPass(negative_float, (task.source, task.output), rows)]

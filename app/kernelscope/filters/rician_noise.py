@@ -15,7 +15,7 @@ import numpy as np
 from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
 from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
-from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import white_level
 
@@ -42,7 +42,7 @@ def rician(
                 output[y, x, c] = settle(magnitude, finish)
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return plan_noise(task, rician, task.parameters["sigma"] * white_level(task.source.dtype))
 
 

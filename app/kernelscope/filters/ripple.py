@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Line, Number, Plane, kernel
 from kernelscope.spec.crop import Crop
-from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch, level_launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.spec.parameters import IntParameter
@@ -78,7 +78,7 @@ def ripple_float(output: Plane, wave: Line, start: Index, stop: Index) -> None:
                 output[y, x, c] = value
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     output, numbers = task.output, wave(task.parameters["tick"])
     if output.dtype.kind == "f":
         return [CpuPass(ripple_float, (output, numbers), output.shape[0])]

@@ -40,7 +40,7 @@ from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
 from kernelscope.filters.shared.rows_cuda import rows_launch
 from kernelscope.jit import Array, Index, Like, Line, Plane, Record, inlined, kernel
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.launch import (
     NO_MASK,
     Cuda,
@@ -318,7 +318,7 @@ def radius(parameters: Mapping[str, Any]) -> int:
     return RADIUS
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output, border = task.source, task.output, task.border
     rows = output.shape[0]
     is_float = source.dtype == np.float32

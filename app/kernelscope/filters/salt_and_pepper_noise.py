@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
 from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
-from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import white_level
 
@@ -44,7 +44,7 @@ def salt_and_pepper(
                     output[y, x, c] = source[y, x, c]
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return plan_noise(
         task, salt_and_pepper, task.parameters["density"], white_level(task.source.dtype)
     )

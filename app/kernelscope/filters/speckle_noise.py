@@ -16,7 +16,7 @@ import numpy as np
 from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
 from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
-from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.parameters import FloatParameter
 
 
@@ -41,7 +41,7 @@ def speckle(
                 output[y, x, c] = settle(sample + sample * noise, finish)
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return plan_noise(task, speckle, math.sqrt(task.parameters["variance"]))
 
 

@@ -34,7 +34,7 @@ from kernelscope.filters.shared.correlation import Divisor, Finish, finish_row, 
 from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
 from kernelscope.jit import Flag, Index, Like, Line, Number, Plane, Record, kernel
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.launch import (
     NO_MASK,
     Cuda,
@@ -156,7 +156,7 @@ def threshold_of(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> float:
     return float(parameters["threshold"]) * white / 255
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output, border = task.source, task.output, task.border
     size, rows = task.parameters["size"], output.shape[0]
     reach = threshold_of(task.parameters, source.dtype)

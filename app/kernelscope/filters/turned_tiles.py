@@ -17,7 +17,7 @@ from typing import Any
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Plane, kernel
 from kernelscope.spec.crop import Crop
-from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
 
@@ -51,7 +51,7 @@ def radius(parameters: Mapping[str, Any]) -> int:
     return TILE - 1  # a pixel comes from elsewhere in its tile
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return [CpuPass(turn, (task.source, task.output, TILE), task.output.shape[0])]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Plane, kernel
 from kernelscope.spec.crop import Crop
-from kernelscope.spec.filter import Cpu, CpuPass, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
 
@@ -48,7 +48,7 @@ def vector_sum_float(source: Plane, output: Plane, start: Index, stop: Index) ->
                 output[y, x, c] = np.float32(0.5) * source[y, x, c] + half
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     add = vector_sum_float if task.source.dtype.kind == "f" else vector_sum_integer
     return [CpuPass(add, (task.source, task.output), task.output.shape[0])]
 

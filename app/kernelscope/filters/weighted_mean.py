@@ -33,7 +33,7 @@ from kernelscope.filters.shared.correlation import (
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
 from kernelscope.jit import Array, Index, Line, Plane, Record, kernel
-from kernelscope.spec.filter import Cpu, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.spec.parameters import OddParameter
@@ -90,7 +90,7 @@ def radius(parameters: Mapping[str, Any]) -> int:
     return int(parameters["size"]) // 2
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output, border = task.source, task.output, task.border
     row = binomial(task.parameters["size"])
     weights = np.outer(row, row)

@@ -30,8 +30,8 @@ from kernelscope.spec.samples import Kind, Pixels, colour_count
 
 
 @dataclass(frozen=True)
-class FilterTask:
-    """The task that a filter plans passes for.
+class CpuTask:
+    """The task that a filter plans passes for on the CPU, as `CudaTask` for a GPU.
 
     Attributes
     ----------
@@ -104,12 +104,12 @@ class Cpu:
     Attributes
     ----------
     plan : callable
-        Maps a `FilterTask` to the passes that compute it.
+        Maps a `CpuTask` to the passes that compute it.
     levels : tuple of Level
         `CPU_LEVELS`, and the filter's own between them; the last is the fastest.
     """
 
-    plan: Callable[[FilterTask], Sequence[CpuPass]]
+    plan: Callable[[CpuTask], Sequence[CpuPass]]
     levels: tuple[Level, ...] = CPU_LEVELS
     gaps: Mapping[str, str] = field(default_factory=dict)
 
@@ -248,7 +248,7 @@ class FilterSpec:
     kind : Kind
         The kind of source that it works on.
     resolve : callable
-        Maps a source, shaped as that of a `FilterTask`, and validated parameters to the
+        Maps a source, shaped as that of a `CpuTask`, and validated parameters to the
         parameters to plan with: what depends on the data is filled in, values that do not go
         with the source are refused. It may add values under names that no parameter has, for
         the plans. Resolving twice changes nothing.
@@ -319,7 +319,7 @@ class FilterSpec:
     def output_shape(
         self, shape: tuple[int, ...], parameters: Mapping[str, Any], border: Border
     ) -> tuple[int, ...]:
-        """Return the shape of the result for a source of `shape`, see `FilterTask`."""
+        """Return the shape of the result for a source of `shape`, see `CpuTask`."""
         if self.kind is Kind.VOLUME:
             return shape
         height, width, channels = shape

@@ -13,7 +13,7 @@ from kernelscope.filters.median.networks import median_program
 from kernelscope.filters.median.parallel import VECTOR, median_parallel
 from kernelscope.filters.median.selection import median_frame, median_serial
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuPass, FilterTask
+from kernelscope.spec.filter import CpuPass, CpuTask
 from kernelscope.spec.levels import PARALLEL, SERIAL, Level
 
 LEVEL_1 = 24_576
@@ -44,7 +44,7 @@ HUANG = Level(
 LEVELS = (PLAIN, BUBBLE, HUANG, PARALLEL)
 
 
-def plan_serial(task: FilterTask, size: int) -> Iterator[CpuPass]:
+def plan_serial(task: CpuTask, size: int) -> Iterator[CpuPass]:
     """Plan the levels that run on one thread."""
     arguments = (task.source, task.output, size // 2, task.border.code)
     rows, width = task.output.shape[:2]
@@ -63,7 +63,7 @@ def plan_serial(task: FilterTask, size: int) -> Iterator[CpuPass]:
         yield CpuPass(median_huang, (*arguments, 4 * task.source.itemsize), rows)
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     size = task.parameters["size"]
     rows = task.output.shape[0]
     if task.level != PARALLEL.id:

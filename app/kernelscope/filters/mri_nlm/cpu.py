@@ -15,7 +15,7 @@ from kernelscope.filters.mri_nlm.serial import nlm_serial
 from kernelscope.filters.mri_nlm.sigma import plan_local
 from kernelscope.filters.mri_nlm.sigma_map import plan_map
 from kernelscope.filters.mri_nlm.tiles import nlm_tiles
-from kernelscope.spec.filter import CpuPass, FilterTask
+from kernelscope.spec.filter import CpuPass, CpuTask
 from kernelscope.spec.levels import SERIAL
 
 _SLICES = 8
@@ -31,7 +31,7 @@ _MAP_OFFSETS = 80
 """Cost of the map of local sigmas, in offsets of the search window (approximate)."""
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output, parameters = task.source, task.output, task.parameters
     reach = reach_of(parameters)
     depth, height, width, components = source.shape

@@ -23,7 +23,7 @@ from kernelscope.filters.nlm.window_tiles import nlm_window
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.filters.shared.non_local import patch_profile
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuPass, FilterTask
+from kernelscope.spec.filter import CpuPass, CpuTask
 from kernelscope.spec.levels import SERIAL
 from kernelscope.spec.samples import colour_count, white_level
 
@@ -32,7 +32,7 @@ CANDIDATES = 2**18
 fewer."""
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output, parameters = task.source, task.output, task.parameters
     colours = colour_count(source.shape[2])
     group = colours if parameters["colour"] == "joint" else 1

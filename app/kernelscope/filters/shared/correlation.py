@@ -24,7 +24,7 @@ from kernelscope.filters.shared.border_kernels import REDUCE, VALID, fetch_row
 from kernelscope.filters.shared.plain import cell, gather, interior, no_simd
 from kernelscope.jit import Array, Index, Kernel, Line, Number, Plane, Record, inlined, kernel
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuPass, FilterTask
+from kernelscope.spec.filter import CpuPass, CpuTask
 from kernelscope.spec.levels import SERIAL
 from kernelscope.spec.parameters import Choice, ChoiceParameter, Mask
 
@@ -391,7 +391,7 @@ def working_type(
 
 
 def cpu_correlation(
-    task: FilterTask, weights: NDArray[Any], divisor: Divisor, negative: str = "keep"
+    task: CpuTask, weights: NDArray[Any], divisor: Divisor, negative: str = "keep"
 ) -> Sequence[CpuPass]:
     """Plan ``settle(sum of weights times cells / divisor)`` for either CPU level.
 

@@ -21,7 +21,7 @@ from kernelscope.filters.shared.correlation import Finish
 from kernelscope.jit import Kernel
 from kernelscope.spec.borders import Border
 from kernelscope.spec.crop import FIRST_ROW, Crop
-from kernelscope.spec.filter import Absent, CpuPass, FilterSpec, FilterTask
+from kernelscope.spec.filter import Absent, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.parameters import IntParameter
 from kernelscope.spec.samples import colour_count
 
@@ -38,7 +38,7 @@ SEED = IntParameter(
 NO_GPU = Absent("Noise is drawn on the CPU only, so that a seed gives the same noise everywhere.")
 
 
-def plan_noise(task: FilterTask, kernel: Kernel, *amounts: float) -> Sequence[CpuPass]:
+def plan_noise(task: CpuTask, kernel: Kernel, *amounts: float) -> Sequence[CpuPass]:
     """Plan ``kernel(source, output, colours, seeds, finish, *amounts, start, stop)``.
 
     Serial and parallel are the same kernel: drawing the numbers takes nearly all the time,

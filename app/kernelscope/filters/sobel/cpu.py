@@ -12,7 +12,7 @@ from kernelscope.filters.shared.correlation import Finish, settle, taps, weighte
 from kernelscope.filters.shared.plain import gather, interior, no_simd, put, wide_cell
 from kernelscope.filters.sobel import directions
 from kernelscope.jit import Array, Index, Line, Plane, Record, inlined, kernel
-from kernelscope.spec.filter import CpuPass, FilterTask
+from kernelscope.spec.filter import CpuPass, CpuTask
 from kernelscope.spec.levels import SERIAL
 
 MASKS = np.array(
@@ -164,7 +164,7 @@ def sobel_parallel(
             samples[x] = settle(results[x], finish)
 
 
-def plan_cpu(task: FilterTask) -> Sequence[CpuPass]:
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output, border = task.source, task.output, task.border
     form = FORMS.index(task.parameters["form"])
     if form > _DIRECTIONS:

@@ -25,7 +25,7 @@ import numpy as np
 from kernelscope.filters.shared.border_kernels import VALID, fetch_row
 from kernelscope.filters.shared.plain import gather, interior, no_simd, wide_cell
 from kernelscope.jit import Array, Flag, Index, Line, Number, Plane, Record, inlined, kernel
-from kernelscope.spec.filter import CpuPass, FilterTask
+from kernelscope.spec.filter import CpuPass, CpuTask
 from kernelscope.spec.levels import SERIAL
 from kernelscope.spec.samples import colour_count, white_level
 
@@ -412,7 +412,7 @@ def output_channels(channels: int, form: str) -> int:
     return channels + 2 if form == "angle-colour" and channels <= 2 else channels
 
 
-def plan_directions(task: FilterTask) -> Sequence[CpuPass]:
+def plan_directions(task: CpuTask) -> Sequence[CpuPass]:
     """Plan one of `FORMS` of Sobel for either CPU level."""
     source, output = task.source, task.output
     whole = source.dtype.kind != "f"
