@@ -78,7 +78,7 @@ class Costs:
         """
         request = result.request
         with self._lock:
-            points = self._load().setdefault(_key(request, device, result.level), [])
+            points = self._load().setdefault(kind_of(request, device, result.level), [])
             points.append((math.prod(request.source.shape), result.seconds))
             del points[:-KEPT_POINTS]
             self._save()
@@ -87,7 +87,7 @@ class Costs:
         """Return the seconds that `request` should take; None if nothing similar was run."""
         samples = math.prod(request.source.shape)
         with self._lock:
-            points = self._load().get(_key(request, device, level))
+            points = self._load().get(kind_of(request, device, level))
         sizes = [size for size, _ in points or ()]
         if not points or not min(sizes) / REACH <= samples <= max(sizes) * REACH:
             return None
@@ -146,7 +146,8 @@ def _dot(x: list[float], y: list[float]) -> float:
     return sum(a * b for a, b in zip(x, y, strict=True))
 
 
-def _key(request: Request, device: str, level: str) -> str:
+def kind_of(request: Request, device: str, level: str) -> str:
+    """Return the kind of a run: runs of one kind differ in size and content only."""
     converts = len(request.passes()) > 1
     whole = request.step.filter.whole(request.step.parameters)
     parts = (

@@ -56,7 +56,9 @@ def execute_region(request: Request, run: Callable[[Request], Result]) -> Result
     if spec.crop.rows:
         values = measured.values if measured else {}
         measured = Measurement({**values, FIRST_ROW: part.rows.start}, 0.0)
-    crop = Request(_crops.of(image, part), step, request.options, measured=measured)
+    crop = Request(
+        _crops.of(image, part), step, request.options, measured=measured, live=request.live
+    )
     result = run(crop)
     planes = np.ascontiguousarray(part.inside.of(result.output.planes))
     return replace(result, request=request, output=Image.from_array(planes, image.title))

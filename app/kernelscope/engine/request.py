@@ -80,6 +80,8 @@ class Request:
     timed : bool
         Warm up and repeat the run, so that its time can be compared; see
         `kernelscope.engine.measuring`.
+    live : bool
+        The settings are still changing: the run is neither logged nor learnt from.
     id : int
         Increases with each request; a later one replaces an earlier one.
 
@@ -97,6 +99,7 @@ class Request:
     reference: Image | Volume | None = None
     measured: Measurement | None = None
     region: Region | None = None
+    live: bool = False
     timed: bool = False
     id: int = field(default_factory=lambda: next(_ids))
 

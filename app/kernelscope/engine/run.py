@@ -95,7 +95,7 @@ def execute(
             raise
         notice = f"Auto used the CPU, because the {backend.name} failed: {error.message}"
         return _run(request, cpu, (notice,), _begin(request, token, progress))
-    if learn:
+    if learn and not request.live:
         remember(result, backends, costs)
     return result
 
@@ -138,8 +138,14 @@ def _run(
     if request.options.block is not None and not _takes_block(request, backend, level):
         notices = (*notices, _block_has_no_effect(request, backend, level))
         request = replace(request, options=replace(request.options, block=None))
-    _logger.info(
-        "%s: %s, %s %s", request.source.describe(), request.describe(), backend.name, level.name
+    importance = logging.DEBUG if request.live else logging.INFO
+    _logger.log(
+        importance,
+        "%s: %s, %s %s",
+        request.source.describe(),
+        request.describe(),
+        backend.name,
+        level.name,
     )
     log = context.log
     if not level.exact:
@@ -161,7 +167,8 @@ def _run(
         log.estimates,
         log.first,
     )
-    _logger.info(
+    _logger.log(
+        importance,
         "Done in %.3f ms, %.1f %s, without %.3f ms of compiling",
         result.seconds * 1e3,
         result.speed,

@@ -211,7 +211,8 @@ class Worker:
     def _stop(self, request: Request | Job, when: str = _UNBEGUN) -> None:
         """Log that a request was cancelled or replaced, and notify the listener."""
         what = "measurement" if isinstance(request, Job) else request.describe()
-        _logger.info("Cancelled %s: %s", when, what)
+        live = isinstance(request, Request) and request.live
+        _logger.log(logging.DEBUG if live else logging.INFO, "Cancelled %s: %s", when, what)
         self._listener(Stopped(request))
 
     def _run(self, request: Request | Job, token: CancelToken) -> Event:
@@ -232,7 +233,8 @@ class Worker:
         except Cancelled:
             return Stopped(request)
         except AppError as error:
-            _logger.error("%s", error)
+            live = isinstance(request, Request) and request.live
+            _logger.log(logging.DEBUG if live else logging.ERROR, "%s", error)
             return Failed(request, error)
         except Exception as error:  # a bug: the window shows the log and stays usable
             _logger.exception("The filter failed")
