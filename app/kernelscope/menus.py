@@ -307,6 +307,14 @@ _RUN = (
         label="Cancel",
     ),
     Action(
+        "live",
+        "&Live",
+        "live.toggle",
+        keys=("Shift+F5",),
+        tip="Compute the output as the settings change; slow filters wait for Run",
+        checkable=True,
+    ),
+    Action(
         "runRecipe",
         "Run R&ecipe…",
         "recipes.choose",

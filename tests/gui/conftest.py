@@ -92,8 +92,9 @@ def store(tmp_path: Path) -> Path:
 def open_window(qtbot: QtBot, cpu: FakeCpu, store: Path) -> Iterator[Opener]:
     windows = []
 
-    def open_(gpu: Availability = NO_GPU) -> MainWindow:
+    def open_(gpu: Availability = NO_GPU, *, live: bool = False) -> MainWindow:
         settings = Settings(store)
+        settings.set_text("live", "on" if live else "off")
         window = MainWindow({"gpu": FakeGpu(gpu), "cpu": cpu}, settings)
         windows.append(window)
         window.resize(1000, 700)

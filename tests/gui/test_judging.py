@@ -511,6 +511,7 @@ def test_history_forgets_what_was_taken_back_and_gone_on_from() -> None:
 
 def test_history_is_bounded_in_number_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernelscope.gui.model.history.MOST_BYTES", 1000)
+    monkeypatch.setattr("kernelscope.gui.model.history.MOST_MOMENTS", 20)
     history = History()
     for number in range(30):
         history.push(moment(str(number), side=1))

@@ -186,7 +186,14 @@ class ImageView(Pane):
         self.set_caption(title)
         self._details.set_full_text(details, brief)
 
-    def show_region(self, region: Placed, image: Image) -> None:
+    def show_region(
+        self,
+        region: Placed,
+        image: Image,
+        offset: int | None = None,
+        details: str = "",
+        brief: str = "",
+    ) -> None:
         """Draw a part of the whole result over the earlier picture, until the next one is shown.
 
         Parameters
@@ -195,9 +202,18 @@ class ImageView(Pane):
             In pixels of the whole result.
         image : Image
             The samples of the region.
+        offset : int, optional
+            Where the whole result begins in the input; by default where the earlier one does.
+        details, brief : str
+            As for `show_picture`; by default those of the earlier picture.
         """
+        if offset is None:
+            offset = self.offset
+        if details:
+            self._details.set_full_text(details, brief)
+        self.hint.hide()
         self._part.show_images(render(image)[:1], 0)
-        self._part.setPos(self.offset + region.left, self.offset + region.top)
+        self._part.setPos(offset + region.left, offset + region.top)
 
     def clear(self) -> None:
         """Show the hint that the view began with instead of a picture."""

@@ -16,7 +16,8 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 
-MOST_MOMENTS = 20
+MOST_MOMENTS = 100
+"""Inputs and settings; most are only settings and a result."""
 
 MOST_BYTES = 1 << 30
 """Limit for pixels and voxels in memory; the current moment is kept in any case."""

@@ -22,6 +22,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, cast
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result, estimate_notices
 from kernelscope.gui.canvas.pane import Pane
@@ -121,6 +122,10 @@ class Page(QWidget, Generic[Opened, Part]):
         self._background, self._report = background, report
         self.history: History[Opened, Part] = History()
         self._view = View.OUTPUT
+        self.previewed: Request | None = None
+        """The request of which a part is shown over the output."""
+        self.keeps_settings = False
+        """Whether a result with other settings is a step that Undo takes back."""
         self._wanted_gain: int | None = None
 
     # --- the current moment ---
@@ -267,13 +272,39 @@ class Page(QWidget, Generic[Opened, Part]):
         form = form or FormState.of(result.request)
         source = cast(Opened, result.request.source)
         if source is self.source:
-            self.history.amend(result=result, form=form)
-            self.show_moment(new=False)
+            self.show_output(result, form)
             return
         known = self.history.moment_of(source) or Moment(source, "")
         references = self._references_of(result, known)
         moment = replace(known, name="Earlier Run", references=references, result=result, form=form)
         self._push(moment)
+
+    def show_output(self, result: Result, form: FormState, *, same_step: bool = False) -> None:
+        """Show another result of the current input.
+
+        Parameters
+        ----------
+        form : FormState
+            Settings to restore with it.
+        same_step : bool
+            It belongs to the gesture that led to the result that is shown.
+        """
+        moment = self.moment
+        other = moment.result is not None and moment.form != form
+        if self.keeps_settings and other and not same_step:
+            name = result.request.step.filter.name
+            self.history.push(replace(moment, name=name, result=result, form=form))
+        else:
+            self.history.amend(result=result, form=form)
+        self.show_moment(new=False)
+
+    def visible_part(self, request: Request) -> Region | None:
+        """Return the part of the result of `request` that the view shows; None without parts."""
+        return None
+
+    def show_preview(self, result: Result) -> None:
+        """Show a part of a result, where `visible_part` has one, until a whole one is shown."""
+        raise NotImplementedError
 
     def _references_of(
         self, result: Result, known: Moment[Opened, Part]
@@ -313,7 +344,9 @@ class Page(QWidget, Generic[Opened, Part]):
     def mark_stale(self, settings: RunSettings | None) -> bool:
         """Mark the output if a run with these settings would produce another one, and say so."""
         stale = self.result is not None and not self.is_current(settings)
-        self.output_pane.set_stale(stale)
+        previewed = self.previewed
+        preview = previewed is not None and settings is not None and made_with(previewed, settings)
+        self.output_pane.set_stale(stale and not preview)
         return stale
 
     # --- views ---

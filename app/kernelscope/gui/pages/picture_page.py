@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.canvas.drawing import Drawing, draw
@@ -97,6 +99,30 @@ class PicturePage(Page[Image, Image]):
     def with_reference(self, request: Request) -> Request:
         return with_reference(request, self.reference)
 
+    def visible_part(self, request: Request) -> Region | None:
+        size, camera = self.images.output.canvas_size, self.images.camera
+        if size.isEmpty() or self._view is not View.OUTPUT:
+            return None
+        offset = offset_of(request)
+        height, width = request.whole_shape[:2]
+        left, right = _overlap(camera.centre.x() - offset, size.width() / camera.scale, width)
+        top, bottom = _overlap(camera.centre.y() - offset, size.height() / camera.scale, height)
+        if left >= right or top >= bottom:
+            return None
+        return Region(top, left, bottom - top, right - left)
+
+    def show_preview(self, result: Result) -> None:
+        region = result.request.region
+        assert region is not None
+        self.previewed = result.request
+        self.images.output.show_region(
+            region,
+            result.image,
+            offset_of(result.request),
+            f"{result.where}, {result.settings}",
+            f"{result.where}, {result.brief_settings}",
+        )
+
     def warm_up_request(self, settings: RunSettings) -> Request | None:
         return self.request(settings) if self.source is not None else None
 
@@ -163,7 +189,7 @@ class PicturePage(Page[Image, Image]):
     def _show_drawing(self, drawing: Drawing | None) -> None:
         """Show a view of the current result, or that there is none."""
         result, output = self.result, self.images.output
-        self.drawing = drawing
+        self.drawing, self.previewed = drawing, None
         if drawing is None or result is None:
             output.clear()
             self.drawn.emit(None, False)
@@ -220,3 +246,9 @@ class PicturePage(Page[Image, Image]):
 
     def copyable(self) -> Image | None:
         return self.result.image if self.result is not None else None
+
+
+def _overlap(centre: float, extent: float, side: int) -> tuple[int, int]:
+    """Return the first pixel of `side` that a view of this extent shows, and the one after."""
+    first, last = math.floor(centre - extent / 2), math.ceil(centre + extent / 2)
+    return max(0, first), min(side, last)

@@ -49,6 +49,7 @@ from kernelscope.gui.window.centre import Centre
 from kernelscope.gui.window.companions import Companions
 from kernelscope.gui.window.docks import make_docks
 from kernelscope.gui.window.files import Files
+from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.settings_column import SettingsColumn
@@ -126,6 +127,8 @@ class MainWindow(QMainWindow):
             commands=self.actions_.commands,
             order_phantom=self.files.make_phantom,
         )
+        self.live = Live(self.runner, self.panel, self.background, settings, lambda: self.page)
+        self._centre.headline.put(self.live.badge)
         self._connect()
         placement.restore(self, settings)
         self._set_page(self.pictures)
@@ -257,6 +260,7 @@ class MainWindow(QMainWindow):
         self.docks[DockName.QUALITY].visibilityChanged.connect(self._on_quality_seen)
         self.docks[DockName.CONSOLE].visibilityChanged.connect(self._on_console_seen)
         self.actions_.mark_filter(self.panel.filter_id)
+        self.actions_["live"].setChecked(self.live.on)
         self.timing.resultActivated.connect(self.show_again)
         self.runner.changed.connect(self._refresh_actions)
         self.runner.finished.connect(self.timing.add_result)
@@ -276,6 +280,7 @@ class MainWindow(QMainWindow):
         page.arranged.connect(self.runner.show_state)
         page.described.connect(self._status.pixel.setText)
         page.zoomed.connect(self._status.zoom.setText)
+        self.live.follow(page)
 
     # --- pages ---
 
@@ -421,6 +426,7 @@ class MainWindow(QMainWindow):
         self.panel.save()
         self.settings.flush()
         self.hide()  # closing may take a moment
+        self.live.close()
         self.runner.bridge.close(_PATIENCE)
         self.background.close()
         self.console.close()

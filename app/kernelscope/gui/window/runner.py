@@ -294,6 +294,9 @@ class Runner(QObject):
 
 def _describe_time(result: Result, stale: bool) -> str:
     """Return the time and speed of a run in words."""
+    if result.request.live:
+        taken = duration(result.seconds)
+        return f"{EARLIER}live, one run: {taken}." if stale else f"Live, one run: {taken}."
     done = f"done in {duration(result.seconds)}, {result.speed:.4g} {result.speed_unit}"
     if result.compile_seconds >= _WORTH_SHOWING:
         done = f"{done}; compiling once took {duration(result.compile_seconds)} before"

@@ -27,6 +27,8 @@ class WorkerBridge(QObject):
     """Owns the worker; its signals come on the GUI thread, for the latest request only.
 
     Between `submitted` and one of `finished`, `failed` and `stopped` a request is in progress.
+    A live request has signals of its own, `live_finished` and `live_ended`, and gives way to
+    others.
     A job ends in `job_ended`, with a `Completed`, `Failed` or `Stopped`; a request that is
     submitted meanwhile takes its place, and the other way round.
     """
@@ -36,6 +38,8 @@ class WorkerBridge(QObject):
     finished = Signal(object)
     failed = Signal(object)
     stopped = Signal()
+    live_finished = Signal(object)
+    live_ended = Signal(object)
     job_reported = Signal(object)
     job_ended = Signal(object)
 
@@ -49,6 +53,7 @@ class WorkerBridge(QObject):
     ) -> None:
         super().__init__(parent)
         self._current: Request | None = None
+        self._live: Request | None = None
         self._job: Job | None = None
         self._arrived.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
         self._worker = Worker(backends, self._arrived.emit, costs)
@@ -63,6 +68,24 @@ class WorkerBridge(QObject):
         self._current = request
         self._worker.submit(request)
         self.submitted.emit(request)
+
+    @property
+    def occupied(self) -> bool:
+        """Whether a request or a job is in progress that a live request would replace."""
+        return self._current is not None or self._job is not None
+
+    def submit_live(self, request: Request) -> None:
+        """Run `request` in place of the live one in progress; only while not `occupied`."""
+        assert not self.occupied
+        self._live = request
+        self._worker.submit(request)
+
+    def cancel_live(self) -> None:
+        """Stop the live request, if one is in progress; its signals do not come."""
+        if self._live is not None:
+            self._live = None
+            if not self.occupied:
+                self._worker.cancel(followed=True)
 
     def cancel(self, *, followed: bool = False) -> None:
         """Stop the current request; see `Worker.cancel`.
@@ -86,12 +109,15 @@ class WorkerBridge(QObject):
 
     def close(self, timeout: float) -> None:
         """Cancel and wait for the worker's thread to end, `timeout` seconds at most."""
-        self._current = self._job = None
+        self._current = self._live = self._job = None
         self._worker.close(timeout)
 
     def _deliver(self, event: Event) -> None:
         if self._job is not None and event.request is self._job:
             self._deliver_of_job(event)
+            return
+        if self._live is not None and event.request is self._live:
+            self._deliver_live(event)
             return
         if event.request is not self._current:
             return  # of a request that was replaced
@@ -109,6 +135,18 @@ class WorkerBridge(QObject):
             case Stopped():
                 self._current = None
                 self.stopped.emit()
+
+    def _deliver_live(self, event: Event) -> None:
+        match event:
+            case Finished(result=result):
+                self._live = None
+                self.live_finished.emit(result)
+            case Failed(error=error):
+                self._live = None
+                self.live_ended.emit(error)
+            case Stopped():
+                self._live = None
+                self.live_ended.emit(None)
 
     def _deliver_of_job(self, event: Event) -> None:
         match event:

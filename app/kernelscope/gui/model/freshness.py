@@ -1,0 +1,187 @@
+"""Whether the output belongs to the settings, and which part of it to compute next.
+
+A live change shows the visible part of the result first, at full resolution, and the whole when
+the hand rests. Filters that are too slow for that show a part from the middle, or wait for Run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from enum import StrEnum
+
+from kernelscope.engine.costs import kind_of
+from kernelscope.engine.region import Region, window
+from kernelscope.engine.request import Request
+from kernelscope.spec.samples import Kind
+
+AT_ONCE = 0.01
+"""Seconds that a whole result may take to be computed with every change."""
+
+MOVING = 0.1
+"""Seconds that a part may take while the settings change: ten pictures a second still feel
+attached to the hand."""
+
+RESTING = 3.0
+"""Seconds that a whole result may take without Run, once the hand rests."""
+
+PROBE_SIDE = 96
+"""Side in pixels of the first part of a filter whose cost is unknown: the slowest non-local means
+of the samples takes a quarter of a second for it on two cores."""
+
+_SMALLEST_SIDE = 32
+"""A smaller preview shows nothing: it waits for Run."""
+
+_KINDS = 256
+"""Kinds of runs whose pace is kept."""
+
+
+class Freshness(StrEnum):
+    """How the output relates to the settings."""
+
+    PREVIEW = "preview"
+    EXACT = "exact"
+    OUT_OF_DATE = "out of date"
+
+    @property
+    def symbol(self) -> str:
+        """A shape for it, since colour is never the only signal."""
+        return {"preview": "◐", "exact": "●", "out of date": "○"}[self]
+
+
+def alike(first: Request, second: Request) -> bool:
+    """Return whether two requests have the same whole result, of the same source."""
+    return (
+        first.source is second.source
+        and first.step == second.step
+        and first.options == second.options
+    )
+
+
+def freshness(shown: Request | None, wanted: Request | None) -> Freshness | None:
+    """Return how the output of `shown` relates to the settings; None if nothing is shown.
+
+    Parameters
+    ----------
+    shown : Request, optional
+        The one whose output is on the screen.
+    wanted : Request, optional
+        That of the settings; None while these are not valid.
+    """
+    if shown is None:
+        return None
+    if wanted is None or not alike(shown, wanted):
+        return Freshness.OUT_OF_DATE
+    return Freshness.EXACT if shown.region is None else Freshness.PREVIEW
+
+
+class Pace:
+    """The time that live runs took, from which that of the next one follows.
+
+    Time is taken to be proportional to the pixels: for parts larger than the last one that is
+    too much, since every run has an overhead, so that parts grow step by step.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, float]] = {}
+
+    def record(self, request: Request, seconds: float) -> None:
+        """Learn that `request` took `seconds`, without compiling."""
+        key = _kind(request)
+        self._known.pop(key, None)
+        self._known[key] = pixels_of(request), seconds
+        while len(self._known) > _KINDS:
+            del self._known[next(iter(self._known))]
+
+    def expect(self, request: Request) -> float | None:
+        """Return the seconds that `request` should take; None if its kind is unknown."""
+        known = self._known.get(_kind(request))
+        if known is None:
+            return None
+        pixels, seconds = known
+        return seconds * pixels_of(request) / pixels
+
+
+def _kind(request: Request) -> str:
+    return kind_of(request, request.options.device.value, request.options.level or "")
+
+
+def pixels_of(request: Request) -> int:
+    """Return the pixels or voxels that are filtered for `request`."""
+    region, step = request.region, request.step
+    shape = request.source.shape
+    if region is None:
+        return math.prod(shape[:-1])
+    spec = step.filter
+    part = window(region, shape, spec.radius(step.parameters), step.border, spec.crop)
+    return len(part.rows) * len(part.columns)
+
+
+def next_run(
+    wanted: Request,
+    visible: Region | None,
+    expect: Callable[[Request], float | None],
+    *,
+    resting: bool,
+) -> Request | None:
+    """Return the request to compute next for the settings; None to wait for Run.
+
+    Parameters
+    ----------
+    wanted : Request
+        That of the settings, for the whole.
+    visible : Region, optional
+        The part of its result on the screen; None if parts cannot be shown.
+    expect : callable
+        Returns the seconds that a request should take, or None.
+    resting : bool
+        Whether the settings have not changed for a moment.
+    """
+    spec, whole = wanted.step.filter, expect(wanted)
+    if whole is not None and whole <= (RESTING if resting else AT_ONCE):
+        return wanted
+    if wanted.by_slices or spec.uncroppable(wanted.step.parameters):
+        return _whole_or_nothing(wanted, whole)
+    if visible is None:
+        if whole is not None:
+            return wanted if whole <= MOVING else None
+        return _part(wanted, _middle(Region.all_of(wanted.whole_shape), PROBE_SIDE * PROBE_SIDE))
+    cost = expect(replace(wanted, region=visible))
+    if cost is None:
+        return _part(wanted, _middle(visible, PROBE_SIDE * PROBE_SIDE))
+    if cost <= MOVING:
+        return _part(wanted, visible)
+    pixels = visible.height * visible.width * MOVING / cost
+    part = _middle(visible, pixels)
+    least = min(_SMALLEST_SIDE, visible.height, visible.width)
+    return _part(wanted, part) if min(part.height, part.width) >= least else None
+
+
+def _whole_or_nothing(wanted: Request, cost: float | None) -> Request | None:
+    """Return the request for the whole where it is quick, or a first one will show its cost."""
+    step = wanted.step
+    if cost is None:
+        slow = step.filter.whole(step.parameters) or wanted.source.kind is Kind.VOLUME
+        return None if slow else wanted
+    return wanted if cost <= MOVING else None
+
+
+def _part(wanted: Request, part: Region) -> Request:
+    """Return the request for a part of the result, or for the whole if that is all of it."""
+    if part == Region.all_of(wanted.whole_shape):
+        return wanted
+    return replace(wanted, region=part)
+
+
+def _middle(visible: Region, pixels: float) -> Region:
+    """Return the middle of a region, of about so many pixels and of its proportions."""
+    scale = min(1.0, math.sqrt(pixels / (visible.height * visible.width)))
+    height = max(1, round(visible.height * scale))
+    width = max(1, round(visible.width * scale))
+    return Region(
+        visible.top + (visible.height - height) // 2,
+        visible.left + (visible.width - width) // 2,
+        height,
+        width,
+    )

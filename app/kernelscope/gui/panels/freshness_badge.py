@@ -1,0 +1,33 @@
+"""The badge over the output: preview, exact or out of date."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QWidget
+
+from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.widgets.elided_label import ElidedLabel
+
+_HELP = {
+    Freshness.EXACT: "The output is that of these settings, for the whole picture.",
+    Freshness.PREVIEW: "A part of the output is shown, exactly as the whole will have it.",
+    Freshness.OUT_OF_DATE: "The output was computed with other settings.",
+}
+
+
+class FreshnessBadge(ElidedLabel):
+    """A shape, a word and the details: ``◐ preview: the visible 900×700 pixels``."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("freshness")
+        self.setAccessibleName("Freshness of the output")
+        self.freshness: Freshness | None = None
+
+    def show_freshness(self, freshness: Freshness | None, details: str) -> None:
+        """Show how the output relates to the settings; None for no output."""
+        self.freshness = freshness
+        word = f"{freshness.symbol} {freshness}" if freshness is not None else ""
+        self.set_full_text(": ".join(filter(None, (word, details))))
+        self.setAccessibleDescription(self.toolTip())
+        if freshness is not None:
+            self.setToolTip(f"{self.toolTip()}\n{_HELP[freshness]}")

@@ -1,0 +1,314 @@
+"""Live filtering: the output follows the settings without Run.
+
+    a setting, the picture or the view changes
+        -> touch: nothing waits in a queue, the latest settings win
+        -> the visible part, or a piece of it where that is slow      badge: preview
+        -> 0.2 s without a change: the whole result, if it is quick   badge: exact
+           a slow filter waits for Run, and the badge says how long that takes
+
+Live results are not listed among the runs: they ran once, next to everything else. A gesture, which
+ends when the hand rests, is one step for Undo.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer
+
+from kernelscope.engine.chain import estimate
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.errors import AppError
+from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.freshness import Freshness, Pace, alike, freshness, next_run
+from kernelscope.gui.model.runs import duration
+from kernelscope.gui.pages.page import Page
+from kernelscope.gui.panels.freshness_badge import FreshnessBadge
+from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.runner import Runner
+from kernelscope.gui.work.background import Background
+
+_logger = logging.getLogger(__name__)
+
+REST_MS = 200
+"""Without a change for so long, the hand rests."""
+
+_PATIENCE = 0.15
+"""Seconds after which a run for settings that have changed is cancelled; a quicker one may end, or
+a slider that moves would never show anything."""
+
+_SETTING = "live"
+
+
+class Live(QObject):
+    """Computes the output as the settings change, and keeps the badge true.
+
+    Parameters
+    ----------
+    page : callable
+        Returns the page in front.
+    estimating : callable
+        Starts background work; see `Background`.
+
+    Attributes
+    ----------
+    on : bool
+        Whether changes are computed; the badge is kept in any case.
+    badge : FreshnessBadge
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        panel: ParameterPanel,
+        background: Background,
+        settings: Settings,
+        page: Callable[[], Page[Any, Any]],
+    ) -> None:
+        super().__init__(runner)
+        self._runner, self._panel, self._background = runner, panel, background
+        self._settings, self._page = settings, page
+        self.badge = FreshnessBadge()
+        self.on = settings.text(_SETTING, "on") == "on"
+        self._pace = Pace()
+        self._shown: dict[Page[Any, Any], Request | None] = {}
+        """The request whose output, or part of it, is on the screen of each page."""
+        self._running: tuple[Request, float] | None = None
+        """The live run in progress and when it began."""
+        self._resting = True
+        self._same_step = False
+        """Whether the gesture that goes on has made a step for Undo already."""
+        self._estimated: object = None
+        """The input and the settings to which the estimated numbers in the form belong."""
+        self._failed: tuple[Request, str] | None = None
+        """The last settings that could not be computed, and why."""
+        self._rest = QTimer(self)
+        self._rest.setSingleShot(True)
+        self._rest.setInterval(REST_MS)
+        self._rest.timeout.connect(self._on_rest)
+        bridge = runner.bridge
+        bridge.live_finished.connect(self._on_finished)
+        bridge.live_ended.connect(self._on_ended)
+        bridge.job_ended.connect(self.touch)
+        runner.changed.connect(self._follow)
+        runner.finished.connect(self._learn)
+        panel.changed.connect(self.touch)
+
+    def follow(self, page: Page[Any, Any]) -> None:
+        """Follow the inputs, outputs and views of a page."""
+        self._shown[page] = None
+        page.keeps_settings = self.on
+        page.drawn.connect(lambda *_: self._on_drawn(page))
+        page.changed.connect(lambda new: self.touch() if new else self._follow())
+        page.returned.connect(lambda _: self._leave())
+        page.opening.connect(self._leave)
+        page.zoomed.connect(lambda _: self._follow())  # and panned
+
+    def close(self) -> None:
+        """Compute nothing any more: the window closes."""
+        self.on = False
+        self._rest.stop()
+        self._stop()
+
+    def toggle(self) -> None:
+        """Switch live filtering on or off, and remember that."""
+        self.on = not self.on
+        self._settings.set_text(_SETTING, "on" if self.on else "off")
+        for page in self._shown:
+            page.keeps_settings = self.on
+        if not self.on:
+            self._stop()
+        self.touch()
+
+    @property
+    def freshness(self) -> Freshness | None:
+        """How the output on the screen relates to the settings."""
+        return freshness(self._shown.get(self._page()), self._wanted())
+
+    # --- changes ---
+
+    def touch(self) -> None:
+        """Compute what the settings ask for now."""
+        if self._resting:
+            self._resting, self._same_step = False, False
+        self._rest.start()
+        self._follow()
+
+    def _follow(self) -> None:
+        """Compute the next part, unless something is under way that may end first."""
+        self.refresh()
+        wanted = self._wanted()
+        if not self.on or self._runner.busy or self._runner.bridge.occupied:
+            return
+        if self._failed is not None and wanted is not None and alike(self._failed[0], wanted):
+            return
+        if self._running is not None:
+            request, begun = self._running
+            if wanted is None or alike(request, wanted):
+                return
+            if time.monotonic() - begun < _PATIENCE:
+                return  # its end starts the next one
+            self._stop()
+        if wanted is not None and not self._estimates(wanted):
+            self._run_next(wanted)
+        self.refresh()
+
+    def _run_next(self, wanted: Request) -> None:
+        page = self._page()
+        shown = self._shown.get(page)
+        known = shown is not None and alike(shown, wanted)
+        result = page.result
+        if result is not None and alike(result.request, wanted):
+            return  # it is being drawn
+        visible = page.visible_part(wanted)
+        request = next_run(wanted, visible, self._pace.expect, resting=self._resting)
+        if request is None:
+            return
+        region = shown.region if known and shown is not None else None
+        if region is not None and request.region is not None and region.contains(request.region):
+            return
+        self._running = request, time.monotonic()
+        self._runner.bridge.submit_live(replace(request, live=True))
+
+    def _estimates(self, wanted: Request) -> bool:
+        """Return whether numbers have to be estimated first, which this begins."""
+        names = self._panel.automatic
+        if not names:
+            return False
+        key = wanted.source, FormState.of(wanted, names).but(names)
+        if key == self._estimated:
+            return False
+
+        def show(values: dict[str, float]) -> None:
+            current = self._wanted()
+            now = self._panel.automatic
+            if current is not None and now == names:
+                if (current.source, FormState.of(current, now).but(now)) != key:
+                    self._follow()
+                    return
+                self._estimated = key
+                self._panel.set_estimates(wanted.step.filter.id, values)
+            self._follow()
+
+        self._background.start(
+            "live-estimate", lambda: estimate(wanted, names), show, self._on_ended
+        )
+        return True
+
+    def _wanted(self) -> Request | None:
+        """Return the request of the settings; None without an input or valid settings."""
+        page, settings = self._page(), self._runner.settings()
+        if settings is None or page.source is None:
+            return None
+        try:
+            return page.request(settings)
+        except AppError:
+            return None
+
+    def _on_rest(self) -> None:
+        self._resting = True
+        self._follow()
+
+    def _leave(self) -> None:
+        """End the gesture, because another moment is about to be shown."""
+        self._stop()
+        self._same_step = False
+
+    def _stop(self) -> None:
+        self._running = None
+        self._runner.bridge.cancel_live()
+
+    # --- answers ---
+
+    def _learn(self, result: Result) -> None:
+        self._pace.record(result.request, result.seconds)
+
+    def _on_finished(self, result: Result) -> None:
+        if self._running is None:
+            return
+        request, self._running = self._running[0], None
+        page, wanted = self._page(), self._wanted()
+        self._pace.record(request, result.seconds)
+        # While a slider moves, results for where it was are better than none; the badge says so.
+        useful = wanted is not None and (
+            alike(request, wanted)
+            or (not self._resting and request.step.filter is wanted.step.filter)
+        )
+        if useful and request.source is page.source:
+            self._show(page, request, result)
+        self._follow()
+
+    def _show(self, page: Page[Any, Any], request: Request, result: Result) -> None:
+        if request.region is None:
+            form = FormState.of(request, self._panel.automatic)
+            first = page.result is None  # of this input, which is a step already
+            page.show_output(result, form, same_step=self._same_step)
+            self._same_step = not first
+        elif page.visible_part(request) is not None:  # or it only measured the pace
+            page.show_preview(result)
+            self._shown[page] = request
+            self._runner.show_state()
+
+    def _on_ended(self, error: Exception | None) -> None:
+        """Continue after a run that gave no result."""
+        ended, self._running = self._running, None
+        wanted = self._wanted()
+        if error is not None and wanted is not None and (ended is None or alike(ended[0], wanted)):
+            if not isinstance(error, AppError):
+                _logger.error("Live filtering failed", exc_info=error)
+            self._failed = wanted, str(error)
+        self._follow()
+
+    def _on_drawn(self, page: Page[Any, Any]) -> None:
+        """Note that the output of the page is on the screen as a whole, or none."""
+        self._shown[page] = page.result.request if page.result is not None else None
+        self._follow()
+
+    # --- the badge ---
+
+    def refresh(self) -> None:
+        """Show how the output relates to the settings."""
+        wanted = self._wanted()
+        shown = self._shown.get(self._page())
+        fresh = freshness(shown, wanted)
+        self.badge.show_freshness(fresh, self._details(fresh, shown, wanted))
+
+    def _details(
+        self, fresh: Freshness | None, shown: Request | None, wanted: Request | None
+    ) -> str:
+        if wanted is None or fresh is Freshness.EXACT:
+            return ""
+        failed = self._failed
+        if failed is not None and alike(failed[0], wanted):
+            return failed[1]
+        part = ""
+        if fresh is Freshness.PREVIEW and shown is not None and shown.region is not None:
+            height, width = shown.whole_shape[:2]
+            part = f"{shown.region.width}×{shown.region.height} of {width}×{height} pixels"
+        if self._runner.busy or self._running is not None or not self._resting:
+            return part or "computing…"
+        return ", ".join(filter(None, (part, self._cost(wanted))))
+
+    def _cost(self, wanted: Request) -> str:
+        """Return how to compute the whole, and how long that should take here."""
+        seconds = self._pace.expect(wanted)
+        if seconds is None:
+            return "Run (F5) computes it" if not self.on else "Run (F5) computes the whole"
+        where = {"cpu": "the CPU", "gpu": "the GPU"}.get(wanted.options.device, "this computer")
+        return f"Run (F5) takes about {_about(seconds)} on {where}"
+
+
+def _about(seconds: float) -> str:
+    """Return a duration to one or two digits: ``3 min``, ``1.2 s``, ``20 ms``."""
+    if seconds >= 90:
+        return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds >= 1:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return duration(float(f"{max(seconds, 1e-4):.1g}")) if math.isfinite(seconds) else ""

@@ -1,0 +1,137 @@
+"""Which part of a result is computed next, and whether the one on the screen is current."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelscope.engine.options import RunOptions
+from kernelscope.engine.region import Region
+from kernelscope.engine.request import Request
+from kernelscope.engine.step import Step
+from kernelscope.gui.model.freshness import (
+    AT_ONCE,
+    MOVING,
+    RESTING,
+    Freshness,
+    Pace,
+    alike,
+    freshness,
+    next_run,
+    pixels_of,
+)
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.spec.borders import Border
+
+IMAGE = Image.from_array(np.zeros((1000, 2000), np.uint8))
+SCAN = Scan((Volume.from_array(np.ones((4, 5, 6), np.float32), "volume"),))
+VISIBLE = Region(100, 200, 400, 600)
+
+
+def wanted(filter_id: str = "median", source: Any = IMAGE, **parameters: Any) -> Request:
+    return Request(source, Step.of_numbers(filter_id, parameters))
+
+
+def per_pixel(seconds: float) -> Any:
+    return lambda request: seconds * pixels_of(request)
+
+
+def test_the_output_is_exact_only_for_all_of_the_same_settings() -> None:
+    request = wanted(size=5)
+    part = replace(request, region=VISIBLE, live=True)
+    assert freshness(None, request) is None
+    assert freshness(replace(request, live=True), request) is Freshness.EXACT
+    assert freshness(part, request) is Freshness.PREVIEW
+    other = Image.from_array(IMAGE.pixels.copy())
+    step = replace(request.step, border=Border.WRAP)
+    for different in (
+        wanted(size=7),
+        wanted("mean", size=5),
+        replace(request, source=other),
+        replace(request, step=step),
+        replace(request, options=RunOptions(level="serial")),
+        None,
+    ):
+        assert freshness(request, different) is Freshness.OUT_OF_DATE
+        assert freshness(part, different) is Freshness.OUT_OF_DATE
+    assert len({each.symbol for each in Freshness}) == 3
+
+
+def test_the_visible_part_comes_first_and_the_whole_at_rest() -> None:
+    request = wanted()
+    cost = per_pixel(2 * AT_ONCE / (1000 * 2000))
+    moving = next_run(request, VISIBLE, cost, resting=False)
+    assert moving is not None
+    assert moving.region == VISIBLE
+    assert alike(moving, request)
+    assert next_run(request, VISIBLE, cost, resting=True) is request
+    quick = per_pixel(0.5 * AT_ONCE / (1000 * 2000))
+    assert next_run(request, VISIBLE, quick, resting=False) is request
+
+
+def test_an_unknown_cost_is_found_with_a_small_part_in_the_middle() -> None:
+    first = next_run(wanted(), VISIBLE, lambda request: None, resting=True)
+    assert first is not None
+    assert first.region is not None
+    assert VISIBLE.contains(first.region)
+    assert 9000 < first.region.height * first.region.width < 9500
+    assert first.region.top - VISIBLE.top == pytest.approx(
+        VISIBLE.top + VISIBLE.height - first.region.top - first.region.height, abs=1
+    )
+    hidden = next_run(wanted(), None, lambda request: None, resting=True)
+    assert hidden is not None
+    assert hidden.region is not None
+
+
+def test_a_slow_filter_shows_as_much_as_takes_a_tenth_of_a_second() -> None:
+    cost = per_pixel(MOVING / 40_000)
+    part = next_run(wanted(), VISIBLE, cost, resting=True)
+    assert part is not None
+    assert part.region is not None
+    assert VISIBLE.contains(part.region)
+    assert cost(part) == pytest.approx(MOVING, rel=0.02)
+
+
+def test_a_very_slow_filter_waits_for_run() -> None:
+    assert next_run(wanted(), VISIBLE, per_pixel(MOVING / 400), resting=True) is None
+    assert next_run(wanted("mri_nlm", SCAN), None, lambda request: None, resting=True) is None
+    assert next_run(wanted("median", SCAN), None, lambda request: None, resting=True) is None
+    whole_image = wanted("nlm", search="image")
+    assert next_run(whole_image, VISIBLE, lambda request: None, resting=True) is None
+    late = per_pixel(2 * RESTING / (1000 * 2000))
+    assert next_run(wanted("ripple"), VISIBLE, late, resting=True) is None
+
+
+def test_a_quick_filter_of_whole_pictures_is_tried_once() -> None:
+    request = wanted("ripple")
+    assert next_run(request, VISIBLE, lambda request: None, resting=False) is request
+    assert next_run(request, VISIBLE, lambda request: MOVING / 2, resting=False) is request
+    assert next_run(request, VISIBLE, lambda request: 2 * MOVING, resting=False) is None
+    assert next_run(request, VISIBLE, lambda request: 2 * MOVING, resting=True) is request
+
+
+def test_a_view_of_everything_asks_for_the_whole() -> None:
+    everything = Region.all_of(IMAGE.planes.shape)
+    cost = per_pixel(2 * AT_ONCE / (1000 * 2000))
+    moving = next_run(wanted(), everything, cost, resting=False)
+    assert moving is not None
+    assert moving.region is None
+
+
+def test_the_pace_of_a_kind_of_run_gives_the_time_of_others() -> None:
+    pace = Pace()
+    part = replace(wanted(size=5), region=Region(100, 100, 96, 96))
+    assert pace.expect(part) is None
+    pace.record(part, 0.001)
+    assert pixels_of(part) == 100 * 100
+    assert pace.expect(wanted(size=5)) == pytest.approx(0.001 * 2_000_000 / 10_000)
+    assert pace.expect(wanted(size=7)) is None
+    serial = replace(wanted(size=5), options=RunOptions(level="serial"))
+    assert pace.expect(serial) is None
+    pace.record(wanted(size=5), 0.01)
+    assert pace.expect(part) == pytest.approx(0.01 * 10_000 / 2_000_000)

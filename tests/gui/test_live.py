@@ -1,0 +1,343 @@
+"""The output follows the settings, and the badge over it is true."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image as Pillow
+from PySide6.QtCore import QPointF
+from PySide6.QtWidgets import QComboBox, QLabel, QSpinBox
+from pytestqt.qtbot import QtBot
+
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.region import Region
+from kernelscope.engine.run import execute
+from kernelscope.errors import DeviceUnavailable
+from kernelscope.gui.canvas.image_views import ImageView
+from kernelscope.gui.model import freshness
+from kernelscope.gui.model.comparison import View
+from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.image import Image
+from tests.gui.helpers import FakeCpu, Opener, child, load, press, write_picture
+from tests.gui.test_volume_page import voxels, write
+
+# --- with a processor under control ---
+
+
+@pytest.fixture
+def live_window(open_window: Opener) -> MainWindow:
+    return open_window(live=True)
+
+
+def settled(qtbot: QtBot, window: MainWindow) -> None:
+    """Wait until the output is that of the settings."""
+    qtbot.waitUntil(lambda: window.live.freshness is Freshness.EXACT)
+
+
+def badge(window: MainWindow) -> str:
+    return window.live.badge.toolTip().partition("\n")[0]
+
+
+def size(window: MainWindow, value: int) -> None:
+    child(window, QSpinBox, "sizeBox").setValue(value)
+
+
+def test_opening_and_every_change_show_a_result_without_run(
+    qtbot: QtBot, live_window: MainWindow, picture: Path
+) -> None:
+    window = live_window
+    listed: list[Any] = []
+    window.runner.finished.connect(listed.append)
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    assert window.page.result.request.step.parameters["size"] == 3
+    size(window, 7)
+    assert window.live.freshness is Freshness.OUT_OF_DATE
+    assert badge(window).startswith("○ out of date")
+    settled(qtbot, window)
+    assert badge(window) == "● exact"
+    assert window.page.result.request.step.parameters["size"] == 7
+    assert child(window, QLabel, "runState").text().startswith("Live, one run: ")
+    assert not listed
+
+
+def test_undo_and_redo_restore_settings_and_picture_together(
+    qtbot: QtBot, live_window: MainWindow, picture: Path
+) -> None:
+    window = live_window
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    for value in (5, 7, 9):  # one gesture
+        size(window, value)
+        settled(qtbot, window)
+    qtbot.waitUntil(lambda: window.live._resting)
+    size(window, 11)
+    settled(qtbot, window)
+
+    def state() -> tuple[int, int]:
+        settled(qtbot, window)
+        computed = window.page.result.request.step.parameters["size"]
+        return child(window, QSpinBox, "sizeBox").value(), computed
+
+    assert state() == (11, 11)
+    press(qtbot, window, "Ctrl+Z")
+    assert state() == (9, 9)
+    press(qtbot, window, "Ctrl+Z")
+    assert state() == (3, 3)
+    press(qtbot, window, "Ctrl+Y")
+    assert state() == (9, 9)
+    press(qtbot, window, "Ctrl+Y")
+    assert state() == (11, 11)
+
+
+def test_off_means_that_run_computes_and_is_remembered(
+    qtbot: QtBot, live_window: MainWindow, picture: Path, cpu: FakeCpu, store: Path
+) -> None:
+    window = live_window
+    action = window.actions_["live"]
+    assert action.isChecked()
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    action.trigger()
+    assert not action.isChecked()
+    assert Settings(store).text("live") == "off"
+    done = len(cpu.requests)
+    size(window, 9)
+    qtbot.waitUntil(lambda: window.live._resting)
+    assert len(cpu.requests) == done
+    assert "Run (F5)" in badge(window)
+    press(qtbot, window, "F5")
+    settled(qtbot, window)
+
+
+def test_the_latest_settings_win_and_nothing_queues(
+    qtbot: QtBot, live_window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    window = live_window
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    before = len(cpu.requests)
+    cpu.entered.clear()
+    cpu.go.clear()
+    size(window, 5)
+    qtbot.waitUntil(cpu.entered.is_set)
+    for value in (7, 9, 11, 13):
+        size(window, value)
+    cpu.go.set()
+    settled(qtbot, window)
+    computed = [each.step.parameters["size"] for each in cpu.requests[before:]]
+    assert computed[0] == 5
+    assert computed[-1] == 13
+    assert len(computed) <= 3
+
+
+def test_a_run_for_settings_that_are_gone_is_cancelled(
+    qtbot: QtBot, live_window: MainWindow, picture: Path, cpu: FakeCpu, monkeypatch: Any
+) -> None:
+    window = live_window
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    monkeypatch.setattr("kernelscope.gui.window.live._PATIENCE", 0.0)
+    cpu.entered.clear()
+    cpu.go.clear()
+    size(window, 5)
+    qtbot.waitUntil(cpu.entered.is_set)
+    cpu.entered.clear()
+    size(window, 7)
+    qtbot.waitUntil(cpu.entered.is_set)  # though the first was never let go on
+    assert cpu.requests[-1].step.parameters["size"] == 7
+    cpu.go.set()
+    settled(qtbot, window)
+
+
+def test_run_goes_before_live(
+    qtbot: QtBot, live_window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    window = live_window
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    cpu.go.clear()
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: window.runner.busy)
+    begun = len(cpu.requests)
+    size(window, 9)
+    qtbot.waitUntil(lambda: window.live._resting)
+    assert window.runner.busy
+    assert len(cpu.requests) <= begun + 1
+    cpu.go.set()
+    settled(qtbot, window)
+    assert window.page.result.request.step.parameters["size"] == 9
+
+
+def test_a_failure_is_said_in_the_badge_once(
+    qtbot: QtBot, live_window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    window = live_window
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    cpu.error = DeviceUnavailable("The card is busy.", "Wait.")
+    size(window, 5)
+    qtbot.waitUntil(lambda: "The card is busy." in badge(window))
+    asked = len(cpu.requests)
+    qtbot.waitUntil(lambda: window.live._resting)
+    assert len(cpu.requests) == asked
+    assert window.live.freshness is Freshness.OUT_OF_DATE
+    cpu.error = None
+    size(window, 7)
+    settled(qtbot, window)
+
+
+def test_volumes_wait_for_run_and_say_so(
+    qtbot: QtBot, live_window: MainWindow, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    window = live_window
+    window.file_dialogs.open(write(tmp_path / "head.nii", voxels()))
+    qtbot.waitUntil(lambda: window.page is window.volumes and window.page.source is not None)
+    qtbot.waitUntil(lambda: window.live._resting)
+    assert not cpu.requests
+    assert "Run (F5) computes the whole" in badge(window)
+    press(qtbot, window, "F5")
+    settled(qtbot, window)
+
+
+def test_invalid_settings_are_out_of_date(
+    qtbot: QtBot, live_window: MainWindow, picture: Path
+) -> None:
+    window = live_window
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    border = child(window, QComboBox, "border")
+    border.setCurrentText("Valid")
+    border.activated.emit(border.currentIndex())
+    size(window, 31)  # higher than the picture
+    qtbot.waitUntil(lambda: window.live._resting)
+    assert window.live.freshness is Freshness.OUT_OF_DATE
+
+
+# --- with the real processor: is the badge true? ---
+
+_FILTERS = ("mean", "median", "negative", "sobel", "laplace", "turned_tiles", "gaussian_noise")
+
+
+class Witness:
+    """Compares the picture on the screen with a fresh run, whenever it is asked to."""
+
+    def __init__(self, window: MainWindow, backend: CpuBackend, monkeypatch: Any) -> None:
+        self.window, self.backends = window, {"cpu": backend}
+        self.seen = dict.fromkeys([None, *Freshness], 0)
+        self.part: tuple[Any, Image] | None = None
+        real = ImageView.show_region
+
+        def show_region(view: ImageView, region: Any, image: Image, *others: Any) -> None:
+            self.part = region, image
+            real(view, region, image, *others)
+
+        monkeypatch.setattr(ImageView, "show_region", show_region)
+
+    def compare(self, did: list[str]) -> None:
+        window, live = self.window, self.window.live
+        fresh = live.freshness
+        assert live.badge.freshness is fresh, did
+        self.seen[fresh] += 1
+        if fresh not in (Freshness.EXACT, Freshness.PREVIEW):
+            return
+        request = window.page.request(window.panel.run_settings())
+        whole = execute(request, self.backends).output.planes
+        if fresh is Freshness.EXACT:
+            shown: NDArray[Any] = window.pictures.images.output.image.planes
+            np.testing.assert_array_equal(shown, whole, str(did[-6:]))
+        else:
+            assert self.part is not None
+            region, image = self.part
+            assert isinstance(region, Region)
+            np.testing.assert_array_equal(image.planes, region.of(whole), str(did[-6:]))
+
+
+@pytest.fixture
+def real_window(qtbot: QtBot, store: Path) -> Iterator[MainWindow]:
+    window = MainWindow({"cpu": CpuBackend(threads=2)}, Settings(store))
+    window.resize(1000, 700)
+    window.show()
+    qtbot.waitExposed(window)
+    yield window
+    qtbot.waitUntil(lambda: not window.background.owes)
+    window.close()
+    window.deleteLater()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quick", [True, False], ids=["whole", "parts"])
+def test_the_badge_is_true_after_hundreds_of_changes(
+    qtbot: QtBot, real_window: MainWindow, tmp_path: Path, monkeypatch: Any, quick: bool
+) -> None:
+    window = real_window
+    chance = random.Random(15 + quick)
+    if not quick:  # nothing is quick enough to be computed as a whole
+        monkeypatch.setattr(freshness, "AT_ONCE", -1.0)
+        monkeypatch.setattr(freshness, "RESTING", -1.0)
+    files = [write_picture(tmp_path / "first.png")]
+    colours = np.random.default_rng(1).integers(0, 256, (37, 53, 3), np.uint8)
+    files.append(tmp_path / "second.png")
+    Pillow.fromarray(colours).save(files[-1])
+    backend = CpuBackend(threads=1)
+    witness = Witness(window, backend, monkeypatch)
+    load(qtbot, window, files[0])
+    did: list[str] = []
+
+    def choose(name: str) -> None:
+        box = child(window, QComboBox, name)
+        box.setCurrentIndex(chance.randrange(box.count()))
+        box.activated.emit(box.currentIndex())
+
+    def change_size() -> None:
+        for box in window.panel.findChildren(QSpinBox):
+            if box.isVisibleTo(window) and box.isEnabled() and box.objectName() != "repeat":
+                box.setValue(chance.choice((3, 5, 7, 9)))
+
+    def look() -> None:
+        images = window.pictures.images
+        images.look_at(
+            QPointF(chance.uniform(0, 50), chance.uniform(0, 35)), chance.choice((8, 40))
+        )
+
+    actions = {
+        "filter": (lambda: window.panel.set_filter(chance.choice(_FILTERS)), 5),
+        "size": (change_size, 8),
+        "border": (lambda: choose("border"), 4),
+        "undo": (lambda: window.page.undo(), 3),
+        "redo": (lambda: window.page.redo(), 2),
+        "look": (look, 4),
+        "fit": (lambda: window.pictures.images.fit(), 1),
+        "open": (lambda: window.file_dialogs.open(chance.choice(files)), 1),
+        "use": (lambda: window.page.use_output(), 1),
+        "run": (lambda: window.runner.run(), 1),
+        "view": (lambda: window.set_view(chance.choice([*View])), 1),
+        "live": (lambda: window.actions_["live"].trigger(), 1),
+    }
+    names, weights = list(actions), [weight for _, weight in actions.values()]
+    for _ in range(250):
+        (name,) = chance.choices(names, weights)
+        did.append(name)
+        actions[name][0]()
+        witness.compare(did)
+        for _ in range(chance.choice((0, 0, 1, 3, 10, 30))):
+            qtbot.wait(8)
+            witness.compare(did)
+    backend.close()
+    assert witness.seen[Freshness.OUT_OF_DATE] > 50
+    assert witness.seen[Freshness.EXACT if quick else Freshness.PREVIEW] > 100
+    if not quick:
+        return
+    if not window.live.on:
+        window.live.toggle()
+    window.set_view(View.OUTPUT)
+    window.panel.set_filter("median")
+    settled(qtbot, window)
