@@ -18,6 +18,7 @@ from kernelscope.backends import GPU_VARIABLE, create_backends, gpu_numbers
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs, default_path
 from kernelscope.gui.widgets import messages, theme
+from kernelscope.gui.widgets.appearance import Appearance, stylist
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work import crash_log
@@ -56,7 +57,7 @@ def create_application() -> QApplication:
     application.setApplicationVersion(__version__)
     application.setDesktopFileName("kernelscope")
     application.setWindowIcon(theme.app_icon())
-    application.setStyle("Fusion")  # the same everywhere; light and dark follow the system
+    stylist().apply(Appearance())
     return application
 
 
@@ -82,6 +83,7 @@ def run(path: Path | None = None) -> int:
     sys.setswitchinterval(0.0005)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C in the terminal ends the program
     settings = Settings()
+    stylist().apply(Appearance.load(settings))
     window = MainWindow(_backends(settings), settings, Costs(default_path()))
     catcher = BugCatcher()
     catcher.caught.connect(window.report_bug, Qt.ConnectionType.QueuedConnection)

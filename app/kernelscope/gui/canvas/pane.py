@@ -82,7 +82,7 @@ class Pane(QWidget):
     def follow_palette(self) -> None:
         """Take the colours of the current theme."""
         self._draw_caption()
-        quiet = theme.quiet_text(self.palette()).name()
+        quiet = theme.canvas_quiet(self.palette()).name()
         self.hint.setStyleSheet(f"color: {quiet}; padding: {self._padding}px")
 
     def _draw_caption(self) -> None:

@@ -96,4 +96,5 @@ class ViewBar(QWidget):
         button.setAccessibleName(action.toolTip())
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         button.setMinimumHeight(26)
+        button.setAutoRaise(True)
         return button

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPalette
+from PySide6.QtWidgets import QWidget
 
 from kernelscope.paths import RESOURCES
 
@@ -38,10 +39,34 @@ def quiet_text(palette: QPalette) -> QColor:
     )
 
 
+CANVAS_GROUND, CANVAS_TEXT, CANVAS_QUIET = "#141414", "#e2e2e2", "#a4a4a4"
+"""Around pictures, in both themes: a light surround would dazzle and hide dark tissue."""
+
+
 def canvas_ground(palette: QPalette) -> QColor:
-    """Return the colour around pictures: a darker shade of the window."""
-    ground = palette.color(QPalette.ColorRole.Window)
-    return ground.darker(140) if is_dark(palette) else ground.darker(115)
+    """Return the colour around pictures, dark in every theme."""
+    return QColor(CANVAS_GROUND)
+
+
+def canvas_quiet(palette: QPalette) -> QColor:
+    """Return the colour of hints over the ground of pictures."""
+    return QColor(CANVAS_QUIET)
+
+
+def set_role(widget: QWidget, role: str) -> None:
+    """Give text its size and colour by its part in the window, in every theme.
+
+    Parameters
+    ----------
+    role : str
+        ``headline`` (18 points where labels have 11), ``title`` (bold), ``note`` (9 points,
+        quiet), ``warning``, ``problem``; for buttons ``primary``; empty for a plain label.
+    """
+    if widget.property("role") == role:
+        return
+    widget.setProperty("role", role)
+    widget.style().unpolish(widget)
+    widget.style().polish(widget)
 
 
 def kernel_fill(palette: QPalette) -> QColor:

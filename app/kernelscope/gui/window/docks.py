@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QWidget
 
 from kernelscope.menus import DOCKS, DockName, Side
@@ -50,6 +51,8 @@ def make_docks(
         dock.raise_()
     for each in declared:
         docks[each.name].setVisible(each.visible)
+    for dock in docks.values():
+        _Title(dock)
     for side, size, direction in (
         (Side.BOTTOM, _BOTTOM_HEIGHT, Qt.Orientation.Vertical),
         (Side.LEFT, _LEFT_WIDTH, Qt.Orientation.Horizontal),
@@ -58,3 +61,31 @@ def make_docks(
         if side in first:
             window.resizeDocks([first[side]], [size], direction)
     return docks
+
+
+class _Title(QObject):
+    """Hides the title bar of a dock that lies behind a tab of the same name."""
+
+    def __init__(self, dock: QDockWidget) -> None:
+        super().__init__(dock)
+        self._dock = dock
+        self._none = QWidget(dock)
+        self._none.hide()
+        for signal in (dock.visibilityChanged, dock.topLevelChanged, dock.dockLocationChanged):
+            signal.connect(self._wait)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self._update)
+        self._update()
+
+    def _wait(self) -> None:
+        self._timer.start(0)  # Qt moves the other docks of the row after the signal
+
+    def _update(self) -> None:
+        window = self._dock.parentWidget()
+        beside = window.tabifiedDockWidgets(self._dock) if isinstance(window, QMainWindow) else []
+        tabbed = any(not each.isHidden() for each in beside) and not self._dock.isFloating()
+        if tabbed is not (self._dock.titleBarWidget() is self._none):
+            # None brings Qt's own title back; the type stubs do not know it.
+            bar: Any = self._none if tabbed else None
+            self._dock.setTitleBarWidget(bar)

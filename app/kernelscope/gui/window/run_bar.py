@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.engine.timing import TimeLeft
+from kernelscope.gui.widgets import theme
 
 _STAGES = {
     "compile": "Compiling (first use only)…",
@@ -38,6 +39,7 @@ class RunBar(QWidget):
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)  # in the middle
             button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
             button.setMinimumHeight(34)
+            theme.set_role(button, "primary" if action is run else "")
             button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             buttons.addWidget(button, 3 if action is run else 2)
         self._bar = QProgressBar(self)

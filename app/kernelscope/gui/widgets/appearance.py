@@ -1,0 +1,162 @@
+"""How the program looks: dark, light or as the system, and the size of its text.
+
+    Appearance (kept in the settings) --> palette, font and style sheet of the application
+
+The style is Fusion, the same on every platform. The palette colours it; the style sheet
+(`style_sheet`) adds what a palette cannot say: flat tabs and headers, the filled primary button,
+visible focus, and the three sizes of text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QColor, QFont, QPalette
+from PySide6.QtWidgets import QApplication
+
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.style_sheet import style_sheet
+
+_ROLE, _GROUP = QPalette.ColorRole, QPalette.ColorGroup
+
+SMALLEST = 9.0
+"""Points; some desktops have no font of their own, and Qt then takes 9 points or fewer."""
+
+SCALES = (0.9, 1.0, 1.25, 1.5)
+"""Sizes of text that are offered, relative to the font of the desktop."""
+
+_GROUP_NAME = "appearance"
+
+
+class Scheme(StrEnum):
+    """Which colours the window has."""
+
+    DARK = "dark"
+    LIGHT = "light"
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True)
+class Appearance:
+    """What the user chose; see `load` and `save`."""
+
+    scheme: Scheme = Scheme.DARK
+    scale: float = 1.0
+
+    @classmethod
+    def load(cls, settings: Settings) -> Appearance:
+        """Return what was chosen last; the default for what cannot be read."""
+        texts = settings.texts(_GROUP_NAME)
+        scheme, scale = texts.get("scheme", ""), texts.get("scale", "")
+        scales = {str(each): each for each in SCALES}
+        return cls(
+            Scheme(scheme) if scheme in list(Scheme) else Scheme.DARK, scales.get(scale, 1.0)
+        )
+
+    def save(self, settings: Settings) -> None:
+        settings.set_texts(_GROUP_NAME, {"scheme": self.scheme.value, "scale": str(self.scale)})
+
+
+class Stylist(QObject):
+    """Gives an application its look, and follows the system where that was chosen."""
+
+    def __init__(self, application: QApplication) -> None:
+        super().__init__(application)
+        self._application = application
+        self._font = application.font()
+        self.appearance = Appearance()
+        application.setStyle("Fusion")
+        application.styleHints().colorSchemeChanged.connect(self._on_system)
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether the window is dark now."""
+        if self.appearance.scheme is not Scheme.SYSTEM:
+            return self.appearance.scheme is Scheme.DARK
+        return self._application.styleHints().colorScheme() is not Qt.ColorScheme.Light
+
+    def apply(self, appearance: Appearance) -> None:
+        """Change colours and size of text of every window."""
+        self.appearance = appearance
+        font = QFont(self._font)
+        font.setPointSizeF(max(self._font.pointSizeF(), SMALLEST) * appearance.scale)
+        colours = palette(dark=self.is_dark)
+        self._application.setPalette(colours)
+        self._application.setFont(font)
+        self._application.setStyleSheet(style_sheet(colours, font.pointSizeF()))
+
+    def _on_system(self) -> None:
+        if self.appearance.scheme is Scheme.SYSTEM:
+            self.apply(self.appearance)
+
+
+def stylist() -> Stylist:
+    """Return the stylist of the application; there is one."""
+    application = QApplication.instance()
+    assert isinstance(application, QApplication)
+    return application.findChild(Stylist) or Stylist(application)
+
+
+def palette(*, dark: bool) -> QPalette:
+    """Return the colours of the window: neutral greys, so that pictures look as they are."""
+    colours = _DARK if dark else _LIGHT
+    made = QPalette()
+    for role, name in colours.items():
+        made.setColor(role, QColor(name))
+    faint = QColor("#7c7c7c" if dark else "#8c8c8c")
+    for role in (_ROLE.WindowText, _ROLE.Text, _ROLE.ButtonText, _ROLE.HighlightedText):
+        made.setColor(_GROUP.Disabled, role, faint)
+    made.setColor(_GROUP.Disabled, _ROLE.Highlight, QColor("#444444" if dark else "#d0d0d0"))
+    made.setColor(_GROUP.Disabled, _ROLE.Base, QColor(colours[_ROLE.Window]))
+    return made
+
+
+_DARK = {
+    _ROLE.Window: "#262626",
+    _ROLE.WindowText: "#dedede",
+    _ROLE.Base: "#1d1d1d",
+    _ROLE.AlternateBase: "#222222",
+    _ROLE.Text: "#e2e2e2",
+    _ROLE.PlaceholderText: "#979797",
+    _ROLE.Button: "#353535",
+    _ROLE.ButtonText: "#e2e2e2",
+    _ROLE.BrightText: "#ffffff",
+    _ROLE.Highlight: "#2f6bd0",
+    _ROLE.HighlightedText: "#ffffff",
+    _ROLE.Accent: "#6aa5ff",
+    _ROLE.Link: "#86b4ff",
+    _ROLE.LinkVisited: "#b9a3f5",
+    _ROLE.ToolTipBase: "#3b3b3b",
+    _ROLE.ToolTipText: "#f0f0f0",
+    _ROLE.Light: "#4a4a4a",
+    _ROLE.Midlight: "#3e3e3e",
+    _ROLE.Mid: "#1a1a1a",
+    _ROLE.Dark: "#141414",
+    _ROLE.Shadow: "#0a0a0a",
+}
+
+_LIGHT = {
+    _ROLE.Window: "#f1f1f1",
+    _ROLE.WindowText: "#1f1f1f",
+    _ROLE.Base: "#ffffff",
+    _ROLE.AlternateBase: "#f6f6f6",
+    _ROLE.Text: "#1b1b1b",
+    _ROLE.PlaceholderText: "#6f6f6f",
+    _ROLE.Button: "#fafafa",
+    _ROLE.ButtonText: "#1f1f1f",
+    _ROLE.BrightText: "#ffffff",
+    _ROLE.Highlight: "#2f6bd0",
+    _ROLE.HighlightedText: "#ffffff",
+    _ROLE.Accent: "#2560c8",
+    _ROLE.Link: "#1c57bd",
+    _ROLE.LinkVisited: "#6a3fb5",
+    _ROLE.ToolTipBase: "#fffff0",
+    _ROLE.ToolTipText: "#1b1b1b",
+    _ROLE.Light: "#ffffff",
+    _ROLE.Midlight: "#e6e6e6",
+    _ROLE.Mid: "#bdbdbd",
+    _ROLE.Dark: "#9c9c9c",
+    _ROLE.Shadow: "#6c6c6c",
+}
