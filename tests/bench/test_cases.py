@@ -88,7 +88,7 @@ def test_the_open_picture_is_what_every_filter_gets() -> None:
     image = Image.from_array(np.zeros((20, 30, 3), np.uint8), "photo")
     sweeps = grid(["mean", "greyscale"], [], [3], Data.of(image))
     assert {sweep.data for sweep in sweeps} == {(Data.of(image),)}
-    with pytest.raises(InvalidParameter, match="is for volumes"):
+    with pytest.raises(InvalidParameter, match="filters volumes"):
         grid(["mri_nlm"], [], [3], Data.of(image))
 
 
@@ -211,7 +211,7 @@ def test_a_given_picture_is_named_and_not_made_up() -> None:
     assert content["sweeps"][0]["data"][0]["title"] == "photo"
     assert len(content["sweeps"][0]["data"][0]["digest"]) == 16
     (data,) = Plan.from_json(Field(content, "here")).sweeps[0].data
-    with pytest.raises(AppError, match="“photo” is not here"):
+    with pytest.raises(AppError, match="“photo” is not open"):
         data.make()
 
 

@@ -160,7 +160,7 @@ def test_speed_ups_of_whole_runs_stand_beside_whole_runs_only() -> None:
     assert not list(absent([mine], SPEED_UP, waiting=True))
     assert not list(comparable(mine, SPEED_UP, waiting=False))
     assert list(absent([mine], SPEED_UP, waiting=False)) == [
-        "The figures of Korčuška 2013 are of whole runs, and shown with those."
+        "The figures of Korčuška 2013 are times of whole runs: see the plots with transfers."
     ]
     for each in (custom("texture"), replace(mine, seconds=())):
         assert not list(comparable(each, SPEED_UP, waiting=True))

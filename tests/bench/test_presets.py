@@ -126,7 +126,9 @@ def test_the_first_words_will_do(name: str, found: str) -> None:
     assert presets.get(name).name == found
 
 
-@pytest.mark.parametrize(("name", "message"), [("x", "no preset “x”"), ("V tables", "not clear")])
+@pytest.mark.parametrize(
+    ("name", "message"), [("x", "no preset “x”"), ("V tables", "matches several presets")]
+)
 def test_which_preset(name: str, message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         presets.get(name)

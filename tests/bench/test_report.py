@@ -116,10 +116,10 @@ def test_rows_of_before_a_parameter_was_there_compare_with_newer_ones(tmp_path: 
     ("content", "message"),
     [
         ("{", "is not JSON: line 1, column 2"),
-        ("[]", "is no report"),
-        ("{}", "is no report"),
-        ('{"format": "kernelscope recipe", "version": 1}', "is no report"),
-        ('{"format": "kernelscope bench", "version": 99}', "is of version 99"),
+        ("[]", "is not a report"),
+        ("{}", "is not a report"),
+        ('{"format": "kernelscope recipe", "version": 1}', "is not a report"),
+        ('{"format": "kernelscope bench", "version": 99}', "has version 99"),
         ('{"format": "kernelscope bench", "version": "1"}', "version: expected a whole number"),
     ],
 )
@@ -213,14 +213,14 @@ def test_remarks() -> None:
     part = replace(SERIAL, asked=(1024, 512), shape=(256, 128))
     cells = [cell.strip() for cell in format_row(part, [part]).split("|")]
     assert cells[3:5] == ["128×256", "60"], "what was timed, and how long that took"
-    assert cells[8:10] == ["1", "a part of 512×1024, which should take ≈ 960 ms"]
+    assert cells[8:10] == ["1", "a part of 512×1024; estimate for all: ≈ 960 ms"]
     batches = replace(TUNED, asked=(200, 100), batch=16)
     assert (
         format_row(batches, [batches])
         .rstrip(" |")
         .endswith(
-            "a part of 100×200, which should take ≈ 4 ms, 12 ms end to end; "
-            "each time the mean of 16 launches; In strips."
+            "a part of 100×200; estimate for all: ≈ 4 ms, 12 ms end to end; "
+            "each time is the mean of 16 launches; In strips."
         )
     )
 
@@ -248,7 +248,7 @@ def test_csv_has_what_was_timed_and_what_all_should_take() -> None:
 
 
 def test_the_authors_figures_stand_among_the_remarks() -> None:
-    assert "theirs: 1.296 ms" in format_row(row(asked=(256, 256), seconds=(1.0,)), [])
+    assert "published: 1.296 ms" in format_row(row(asked=(256, 256), seconds=(1.0,)), [])
 
 
 def test_reasons_are_told_once() -> None:
@@ -261,7 +261,7 @@ def test_reasons_are_told_once() -> None:
 def test_whose_figures_they_are_is_told_once() -> None:
     rows = [row(asked=(256, 256), level=level) for level in ("serial", "parallel", "serial")]
     (line,) = format_origins(rows)
-    assert line.startswith("Theirs: parallel computing report no. 5, measured on Xeon")
+    assert line.startswith("Published: parallel computing report no. 5, measured on Xeon")
     assert not list(format_origins([SERIAL]))
 
 

@@ -262,7 +262,7 @@ def test_nothing_that_computes_the_same(backends: dict[str, Backend]) -> None:
     sweep = replace(grid(["nlm"], [8], [3])[0], parameters=({"patch": 3, "search_radius": 1},))
     rows = rows_of(replace(PLAN, sweeps=(sweep,), peers=True), backends)
     reasons = {row.series: row.reason for row in rows if row.library}
-    assert reasons["OpenCV"] == "OpenCV has nothing that computes the same."
+    assert reasons["OpenCV"] == "OpenCV has no function that computes the same."
 
 
 # Progress and cancel -----------------------------------------------------------------------

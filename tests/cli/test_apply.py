@@ -116,9 +116,12 @@ def test_a_level_that_one_step_lacks(capsys: pytest.CaptureFixture[str]) -> None
         (": mean in.png out.png", "argument FILTER: the filter is missing; choose from "),
         ("mean in.png out.png : blur", "step 2: argument FILTER: there is no filter “blur”"),
         ("blur in.png out.png --size 3", "argument FILTER: there is no filter “blur”"),
-        ("mean in.png : median", "INPUT and OUTPUT are needed, two files; there are: in.png\n"),
-        ("mean : median", "INPUT and OUTPUT are needed, two files; there are: none\n"),
-        ("mean a.png b.png : median c.png", "two files; there are: a.png, b.png, c.png\n"),
+        ("mean in.png : median", "give two files, INPUT and OUTPUT; found: in.png\n"),
+        ("mean : median", "give two files, INPUT and OUTPUT; found: none\n"),
+        (
+            "mean a.png b.png : median c.png",
+            "give two files, INPUT and OUTPUT; found: a.png, b.png, c.png\n",
+        ),
         ("mean in.png out.png : sobel --size 3", "unrecognized arguments: --size"),
         ("mean in.png out.png --quiet : sobel --quiet", "--quiet: give it once, for all steps"),
         ("mean in.png out.png --repeat 2 : mean --repeat 1", "--repeat: give it once"),
@@ -127,7 +130,7 @@ def test_a_level_that_one_step_lacks(capsys: pytest.CaptureFixture[str]) -> None
         ("--recipe a.json in.png out.png : mean", "--recipe: no steps can follow it"),
         ("--recipe a.json in.png out.png --size 3", "unrecognized arguments: --size 3"),
         ("--recipe a.json in.png out.png --save-recipe b", "unrecognized arguments"),
-        ("--recipe a.json in.png", "INPUT and OUTPUT are needed, two files; there are: in.png\n"),
+        ("--recipe a.json in.png", "give two files, INPUT and OUTPUT; found: in.png\n"),
         ("in.png out.png", "argument FILTER: there is no filter “in.png”"),
         ("mean in.png a.png --residual a.png", "must be different files"),
         ("mean in.png out.png --repeat x", "--repeat: “x” is not a number like 1, 2, 3\n"),
@@ -468,4 +471,4 @@ def test_nan_in_a_picture(capsys: pytest.CaptureFixture[str], here: Path) -> Non
     assert apply("mean in.png out.png --nan 1e39") == 0  # There is none to replace.
     assert apply("mean holes.tif out.tif --nan 1e39") == 1
     assert "NaN cannot be replaced" in capsys.readouterr().err
-    assert "invalid" in wrong("mean in.png out.png --nan black", capsys)
+    assert "“black” is not a number" in wrong("mean in.png out.png --nan black", capsys)

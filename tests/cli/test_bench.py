@@ -322,4 +322,4 @@ def test_a_folder_for_plots_that_cannot_be_is_refused_before_measuring(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
     assert main(["bench", "--quick", "--filters", "mean", "--plot", name]) == 1
-    assert "cannot be made" in capsys.readouterr().err
+    assert "cannot be created" in capsys.readouterr().err

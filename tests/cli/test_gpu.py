@@ -47,14 +47,14 @@ def test_a_wrong_gpu_option_is_wrong_usage(
     assert option.partition("=")[2] in capsys.readouterr().err
 
 
-def test_choosing_gpus_where_none_is_is_told(
+def test_choosing_gpus_without_one_gives_a_notice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     none = Availability(False, "No NVIDIA driver was found.")
     monkeypatch.setattr(CudaBackend, "availability", lambda self: none)
     arguments = ["apply", "greyscale", str(SAMPLES[0].path), str(tmp_path / "out.png")]
     assert main([*arguments, "--gpus", "0,1"]) == 0
-    said = "--gpu has no effect, the CPU computes: No NVIDIA driver was found."
+    said = "--gpu has no effect, because the CPU computes: No NVIDIA driver was found."
     assert said in capsys.readouterr().err
     for options in ([], ["--gpu", "0", "--device", "cpu"]):
         assert main([*arguments, *options]) == 0

@@ -346,7 +346,7 @@ def test_judged_by_the_input(capsys: pytest.CaptureFixture[str]) -> None:
         ("median T1.nii.gz out.nii --residual r.png", "volumes are not written as .png files"),
         ("median T1.nii.gz out.nii --size 4", "4 is even"),
         ("--recipe nlm.json T1.nii.gz out.nii --axis y", "MRI NLM has no --axis"),
-        ("median in.png out.png --axis z", "--axis is for volumes; in.png is none."),
+        ("median in.png out.png --axis z", "--axis is for volumes; in.png is a picture."),
         ("median in.png out.png --volume 2", "--volume is for volumes"),
         ("median in.png out.png --float", "--float is for volumes"),
         ("--recipe mean.json in.png out.png --component T2.nii", "--component is for volumes"),
@@ -373,7 +373,7 @@ def test_what_the_user_can_mend_is_said_before_computing(
         ("median T1.nii.gz out.nii --axis t", "invalid choice: 't'"),
         ("mri-nlm T1.nii.gz out.nii --volume 0", "0 is not at least 1"),
         ("mri-nlm T1.nii.gz out.nii --volume 1,,2", "--volume: “” is not a number like 1, 2, 3"),
-        ("mri-nlm T1.nii.gz", "INPUT and OUTPUT are needed"),
+        ("mri-nlm T1.nii.gz", "give two files, INPUT and OUTPUT"),
     ],
 )
 def test_wrong_usage(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -355,7 +355,7 @@ def test_the_authors_figures_stand_beside_ours(bench: BenchWindow) -> None:
     ours = row(shape=(256, 256), seconds=(0.01,), border="reflect")
     bench.show_report(Report({}, TINY, (ours,)))
     (line,) = table(bench)
-    assert line[8].startswith("theirs: 1.296 ms (parallel computing report no. 5")
+    assert line[8].startswith("published: 1.296 ms (parallel computing report no. 5")
     shown = chart(Plot.TIME, Choice(ours.label), [ours])
     assert shown.note.endswith("measured on Xeon Gold 6154 + RTX 2080 Ti.")
     theirs = {series.name: series for series in shown.series if series.theirs}
@@ -399,10 +399,13 @@ def test_authors_whole_runs_stand_beside_our_whole_runs_only() -> None:
     ]  # fmt: skip
     kernels = chart(Plot.SPEED_UP, choice, rows, waiting=False)
     assert figures_of(kernels) == {}
-    assert kernels.note == "The figures of Korčuška 2013 are of whole runs, and shown with those."
+    assert (
+        kernels.note
+        == "The figures of Korčuška 2013 are times of whole runs: see the plots with transfers."
+    )
     other = chart(Plot.SPEED_UP, choice, rows, baseline="GPU global")
     assert figures_of(other) == {}
-    assert other.note == "The authors’ speed-ups are over serial code: shown over CPU serial."
+    assert other.note == "Published speed-ups are over serial code: choose CPU serial as baseline."
 
 
 @pytest.mark.parametrize("plot", [Plot.BARS, Plot.TIME, Plot.RATE])
@@ -414,7 +417,7 @@ def test_times_of_what_is_not_stated_are_not_drawn(plot: Plot, waiting: bool) ->
     shown = chart(plot, Choice(serial.label), [serial, gpu], waiting=waiting)
     (theirs,) = figures_of(shown).values()
     assert theirs.style == next(s.style for s in shown.series if s.name == "CPU serial")
-    assert "does not state whether its GPU's times are of kernels" in shown.note
+    assert "does not state whether GPU times are those of kernels" in shown.note
 
 
 def test_a_figure_is_of_all_the_data_where_ours_is_of_a_part() -> None:
@@ -477,7 +480,7 @@ def test_a_part_shows_what_was_timed_and_what_all_would_take(bench: BenchWindow)
     assert tree.columnWidth(2) > needed
     for plot in (Plot.BARS, Plot.SPEED_UP):
         note = chart(plot, Choice("Mean"), [part, whole]).note
-        assert note == "≈ scaled by the work from what was timed: CPU serial on 512×512."
+        assert note == "≈ scaled by the work from a timed part: CPU serial on 512×512."
 
 
 def test_the_baseline_is_serial_code_again_where_it_is_there(bench: BenchWindow) -> None:

@@ -1,4 +1,4 @@
-"""The bench: filters, levels, devices and libraries against each other.
+"""The bench: compares filters, levels, devices and libraries.
 
     plan = Plan(sweeps=grid(["median"], sizes=[512, 4096], masks=[3, 9]), peers=True)
     plan = presets.get("F tables").plan          # or one of the sources' experiments
@@ -6,11 +6,11 @@
 
     rows = []
     for row in measure(plan, backends, token, announce):
-        rows.append(row)                         # partial results: the rows before a Cancelled
+        rows.append(row)                         # kept if the run is cancelled
     report = Report(facts(backends), plan, tuple(rows))
     save(report, Path("results.json"))
 
-`measure` is a generator that works on the calling thread, which has to be the one that may use the
+`measure` is a generator that works on the calling thread, which must be the one that may use the
 backends. In the window that is the engine's worker, where it runs as a `Job`:
 
     def work(backends, token, report):
@@ -19,33 +19,33 @@ backends. In the window that is the engine's worker, where it runs as a `Job`:
 
     worker.submit(Job(work))                     # Reported(job, Progress or Row), then Completed
 
-It calls ``announce(progress)`` before each part of the work with a `Progress`: rows done, all rows,
-the current case, and the seconds left. Setting the token ends it with `Cancelled`, after the rows
-that were begun. `verify` takes the same backends and token.
+It calls ``announce(progress)`` before each part of the work with a `Progress`: finished rows, all
+rows, the current case, and the seconds left. Setting the token ends it with `Cancelled`, after the
+rows in progress were yielded. `verify` takes the same backends and token.
 
 Modules
-    `rules`: how times are taken. `data`: the pictures and volumes. `plan`, `sweeps`, `cases`:
+    `rules`: how times are measured. `data`: the pictures and volumes. `plan`, `sweeps`, `cases`:
     plans, plans from filters and sizes, and the rows that a plan asks for. `presets`: the sources'
-    experiments. `figures`: the figures of their authors. `peers`: other libraries. `runner`:
+    experiments. `figures`: the authors' published figures. `peers`: other libraries. `runner`:
     measuring. `rows`: its results. `statistics`: medians, ratios and intervals. `report`: rows with
     their machine; `storage` (JSON), `csv_table`, `text_table` and `comparison` write and show
-    reports. `charts`: plots as numbers. `parity`: whether all levels agree, and where they do not.
+    reports. `charts`: plots as numbers. `parity`: whether and where the levels differ.
 
-What plots need
-    A series is ``row.series``; rows of one ``row.subject`` are about the same thing.
-    A row of a part was timed on ``row.timed_size`` of ``row.size``: show both, and ≈ before
-    anything that is scaled (``full_time``).
+Data for plots
+    A series is ``row.series``; rows with the same ``row.subject`` can be compared.
+    A row may have been timed on a part, ``row.timed_size`` of ``row.size``: show both, and ≈ before
+    every scaled value (``full_time``).
     Time against size: ``summarise(row.seconds)`` or ``summarise(row.waits)`` over ``row.pixels``.
     Bars by level with a baseline: ``speed_up(row, find_baseline(rows, row, series))``.
     Certainty of a difference: ``ratio(row, other).interval``.
     Stacked bars: medians of ``row.stages``. Roofline: ``roofline(rows)``.
-    The authors' figures: ``figures.comparable(row, quantity, waiting=...)`` next to the same
-    quantity of ours, in the colour of the row's series, and ``figures.absent`` for why others are
-    missing; in tables ``figures.beside(row)`` and ``preset.figures``.
-    Rows with a ``row.reason`` have no times. A report that was opened names in ``report.files``
-    the machines of its times.
+    Published figures: ``figures.comparable(row, quantity, waiting=...)`` next to the same
+    quantity of ours, in the colour of the row's series; ``figures.absent`` gives the reason why
+    others are missing; tables use ``figures.beside(row)`` and ``preset.figures``.
+    Rows with a ``row.reason`` have no times. ``report.files`` of an opened report names the
+    machines that measured it.
     ``export(report, folder)`` in ``kernelscope.gui.bench.export`` draws all plots, for ``--plot``.
-    Runs of several machines are drawn together as ``merge(reports)``, and the same run of two as
+    Runs of several machines are drawn together as ``merge(reports)``, and the same run on two as
     ``beside_each_other(first, second)``.
 """
 

@@ -1,4 +1,4 @@
-"""From a plan to the rows that it asks for: a case for each, those included that cannot run."""
+"""Expand a plan into its rows: one case each, including those that cannot run."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from kernelscope.spec.samples import Kind
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One row to be: a filter, its data, and what runs it.
+    """One planned row: a filter, its data, and the level or library that runs it.
 
     Attributes
     ----------
     label : str
-        The filter and those parameters that tell it from others, for tables.
+        The filter and the parameters that distinguish it from others, for tables.
     parameters : mapping
         Those that differ from the defaults.
     level : str
@@ -93,7 +93,7 @@ class Group:
 
 
 def expand(plan: Plan, backends: Mapping[str, Backend]) -> tuple[Group, ...]:
-    """Return what a plan asks for, those rows included that cannot run here.
+    """Return the cases of a plan, including those that cannot run here.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def _cases_of(base: Case, plan: Plan, backend: Backend | None) -> Iterator[Case]
         level.id
         for level in (spec.levels(base.device) if backend is None else backend.levels(spec))
     ]
-    # A level of another filter's own is nothing that this one lacks.
+    # A filter does not lack a level that only another filter has.
     lacking = [level.id for level in usual if level.id not in offered and level.id in plan.levels]
     chosen = 1 if backend is None else backend.availability().chosen
     counts = (plan.gpus or (chosen,)) if base.device == GPU and spec.kind is Kind.VOLUME else (1,)

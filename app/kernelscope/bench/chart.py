@@ -1,4 +1,4 @@
-"""The parts of a chart, as plain data: points, series, and what a plot is about."""
+"""The parts of a chart, as plain data: points, series and groups."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Plot(StrEnum):
 
 @dataclass(frozen=True)
 class Choice:
-    """Which rows a plot is about.
+    """The rows that a plot shows.
 
     Attributes
     ----------
     label, size : str or None
-        Of the rows, see `Row`; None for any.
+        Those of the rows, see `Row`; None for any.
     """
 
     label: str | None = None
@@ -36,7 +36,7 @@ class Choice:
         return ", ".join(filter(None, (self.label or "All filters", self.size)))
 
     def has(self, row: Row) -> bool:
-        """Return whether the plot is about `row`."""
+        """Return whether the plot shows `row`."""
         return self.label in (None, row.label) and self.size in (None, row.size)
 
 
@@ -47,16 +47,16 @@ class Point:
     Attributes
     ----------
     x, y : float
-        Of bars, x is the number of the group.
+        For bars, x is the number of the group.
     low, high : float
-        Quartiles, or the range that an author reports.
+        Quartiles, or the range that an author published.
     repeats : tuple of float
-        Every single value, outliers too.
+        Every single value, including outliers.
     text : str
         The value as it is written next to a bar.
     inner : float or None
-        Of a bar of a whole run: how much of it is computing, the lower part; the upper part are
-        transfers and the rest of the run. None if these are not distinguished.
+        For the bar of a whole run: the computing, drawn as the lower part of the bar; the upper
+        part is transfers and the rest of the run. None if the two are not distinguished.
     """
 
     x: float
@@ -75,12 +75,12 @@ class Series:
     Attributes
     ----------
     style : int
-        Which of the styles: series keep theirs from plot to plot. An author's figures have that
-        of the level of ours that does the same.
+        Number of the style: a series has the same style in every plot. Published figures have the
+        style of our level that does the same.
     theirs : bool
-        The figures of an author, not measured here.
+        Published by an author, not measured here.
     line : bool
-        Of charts without bars: a curve without symbols, such as a roof.
+        In charts without bars: a curve without symbols, such as a roof.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """What is drawn.
+    """A drawing: axes, labels and series.
 
     Attributes
     ----------
@@ -101,13 +101,13 @@ class Chart:
     ticks : tuple of (float, str)
         Marks on the x axis of curves; empty for numbers.
     log : bool
-        Whether the axes are logarithmic; of bars only y is.
+        Whether the axes are logarithmic; in bar charts only the y axis is.
     foot : float
-        Value at the foot of bars on a logarithmic axis.
+        Value at the foot of the bars on a logarithmic axis.
     note : str
-        Further remarks, such as whose figures are shown; may be empty.
+        Further remarks, such as the origin of the published figures; may be empty.
     stacked : bool
-        Whether bars stand on each other.
+        Whether bars are stacked.
     joined : bool
         Whether lines join the points of a series.
     """

@@ -17,7 +17,7 @@ __all__ = ["Chart", "Choice", "Plot", "Point", "Series", "chart", "choices"]
 
 
 def choices(plot: Plot, rows: Iterable[Row]) -> list[Choice]:
-    """Return what a plot of `rows` can be about, the most telling first."""
+    """Return the choices for a plot of `rows`, the most informative first."""
     timed = [row for row in rows if row.seconds]
     if plot is Plot.ROOFLINE:
         points = [point.row for point in roofline(timed)]
@@ -47,12 +47,12 @@ def chart(
     Parameters
     ----------
     baseline : str
-        The series that the speed-up is over.
+        The series that speed-ups are relative to.
     waiting : bool
-        Show what the user waits for (`Row.waits`), or else the computing alone.
+        Show the end-to-end time (`Row.waits`), or else computing alone.
     """
     timed = (row for row in rows if row.seconds and choice.has(row))
-    # Of several rows about the same, as in runs that are shown as one, the last.
+    # The last one is used of several rows with the same subject, as in merged runs.
     shown = list({(row.series, row.label, row.subject): row for row in timed}.values())
     names = _distinct(row.series for row in rows if row.seconds)
     drawn = _chart(plot, choice, shown, names, baseline, waiting)
@@ -62,21 +62,21 @@ def chart(
 
 
 def _whose(authors: Container[str]) -> Iterator[str]:
-    """Yield what those authors measured on whose figures a plot shows."""
+    """Yield the hardware of the authors whose figures a plot shows."""
     for source in SOURCES.values():
         if source.author in authors:
-            yield f"Theirs: {source.describe()}"
+            yield f"Published: {source.describe()}"
 
 
 def _not_drawn(plot: Plot, rows: Sequence[Row], baseline: str, waiting: bool) -> Iterator[str]:
-    """Yield why figures of authors about these rows are not in a plot of one kind."""
+    """Yield the reasons why a plot of one kind leaves out published figures about these rows."""
     if plot in (Plot.TIME, Plot.RATE, Plot.BARS):
         yield from figures.absent(rows, figures.TIME, waiting=waiting)
     elif plot is Plot.SPEED_UP:
         if baseline == BASELINE:
             yield from figures.absent(rows, figures.SPEED_UP, waiting=waiting)
         elif any(f.quantity == figures.SPEED_UP for row in rows for f in figures.beside(row)):
-            yield f"The authors’ speed-ups are over serial code: shown over {BASELINE}."
+            yield f"Published speed-ups are over serial code: choose {BASELINE} as baseline."
 
 
 def _chart(
@@ -114,7 +114,7 @@ def _curves(
     unit: str,
     value: Callable[[Row, float], float],
 ) -> Chart:
-    """Return curves of what `value` makes of the seconds of each row, against its pixels."""
+    """Return curves of `value`, computed from the seconds of each row, against its pixels."""
 
     def point(row: Row) -> Point:
         seconds = row.waits if waiting else row.seconds
@@ -124,11 +124,12 @@ def _curves(
         return Point(row.pixels, value(row, summary.median), low, high, repeats)
 
     def their_point(row: Row, figure: Figure) -> Point:
-        whole = replace(row, shape=row.asked)  # theirs is of all of it, whatever part ours is of
+        # The figure was published for all of the data, though ours may be timed on a part.
+        whole = replace(row, shape=row.asked)
         low, high = sorted((value(whole, figure.low), value(whole, figure.high)))
         return Point(whole.pixels, (low + high) / 2, low, high)
 
-    # Of several rows that were timed on the same part, the one that asked for no more.
+    # Of several rows that were timed on the same part, the one that asked for just that part.
     last = {(row.series, row.shape): row for row in sorted(rows, key=_asked, reverse=True)}
     rows = list(last.values())
     series = [
@@ -228,7 +229,7 @@ def _speed_ups(
 
 
 _MOST_LINEAR = 30
-"""How many times longer than the shortest the longest bar may be on a linear axis."""
+"""Ratio of the longest to the shortest bar above which the axis becomes logarithmic."""
 
 _STAGE_ORDER = ("prepare", "upload", "kernel", "launch", "download")
 
@@ -281,7 +282,7 @@ def _roofline(choice: Choice, rows: Sequence[Row], names: Sequence[str]) -> Char
     if copies:
         series.append(_roof(points, statistics.median(copies), max(peaks, default=math.inf), names))
     return Chart(
-        f"{choice}: what the kernels reach of what the card allows",
+        f"{choice}: kernels against the limits of the GPU",
         "Operations per byte",
         "Billion operations per second",
         tuple(series),
@@ -292,7 +293,7 @@ def _roofline(choice: Choice, rows: Sequence[Row], names: Sequence[str]) -> Char
 def _roof(
     points: Sequence[RooflinePoint], copy_rate: float, peak_rate: float, names: Sequence[str]
 ) -> Series:
-    """Return the roof over the points, a little wider than they and its ridge are."""
+    """Return the roof over the points, a little wider than the points and the ridge."""
     known_ridge = [] if math.isinf(peak_rate) else [peak_rate / copy_rate]
     least = min(*(each.intensity for each in points), *known_ridge) / 2
     most = 2 * max(*(each.intensity for each in points), *known_ridge)
@@ -323,7 +324,7 @@ def _theirs(
     waiting: bool,
     point: Callable[[Row, Figure], Point],
 ) -> Iterator[Series]:
-    """Yield the authors' figures of the same quantity, in the style of what does the same here."""
+    """Yield the published figures of the same quantity, in the style of our matching level."""
     found: dict[tuple[str, str], dict[float, Point]] = {}
     for row in rows:
         for figure in figures.comparable(row, quantity, waiting=waiting):
@@ -336,14 +337,14 @@ def _theirs(
 
 
 def _side_by_side(ours: Iterable[Series], theirs: Iterable[Series]) -> tuple[Series, ...]:
-    """Return series in the order of their styles, each author's after ours that does the same."""
+    """Return series in the order of their styles, each published one after its match."""
     return tuple(sorted((*ours, *theirs), key=lambda series: (series.style, series.theirs)))
 
 
 def _scaled(rows: Iterable[Row]) -> str:
-    """Return what was timed where it was a part; empty where all was."""
+    """Return a note that lists the timed parts; empty if all data were timed."""
     parts = dict.fromkeys(f"{row.series} on {row.timed_size}" for row in rows if row.is_part)
-    return f"≈ scaled by the work from what was timed: {', '.join(parts)}." if parts else ""
+    return f"≈ scaled by the work from a timed part: {', '.join(parts)}." if parts else ""
 
 
 @dataclass(frozen=True)
@@ -353,9 +354,9 @@ class _Groups:
     Attributes
     ----------
     about : str
-        What they have in common, for the title.
+        Their common property, for the title.
     keys, names : tuple of str
-        What rows of a group have in common, and what tells it from the others.
+        The common property of the rows in a group, and its difference from other groups.
     """
 
     about: str
@@ -365,7 +366,7 @@ class _Groups:
 
     @classmethod
     def of(cls, choice: Choice, rows: Iterable[Row]) -> _Groups:
-        """Group by size where a filter is chosen, else by filter."""
+        """Group by size if a filter is chosen, else by filter."""
         if choice.label is not None:
             keys = tuple(_distinct(row.size for row in rows))
             return cls(str(choice), keys, keys, sizes=True)
@@ -378,7 +379,7 @@ class _Groups:
         return cls(common or str(choice), keys, names, sizes=False)
 
     def number(self, row: Row) -> int:
-        """Return which of the groups a row belongs to."""
+        """Return the number of the group that a row belongs to."""
         return self.keys.index(row.size if self.sizes else row.label)
 
 

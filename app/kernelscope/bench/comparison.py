@@ -1,4 +1,4 @@
-"""Two reports side by side: of two machines, or of two commits."""
+"""Two reports side by side, of two machines or two commits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Pair:
     Attributes
     ----------
     first, second : Row or None
-        None where a report has no such row with times.
+        None if a report has no such row with times.
     """
 
     first: Row | None
@@ -27,7 +27,7 @@ class Pair:
 
     @property
     def row(self) -> Row:
-        """One that there is."""
+        """The first row if there is one, else the second."""
         row = self.first or self.second
         assert row is not None
         return row
@@ -41,7 +41,7 @@ class Pair:
 
     @property
     def clear(self) -> bool:
-        """Whether the interval of the ratio leaves out 1, so that more than chance is at work."""
+        """Whether the interval of the ratio excludes 1, so that chance alone is unlikely."""
         found = self.ratio
         return found is not None and not found.interval.low <= 1 <= found.interval.high
 
@@ -64,15 +64,16 @@ COMPARISON = Table(
 
 
 def format_comparison(first: Report, second: Report) -> Iterator[str]:
-    """Yield the lines that show two reports side by side, what tells them apart first."""
+    """Yield the lines that show two reports side by side, their differences first."""
     for name in dict.fromkeys((*first.machine, *second.machine)):
         mine, other = (report.machine.get(name, "unknown") for report in (first, second))
         if mine != other:
             yield f"{name}: A {mine}; B {other}"
     yield ""
     yield (
-        "Medians of computing, ≈ for all of the data where a part was timed. B / A: below 1, B is "
-        "faster; it lies in the interval as surely as said, and “unclear” where that has 1 in it."
+        "Medians of computing time; ≈ if only a part was timed and the value is scaled. B / A "
+        "below 1: B is faster. The interval contains the true ratio with the stated "
+        "confidence; “unclear” if it contains 1."
     )
     yield ""
     yield COMPARISON.head()

@@ -21,7 +21,7 @@ from kernelscope.bench.statistics import (
 
 
 def save_csv(report: Report, path: Path) -> None:
-    """Write a line for each row, with what its times amount to; see `to_csv`.
+    """Write a line for each row, with the statistics of its times; see `to_csv`.
 
     Raises
     ------
@@ -32,9 +32,9 @@ def save_csv(report: Report, path: Path) -> None:
 
 
 def to_csv(report: Report) -> str:
-    """Return the rows as CSV: seconds, bytes, operations; empty cells where nothing is known.
+    """Return the rows as CSV: seconds, bytes, operations; unknown values are empty cells.
 
-    The machine's facts stand in every line, so that lines of several files can be mixed.
+    Every line repeats the facts of the machine, so that lines of several files can be mixed.
     """
     lines = [_csv_line(report, row) for row in report.rows]
     stages = sorted({name for row in report.rows for name in row.stages})

@@ -1,4 +1,4 @@
-"""What is filtered: seeded noise, a photograph, a phantom head, or what somebody opened."""
+"""The data to filter: seeded noise, a photograph, a phantom head, or an opened file."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind, Pixels
 
 SEED = 20130521
-"""Of everything random."""
+"""Seed of all random data."""
 
 HEAD_SIGMA = 10.0
-"""Rician noise of the head, whose brightest tissue is 255."""
+"""Rician noise of the head, in grey levels; its brightest tissue is 255."""
 
 SALT_AND_PEPPER = 0.05
-"""Share of the photograph's pixels that turn black or white; source M does not state its own."""
+"""Share of the photograph's pixels that turn black or white; source M does not state its share."""
 
 PHOTOGRAPH_SIGMA = math.sqrt(0.001)
-"""Gaussian noise of the photograph, of white: what source N adds."""
+"""Standard deviation of the photograph's Gaussian noise, in units of white, as in source N."""
 
 _SMALLEST = {2: 64**2, 3: 16**3}
-"""Pixels of a picture and voxels of a volume that a slow run falls back to, about."""
+"""Approximate size, in pixels or voxels, of the smallest part that a slow run is timed on."""
 
 
 class Content(StrEnum):
-    """What a picture or a volume shows."""
+    """The content of a picture or a volume."""
 
     NOISE = "noise"
     PHOTOGRAPH = "photograph"
@@ -57,16 +57,17 @@ class Data:
     Attributes
     ----------
     content : Content
-        ``noise``: uniform, 8 bit. ``photograph``: grey, 8 bit, with Gaussian noise; ``salt and
-        pepper``: the same with that. ``head``: volumes with Rician noise. ``given``: what `of` got.
+        ``noise``: uniform, 8 bit. ``photograph``: grey, 8 bit, with Gaussian noise. ``salt and
+        pepper``: the photograph with that noise. ``head``: volumes with Rician noise. ``given``:
+        the source passed to `of`.
     shape : tuple of int
         (height, width) of a picture, (depth, height, width) of a volume.
     channels : int
         Channels of a picture, components of a scan.
     title : str
-        Of what was given.
+        Title of the given source.
     given : Image or Scan, optional
-        None also where a report tells of something that was given elsewhere.
+        Also None if a report describes data that were opened elsewhere.
     """
 
     content: Content
@@ -77,13 +78,13 @@ class Data:
 
     @classmethod
     def of(cls, source: Source) -> Data:
-        """Return a picture or a scan that somebody opened."""
+        """Return the data of a picture or a scan that the user opened."""
         planes = source.planes
         return cls(Content.GIVEN, planes.shape[:-1], planes.shape[-1], source.title, source)
 
     @classmethod
     def square(cls, spec: FilterSpec, side: int, channels: int = 1) -> Data:
-        """Return what a filter is timed on by default: noise, or a head as wide as deep."""
+        """Return the default data for a filter: noise, or a head that is as wide as deep."""
         if spec.kind is Kind.VOLUME:
             return cls(Content.HEAD, (side, side, side), channels)
         return cls(Content.NOISE, (side, side), channels)
@@ -95,37 +96,37 @@ class Data:
 
     @property
     def digest(self) -> str:
-        """What tells a given picture or scan from others; empty where there is none."""
+        """Digest that distinguishes given pictures or scans; empty for generated data."""
         if self.given is None:
             return ""
         return hashlib.sha256(self.given.planes.tobytes()).hexdigest()[:16]
 
     def parts(self) -> Iterator[Data]:
-        """Yield parts of growing size, each side doubled, the last of which is all of it."""
+        """Yield parts of growing size; each side doubles, and the last part is all of the data."""
         part = self.resized(tuple(side // 2 for side in self.shape))
         if part.size >= _SMALLEST[len(self.shape)]:
             yield from part.parts()
         yield self
 
     def at_most(self, side: int) -> Data:
-        """Return a part, no side of which is longer than `side`."""
+        """Return a part with no side longer than `side`."""
         return self.resized(tuple(min(length, side) for length in self.shape))
 
     def resized(self, shape: tuple[int, ...]) -> Data:
         return replace(self, shape=shape)
 
     def make(self) -> Source:
-        """Return it in memory of its own, which neither a cache nor a card knows yet.
+        """Return the source in newly allocated memory, which no cache or GPU holds yet.
 
         Raises
         ------
         AppError
-            If it was given elsewhere, or if nobody can make such data.
+            If it was given elsewhere, or if such data cannot be generated.
         """
         if self.given is not None:
             return self.given.cropped(self.shape)
         if self.content is Content.GIVEN:
-            raise AppError(f"“{self.title}” is not here.", "Open it, and measure it again.")
+            raise AppError(f"“{self.title}” is not open.", "Open it, and measure again.")
         pixels = _pixels(self.content, self.shape, self.channels)
         if self.content is Content.HEAD:
             volumes = (np.ascontiguousarray(volume) for volume in pixels)
@@ -133,7 +134,7 @@ class Data:
         return Image.from_array(pixels.copy(), str(self.content))
 
     def truth(self) -> Image | None:
-        """Return the picture without its noise, where it is known and can judge a result."""
+        """Return the picture without noise if it is known and results can be compared with it."""
         if self.content not in (Content.PHOTOGRAPH, Content.SALT_AND_PEPPER):
             return None
         return Image.from_array(_photograph(self.shape), "photograph")
@@ -186,7 +187,7 @@ def _head(shape: tuple[int, ...], components: int) -> NDArray[np.float32]:
 
 @functools.lru_cache(maxsize=8)
 def _photograph(shape: tuple[int, ...]) -> Pixels:
-    """Return the sample photograph, every so manyth pixel of it."""
+    """Return the sample photograph, reduced to every n-th pixel."""
     from kernelscope.files import read_image
 
     pixels = read_image(RESOURCES / "camera.bmp").pixels

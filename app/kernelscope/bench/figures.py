@@ -1,8 +1,9 @@
-"""The figures that the authors of the four sources reported, as ``source-figures.csv`` has them.
+"""The figures published by the authors of the four sources, from ``source-figures.csv``.
 
-Like stands beside like: `comparable` yields those that may be drawn where a quantity of a row is
-drawn, in the colour of the row's series; `absent` says which others there are and why they are not.
-Tables, whose cells have room for words, may quote every figure with its scope (`beside`).
+Only like quantities are compared: `comparable` yields the figures that may be drawn next to a
+quantity of a row, in the colour of the row's series; `absent` yields the reasons why others are
+not. Tables have room for words in their cells, so they quote every figure with its scope
+(`beside`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from kernelscope.paths import RESOURCES
 
 @dataclass(frozen=True)
 class Source:
-    """Who measured, and on what."""
+    """An author, and the hardware of the measurements."""
 
     author: str
     hardware: str
@@ -42,7 +43,7 @@ SOURCES = {
 
 
 class Scope(StrEnum):
-    """What of a run a time or a speed-up is about."""
+    """The part of a run that a time or a speed-up covers."""
 
     RUN = "whole run"
     KERNEL = "kernel"
@@ -50,12 +51,12 @@ class Scope(StrEnum):
 
 
 TIME, SPEED_UP, PSNR, SCALING = "time", "speed-up", "psnr", "scaling"
-"""Quantities: seconds; over the CPU's serial code; decibels; of two GPUs over one."""
+"""Quantities: seconds; speed-up over serial CPU code; decibels; speed-up of two GPUs over one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One figure of an author, and what of ours it stands beside.
+    """One published figure, and the rows of ours that it can be compared with.
 
     Attributes
     ----------
@@ -66,25 +67,25 @@ class Figure:
     quantity : str
         `TIME` (in seconds), `SPEED_UP`, `PSNR` (of a photograph that is not ours) or `SCALING`.
     scope : Scope
-        What of a run it is about; of the CPU, where nothing is carried, it makes no difference.
+        The part of a run that it covers; irrelevant on the CPU, where there are no transfers.
     low, high : float
-        The range that was reported; equal where it was one number.
+        The published range; both are equal if it was one number.
     printed : tuple of float
-        The same as printed, where a range may begin with its larger end.
+        The same as printed; a printed range may begin with its larger end.
     filter, parameters, channels
         As in `Row`; only those parameters that the figure is about.
     mask_side : int
-        Side of the custom mask, whose weights the author does not tell; else 0.
+        Side of the custom mask, whose weights the author does not give; else 0.
     shape : tuple of int
         (height, width) or (depth, height, width).
     device, level : str
-        Ours that do what theirs did; no level where theirs is none of ours.
+        Our device and level that do the same; the level is empty if none of ours does.
     gpus : int
         How many GPUs shared the work.
     average : bool
-        Over several rows of a table, so that it stands beside no row.
+        Averaged over several rows of a table, so that it matches no single row.
     remark : str
-        What contradicts it in the source itself; may be empty.
+        A contradiction within the source itself; may be empty.
     """
 
     source: str
@@ -114,32 +115,32 @@ class Figure:
         return (self.low + self.high) / 2
 
     def is_about(self, row: Row) -> bool:
-        """Tell whether it is about the filter and the data of a row, whatever ran it."""
+        """Return whether it is about the filter and the data of a row, on any device."""
         return (
             not self.average
-            and not row.machine  # of one machine only, so that no figure stands there twice
+            and not row.machine  # so that reports of several machines do not repeat it
             and (self.filter, self.channels, self.shape) == (row.filter, row.channels, row.asked)
             and self.parameters.items() <= row.parameters.items()
             and (not self.mask_side or _side(row.parameters["mask"]) == self.mask_side)
         )
 
     def stands_beside(self, row: Row) -> bool:
-        """Tell whether it is about what a row did, and where."""
+        """Return whether it matches a row: same filter, data, device and level."""
         return (
             self.is_about(row)
             and not row.library
-            and row.block is None  # the plan's own; an author's is told by none of the figures
+            and row.block is None  # the plan's default; no published figure states its block
             and (self.device, self.level, self.gpus) == (row.device, row.level, row.gpus)
         )
 
     def is_of(self, waiting: bool) -> bool:
-        """Tell whether it is about whole runs or, not `waiting`, about computing alone."""
+        """Return whether it covers whole runs or, if not `waiting`, computing alone."""
         if self.device == CPU and self.quantity == TIME:
             return True
         return self.scope is (Scope.RUN if waiting else Scope.KERNEL)
 
     def describe(self) -> str:
-        """Return ``2.6 to 2.7 s (Salari 2019: 1 gpu, whole run)``, with what contradicts it."""
+        """Return ``2.6 to 2.7 s (Salari 2019: 1 gpu, whole run)``, with any contradiction."""
         about = [self.variant]
         if self.quantity != PSNR and not (self.device == CPU and self.quantity == TIME):
             about.append(str(self.scope))
@@ -173,7 +174,7 @@ _QUANTITIES = {
 _SECONDS = {"s": 1.0, "ms": 1e-3}
 
 _PHANTOM = "256x256x37"
-"""What source V calls its phantom: width, height, slices."""
+"""Size of the volume that source V calls its phantom: width, height, slices."""
 
 
 @functools.cache
@@ -185,12 +186,12 @@ def all_figures() -> tuple[Figure, ...]:
 
 
 def beside(row: Row) -> Iterator[Figure]:
-    """Yield the figures that stand beside a row, of every quantity and scope."""
+    """Yield the figures that match a row, of every quantity and scope."""
     return (figure for figure in all_figures() if figure.stands_beside(row))
 
 
 def comparable(row: Row, quantity: str, *, waiting: bool) -> Iterator[Figure]:
-    """Yield the figures that may be drawn where a quantity of a row is drawn.
+    """Yield the figures that may be drawn next to a quantity of a row.
 
     They are of the same quantity and scope, by the same level of the same device, on the same
     data, so that they take the colour of the row's series.
@@ -210,7 +211,7 @@ def comparable(row: Row, quantity: str, *, waiting: bool) -> Iterator[Figure]:
 
 
 def absent(rows: Iterable[Row], quantity: str, *, waiting: bool) -> Iterator[str]:
-    """Yield a sentence for each author with such figures that `comparable` leaves out, and why."""
+    """Yield, for each author whose figures `comparable` leaves out, a sentence with the reason."""
     rows = [row for row in rows if row.seconds]
     left: dict[tuple[str, Scope], None] = {}
     for figure in all_figures():
@@ -224,17 +225,17 @@ def absent(rows: Iterable[Row], quantity: str, *, waiting: bool) -> Iterator[str
         author = SOURCES[source].author
         if scope is Scope.NOT_STATED:
             yield (
-                f"{author} does not state whether its GPU's times are of kernels or of whole "
-                "runs: they stand in tables only."
+                f"{author} does not state whether GPU times are those of kernels or of whole "
+                "runs: these figures appear in tables only."
             )
         elif scope is Scope.RUN:
-            yield f"The figures of {author} are of whole runs, and shown with those."
+            yield f"The figures of {author} are times of whole runs: see the plots with transfers."
         else:
-            yield f"The figures of {author} are of kernels, and shown with those."
+            yield f"The figures of {author} are kernel times: see the plots without transfers."
 
 
 def _remark(figure: Figure, figures: Sequence[Figure]) -> str:
-    """Return what else a source says that contradicts one of its times."""
+    """Return the figures of a source that contradict one of its times."""
     if figure.source != "V" or figure.quantity != TIME or figure.device != GPU:
         return ""
     said = []
@@ -260,7 +261,7 @@ def _remark(figure: Figure, figures: Sequence[Figure]) -> str:
 
 
 def _same_experiment(first: Figure, second: Figure) -> bool:
-    """Tell whether two figures are of the same line of a table, by whatever device."""
+    """Return whether two figures come from the same line of a table, on any device."""
     return (first.source, first.filter, first.channels, first.shape, first.parameters) == (
         second.source,
         second.filter,
@@ -291,7 +292,7 @@ def _shape(text: str) -> tuple[int, ...]:
 
 
 def _of_f(line: Mapping[str, str]) -> dict[str, Any]:
-    """Times by the system's clock, of everything from picture to picture (chapter 6)."""
+    """Times by the system's clock, from picture to picture (chapter 6)."""
     side = int(line["mask_or_d_v"])
     custom = line["filter"] == "custom"
     return {
@@ -307,7 +308,7 @@ def _of_f(line: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _of_m(line: Mapping[str, str]) -> dict[str, Any]:
-    """The report does not say whether the copies of the picture are in its times."""
+    """The report does not say whether its times include the copies of the picture."""
     return {
         "variant": line["variant"],
         "scope": Scope.NOT_STATED,
@@ -320,7 +321,7 @@ def _of_m(line: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _of_n(line: Mapping[str, str]) -> dict[str, Any]:
-    """The speed-up is of the total time (3.1); of the times on the GT 640M it is not said."""
+    """The speed-up is that of the total time (3.1); the scope of GT 640M times is not stated."""
     variant = line["variant"]
     kind = variant.partition(" (")[0].removesuffix(" GT 640M")
     return {
@@ -335,10 +336,10 @@ def _of_n(line: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _of_v(line: Mapping[str, str]) -> dict[str, Any]:
-    """Runs of their program, whose kernels keep tiles with their aprons in shared memory.
+    """Runs of the author's program, whose kernels keep tiles with their aprons in shared memory.
 
-    What table 4-5 and 4-6 quote of others, who unroll loops or work in steps, is none of our
-    levels.
+    Tables 4-5 and 4-6 also quote other authors, who unroll loops or work in steps; these variants
+    match none of our levels.
     """
     name, average, _ = line["filter"].partition(" average")
     words = name.split()  # nlm [3D|2D] N component(s) [table 4-5]

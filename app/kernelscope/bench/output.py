@@ -1,4 +1,4 @@
-"""The one place where files of the bench are written: reports, tables and plots."""
+"""The one place that writes files of the bench: reports, tables and plots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Replace a file, at no moment of which half is there; or send `data` to a stream.
+    """Replace a file in one step, so that it is never half written; or send `data` to a stream.
 
     Raises
     ------
@@ -29,7 +29,7 @@ def write(path: Path, data: bytes) -> None:
     try:
         descriptor = _descriptor(path)
         if descriptor is not None:
-            # Opened anew, a file behind it would be written from its start.
+            # Opening it again would write to the start of a file behind the stream.
             with os.fdopen(os.dup(descriptor), "wb") as stream:
                 stream.write(data)
         elif is_stream(path):
@@ -43,10 +43,10 @@ def write(path: Path, data: bytes) -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether `path` is a pipe, a device or a descriptor: what is written there stays.
+    """Return whether `path` is a pipe, a device or a descriptor, which cannot be replaced.
 
     ``/dev/stdout`` is one even if the shell redirected it to a file: replacing that file would
-    lose everything else that is printed.
+    lose the other output.
     """
     if _descriptor(path) is not None:
         return True
@@ -57,6 +57,6 @@ def is_stream(path: Path) -> bool:
 
 
 def _descriptor(path: Path) -> int | None:
-    """Return the number of the open file that `path` stands for, if it stands for one."""
+    """Return the number of the open file that `path` stands for; None if it is not one."""
     match = _DESCRIPTOR.fullmatch(str(path))
     return int(match[1]) if match else _STANDARD.get(str(path))

@@ -1,4 +1,4 @@
-"""Whether all levels of a filter give the same result, and where they do not."""
+"""Whether all levels of a filter give the same result, and where they differ."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from kernelscope.spec.samples import Pixels
 
 @dataclass(frozen=True, eq=False)
 class Parity:
-    """Whether the levels of a filter agree, and where they differ most.
+    """Whether the levels of a filter agree, and the largest difference.
 
     Attributes
     ----------
     label : str
         The filter and the parameters that were chosen.
     source : str
-        What was filtered, in words.
+        The filtered source, in words.
     levels : tuple of str
         The levels that were compared, like ``CPU serial``; at least one.
     reasons : mapping of str to str
-        Why other levels could not be, by level.
+        Why other levels were not compared, by level.
     largest : float
         The largest difference between any two results, in levels or in the unit of floats.
     pair : tuple of str
@@ -44,12 +44,12 @@ class Parity:
     place : tuple of int
         Where: (row, column, channel), or (slice, row, column, component).
     share : float
-        Of the samples, 0 to 1, that are not the same in all results.
+        Share of the samples, 0 to 1, that are not the same in all results.
     map : ndarray, shape (height, width) or (depth, height, width)
         The largest difference between any two results at each pixel or voxel, of any channel,
         in the type of the samples.
     remarks : tuple of str
-        Notices of a run that not all others have: which kernel it was.
+        Notices that only some of the runs gave, such as the kernel that was used.
     """
 
     label: str
@@ -87,12 +87,12 @@ def verify(
     border: Border = Border.REFLECT,
     devices: Sequence[str] = DEVICES,
 ) -> Parity:
-    """Run every level of a filter on those `devices` that there are, and compare the results.
+    """Run every level of a filter on the available `devices`, and compare the results.
 
     Parameters
     ----------
     announce : callable
-        Called with the level that runs and the part of all levels that is done, 0 to 1.
+        Called with the current level and the fraction of all levels that is done, 0 to 1.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def _parity(
     reasons: Mapping[str, str],
     envelope: _Envelope,
 ) -> Parity:
-    """Return what the results of these levels amount to."""
+    """Return the comparison of the results of these levels."""
     spread = envelope.spread()
     place = tuple(map(int, np.unravel_index(int(spread.argmax()), spread.shape)))
     return Parity(
@@ -193,7 +193,7 @@ class _Envelope:
         self.highest = self.lowest.copy()
 
     def add(self, result: Pixels, number: int) -> None:
-        """Take in another result of the same shape and type."""
+        """Update the extremes with another result of the same shape and type."""
         below, above = result < self.low, result > self.high
         self.low[below], self.lowest[below] = result[below], number
         self.high[above], self.highest[above] = result[above], number

@@ -1,4 +1,4 @@
-"""A plan: what to measure and how, as data, and its JSON."""
+"""A plan: the measurements to make, as data, and its JSON form."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Sweep:
     ----------
     filter : str
     parameters : tuple of mapping
-        Those that labels name; valid.
+        The parameters that appear in labels; valid.
     data : tuple of Data
     border : Border
     fixed : mapping
-        What else differs from the defaults, in all of them.
+        Further parameters that differ from the defaults, common to all.
     """
 
     filter: str
@@ -46,12 +46,12 @@ class Sweep:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to measure, and how.
+    """The measurements to make, and how to make them.
 
     Attributes
     ----------
     name : str
-        Of the preset, or empty.
+        Name of the preset, or empty.
     sweeps : tuple of Sweep
     devices : tuple of str
         ``cpu``, ``gpu``.
@@ -60,18 +60,18 @@ class Plan:
     peers : bool
         Whether to time libraries too, on the same data.
     libraries : tuple of str
-        Which ones; empty for all.
+        The libraries; empty for all.
     repeat : int
         Timed runs of each row.
     cold : bool
         Whether caches are emptied before each run, see `rules`.
     longest : float
-        Seconds that a run may take before it is timed on a smaller part.
+        Longest run in seconds; a slower one is timed on a smaller part.
     gpus : tuple of int
-        By how many GPUs volumes are filtered, in turn; empty for as many as were chosen.
+        Numbers of GPUs that filter volumes, in turn; empty for as many as were chosen.
     blocks : tuple of tuple of int
-        Threads of a GPU's blocks in x and y, in turn, at the levels that leave the choice to
-        the user; empty for the plan's.
+        Threads of a GPU's blocks in x and y, in turn, at the levels that let the user choose the
+        block; empty for the plan's.
     """
 
     name: str = ""
@@ -87,7 +87,7 @@ class Plan:
     libraries: tuple[str, ...] = ()
 
     def small(self, side: int = 32) -> Plan:
-        """Return a plan of the same rows that takes a moment: for a first look, and tests."""
+        """Return a plan with the same rows on small data, for a first look and for tests."""
         sweeps = (
             replace(sweep, data=tuple(dict.fromkeys(each.at_most(side) for each in sweep.data)))
             for sweep in self.sweeps
@@ -95,7 +95,7 @@ class Plan:
         return replace(self, sweeps=tuple(sweeps), repeat=1, cold=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` reads back, of plain lists, mappings, texts and numbers."""
+        """Return the plan as lists, mappings, texts and numbers, which `from_json` reads."""
         return {
             "name": self.name,
             "sweeps": [_sweep_to_json(sweep) for sweep in self.sweeps],
@@ -117,8 +117,8 @@ class Plan:
         Raises
         ------
         InvalidJson
-            If the content is no plan; the message names the value. (One for something that was
-            opened is; but the report does not hold the picture, and its rows cannot run.)
+            If the content is no plan; the message names the value. (A plan for an opened source is
+            valid; but the report does not hold the source, so its rows cannot run.)
         """
         return cls(
             name=content["name"].text(),
@@ -136,13 +136,13 @@ class Plan:
 
 
 MEASURABLE = 1e-12, 1e9
-"""Seconds that a run may take: what is outside was changed by accident."""
+"""Range of the longest run in seconds; a value outside it is taken for a damaged file."""
 
 _MOST_REPEATS = 1_000_000
 MOST_GPUS = 1024
 _LONGEST_SIDE = 1 << 20
 _MOST_CELLS = 1 << 34
-"""Bounds of what a plan in a file may ask for: beyond them it was changed by accident."""
+"""Limits of a plan in a file; a value beyond them is taken for a damaged file."""
 
 
 def _texts(content: Field, name: str) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ def _texts(content: Field, name: str) -> tuple[str, ...]:
 
 
 def _optional(content: Field, name: str) -> list[Field]:
-    """Return the elements of a list that older files lack."""
+    """Return the elements of a list; empty if an older file lacks it."""
     return content[name].elements() if name in content else []
 
 
@@ -195,7 +195,7 @@ def _sweep_from_json(content: Field) -> Sweep:
 
 
 def _values(spec: FilterSpec, content: Field) -> Parameters:
-    """Return the parameters that a report holds as texts."""
+    """Return the parameters that a report stores as texts."""
     return {
         name: value.from_text(value.through(spec.parameter, name).parse)
         for name, value in content.fields()

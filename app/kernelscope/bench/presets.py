@@ -1,6 +1,6 @@
-"""The experiments of the four sources, as plans; and a first look.
+"""The experiments of the four sources as plans, and a short first run.
 
-The authors' figures come with `kernelscope.bench.figures`: they are theirs, from their hardware.
+The published figures come from `kernelscope.bench.figures`; they were measured on other hardware.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from kernelscope.bench.sweeps import weights
 from kernelscope.errors import InvalidParameter
 
 _SIDES = (128, 256, 512, 1024, 2048, 4096)
-"""Of the pictures in source F's tables and in its last graph."""
+"""Sides of the pictures in source F's tables and in its last graph."""
 
 _GRAPH_SIDES = (128, 512, 1024, 4096)
-"""Of the pictures in its other graphs."""
+"""Sides of the pictures in its other graphs."""
 
 _MASKS = (3, 5, 7, 9)
 
 _WHOLE = {"search": "image", "filter_sigma": 0.02}
-"""Source N's settings: it searches the whole image, with one strength for all."""
+"""Source N's settings: it searches the whole image, with one filtering strength everywhere."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Preset:
     Attributes
     ----------
     name : str
-        As the sources' experiments are called.
+        Named after the sources' experiments.
     summary : str
-        What it shows, in one sentence.
+        Its purpose, in one sentence.
     plan : Plan
     sources : str
-        The sources whose figures stand beside it, ``FMNV``; empty for none.
+        The sources whose figures are quoted, ``FMNV``; empty for none.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Preset:
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
-        """The authors' figures about what the plan measures, those included that we lack."""
+        """The published figures about the rows of the plan, including those of levels we lack."""
         rows = [case.row() for sweep in self.plan.sweeps for case in subjects(sweep)]
         return tuple(
             figure
@@ -104,18 +104,18 @@ def _volumes(dimensions: str, *radii: tuple[int, int]) -> tuple[dict[str, Any], 
 
 
 def _mri(data: tuple[Data, ...], *parameters: dict[str, Any], **fixed: Any) -> Sweep:
-    """Return a sweep of MRI NLM with the noise given: estimating it is another experiment."""
+    """Return a sweep of MRI NLM with given noise; estimating it is a separate experiment."""
     given = {"sigma_from": "given", "sigma": (HEAD_SIGMA,)}
     return Sweep(filter="mri_nlm", parameters=parameters, data=data, fixed=given | fixed)
 
 
 _PHANTOM, _REAL = (256, 256, 37), (189, 157, 130)
-"""Of source V's volumes."""
+"""Shapes of source V's volumes."""
 
 _RADII = tuple(itertools.product((2, 1), (5, 3)))
 
 _SHARED_BY_GPUS = (1, 2)
-"""How many GPUs source V had."""
+"""Numbers of GPUs in source V."""
 
 _CUBES = (
     (64, 64, 64),
@@ -127,17 +127,17 @@ _CUBES = (
     (512, 512, 256),
     (512, 512, 512),
 )
-"""Of table 4-5."""
+"""Cubes of table 4-5."""
 
 _PATCHES = (1, 2, 3, 4, 5)
 """Radii of table 4-6."""
 
 _ULTRASOUND = (428, 247, 338), (396, 247, 338)
-"""Of table 4-6: a fetus, and a carotid artery."""
+"""Volumes of table 4-6: a fetus, and a carotid artery."""
 
 
 def _tables_of_v(components: int) -> Plan:
-    """Return table 4-1 and 4-2, or 4-3 and 4-4: eight rows for each of two volumes."""
+    """Return tables 4-1 and 4-2, or 4-3 and 4-4: eight rows for each of two volumes."""
     data = _heads(components, _PHANTOM, _REAL)
     return Plan(
         sweeps=tuple(_mri(data, *_volumes(dimensions, *_RADII)) for dimensions in ("3d", "2d")),
@@ -148,7 +148,7 @@ def _tables_of_v(components: int) -> Plan:
 
 
 def _noise_models() -> tuple[dict[str, Any], ...]:
-    """Return the eight experiments of source V's rows: two noises, four ways to know sigma."""
+    """Return the eight experiments in a row of source V's tables: two noise models, four sigmas."""
     ways: tuple[dict[str, Any], ...] = (
         {"sigma_from": "given", "sigma": (HEAD_SIGMA,)},
         {"sigma_from": "volume"},
@@ -161,7 +161,7 @@ def _noise_models() -> tuple[dict[str, Any], ...]:
 _PRESETS = (
     _preset(
         "F tables 1-3",
-        "Custom mask, median and Sobel against the size of the picture, as in the thesis.",
+        "Korčuška 2013, tables 1-3: custom mask, median and Sobel by the size of the picture.",
         Plan(
             sweeps=(
                 _custom(_MASKS, _noise(*_SIDES)),
@@ -174,7 +174,7 @@ _PRESETS = (
     ),
     _preset(
         "F graphs 1-8",
-        "Every filter of the thesis's window at each mask size and memory level, in four sizes.",
+        "Korčuška 2013, graphs 1-8: its filters by mask size and memory level, in four sizes.",
         Plan(
             sweeps=(
                 _custom(_MASKS, _noise(*_GRAPH_SIDES)),
@@ -188,19 +188,21 @@ _PRESETS = (
     ),
     _preset(
         "F graph 9",
-        "Sobel by size: run it on two machines, and draw both with --compare A B --plot DIR.",
+        "Korčuška 2013, graph 9: Sobel by size on two machines. Measure on each machine, then draw "
+        "both with --compare A B --plot DIR.",
         Plan(sweeps=(_sobel(_noise(*_SIDES)),), levels=("serial", "shared")),
         "F",
     ),
     _preset(
         "F level comparison (9x9, 4096²)",
-        "What each memory level buys for a custom mask of 9×9.",
+        "Korčuška 2013: the gain of each memory level for a custom mask of 9×9.",
         Plan(sweeps=(_custom((9,), _noise(4096)),)),
         "F",
     ),
     _preset(
         "F bubble sort and selection",
-        "The median by sorting all cells, by selecting the middle one, and by counting values.",
+        "Korčuška 2013: a median by sorting all values, by selecting the middle one, and by a "
+        "histogram.",
         Plan(
             sweeps=(
                 Sweep(
@@ -219,7 +221,8 @@ _PRESETS = (
     ),
     _preset(
         "F memory access (4096²)",
-        "Coalesced and scattered access, local and mapped memory, on the way to the same bytes.",
+        "The cost of scattered access, and of local and mapped memory, where every level "
+        "computes the same result.",
         Plan(
             sweeps=(Sweep(filter="negative", parameters=({},), data=_noise(4096)),),
             levels=("serial", "parallel", "mapped", "local", "uncoalesced", "global"),
@@ -227,7 +230,8 @@ _PRESETS = (
     ),
     _preset(
         "M mean filter ladder (256²)",
-        "The mean of 3×3 from serial code to textures, on a photograph with salt and pepper.",
+        "Parallel computing report no. 5: a mean of 3×3 at every level from serial code to "
+        "textures, on a photograph with salt-and-pepper noise.",
         Plan(
             sweeps=(
                 Sweep(
@@ -241,7 +245,8 @@ _PRESETS = (
     ),
     _preset(
         "N NLM times",
-        "Non-local means over the whole picture, by the size of picture and patch.",
+        "Kasparidis, NLM report: non-local means that search the whole picture, by the sizes of "
+        "picture and patch.",
         Plan(
             sweeps=(
                 Sweep(
@@ -258,19 +263,22 @@ _PRESETS = (
     ),
     _preset(
         "V tables 4-1 and 4-2, one component",
-        "MRI NLM of one volume, in slices and in space, by the radii, on one GPU and on two.",
+        "Salari 2019: MRI NLM of one volume, by slices (2D) and by blocks (3D), for several "
+        "search and patch radii, on one GPU and on two.",
         _tables_of_v(1),
         "V",
     ),
     _preset(
         "V tables 4-3 and 4-4, three components",
-        "MRI NLM of T1w, T2w and PDw together, in slices and in space, by the radii.",
+        "Salari 2019: MRI NLM of T1w, T2w and PDw volumes together, by slices (2D) and by "
+        "blocks (3D), for several search and patch radii.",
         _tables_of_v(3),
         "V",
     ),
     _preset(
         "V noise models and windows",
-        "What knowing the noise costs: given, estimated once, or mapped by windows of two sizes.",
+        "Salari 2019: the cost of each way to set the noise level: given, estimated once, or "
+        "mapped with windows of two sizes.",
         Plan(
             sweeps=(
                 Sweep(
@@ -286,7 +294,8 @@ _PRESETS = (
     ),
     _preset(
         "V table 4-5, by size",
-        "MRI NLM of cubes from 64³ to 512³ voxels, on one GPU and on two; figure 4-2 is its plot.",
+        "Salari 2019: MRI NLM of cubes from 64³ to 512³ voxels, on one GPU and on two; its "
+        "figure 4-2 plots this table.",
         Plan(
             sweeps=(_mri(_heads(1, *_CUBES), *_volumes("3d", (1, 5))),),
             levels=("parallel", "shared", "tuned"),
@@ -298,7 +307,8 @@ _PRESETS = (
     ),
     _preset(
         "V table 4-6, by patch",
-        "MRI NLM of volumes as large as two of ultrasound, by the radius of the patches.",
+        "Salari 2019: MRI NLM of volumes with the size of two ultrasound scans, by the radius "
+        "of the patches.",
         Plan(
             sweeps=(
                 _mri(_heads(1, *_ULTRASOUND), *_volumes("3d", *((patch, 5) for patch in _PATCHES))),
@@ -312,7 +322,7 @@ _PRESETS = (
     ),
     _preset(
         "Block sizes",
-        "What the shape of a GPU's blocks costs, from 8×8 threads to 32×32 and to a row of 256.",
+        "The effect of the block shape on the GPU, from 8×8 to 32×32 threads and one row of 256.",
         Plan(
             sweeps=(
                 _custom((9,), _noise(4096)),
@@ -332,7 +342,7 @@ _PRESETS = (
     ),
     _preset(
         "Quick look",
-        "What the GPU and each level buy here, in about 20 seconds.",
+        "The gain of the GPU and of each level on this machine, in about 20 seconds.",
         Plan(
             sweeps=(
                 _custom((9,), _noise(2048)),
@@ -351,12 +361,12 @@ QUICK_LOOK = PRESETS["Quick look"]
 
 
 def get(name: str) -> Preset:
-    """Return a preset by its name or, as on a command line, by how its name begins.
+    """Return a preset by its name or by an unambiguous beginning of it, in upper or lower case.
 
     Raises
     ------
     InvalidParameter
-        If no name or more than one begins like this.
+        If no name or more than one begins with `name`.
     """
     found = [
         preset for preset in PRESETS.values() if preset.name.casefold().startswith(name.casefold())
@@ -364,7 +374,7 @@ def get(name: str) -> Preset:
     if len(found) != 1:
         names = "; ".join(PRESETS)
         raise InvalidParameter(
-            f"There is no preset “{name}”." if not found else f"“{name}” is not clear.",
+            f"There is no preset “{name}”." if not found else f"“{name}” matches several presets.",
             f"Use one of: {names}.",
         )
     return found[0]

@@ -1,4 +1,4 @@
-"""A report: a plan, the rows that were measured, and the machine; and reports put together."""
+"""A report: a plan, the measured rows, and the machine; and merging of reports."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from kernelscope.engine.backend import Backend
 
 @dataclass(frozen=True)
 class Report:
-    """A plan, what came of it, and where.
+    """A plan, its results, and the machine.
 
     Attributes
     ----------
     machine : mapping of str to str
         See `facts`.
     plan : Plan
-        What was asked for: running it again repeats the run.
+        Measuring it again repeats the run.
     rows : tuple of Row
     files : mapping of str to str
-        Where it was opened, the names of the files and whose times each has (see
-        `Report.measured_on`); empty for what was measured here and now.
+        If it was opened: the names of the files with the machine of each (see
+        `Report.measured_on`); empty if it was measured here and now.
     """
 
     machine: Mapping[str, str]
@@ -46,11 +46,11 @@ class Report:
 
 
 _GROUPS = ("Software", "Measured")
-"""Of what a GPU tells of itself, those that decide about times and are not said elsewhere."""
+"""Facts of a GPU that affect times and are not stated elsewhere."""
 
 
 def facts(backends: Mapping[str, Backend], with_peers: bool = False) -> dict[str, str]:
-    """Return what a reader needs to know to judge a run: commit, date, machine, versions."""
+    """Return the facts needed to judge a run: commit, date, machine, versions."""
     found = machine.facts()
     if GPU in backends and backends[GPU].availability().available:
         found |= machine.gpu_facts() or {"GPU": backends[GPU].availability().summary}
@@ -71,9 +71,9 @@ def facts(backends: Mapping[str, Backend], with_peers: bool = False) -> dict[str
 
 
 def merge(reports: Sequence[Report]) -> Report:
-    """Return one report of the rows of several, such as of a CPU here and of a GPU elsewhere.
+    """Return one report with the rows of several, such as of a CPU here and a GPU elsewhere.
 
-    Where their machines differ, each fact has what all of them say; the plan is the first's.
+    Facts in which the machines differ list the value of each; the plan is the first one's.
     """
     names = dict.fromkeys(name for report in reports for name in report.machine)
     said = {
@@ -89,9 +89,9 @@ def merge(reports: Sequence[Report]) -> Report:
 
 
 def beside_each_other(first: Report, second: Report) -> Report:
-    """Return one report of two machines, or of two commits, whose rows say whose they are.
+    """Return one report of two machines or two commits, with the machine named in every row.
 
-    They are called by what tells them apart: the card, else the CPU, else the commit, else A and B.
+    Each is named by the first fact that differs: the GPU, the CPU, the commit, or else A and B.
     """
     reports, names = (first, second), ("A", "B")
     for fact in ("GPU", "CPU", "Kernelscope"):

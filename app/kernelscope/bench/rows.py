@@ -1,4 +1,4 @@
-"""What was measured of one filter, on one picture or volume, by one level or library."""
+"""The measurements of one filter on one picture or volume, by one level or library."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from kernelscope.spec.samples import Pixels
 
 @dataclass(frozen=True)
 class Difference:
-    """How a library's result differs from ours.
+    """The difference between a library's result and ours.
 
     Attributes
     ----------
     largest : float
-        In levels, or in the unit of floats.
+        In grey levels, or in the unit of floats.
     share : float
         Of the samples that differ, 0 to 1.
     inside : bool
-        Only samples were compared whose masks lie within the picture.
+        Only samples whose masks lie within the picture were compared.
     """
 
     largest: float
@@ -33,10 +33,10 @@ class Difference:
 
     @classmethod
     def between(cls, ours: Pixels, theirs: Pixels, inside: bool = False) -> Difference:
-        """Return how two results of the same shape differ."""
+        """Return the difference between two results of the same shape."""
         if ours.dtype.kind == "f":
             distance = np.abs(ours.astype(np.float64) - theirs)
-        else:  # unsigned: without the room that wider numbers of a large picture take
+        else:  # unsigned differences, because wider types would double the memory
             distance = np.maximum(ours, theirs) - np.minimum(ours, theirs)
         if not distance.size:
             return cls(0.0, 0.0, inside)
@@ -63,11 +63,11 @@ class Row:
     parameters : mapping of str to str
         Every parameter, in the form that the command line takes.
     content : str
-        What the data show, see `data.Content`.
+        The content of the data, see `data.Content`.
     channels : int
         Channels or components.
     asked, shape : tuple of int
-        Of the data: what was asked for, and the part that was timed, which is smaller if all
+        Shapes of the requested data and of the part that was timed, which is smaller if all
         would have taken too long. (height, width) or (depth, height, width).
     device : str
         ``cpu`` or ``gpu``.
@@ -78,35 +78,35 @@ class Row:
     gpus : int
         How many GPUs shared the work; the kernels' time is that of the busiest.
     block : tuple of int or None
-        Threads of a GPU's blocks that were asked for; None for the plan's.
+        Requested threads of a GPU's blocks; None for the plan's.
     seconds : tuple of float
         Every repeat of the computing: stage *compute*, the kernels, or a library's call.
     stages : mapping of str to tuple of float
-        Every repeat of each counted stage, 0 where a run had none; empty for libraries.
+        Every repeat of each counted stage, 0 if a run skipped it; empty for libraries.
     kernels : mapping of str to tuple of float
-        Every repeat of each kernel, where a level has several that follow each other.
+        Every repeat of each kernel, if a level runs several in sequence.
     bytes : float or None
-        Least traffic with memory, read + written: of a level of the GPU what its plan says.
+        Minimum memory traffic, read + written, by the plan of a level of the GPU.
     operations : float or None
-        Arithmetic of the plan of a level of the GPU.
+        Arithmetic operations by the plan of a level of the GPU.
     copy_rate, peak_rate : float or None
-        Of the GPU: bytes per second of a copy on it, operations per second at most.
+        Of the GPU: bytes per second of a copy in its memory, peak operations per second.
     batch : int
-        Launches that each time of computing is the mean of, see `rules`.
+        Number of launches that each computing time is the mean of, see `rules`.
     cache : str
         ``cold`` or ``warm``.
     load : float or None
-        Cores that other programs kept busy meanwhile.
+        Mean number of cores that other programs kept busy during the measurement.
     psnr : float or None
-        Of the result against the truth, in decibels, where there is one; None if a part was
-        timed, which shows another picture.
+        Of the result against the noise-free picture, in decibels; None without one, or if a part
+        was timed, which shows another picture.
     difference : Difference or None
-        Of a library's result from ours.
+        Between a library's result and ours.
     notices : tuple of str
     reason : str
         Why there are no times; empty if there are.
     machine : str
-        Whose times they are where those of several machines stand side by side; else empty.
+        The machine, if the rows of several are shown together; else empty.
     """
 
     label: str
@@ -140,12 +140,12 @@ class Row:
 
     @property
     def series(self) -> str:
-        """`runner`, of a machine where several are shown: ``NVIDIA H100: GPU shared``."""
+        """`runner`, preceded by the machine if several are shown: ``NVIDIA H100: GPU shared``."""
         return f"{self.machine}: {self.runner}" if self.machine else self.runner
 
     @property
     def runner(self) -> str:
-        """What ran it.
+        """The device and level, or the library, that computed it.
 
         ``CPU serial``, ``2 GPUs tuned``, ``GPU shared 16×16``, ``OpenCV``.
         """
@@ -157,35 +157,35 @@ class Row:
 
     @property
     def subject(self) -> tuple[Any, ...]:
-        """What rows have to agree in to be compared: the filter and its data."""
+        """The filter and its data: rows can be compared if this is equal."""
         parameters = tuple(sorted(self.parameters.items()))
         return self.filter, parameters, self.border, self.content, self.channels, self.asked
 
     @property
     def pixels(self) -> int:
-        """Pixels or voxels of what was timed."""
+        """Number of pixels or voxels of the timed data."""
         return math.prod(self.shape)
 
     @property
     def size(self) -> str:
-        """``1024×1024``, or ``189×157×130`` of a volume, of what was asked for."""
+        """Size of the requested data: ``1024×1024``, or ``189×157×130`` of a volume."""
         return "×".join(map(str, reversed(self.asked)))
 
     @property
     def is_part(self) -> bool:
-        """Whether less was timed than asked for, so that a time for all of it is scaled."""
+        """Whether only a part of the data was timed, so that a time for all of it is scaled."""
         return self.shape != self.asked
 
     @property
     def timed_size(self) -> str:
-        """`size` of what was timed."""
+        """Size of the timed data, in the form of `size`."""
         return "×".join(map(str, reversed(self.shape)))
 
     @property
     def waits(self) -> tuple[float, ...]:
-        """Every repeat of what a user waits for.
+        """Every repeat of the time that a user waits for.
 
-        On a GPU the run end to end; elsewhere, as there is nothing to carry, `seconds`.
+        On a GPU the run end to end; elsewhere `seconds`, as there are no transfers.
         """
         if self.device == "gpu" and self.stages:
             return tuple(map(sum, zip(*self.stages.values(), strict=True)))

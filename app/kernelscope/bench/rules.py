@@ -1,44 +1,45 @@
-"""The rules of timing. Every time that the bench reports is taken by them.
+"""The rules of timing, which hold for every time that the bench reports.
 
-What is timed
-    On the CPU the stage *compute*: everything but making room for the result and wrapping it.
-    On a GPU the kernels, between CUDA events, while the card is kept busy just before so that
-    the host's way to the launch is not timed; and apart from that the run end to end, from
-    pageable memory to pageable memory: upload, kernel, download, wrapping, a new picture each
-    time. Of a library's function on the CPU the call, on a GPU the call between events.
+Timed
+    On the CPU the stage *compute*: everything but allocating and wrapping the result.
+    On a GPU the kernels, between CUDA events; a spinning kernel keeps the GPU busy until they are
+    queued, so that the host's launch overhead is not timed. Separately, the run end to end, from
+    pageable memory to pageable memory: upload, kernel, download, wrapping, with a new picture each
+    time. For a library's function the call; on a GPU the call between events.
 Clocks
     `time.perf_counter` on the host, events on the card.
-What is not counted
-    Compiling, and the first run of each row, which warms up.
+Not timed
+    Compilation, and the first run of each row, which warms up.
 Caches
-    *cold*, the rule: before each timed run the data are moved to a new place and a block of
-    twice the last cache is rewritten (on a card before each launch), so that what is read
-    comes from memory as it does from a picture that was just opened. *warm*: nothing is done
-    about them. Each row names which of the two it was.
+    *cold*, the default: before each timed run the data move to a new place and a block of twice
+    the size of the last-level cache is rewritten (on a GPU before each launch), so that the data
+    are read from memory, as those of a picture that was just opened are. *warm*: the caches are
+    left as they are. Each row states which of the two applies.
 Batches
-    Events tell half a microsecond apart at best, and the card's own way to a kernel and out of it
-    takes one or two. So kernels that take less than 50 microseconds are timed in batches, of as
-    many launches as take 200 (128 at most), and the mean is what is reported: the time from one
-    launch to the next. All are queued before the first begins. *cold*, the cache is emptied before
-    the batch, and each of its launches reads a copy of the picture and writes a result of its own
-    (the tables that all read, and what one kernel of a plan leaves to the next, are in the cache
-    by the second launch). Each row says how many launches its times are the mean of.
+    Events resolve half a microsecond at best, and starting and finishing a kernel takes the GPU one
+    or two. So kernels that take less than 50 microseconds are timed in batches that take about 200
+    (128 launches at most), and the mean is reported: the time from one launch to the next. All are
+    queued before the first begins. *cold*: the cache is emptied before the batch, and each of its
+    launches reads its own copy of the picture and writes its own result (shared tables, and data
+    that one kernel of a plan leaves to the next, are cached from the second launch on). Each row
+    states the number of launches that its times are the mean of.
 Turns
-    Whatever runs on the same device on the same data takes turns, so that a disturbance hits
-    all of them; libraries are compared with our result first, and how they differ is told.
+    Levels and libraries that run on the same device on the same data take turns, so that a
+    disturbance hits all of them. Libraries are first compared with our result; differences are
+    reported.
 Long runs
-    A run that would take longer than `LONGEST` seconds (a plan may say otherwise) is timed on a
-    smaller part, and the row says so. Where such rows are compared, times are scaled by the
-    work, which grows as the pixels do, or as their square where each sees the whole image.
-    Both the size that was timed with its time and the scaled time are shown, ≈ before that.
-What is reported
-    Every repeat. The median and the quartiles stand for them; none is dropped. Whether one is
-    faster than another is judged by an interval of the ratio of medians, see `statistics`.
-What is compared
-    The same quantity, of equal work: computing with computing, whole runs with whole runs. Figures
-    of the sources' authors stand beside the same quantity only, see `figures`.
+    A run that would take longer than `LONGEST` seconds (or the limit of the plan) is timed on a
+    smaller part, and the row says so. To compare such rows, times are scaled by the work, which is
+    proportional to the pixels, or to their square if each pixel depends on the whole image. Both
+    are shown: the timed size with its time, and the scaled time after ≈.
+Reported
+    Every repeat. The median and the quartiles summarise them; none is dropped. The interval of the
+    ratio of medians decides whether one is faster than another, see `statistics`.
+Compared
+    The same quantity, of equal work: computing with computing, whole runs with whole runs.
+    Published figures are shown only next to the same quantity, see `figures`.
 Load
-    How many cores other programs kept busy meanwhile stands in each row.
+    Each row states how many cores other programs kept busy during the measurement.
 """
 
 from __future__ import annotations
@@ -53,21 +54,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 LONGEST = 1.0
-"""Seconds that a run may take before it is timed on a smaller part."""
+"""Limit of a run in seconds; a slower one is timed on a smaller part."""
 
 REPEAT = 11
-"""Timed runs of each row; from 10 on the interval of a ratio leaves out an outlier at each end."""
+"""Timed runs of each row; from 10 on the interval of a ratio excludes one outlier at each end."""
 
 COLD, WARM = "cold", "warm"
-"""What the caches were; see above."""
+"""State of the caches; see above."""
 
 _USUAL_CACHE = 32 * 2**20
-"""Bytes of a last cache where nobody tells."""
+"""Size in bytes of the last-level cache if the system does not report it."""
 
 
 @functools.cache
 def last_cache() -> int:
-    """Return the bytes of the largest cache of the first core, as Linux knows them."""
+    """Return the bytes of the largest cache of the first core, as Linux reports them."""
     return max(_cache_sizes(Path("/sys/devices/system/cpu/cpu0/cache")), default=_USUAL_CACHE)
 
 
@@ -92,19 +93,19 @@ class Evictor:
 
 
 class Load:
-    """Measures how many cores other programs keep busy, from its creation on."""
+    """Measures the number of cores that other programs keep busy, from its creation on."""
 
     def __init__(self) -> None:
         self._start = _clocks()
 
     def others(self) -> float | None:
-        """Return the mean number of cores since then; None where the system does not tell."""
+        """Return the mean number of cores since then; None if the system does not report it."""
         now = _clocks()
         if self._start is None or now is None:
             return None
         (wall, busy, own), (wall_then, busy_then, own_then) = now, self._start
         if wall - wall_then < 10 * _tick():
-            return None  # shorter than the clocks can tell
+            return None  # shorter than the clocks can resolve
         others = (busy - busy_then) - (own - own_then)
         return max(0.0, others / (wall - wall_then))
 
@@ -115,7 +116,7 @@ def _tick() -> float:
 
 
 def _clocks() -> tuple[float, float, float] | None:
-    """Return seconds of the wall's clock, of all cores being busy, and of this process."""
+    """Return seconds of wall-clock time, of all busy cores, and of this process."""
     try:
         first = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
     except OSError:

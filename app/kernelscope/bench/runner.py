@@ -28,7 +28,7 @@ from kernelscope.images.image import Image
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
 
 _WARM_UPS = 3
-"""About how many runs as long as a timed one a row takes before it is timed."""
+"""Assumed cost of a row before it is timed, in timed runs."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Progress:
     Attributes
     ----------
     done, total : int
-        Rows that are finished, and all that can run.
+        Finished rows, and all that can run.
     text : str
-        What is measured now.
+        The row that is being measured.
     left : float or None
-        Seconds that the rest should take; None until something was measured.
+        Estimated seconds left; None until the first measurement.
     """
 
     done: int
@@ -72,9 +72,9 @@ def measure(
     token: CancelToken,
     announce: Announce = lambda progress: None,
 ) -> Iterator[Row]:
-    """Yield every row that a plan asks for, those that cannot run with the reason.
+    """Yield every row that a plan asks for; those that cannot run have a reason.
 
-    Everything happens on the calling thread, which has to be the one that uses the backends.
+    Everything happens on the calling thread, which must be the one that uses the backends.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ def measure(
     AppError
         For a plan that is wrong on every machine, before anything is timed.
     Cancelled
-        After `token` was set, once the rows that were begun have been yielded with the
-        repeats that they have.
+        After `token` was set, once the rows in progress have been yielded with their repeats
+        so far.
     """
     groups = expand(plan, backends)
     forecast = _Forecast(plan, groups)
@@ -110,7 +110,7 @@ def measure(
 
 @dataclass(frozen=True)
 class _Tools:
-    """What every part of a run needs."""
+    """Shared state of the parts of a run."""
 
     plan: Plan
     backends: Mapping[str, Backend]
@@ -137,7 +137,7 @@ class _Tools:
 def _measure_group(
     cases: Sequence[Case], tools: _Tools, say: Callable[[Case], None]
 ) -> Iterator[Row]:
-    """Warm up every case, then let them take turns."""
+    """Warm up every case, then let them run in turn."""
     contestants: list[_Contestant] = []
     load = rules.Load()
     try:
@@ -161,7 +161,7 @@ def _measure_group(
 
 
 class _Contestant:
-    """A case while it is measured."""
+    """A case that is being measured."""
 
     def __init__(self, case: Case, tools: _Tools) -> None:
         self.case = case
@@ -184,7 +184,7 @@ class _Contestant:
                 self._data = part
                 seconds = self._first_run(part)
                 growth = (larger.size / part.size if larger else 1) ** (2 if whole else 1)
-                if self.case.device == GPU:  # a small part leaves most of a card idle
+                if self.case.device == GPU:  # a small part leaves most of a GPU idle
                     growth = min(growth, seconds / before if before else 1)
                 if seconds * growth > self._tools.plan.longest:
                     break
@@ -204,7 +204,7 @@ class _Contestant:
             self.seconds.clear()
 
     def row(self, load: float | None) -> Row:
-        """Return what came of it."""
+        """Return the measured row."""
         if self._reason:
             return self.case.row(reason=self._reason)
         return self.case.row(
@@ -222,11 +222,11 @@ class _Contestant:
             self._tools.evictor.evict()
 
     def _first_run(self, data: Data) -> float:
-        """Run on `data`; return the seconds that it took, without what happens only once."""
+        """Run on `data`; return the seconds that it took, without one-off costs."""
         raise NotImplementedError
 
     def _get_ready(self) -> None:
-        """Do what is left to do on the data that were chosen before runs are timed."""
+        """Finish the preparation on the chosen data, before runs are timed."""
 
     def _timed_run(self) -> None:
         raise NotImplementedError
@@ -239,7 +239,7 @@ class _Level(_Contestant):
         result = self._run(data, reference=data.truth())
         pixels, output = result.request.source.planes, result.output.planes
         self._facts = {"notices": result.notices, "bytes": float(pixels.nbytes + output.nbytes)}
-        # The truth of a part is another picture: fewer pixels of the same photograph.
+        # A part has no PSNR: it is the same photograph with fewer pixels, and thus another picture.
         if result.quality is not None and data.shape == self.case.data.shape:
             self._facts["psnr"] = result.quality.after.psnr
         if self.case.device == GPU:
@@ -265,7 +265,7 @@ class _Level(_Contestant):
 
     def _run(self, data: Data, reference: Image | None = None) -> Result:
         case, plan = self.case, self._tools.plan
-        # A launch warms the card's cache for the next: a second one is what is timed then.
+        # The first launch warms the GPU's cache for the next, so the second one is timed.
         repeat = 2 if case.device == GPU and not plan.cold else 1
         request = self._tools.request(
             case,
@@ -283,7 +283,7 @@ class _Level(_Contestant):
 
 
 class _Library(_Contestant):
-    """A library that computes the same."""
+    """A library's function that computes the same."""
 
     def _first_run(self, data: Data) -> float:
         call = self._counterpart(data)
@@ -291,11 +291,13 @@ class _Library(_Contestant):
         return call.seconds(cold=False)
 
     def _get_ready(self) -> None:
-        """Compare the result with ours on the data that are timed."""
+        """Compare the result with ours on the timed data."""
         call, case = self._counterpart(self._data), self.case
         ours, theirs = self._ours(self._data).image.pixels, call.result()
         if ours.shape != theirs.shape:
-            raise AppError(f"{case.level} gives {theirs.shape}, not {ours.shape}.")
+            raise AppError(
+                f"{case.level} returned the shape {theirs.shape} instead of {ours.shape}."
+            )
         margin = case.spec.radius(case.spec.validate(case.parameters))
         inside = call.library.inside_only
         part = np.s_[margin:-margin, margin:-margin] if inside and margin else np.s_[:]
@@ -328,7 +330,7 @@ class _Library(_Contestant):
             case.border,
         )
         if found is None:
-            raise AppError(f"{case.level} has nothing that computes the same.")
+            raise AppError(f"{case.level} has no function that computes the same.")
         return found
 
 
@@ -343,12 +345,12 @@ def _once(stage: Stage) -> float:
 
 
 def _last(seconds: float, repeats: Sequence[float]) -> float:
-    """Return the seconds of a stage or a kernel: of repeats the last, see `_Level._run`."""
+    """Return the seconds of a stage or a kernel: the last of its repeats, see `_Level._run`."""
     return repeats[-1] if repeats else seconds
 
 
 def _by_name(runs: Sequence[Mapping[str, float]]) -> dict[str, tuple[float, ...]]:
-    """Return the seconds of each name in every run: a stage that a run had none of took none."""
+    """Return the seconds of each name in every run; 0 for a stage that a run skipped."""
     names = dict.fromkeys(name for run in runs for name in run)
     return {name: tuple(run.get(name, 0.0) for run in runs) for name in names}
 
@@ -372,7 +374,7 @@ def planned_work(request: Request) -> tuple[float, float]:
 
 
 class _Forecast:
-    """Foretells how long the rest of a plan takes, from the groups that are done."""
+    """Estimates the time left in a plan from the groups that are done."""
 
     def __init__(self, plan: Plan, groups: Sequence[Group]) -> None:
         self._groups = groups
@@ -380,18 +382,18 @@ class _Forecast:
         self._known: list[tuple[Group, float]] = []
 
     def learn(self, group: Group, seconds: float) -> None:
-        """Note how long a group took."""
+        """Record the time of a group."""
         if group.runnable:
             self._known.append((group, seconds / len(group.runnable)))
 
     def left(self, number: int) -> float | None:
-        """Return the seconds that the groups from `number` on should take."""
+        """Return the estimated seconds of the groups from `number` on."""
         if not self._known:
             return None
         return sum(self._guess(group) * len(group.runnable) for group in self._groups[number:])
 
     def _guess(self, group: Group) -> float:
-        """Return the seconds of a row of a group: as the most similar that is done, by size."""
+        """Return the estimated seconds of a row, from the most similar finished group, by size."""
         if not group.runnable:
             return 0.0
         case = group.cases[0]

@@ -1,13 +1,13 @@
-"""What the times amount to: medians and their spread, speed-ups, rates, the roofline.
+"""Statistics of times: medians and their spread, speed-ups, rates, the roofline.
 
-How sure a ratio of two medians is, `ratio` says by order statistics, which supposes nothing about
-how times are distributed, but that repeats are independent and alike: of n sorted repeats the k-th
-from below and the k-th from above enclose the true median with the probability that a fair coin
-thrown n times shows heads at least k and at most n - k times (David and Nagaraja, Order
-Statistics, 3rd edition, 2003, section 7.1). The two intervals give one for the ratio, which holds
-where both hold: what each of them misses is added up (Bonferroni). It takes 7 repeats of each for
-95 %; of 3 it is no more than 50 %. It does not know what all repeats of a run share, such as a
-slower clock, or what scaling from a part of the data makes wrong.
+`ratio` states the confidence of a ratio of two medians by order statistics. The method assumes
+nothing about the distribution of times, only that repeats are independent and identically
+distributed: the k-th smallest and the k-th largest of n repeats enclose the true median with the
+probability that a fair coin thrown n times shows heads at least k and at most n - k times (David
+and Nagaraja, Order Statistics, 3rd edition, 2003, section 7.1). The intervals of both medians give
+one for the ratio, which holds if both hold: their error probabilities add up (Bonferroni). 95 %
+needs 7 repeats of each; 3 repeats give no more than 50 %. The interval does not cover errors common
+to all repeats of a run, such as a lower clock rate, nor those of scaling from a part of the data.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kernelscope import filters
 from kernelscope.bench.rows import Row
 
 BASELINE = "CPU serial"
-"""The series that others are compared with by default: plain loops on one thread."""
+"""The default baseline: plain loops on one thread."""
 
 _WHISKER = 1.5
 """A time further than this many interquartile ranges from the quartiles is an outlier."""
@@ -37,8 +37,8 @@ class Summary:
         The second, the first and the third quartile, interpolated.
     least, most : float
     outliers : int
-        How many values are further than 1.5 interquartile ranges from the quartiles; they
-        are counted in everything else.
+        Number of values further than 1.5 interquartile ranges from the quartiles; they are included
+        in all other statistics.
     """
 
     median: float
@@ -55,7 +55,7 @@ class Summary:
 
 
 def summarise(values: Sequence[float]) -> Summary:
-    """Return what at least one value amounts to."""
+    """Return the summary of at least one value."""
     if len(values) > 1:
         lower, median, upper = statistics.quantiles(values, n=4, method="inclusive")
     else:
@@ -66,24 +66,24 @@ def summarise(values: Sequence[float]) -> Summary:
 
 
 def megapixels_per_second(row: Row, waiting: bool = False) -> float:
-    """Return millions of pixels or voxels a second of computing, or of `Row.waits`."""
+    """Return millions of pixels or voxels per second of computing, or of `Row.waits`."""
     return row.pixels / 1e6 / summarise(row.waits if waiting else row.seconds).median
 
 
 def short(value: float, digits: int = 3) -> str:
-    """Return a number with so many digits, or all before the point: no powers of ten."""
+    """Return a number with `digits` significant digits, never as a power of ten."""
     return f"{value:.{digits}g}" if value < 10**digits - 0.5 else f"{value:,.0f}"
 
 
 @dataclass(frozen=True)
 class SpeedUp:
-    """How many times less time a row takes than the baseline.
+    """The factor by which a row is faster than the baseline.
 
     Attributes
     ----------
     factor : float
     scaled : bool
-        At least one of the two was timed on a part of the data, and they are not the same.
+        At least one of the two was timed on a part of the data, and the parts differ.
     """
 
     factor: float
@@ -96,26 +96,26 @@ def speed_up(row: Row, baseline: Row, waiting: bool = True) -> SpeedUp:
     Parameters
     ----------
     waiting : bool
-        Compare what the user waits for (`Row.waits`), or else the computing alone.
+        Compare the end-to-end times (`Row.waits`), or else computing alone.
     """
-    if row == baseline:  # exactly 1, however much of the data was timed
+    if row == baseline:  # exactly 1, also if only a part was timed
         return SpeedUp(1.0, scaled=False)
     mine, other = (full_time(each, waiting) for each in (row, baseline))
     return SpeedUp(other / mine, row.is_part or baseline.is_part)
 
 
 def full_time(row: Row, waiting: bool = False) -> float:
-    """Return the median for all of the data, scaled by the work where a part was timed."""
+    """Return the median for all of the data, scaled by the work if a part was timed."""
     return summarise(row.waits if waiting else row.seconds).median * _work(row)
 
 
 def _work(row: Row) -> float:
-    """Return how many times the work of what was timed all of the data are."""
+    """Return the ratio of the work on all of the data to that on the timed part."""
     if not row.is_part:
         return 1.0
     spec = filters.get(row.filter)
     known = {parameter.name: parameter for parameter in spec.parameters}
-    values = spec.defaults() | {  # a report may be older than a parameter, or know others
+    values = spec.defaults() | {  # a report of another version may lack a parameter or have others
         name: known[name].parse(text) for name, text in row.parameters.items() if name in known
     }
     work = 1.0
@@ -125,18 +125,18 @@ def _work(row: Row) -> float:
 
 
 SURE = 0.95
-"""How sure an interval is, at least, where there are repeats enough."""
+"""Confidence of intervals if there are enough repeats."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Where a value lies, and how sure that is.
+    """A range that contains a value, and its confidence.
 
     Attributes
     ----------
     low, high : float
     confidence : float
-        Probability, 0 to 1, that it encloses the true value.
+        Probability, 0 to 1, that it contains the true value.
     """
 
     low: float
@@ -149,14 +149,14 @@ class Interval:
 
 
 def _percent(share: float) -> str:
-    """Return a share, rounded down: more than there is, is not claimed."""
+    """Return a share as a percentage, rounded down so that it never claims too much."""
     return f"{math.floor(100 * share + 1e-9)} %"
 
 
 def median_interval(values: Sequence[float], confidence: float = SURE) -> Interval:
-    """Return the narrowest interval of order statistics that is as sure as asked for.
+    """Return the narrowest interval of order statistics with at least this confidence.
 
-    Where there are too few values for that, the whole range, as sure as that is.
+    With too few values for that, it is the whole range, with the confidence that it has.
     """
     ordered = sorted(values)
     count = len(ordered)
@@ -174,12 +174,12 @@ def median_interval(values: Sequence[float], confidence: float = SURE) -> Interv
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as long as another something takes.
+    """The ratio of the times of two rows.
 
     Attributes
     ----------
     value : float
-        Of the medians.
+        Ratio of the medians.
     interval : Interval
     scaled : bool
         At least one of the two was timed on a part of the data.
@@ -190,7 +190,7 @@ class Ratio:
     scaled: bool = False
 
     def over(self, other: Ratio) -> Ratio:
-        """Return how many times as large as another ratio of other rows this is."""
+        """Return this ratio divided by another one, of other rows."""
         return Ratio(
             self.value / other.value,
             Interval(
@@ -203,17 +203,17 @@ class Ratio:
 
 
 def _both(first: Interval, second: Interval) -> float:
-    """Return how sure it is, at least, that both intervals hold (Bonferroni)."""
+    """Return the least probability that both intervals hold (Bonferroni)."""
     return max(0.0, first.confidence + second.confidence - 1)
 
 
 def ratio(first: Row, second: Row, waiting: bool = False) -> Ratio:
-    """Return how many times as long as `second` `first` takes, for all of the data.
+    """Return the time of `first` divided by that of `second`, for all of the data.
 
     Parameters
     ----------
     waiting : bool
-        Compare what the user waits for (`Row.waits`), or else the computing alone.
+        Compare the end-to-end times (`Row.waits`), or else computing alone.
     """
     found = ratio_of_times(
         first.waits if waiting else first.seconds,
@@ -236,7 +236,7 @@ def ratio_of_times(first: Sequence[float], second: Sequence[float], scale: float
 def find_baseline(rows: Iterable[Row], row: Row, series: str = BASELINE) -> Row | None:
     """Return the row by `series` for the subject of `row`, if there is one with times.
 
-    Where rows of several machines stand side by side, it is one of the same machine.
+    If rows of several machines are shown together, it is one of the same machine.
     """
     for other in rows:
         if (
@@ -270,7 +270,7 @@ class RooflinePoint:
 
 
 def roofline(rows: Iterable[Row]) -> list[RooflinePoint]:
-    """Return the points of those rows whose plans tell their work (Williams et al. 2009)."""
+    """Return the points of the rows whose plans state their work (Williams et al. 2009)."""
     points = []
     for row in rows:
         if row.seconds and row.operations and row.bytes:

@@ -1,4 +1,4 @@
-"""Reports as JSON files: everything that was measured, so that it can be shown and repeated."""
+"""Reports as JSON files: all measurements, with everything needed to show and repeat them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VERSION = 1
 
 
 def save(report: Report, path: Path) -> None:
-    """Write everything that was measured, and all that it takes to measure it again.
+    """Write all measurements, and the plan that repeats them.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def save(report: Report, path: Path) -> None:
         "machine": dict(report.machine),
         "plan": report.plan.to_json(),
     }
-    # A row is a line: files that are kept beside a page should be no longer than need be.
+    # One line for each row keeps the files short enough to be stored with the page.
     rows = ",\n".join(json.dumps(asdict(row)) for row in report.rows)
     head = json.dumps(content, indent=1).removesuffix("\n}")
     write_text(path, f'{head},\n "rows": [\n{rows}\n ]\n}}\n')
@@ -59,11 +59,14 @@ def load(path: Path) -> Report:
     """
     content = json_fields.read(path)
     if not isinstance(content.value, dict) or content.value.get("format") != FORMAT:
-        raise AppError(f"{path} is no report of the bench.", "Give what “bench --out” wrote.")
+        raise AppError(
+            f"{path} is not a report of the bench.", "Use a file that “bench --out” wrote."
+        )
     version = content["version"].whole(1, _NEWEST)
     if version != VERSION:
         raise AppError(
-            f"{path} is of version {version} of the bench, this is {VERSION}.", "Measure again."
+            f"{path} has version {version} of the format; this program reads {VERSION}.",
+            "Measure again.",
         )
     report = Report(
         _texts(content["machine"]),
@@ -74,7 +77,7 @@ def load(path: Path) -> Report:
 
 
 _NEWEST = 1000
-"""More versions than there will be."""
+"""Upper limit of version numbers; a larger one is taken for a damaged file."""
 
 
 def _texts(content: Field) -> dict[str, str]:
@@ -82,7 +85,7 @@ def _texts(content: Field) -> dict[str, str]:
 
 
 def _row_from_json(content: Field) -> Row:
-    """Return a row; what rows have learnt since older reports has its default there."""
+    """Return a row; fields that older reports lack have their defaults."""
     spec = content["filter"].from_text(filters.get)
     axes = 3 if spec.kind is Kind.VOLUME else 2
     shape = shape_from_json(content["shape"], axes)
@@ -125,21 +128,21 @@ def _row_from_json(content: Field) -> Row:
 
 _MOST_LAUNCHES = 1 << 40
 _MOST = 1e30
-"""Of bytes, operations, and those of a second: more than there will be."""
+"""Upper limit of bytes, operations and their rates; more is taken for a damaged file."""
 
 
 def _parameters(content: Field, spec: FilterSpec) -> dict[str, str]:
-    """Return parameters as texts; one that came later has a default that changes nothing."""
+    """Return parameters as texts; those added later have defaults that keep the meaning."""
     found = {each.name: each.format(each.default) for each in spec.parameters}
     for name, value in content.fields():
-        if name in found:  # a report may know others than we do
+        if name in found:  # a report of a newer version may have others
             value.from_text(spec.parameter(name).parse)
         found[name] = value.text()
     return found
 
 
 def _times(content: Field, count: int) -> dict[str, tuple[float, ...]]:
-    """Return times by name, as many of each as there are repeats."""
+    """Return times by name, with one value for each repeat."""
     return {
         name: tuple(each.number(0, MEASURABLE[1]) for each in times.elements(count))
         for name, times in content.fields()

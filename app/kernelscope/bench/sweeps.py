@@ -31,15 +31,15 @@ def grid(
     sizes : sequence of int
         Sides of the square pictures (of cubes, for filters of volumes).
     masks : sequence of int
-        Mask sizes, for the filters that have one; sizes that a filter does not take are left
+        Mask sizes, for the filters that have one; sizes that a filter does not support are left
         out.
     data : Data, optional
-        Filter this instead of squares of these sizes, for instance the open picture.
+        Filter this instead of squares of these sizes, for example the open picture.
 
     Raises
     ------
     InvalidParameter
-        For a filter or a mask size that does not exist, or a filter that is not for `data`.
+        For an unknown filter or mask size, or a filter that does not work on `data`.
     """
     chosen = [filters.get(name) for name in names]
     if data is not None:
@@ -47,7 +47,7 @@ def grid(
         chosen = chosen or list(filters.discover(kind).values())
         for spec in chosen:
             if spec.kind is not kind:
-                raise InvalidParameter(f"{spec.name} is for {spec.kind}s, this is a {kind}.")
+                raise InvalidParameter(f"{spec.name} filters {spec.kind}s, but this is a {kind}.")
     sweeps = []
     for spec in chosen or filters.discover().values():
         defaults = spec.bench
@@ -66,7 +66,7 @@ def grid(
 
 
 def cases(spec: FilterSpec, masks: Sequence[int]) -> Iterator[Parameters]:
-    """Yield the parameters to time a filter with: each variant at each mask size it takes."""
+    """Yield the parameters to time a filter with: each variant at each mask size it supports."""
     sized: list[dict[str, Any]] = [{}]
     for parameter in spec.parameters:
         match parameter:
@@ -81,6 +81,6 @@ def cases(spec: FilterSpec, masks: Sequence[int]) -> Iterator[Parameters]:
 
 
 def weights(side: int) -> tuple[tuple[int, ...], ...]:
-    """Return a mask of integer weights without structure that a filter could exploit."""
+    """Return a mask of integer weights without any structure that a filter could exploit."""
     table = np.random.default_rng(SEED).integers(-9, 10, (side, side))
     return tuple(tuple(int(weight) for weight in row) for row in table)

@@ -1,4 +1,4 @@
-"""Reports as text: a Markdown table that is aligned for a terminal too, and remarks below it."""
+"""Reports as text: a Markdown table, aligned for terminals too, with remarks below it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kernelscope.bench.statistics import (
 
 @dataclass(frozen=True)
 class Table:
-    """Markdown that is aligned for a terminal too.
+    """A Markdown table, aligned for terminals too.
 
     Attributes
     ----------
@@ -53,11 +53,11 @@ class Table:
 
 
 LEGEND = (
-    "Medians of computing (stage compute, kernels, a library's call); ±: half the interquartile "
-    "range. End to end, of a GPU: upload, kernel, download. What would take long is timed on a "
-    "part: its size and times are those of the part, and ≈ what all of it should take, in "
-    "proportion to the work. × serial: how many times longer the serial CPU takes than this end to "
-    "end, ≈ where one of the two was timed on a part. Compiling and warm-up excluded."
+    "Medians of computing time (CPU stage compute, GPU kernels, or a library's call); ±: half the "
+    "interquartile range. End to end, on a GPU: upload, kernel, download. Slow runs are timed on a "
+    "part: its size and times are shown, and after ≈ the estimate for all of the data, scaled in "
+    "proportion to the work. × serial: speed-up of end-to-end time over serial CPU code, ≈ if "
+    "either was timed on a part. Compilation and warm-up are excluded."
 )
 TABLE = Table(
     ("filter", "by", "timed", "ms", "± %", "end to end ms", "MP/s", "× serial", "remark"),
@@ -67,7 +67,7 @@ TABLE = Table(
 
 
 def format_row(row: Row, rows: Iterable[Row]) -> str:
-    """Return the line of the table that shows a row with times, beside the baseline in `rows`."""
+    """Return the line of the table for a row with times; `rows` contain the baseline."""
     summary = summarise(row.seconds)
     baseline = find_baseline(rows, row)
     gain = speed_up(row, baseline) if baseline is not None else None
@@ -87,11 +87,11 @@ def format_row(row: Row, rows: Iterable[Row]) -> str:
 
 
 def remarks(row: Row) -> Iterator[str]:
-    """Yield what else there is to say of a row with times, the authors' figures included."""
+    """Yield the remarks on a row with times, including the published figures."""
     if row.is_part:
-        yield f"a part of {row.size}, which should take ≈ {whole_time(row)}"
+        yield f"a part of {row.size}; estimate for all: ≈ {whole_time(row)}"
     if row.batch > 1:
-        yield f"each time the mean of {row.batch} launches"
+        yield f"each time is the mean of {row.batch} launches"
     if row.difference is not None and row.difference.largest:
         yield row.difference.describe()
     if row.cache and row.cache != COLD:
@@ -101,12 +101,12 @@ def remarks(row: Row) -> Iterator[str]:
     if row.psnr is not None:
         yield f"{row.psnr:.2f} dB"
     for figure in figures.beside(row):
-        yield f"theirs: {figure.describe()}"
+        yield f"published: {figure.describe()}"
     yield from row.notices
 
 
 def whole_time(row: Row) -> str:
-    """Return ``4,974 ms``, or ``0.4 ms, 3.9 ms end to end``: for all that was asked for."""
+    """Return ``4,974 ms``, or ``0.4 ms, 3.9 ms end to end``: the estimate for all of the data."""
     text = f"{short(1e3 * full_time(row), 4)} ms"
     if row.waits == row.seconds:
         return text
@@ -114,13 +114,13 @@ def whole_time(row: Row) -> str:
 
 
 def format_origins(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield a line for each author whose figures stand beside rows, with their hardware."""
+    """Yield a line for each author with figures about these rows, with the hardware."""
     for source in dict.fromkeys(f.origin for row in rows for f in figures.beside(row)):
-        yield f"Theirs: {source.describe()}"
+        yield f"Published: {source.describe()}"
 
 
 def format_reasons(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield a line for each reason why rows have no times, and which rows they are."""
+    """Yield a line for each reason why rows have no times, with the names of the rows."""
     whose: defaultdict[str, list[str]] = defaultdict(list)
     for row in rows:
         if row.reason:

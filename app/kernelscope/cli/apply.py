@@ -1,7 +1,7 @@
 """The command ``apply``: one filter, several in a row, or a recipe, on a picture or a volume.
 
 `arguments` parses the command; `pictures` and `volumes` read the inputs and write the outputs of
-their kind. What lies between is the same for both, and here.
+their kind. The steps between, which are the same for both, are here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kernelscope.spec.samples import Kind
 
 
 class Medium(Protocol):
-    """The files of a command that is about pictures, or about volumes."""
+    """The files of a command for pictures, or for volumes."""
 
     @property
     def recipe(self) -> Recipe:
@@ -45,7 +45,7 @@ class Medium(Protocol):
         """Return the picture or volume to compare with, after `read`."""
 
     def check_outputs(self) -> None:
-        """Refuse before a long run whatever would be refused after it."""
+        """Refuse, before a long run, outputs that could not be written after it."""
 
     def advice(self) -> list[str]:
         """Return notices about filters that suit this kind better."""

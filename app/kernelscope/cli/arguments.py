@@ -77,12 +77,12 @@ lone “--”, a name that begins with “-” is a file. For example:
 
 
 def parse(arguments: list[str]) -> ApplyCommand:
-    """Return the command that the arguments stand for.
+    """Return the command of these arguments.
 
     Raises
     ------
     AppError
-        For a value that no parameter takes, or a recipe that cannot be read.
+        For a value that a parameter does not accept, or a recipe that cannot be read.
     """
     segments = _split(arguments)
     parser = apply_parser()
@@ -137,7 +137,7 @@ def _check(parser: argparse.ArgumentParser, shared: dict[str, Any], files: Seque
 
     if len(files) != 2:
         names = ", ".join(map(str, files)) or "none"
-        parser.error(f"INPUT and OUTPUT are needed, two files; there are: {names}")
+        parser.error(f"give two files, INPUT and OUTPUT; found: {names}")
     if shared["difference"] and not shared["reference"]:
         parser.error("argument --difference: only with --reference")
     if shared["quiet"] and shared["verbose"]:
@@ -149,7 +149,7 @@ def _check(parser: argparse.ArgumentParser, shared: dict[str, Any], files: Seque
 
 
 def _command(recipe: Recipe, shared: dict[str, Any], files: Sequence[Path]) -> ApplyCommand:
-    """Return the command of options that passed `_check`."""
+    """Return the command for options that passed `_check`."""
     source, output = files
     return ApplyCommand(
         recipe=recipe,
@@ -289,7 +289,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 def _add_run_options(
     parser: argparse.ArgumentParser, levels: Sequence[str]
 ) -> argparse._ArgumentGroup:
-    """Add what may be given once, whatever the number of steps."""
+    """Add the options that may be given only once, with any step."""
     group = parser.add_argument_group("all steps")
     group.add_argument(
         "--device",
@@ -300,7 +300,7 @@ def _add_run_options(
     group.add_argument(
         "--level",
         choices=levels,
-        help="way of computing (default: the fastest), for the steps that have it",
+        help="level of computing (default: the fastest), for the steps that have it",
     )
     add_gpu_option(group)
     group.add_argument(
@@ -321,7 +321,7 @@ def _add_run_options(
         "--memory-limit",
         metavar="SIZE",
         type=byte_size,
-        help="GPU memory for images, like 256M; larger ones go in strips (default: what is free)",
+        help="GPU memory for images, like 256M; larger ones go in strips (default: all free)",
     )
     _add_comparison_options(group)
     group.add_argument(
@@ -334,8 +334,8 @@ def _add_run_options(
     group.add_argument(
         "--lossy",
         action="store_true",
-        help="write even if the format of OUTPUT loses something: bit depth, alpha, colour; the "
-        "place of a volume",
+        help="write even if the format of OUTPUT loses something: bit depth, alpha, colour, or the "
+        "position of a volume",
     )
     group.add_argument("--quiet", action="store_true", help="print nothing but errors")
     group.add_argument("--verbose", action="store_true", help="log every stage on stderr")
@@ -366,7 +366,7 @@ def _add_comparison_options(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_volume_options(parser: argparse.ArgumentParser, *kinds: Kind) -> None:
-    """Add what may be given once, where filters of these kinds are applied to volumes."""
+    """Add the options for volumes, for filters of these kinds."""
     group = parser.add_argument_group(
         "volumes",
         "INPUT may be a NIfTI file, a TIFF stack, a NumPy array, or a DICOM series or pictures "
@@ -387,14 +387,14 @@ def _add_volume_options(parser: argparse.ArgumentParser, *kinds: Kind) -> None:
             type=file_path,
             action="append",
             help="another volume of the same head, to be filtered together with INPUT and written "
-            "beside OUTPUT, with the name of FILE in its name; up to three times",
+            "next to OUTPUT, with the name of FILE in its name; up to three times",
         )
         group.add_argument(
             "--output-component",
             metavar="FILE",
             type=file_path,
             action="append",
-            help="where to write a component instead: once for each, in the same order",
+            help="file to write a component to instead: once for each, in the same order",
         )
     group.add_argument(
         "--volume",

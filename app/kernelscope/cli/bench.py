@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kernelscope.engine.control import CancelToken
 
 _SAVE_EVERY = 2.0
-"""Seconds between two times that what was measured so far is written."""
+"""Seconds between two writes of the rows measured so far."""
 
 _QUICK = 3
 _SIZES = (4096,)
@@ -60,19 +60,19 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = Parser(
         prog=f"{PROGRAM} bench",
         description="Times filters on seeded data at every level of every device.",
-        epilog=f"presets (the first words will do):\n{presets}\n\n{STATUS}",
+        epilog=f"presets (the beginning of a name suffices):\n{presets}\n\n{STATUS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_plan_options(parser)
     _add_output_options(parser)
     _add_other_actions(parser)
     options = parser.parse_args(arguments)
-    if options.gpu == ():  # no number: the usual one, and nothing but it
+    if options.gpu == ():  # without a number: the default GPU only
         options.gpu, options.devices = None, options.devices or ["gpu"]
     if options.preset and (options.filters or options.sizes or options.masks):
-        parser.error("argument --preset: it says which filters, sizes and masks")
+        parser.error("argument --preset: it sets filters, sizes and masks; leave those options out")
     if options.verify not in (None, True) and (options.preset or options.sizes):
-        parser.error("argument --verify: a picture has its size")
+        parser.error("argument --verify: leave out --sizes, a picture has its own size")
     return options
 
 
@@ -83,7 +83,7 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--preset",
         metavar="NAME",
-        help="an experiment of the sources, or the JSON of a run to repeat",
+        help="a preset, see below, or the JSON file of a run to repeat",
     )
     what.add_argument("--filters", metavar="FILTER", nargs="+", help="default: all for pictures")
     what.add_argument(
@@ -100,17 +100,15 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
         type=positive,
         help="mask sizes, for filters that have one (default: 3 5 7 9)",
     )
-    what.add_argument(
-        "--devices", nargs="+", choices=("cpu", "gpu"), help="default: those that there are"
-    )
+    what.add_argument("--devices", nargs="+", choices=("cpu", "gpu"), help="default: all available")
     what.add_argument("--levels", metavar="LEVEL", nargs="+", help="default: all of the devices")
     what.add_argument(
         "--blocks",
         metavar="WxH",
         nargs="+",
         type=thread_block,
-        help="threads of a GPU's blocks, like 8x8 16x16 256x1, each a row of its own, at levels "
-        "up to texture (default: what the filter plans)",
+        help="threads of a GPU's blocks, like 8x8 16x16 256x1, one row each, at levels up to "
+        "texture (default: chosen by the filter)",
     )
     what.add_argument(
         "--peers",
@@ -130,7 +128,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--quick", action="store_true", help=f"{_QUICK} runs of each")
     output = parser.add_argument_group("output")
-    output.add_argument("--out", metavar="FILE", type=file_path, help="write everything as JSON")
+    output.add_argument("--out", metavar="FILE", type=file_path, help="write the report as JSON")
     output.add_argument("--csv", metavar="FILE", type=file_path, help="write a line for each row")
     output.add_argument("--plot", metavar="DIR", type=file_path, help="draw plots into a folder")
 
@@ -156,12 +154,12 @@ def _add_other_actions(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.json",
         nargs="+",
         type=file_path,
-        help="print runs that were saved as if they were one; with --plot, draw them",
+        help="print several saved runs as if they were one; with --plot, draw them",
     )
 
 
 def _plan(options: argparse.Namespace, sizes: tuple[int, ...], data: Data | None = None) -> Plan:
-    """Return what the options ask for: a preset, or filters on noise of these sizes or `data`."""
+    """Return the plan of the options: a preset, or filters on noise of these sizes or `data`."""
     from kernelscope.bench import Plan, grid, load, presets
 
     if options.preset and Path(options.preset).suffix == ".json":
@@ -183,7 +181,7 @@ def _plan(options: argparse.Namespace, sizes: tuple[int, ...], data: Data | None
 
 
 def _gpus(options: argparse.Namespace, plan: Plan) -> tuple[int, ...] | None:
-    """Return the GPUs to open: of a plan for several, the first ones, unless some were chosen."""
+    """Return the GPUs to open: the first ones if the plan uses several and none were chosen."""
     from kernelscope.backends import GPU_VARIABLE
 
     most = max(plan.gpus, default=1)
@@ -199,7 +197,7 @@ def _gpus(options: argparse.Namespace, plan: Plan) -> tuple[int, ...] | None:
 def _session(
     options: argparse.Namespace, plan: Plan
 ) -> Iterator[tuple[Plan, Mapping[str, Backend], CancelToken]]:
-    """Give the plan, on the devices that there are unless some were asked for, and the means."""
+    """Provide the plan, for the available devices unless some were chosen, and its resources."""
     with open_backends(_gpus(options, plan)) as backends, interruptible() as token:
         if not (options.devices or options.preset):
             there = (name for name in plan.devices if backends[name].availability().available)
@@ -216,17 +214,17 @@ def _measure(options: argparse.Namespace) -> int:
     status = StatusLine()
     rows: list[Row] = []
     with _session(options, _plan(options, _SIZES)) as (plan, backends, token):
-        expand(plan, backends)  # mistakes come before anything else
+        expand(plan, backends)  # report mistakes before anything is measured
         machine = facts(backends, plan.peers)
 
         def write(final: bool = False) -> Report:
             report = Report(machine, plan, tuple(rows))
             for path, write_report in ((options.out, save), (options.csv, save_csv)):
-                if path and (final or not is_stream(path)):  # a pipe would get it again and again
+                if path and (final or not is_stream(path)):  # a pipe would receive every version
                     write_report(report, path)
             return report
 
-        write()  # Better now than after an hour if a file cannot be written.
+        write()  # If a file cannot be written, fail now and not after an hour.
         written = time.monotonic()
         _print_head(machine)
 
@@ -278,7 +276,7 @@ def _print_head(machine: Mapping[str, str]) -> None:
 
 
 def _print_end(report: Report) -> None:
-    """Print whose figures stood in the table, and what has none."""
+    """Print the origins of the published figures, and the rows without times."""
     from kernelscope.bench.text_table import format_origins, format_reasons
 
     for line in (*format_origins(report.rows), *format_reasons(report.rows)):
@@ -286,7 +284,7 @@ def _print_end(report: Report) -> None:
 
 
 def _drawer(options: argparse.Namespace) -> Callable[[Report], None]:
-    """Return a function that draws the plots that the options ask for.
+    """Return a function that draws the requested plots.
 
     Raises
     ------
@@ -301,13 +299,13 @@ def _drawer(options: argparse.Namespace) -> Callable[[Report], None]:
     except ImportError as error:
         raise AppError(
             f"Plots need {error.name}, which is not installed.",
-            "Write --out FILE.json, and draw that elsewhere: bench --show FILE.json --plot DIR.",
+            "Use --out FILE.json, and plot it elsewhere: bench --show FILE.json --plot DIR.",
         ) from None
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:  # ValueError: a null character.
         detail = error.strerror if isinstance(error, OSError) else error
-        raise AppError(f"{folder} cannot be made: {detail}.", "Choose another folder.") from None
+        raise AppError(f"{folder} cannot be created: {detail}.", "Choose another folder.") from None
 
     def draw(report: Report) -> None:
         status = StatusLine()

@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 
 def list_filters(arguments: list[str]) -> int:
     """List filters, their parameters, borders, levels and devices."""
-    parser = Parser(prog=f"{PROGRAM} list", description="Lists what there is to run.")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser = Parser(
+        prog=f"{PROGRAM} list",
+        description="Lists filters, their parameters, borders, levels and devices.",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
     options = parser.parse_args(arguments)
     with open_backends() as backends:
         catalogue = _catalogue(backends)
@@ -42,7 +45,7 @@ def list_filters(arguments: list[str]) -> int:
 
 
 def _catalogue(backends: Mapping[str, Backend]) -> dict[str, Any]:
-    """Return everything there is to run, as plain lists and dictionaries."""
+    """Return the whole catalogue, as plain lists and dictionaries."""
     levels = {
         level.id: level.help
         for spec in every_filter().values()

@@ -1,4 +1,4 @@
-"""The command ``apply`` once its arguments are parsed: nothing below knows `argparse`."""
+"""The parsed command ``apply``; only `arguments` uses `argparse`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 
 INPUT = "input"
-"""In place of the file of a reference: INPUT itself."""
+"""Stands for the file of a reference: INPUT itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """What is read.
+    """The files to read, and how to read them.
 
     Attributes
     ----------
@@ -27,11 +27,11 @@ class Inputs:
     reference : str or None
         File that results are compared with, or `INPUT`.
     nan : float or None
-        Takes the place of NaN; without it, files with NaN are refused.
+        Replaces NaN; without it, files with NaN are refused.
     as_float : bool
         Keep 32-bit floats rather than rounding to the type of the file.
     axis : str or None
-        Direction of the slices of volumes.
+        Axis that slices of a volume are perpendicular to.
     """
 
     source: Path
@@ -45,13 +45,13 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """What is written.
+    """The files to write.
 
     Attributes
     ----------
     result : Path
     components : tuple of Path
-        For the components of the inputs; empty for names beside `result`.
+        For the components of the inputs; empty for names derived from `result`.
     residual, difference : Path or None
         For the change made by the last step, and the remaining error.
     recipe : Path or None
@@ -69,12 +69,12 @@ class Outputs:
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyCommand:
-    """What to do (`recipe`), how (`options`), and with which files.
+    """The steps (`recipe`), the run options (`options`), and the files.
 
     Attributes
     ----------
     gpus : tuple of int or None
-        Numbers of the GPUs to use; None for the usual ones.
+        Numbers of the GPUs to use; None for the default.
     quiet, verbose : bool
         Print nothing but errors; log every stage.
     """

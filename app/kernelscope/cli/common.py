@@ -1,4 +1,4 @@
-"""What the commands of the command line share."""
+"""Shared parts of the commands."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 PROGRAM = "kernelscope"
 
 MOST_BYTES = 2**62
-"""More than any memory has, and still a number that the system's interfaces take."""
+"""Larger than any memory, and still a number that the system's interfaces accept."""
 
 STATUS = (
-    "Exit status: 0 when done; 1 for errors that you can put right (a file, a value out of range, "
+    "Exit status: 0 on success; 1 for an error that you can correct (a file, a value out of range, "
     "no GPU); 2 for wrong usage; 130 after Ctrl+C."
 )
 
@@ -52,7 +52,7 @@ def file_path(text: str) -> Path:
 
 
 class Parser(argparse.ArgumentParser):
-    """Takes whole names of options only, and says what is wrong without obeying it."""
+    """Accepts only complete option names, and prints errors without control characters."""
 
     def __init__(self, **how: Any) -> None:
         super().__init__(allow_abbrev=False, **how)
@@ -68,14 +68,14 @@ def show(text: str) -> None:
 
 
 def add_gpu_option(parser: argparse._ActionsContainer, **how: Any) -> None:
-    """Let the user choose among several GPUs; `how` is for ``add_argument``."""
+    """Add the choice among several GPUs; `how` is for ``add_argument``."""
     parser.add_argument(
         "--gpu",
         "--gpus",
         metavar="N[,N]",
         type=_gpu_numbers,
-        help="number of the GPU to use, or several, which share the work on volumes and on what "
-        "does not fit into one (default: the variable KERNELSCOPE_GPU, or 0)",
+        help="number of the GPU to use, or several, which share volumes and pictures too large "
+        "for one (default: the variable KERNELSCOPE_GPU, or 0)",
         **how,
     )
 
@@ -95,13 +95,13 @@ def every_filter() -> dict[str, FilterSpec]:
 
 
 def switches(parameter: Parameter) -> dict[str, Choice]:
-    """Return the options without a value that stand for choices of a parameter."""
+    """Return the options without a value that select choices of a parameter."""
     choices = parameter.choices if isinstance(parameter, ChoiceParameter) else ()
     return {f"--{choice.switch}": choice for choice in choices if choice.switch}
 
 
 def whole_number(text: str) -> int:
-    """Read a number like 0, 1, 2."""
+    """Read a non-negative integer: 0, 1, 2."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text} is not a number like 0, 1, 2")
     return int(text)
@@ -119,13 +119,13 @@ def byte_size(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a size like 256M or 2G")
     if number >= MOST_BYTES:
-        raise argparse.ArgumentTypeError(f"{text} is more than any memory has")
+        raise argparse.ArgumentTypeError(f"{text} is larger than any memory")
     return int(number)
 
 
 @contextmanager
 def nan_option() -> Iterator[None]:
-    """Name the option for files with NaN where one is refused."""
+    """Mention the option --nan if a file with NaN is refused."""
     try:
         yield
     except NotANumber as error:
@@ -173,7 +173,7 @@ def namesakes(spec: FilterSpec, kind: Kind) -> list[FilterSpec]:
 
 @contextmanager
 def open_backends(gpus: Sequence[int] | None = None) -> Iterator[dict[str, Backend]]:
-    """Give the backends by id, and close them."""
+    """Provide the backends by id, and close them."""
     from kernelscope.backends import create_backends
 
     backends = create_backends(gpus)
@@ -186,7 +186,7 @@ def open_backends(gpus: Sequence[int] | None = None) -> Iterator[dict[str, Backe
 
 @contextmanager
 def interruptible() -> Iterator[CancelToken]:
-    """Give a token that Ctrl+C sets, so that helper threads stop together with this one."""
+    """Provide a token that Ctrl+C sets, so that helper threads stop together with this one."""
     token = CancelToken()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -201,14 +201,14 @@ def interruptible() -> Iterator[CancelToken]:
 
 
 class StatusLine:
-    """One line of stderr that is kept up to date; nothing where stderr is no terminal."""
+    """One line of stderr that is kept up to date; silent if stderr is no terminal."""
 
     def __init__(self, shown: bool = True) -> None:
         self._shown = shown and sys.stderr.isatty()
         self._left = TimeLeft()
 
     def progress(self, stage: str, fraction: float) -> None:
-        """Show how far a stage is."""
+        """Show the progress of a stage."""
         self.show(f"{stage} {fraction:.0%}{self._left.describe(stage, fraction)}")
 
     def show(self, text: str) -> None:
@@ -223,7 +223,7 @@ class StatusLine:
 
 
 class Speaker:
-    """Says what came of it: results on stdout, notices on stderr; nothing if quiet."""
+    """Prints results on stdout and notices on stderr; nothing if quiet."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
@@ -297,11 +297,11 @@ def run_steps(
 def _missing_gpu(
     gpus: Sequence[int] | None, device: str, backends: Mapping[str, Backend]
 ) -> list[str]:
-    """Return what to tell who chose GPUs where there are none, and Auto takes the CPU."""
+    """Return a notice if GPUs were chosen, none is available, and Auto takes the CPU."""
     state = backends["gpu"].availability()
     if gpus is None or device != "auto" or state.available:
         return []
-    return [f"--gpu has no effect, the CPU computes: {state.summary}"]
+    return [f"--gpu has no effect, because the CPU computes: {state.summary}"]
 
 
 class _Lines(logging.Formatter):
@@ -310,13 +310,13 @@ class _Lines(logging.Formatter):
 
 
 def silence_libraries() -> None:
-    """Keep what libraries log off stderr, where Python prints it if nobody listens."""
+    """Keep log records of libraries off stderr, where Python prints them without a handler."""
     for name in ("PIL", "imagecodecs", "nibabel", "numba", "pydicom", "tifffile"):
         logging.getLogger(name).addHandler(logging.NullHandler())
 
 
 def log_nothing() -> None:
-    """Keep what the program logs off stderr too."""
+    """Keep the program's own log off stderr too."""
     logging.getLogger("kernelscope").addHandler(logging.NullHandler())
 
 
@@ -332,7 +332,7 @@ def log_to_file(path: Path) -> None:
         handler = logging.FileHandler(path, mode="w", encoding="utf-8")
     except OSError as error:
         raise AppError(
-            f"“{path}” cannot be written: {error.strerror or error}.", "Name another file."
+            f"“{path}” cannot be written: {error.strerror or error}.", "Choose another file."
         ) from error
     handler.setFormatter(_Lines("%(asctime)s  %(levelname)-7s %(message)s"))
     logger = logging.getLogger("kernelscope")
@@ -341,7 +341,7 @@ def log_to_file(path: Path) -> None:
 
 
 def log_to_stderr() -> None:
-    """Show what the program logs."""
+    """Show the program's log."""
     handler = logging.StreamHandler()
     handler.setFormatter(_Lines("%(relativeCreated)8.0f ms  %(levelname)-7s %(message)s"))
     logging.basicConfig(handlers=[handler])

@@ -1,4 +1,4 @@
-"""A filter's parameters as options of a command, and the step that they stand for."""
+"""A filter's parameters as options of a command, and the step made from them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PREFIX = "parameter_"
 def add_filter_options(parser: argparse.ArgumentParser, spec: FilterSpec) -> None:
     """Add the parameters of a filter, and for pictures its border and ``--grey``.
 
-    The parser leaves out what is not given (``argument_default=SUPPRESS``).
+    The parser omits options that are not given (``argument_default=SUPPRESS``).
     """
     group = parser.add_argument_group("parameters of this filter")
     for parameter in spec.parameters:
@@ -59,7 +59,7 @@ def add_filter_options(parser: argparse.ArgumentParser, spec: FilterSpec) -> Non
 
 
 def step_of(spec: FilterSpec, found: argparse.Namespace) -> Step:
-    """Return the step that the parsed options of `add_filter_options` stand for.
+    """Return the step of the parsed options of `add_filter_options`.
 
     Raises
     ------

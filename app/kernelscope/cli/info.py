@@ -1,4 +1,4 @@
-"""The command ``info``: what this machine offers, to set up a GPU and to report a problem."""
+"""The command ``info``: the devices of this machine, to set up a GPU and to report a problem."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 
 def info(arguments: list[str]) -> int:
-    """Show what this machine offers, and how to get a GPU going."""
+    """Show the devices of this machine, and how to set up a GPU."""
     parser = Parser(
         prog=f"{PROGRAM} info",
-        description="Shows what this machine offers, and how to get a GPU going.",
+        description="Shows the devices of this machine, and how to set up a GPU.",
     )
     add_gpu_option(parser)
-    parser.add_argument("--json", action="store_true", help="for programs and bug reports")
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON, for programs and bug reports"
+    )
     options = parser.parse_args(arguments)
     from kernelscope import machine
 

@@ -1,8 +1,8 @@
 """The command ``kernel``: the CUDA source of a filter, and the compiler's report on it.
 
-The source is printed as it is compiled: with its headers in place, and with the macros that
-specialise it for the level and the parameters. It needs neither a window nor a GPU: the report
-comes from NVRTC, for the generations of GPUs that are asked for.
+The source is printed as it is compiled: with its headers included, and with the macros that
+specialise it for the level and the parameters. This needs neither a window nor a GPU: the report
+comes from NVRTC, for the requested GPU architectures.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _parser(spec: FilterSpec) -> argparse.ArgumentParser:
         nargs="+",
         type=_architecture,
         default=None,
-        help="generations of GPUs to compile for, like sm_90 (default: sm_75 and sm_90)",
+        help="GPU architectures to compile for, like sm_90 (default: sm_75 and sm_90)",
     )
     if spec.kind is Kind.PICTURE:
         launch.add_argument(
@@ -192,13 +192,15 @@ def _parser(spec: FilterSpec) -> argparse.ArgumentParser:
         launch.add_argument("--rgb", action="store_true", default=False, help="a picture in colour")
     output = parser.add_argument_group("output").add_mutually_exclusive_group()
     output.add_argument(
-        "--report-only", action="store_true", default=False, help="leave out the source"
+        "--report-only", action="store_true", default=False, help="do not print the source"
     )
-    output.add_argument("--json", action="store_true", default=False, help="for programs")
+    output.add_argument(
+        "--json", action="store_true", default=False, help="print JSON, for other programs"
+    )
     return parser
 
 
 def _architecture(text: str) -> str:
     if not re.fullmatch(r"sm_\d{2,3}[af]?", text):
-        raise argparse.ArgumentTypeError(f"{text} is not a generation like sm_90")
+        raise argparse.ArgumentTypeError(f"{text} is not an architecture like sm_90")
     return text

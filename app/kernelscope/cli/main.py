@@ -2,7 +2,8 @@
 
 Exit status: 0; 1 for errors that the user can put right (a file, a value out of range, no GPU),
 with ``error: ...`` on stderr; 2 for wrong usage (an unknown command or option); 70 for a bug;
-130 after Ctrl+C; 141 if the reader of its output has gone. Results go to stdout, everything else to
+130 after Ctrl+C; 141 if its output can no longer be written to a pipe. Results go to stdout, the
+rest to
 stderr.
 """
 
@@ -38,7 +39,7 @@ from kernelscope.text import one_line
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command that `argv` (default: the process's arguments) asks for.
+    """Run the command given by `argv` (default: the process's arguments).
 
     Returns
     -------
@@ -62,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, Cancelled):
         return 130
     except BrokenPipeError:
-        # The reader has gone; give the interpreter's last flush somewhere to go.
+        # The reader has gone; redirect the interpreter's last flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception as error:
@@ -86,7 +87,8 @@ def _window(arguments: list[str]) -> int:
         prog=PROGRAM,
         usage=f"{PROGRAM} [--debug] [--log FILE] [IMAGE]\n       {PROGRAM} COMMAND [--help] ...",
         description="Opens the window, on IMAGE if one is given.",
-        epilog=f"commands:\n{commands}\n\nA file named like a command is ./NAME.\n\n{STATUS}",
+        epilog=f"commands:\n{commands}\n\n"
+        f"To open a file named like a command, write ./NAME.\n\n{STATUS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -104,7 +106,7 @@ def _window(arguments: list[str]) -> int:
             f"There is no file “{image}”.", f"Name a picture, or one of {', '.join(_COMMANDS)}."
         )
     if image is not None and options.log is not None and options.log.resolve() == image.resolve():
-        raise AppError("The log would overwrite the image.", "Name another file for the log.")
+        raise AppError("The log would overwrite the image.", "Choose another file for the log.")
     if options.debug:
         log_to_stderr()
     if options.log is not None:
@@ -121,7 +123,7 @@ def _window(arguments: list[str]) -> int:
 
 
 def _is_there(path: Path) -> bool:
-    """Return whether there is such a file; a name that no file can have is none."""
+    """Return whether such a file exists; False if no file can have this name."""
     try:
         return path.exists()
     except (OSError, ValueError):

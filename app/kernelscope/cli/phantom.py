@@ -1,4 +1,4 @@
-"""The command ``phantom``: makes an MRI volume of a head whose truth is known."""
+"""The command ``phantom``: makes an MRI volume of a head, with a noise-free version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WEIGHTINGS = {contrast.removesuffix("w").lower(): contrast for contrast in Cont
 
 
 def phantom(arguments: list[str]) -> int:
-    """Make a head phantom: an MRI volume whose truth is known."""
+    """Make a head phantom: an MRI volume with a known noise-free version."""
     options = _parser().parse_args(arguments)
     from kernelscope.files.volumes import write_volume
 
@@ -56,13 +56,15 @@ def phantom(arguments: list[str]) -> int:
 
 
 def _checked_paths(options: argparse.Namespace) -> list[Path]:
-    """Return the files to write; refuse before the head is made whatever would be refused later."""
+    """Return the files to write; refuse, before the head is made, those that cannot be written."""
     from kernelscope.files.volumes import check_write_volume
     from kernelscope.files.write_errors import resolved
 
     paths = [path for path in (options.output, options.truth) if path]
     if options.truth and resolved(options.truth) == resolved(options.output):
-        raise InvalidParameter(f"{options.truth} would be written twice.", "Name two files.")
+        raise InvalidParameter(
+            f"{options.truth} would be written twice.", "Choose two different files."
+        )
     check_shape(options.size, "phantom")
     for path in paths:
         # this head has no position in a scanner: formats without one lose nothing
@@ -96,15 +98,15 @@ def _parser() -> argparse.ArgumentParser:
         "--voxel",
         metavar="MM",
         type=_voxel,
-        help="size of a voxel in millimetres, WIDTHxHEIGHTxDEPTH like 0.94x0.94x4: the head is as "
-        "large as a head is, and what lies outside of the volume is cut off (default: voxels of "
-        "1 mm, and the head fills the volume)",
+        help="size of a voxel in millimetres, WIDTHxHEIGHTxDEPTH like 0.94x0.94x4: the head has "
+        "its natural size, and parts outside the volume are cut off (default: voxels of 1 mm, and "
+        "the head fills the volume)",
     )
     parser.add_argument(
         "--weighting",
         choices=_WEIGHTINGS,
         default="t1",
-        help="what the scanner weights (default: %(default)s)",
+        help="contrast (weighting) of the scan (default: %(default)s)",
     )
     _add_noise_options(parser)
     parser.add_argument(

@@ -52,7 +52,8 @@ class PictureFiles:
         ):
             if value:
                 raise InvalidParameter(
-                    f"--{option} is for volumes; {self._files.source} is none.", "Leave it out."
+                    f"--{option} is for volumes; {self._files.source} is a picture.",
+                    "Leave it out.",
                 )
 
     def read(self) -> Image:
@@ -72,7 +73,7 @@ class PictureFiles:
         return self._reference
 
     def check_outputs(self) -> None:
-        """Refuse before a long run whatever would be refused after it."""
+        """Refuse, before a long run, outputs that could not be written after it."""
         from kernelscope.engine.chain import shapes
         from kernelscope.files import check_write
         from kernelscope.files.write_errors import check_target

@@ -29,7 +29,7 @@ class VolumeFiles:
     Raises
     ------
     InvalidParameter
-        For an axis where nothing goes slice by slice, or outputs that would be written twice.
+        For an axis if no filter goes slice by slice, or outputs that would be written twice.
     """
 
     def __init__(self, command: ApplyCommand) -> None:
@@ -77,7 +77,7 @@ class VolumeFiles:
         return reference
 
     def check_outputs(self) -> None:
-        """Refuse before a long run whatever would be refused after it."""
+        """Refuse, before a long run, outputs that could not be written after it."""
         from kernelscope.engine.chain import shapes
         from kernelscope.files.volumes import check_write_volume
         from kernelscope.files.write_errors import check_target
@@ -160,7 +160,7 @@ def _find_outputs(files: Inputs, outputs: Outputs) -> list[Path]:
     if named and len(named) != len(components):
         raise InvalidParameter(
             f"There are {len(named)} --output-component for {len(components)} --component.",
-            "Name one for each, or none.",
+            "Give one for each, or none.",
         )
     names = [resolved(path).name for path in components]
     found = [outputs.result, *(named or [beside(outputs.result, name) for name in names])]
@@ -171,12 +171,12 @@ def _find_outputs(files: Inputs, outputs: Outputs) -> list[Path]:
         if place in places[:number]:
             raise InvalidParameter(
                 f"{[*found, *others][number]} would be written twice.",
-                "Name the outputs with --output-component.",
+                "Choose the outputs with --output-component.",
             )
         of_component = 0 < number < len(found)
         if of_component and not named and place in inputs:
             raise InvalidParameter(
                 f"{found[number]}, where a component would go, is an input.",
-                "Name the outputs with --output-component.",
+                "Choose the outputs with --output-component.",
             )
     return found

@@ -1,9 +1,9 @@
-"""The libraries that the bench compares with, where they are installed.
+"""The libraries that the bench compares with, if they are installed.
 
 Each module of this package that has a ``LIBRARY`` is one: OpenCV, SciPy, scikit-image and plain
-loops in C on the CPU; CuPy and NVIDIA's NPP on the GPU. A counterpart computes what the filter
-does on the same pixels; where a library's borders or rounding differ, the bench reports by how
-much. See `library` for how to add one.
+loops in C on the CPU; CuPy and NVIDIA's NPP on the GPU. A counterpart computes the same filter on
+the same pixels; if a library's borders or rounding differ, the bench reports the differences.
+See `library` for how to add one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 @functools.cache
 def discover() -> Mapping[str, Library]:
-    """Return every library that is known, installed or not, by name in the order of tables."""
+    """Return every known library, installed or not, by name in the order of tables."""
     modules = (
         importlib.import_module(f"{__name__}.{each.name}")
         for each in pkgutil.iter_modules(__path__)
@@ -45,12 +45,12 @@ def discover() -> Mapping[str, Library]:
 
 
 def names() -> tuple[str, ...]:
-    """Return the name of every library that is known, installed or not."""
+    """Return the name of every known library, installed or not."""
     return tuple(discover())
 
 
 def libraries(device: str, filter_id: str) -> tuple[Library, ...]:
-    """Return the libraries of a device that have something like a filter, installed or not."""
+    """Return the libraries of a device that have a counterpart of a filter, installed or not."""
     return tuple(
         library
         for library in discover().values()
@@ -65,10 +65,10 @@ def find(name: str) -> Library:
 def counterpart(
     name: str, filter_id: str, pixels: Pixels, parameters: Parameters, border: Border
 ) -> Counterpart | None:
-    """Return what an installed library has for a filter of `pixels`.
+    """Return an installed library's counterpart for a filter of `pixels`.
 
-    None if it has nothing that computes the same with these parameters and this border, or
-    of such pixels: only 8-bit pictures are compared, grey ones unless the filter is greyscale.
+    None if it has none that computes the same with these parameters and this border, or for these
+    pixels: only 8-bit pictures are compared, grey ones unless the filter is greyscale.
     """
     channels = 3 if filter_id == "greyscale" else 1
     if pixels.dtype != np.uint8 or pixels.shape[2:] != ((channels,) if channels > 1 else ()):

@@ -1,7 +1,7 @@
-"""The card as CuPy has it: where the calls of peers on a GPU are queued and timed.
+"""Access to the GPU through CuPy: peers queue and time their calls here.
 
-The bench's own levels run through PyCUDA in `kernelscope.backends.cuda`; CuPy is imported only if
-a library on the card is compared with, and only in this package.
+The bench's own levels run through PyCUDA in `kernelscope.backends.cuda`; CuPy is imported only by
+this package, and only if a library on the GPU is compared.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from kernelscope.paths import KERNELS
 from kernelscope.spec.samples import Pixels
 
 _SPIN_SECONDS = 2e-3
-"""How long the card is kept busy before a timed call, so that launch overhead is not timed."""
+"""Cycles that the GPU spins before a timed call, so that launch overhead is not timed."""
 
 _SPARE_BYTES = 512 * 2**20
-"""Size of the block that is rewritten to empty the card's cache: larger than any cache."""
+"""Size of the block that is rewritten to empty the GPU's cache: larger than any cache."""
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The shape of a peer library: what it offers for which filter, and how its calls are timed.
+"""The interface of a peer library: its filters, and how its calls are timed.
 
 A module of this package that has a ``LIBRARY`` is a peer; `kernelscope.bench.peers` finds it. For
 each filter that the library has too, `Library.makers` holds a function that prepares a call on
@@ -10,9 +10,9 @@ given pixels:
 
     LIBRARY = Library(name="OpenCV", module="cv2", makers={"mean": mean}, rank=0)
 
-A maker returns None where the library has nothing that computes the same with these parameters and
-this border. The first of the two functions that it returns is timed; the second turns its result,
-on the host, into the samples of the filter, and is not.
+A maker returns None if the library has no function that computes the same with these parameters
+and this border. The first of the two functions that it returns is timed. The second converts the
+result, on the host, into the samples of the filter; it is not timed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Made = tuple[Callable[[], Any], Callable[[Any], Pixels]]
 """The call that is timed, and the conversion of its result."""
 
 Maker = Callable[[Any, Parameters, Border], Made | None]
-"""Prepares a call on pixels: an array of NumPy, or of CuPy if the library runs on the card."""
+"""Prepares a call on pixels: a NumPy array, or a CuPy array if the library runs on the GPU."""
 
 
 def _nothing() -> str:
@@ -50,19 +50,19 @@ class Library:
     Attributes
     ----------
     name : str
-        As tables and the command line call it.
+        Name in tables and on the command line.
     module : str
         Python module that it is used through; empty if it needs none.
     makers : mapping
-        A `Maker` for each filter that it has, by the filter's id.
+        A `Maker` for each supported filter, by the filter's id.
     rank : int
         Its place in tables: smaller numbers first.
     on_card : bool
-        Its calls take arrays of CuPy and are queued on CuPy's current stream.
+        Its calls take CuPy arrays and are queued on CuPy's current stream.
     inside_only : bool
-        It lacks most borders, so that results are compared only where no mask leaves the picture.
+        It lacks most borders, so results are compared only where the mask lies within the picture.
     requirement : str
-        What messages call `module`, if not by the name of the library.
+        Name of `module` in messages, if not that of the library.
     obstacle : callable
         Returns why it cannot be used although `module` is installed; empty if it can.
     version : callable, optional
@@ -122,7 +122,7 @@ class Counterpart:
     finish: Callable[[Any], Pixels]
 
     def result(self) -> Pixels:
-        """Return what the library computes, in the filter's type."""
+        """Return the library's result, in the filter's type."""
         if not self.library.on_card:
             return self.finish(self.call())
         with card.stream():

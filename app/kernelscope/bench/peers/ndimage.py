@@ -24,7 +24,7 @@ from kernelscope.bench.peers.library import (
 from kernelscope.spec.borders import Border
 
 MISSING_BORDERS = (Border.VALID, Border.REDUCE, Border.KEEP)
-"""Borders that neither has."""
+"""Borders that neither library supports."""
 
 
 @dataclass(frozen=True)

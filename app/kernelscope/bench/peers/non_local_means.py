@@ -1,4 +1,4 @@
-"""Our strength of non-local means in terms of OpenCV's and scikit-image's."""
+"""Conversion of our non-local means strength to that of OpenCV and scikit-image."""
 
 from __future__ import annotations
 

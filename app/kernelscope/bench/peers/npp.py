@@ -26,7 +26,7 @@ from kernelscope.errors import AppError
 from kernelscope.spec.borders import Border
 
 _REPLICATE = 2
-"""The only border that all of NPP's filters have; the bench compares inside it."""
+"""The only border that all of NPP's filters support; the bench compares inside it."""
 
 _MASK_3X3 = 200
 
@@ -88,7 +88,7 @@ def _context() -> _Context:
 
 
 def _image(array: Any) -> tuple[ctypes.c_void_p, int]:
-    """Return the two arguments that stand for an image: address and pitch in bytes."""
+    """Return the two arguments that describe an image: address and pitch in bytes."""
     return ctypes.c_void_p(array.data.ptr), array.strides[0]
 
 
@@ -117,7 +117,7 @@ def _window(side: int) -> tuple[_Size, _Point]:
 
 
 def _correlate(source: Any, weights: Any, divisor: int) -> Callable[[], Any]:
-    """NPP keeps the weights on the card, in reverse order."""
+    """NPP keeps the weights in GPU memory, in reverse order."""
     output = card.cupy().empty_like(source)
     on_card = card.cupy().asarray(np.ascontiguousarray(weights[::-1, ::-1], np.int32))
     call = _filter(
@@ -142,7 +142,7 @@ def _mean(source: Any, parameters: Parameters, border: Border) -> Made:
 
 
 def _weighted_mean(source: Any, parameters: Parameters, border: Border) -> Made:
-    row = binomial(parameters["size"])  # its own Gaussians have other weights
+    row = binomial(parameters["size"])  # NPP's own Gaussians have other weights
     return _correlate(source, np.outer(row, row), int(row.sum()) ** 2), unchanged
 
 

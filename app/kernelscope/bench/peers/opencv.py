@@ -27,11 +27,11 @@ _BORDERS = {
     Border.NEAREST: "BORDER_REPLICATE",
     Border.CONSTANT: "BORDER_CONSTANT",
 }
-"""OpenCV's names; its filters lack the others."""
+"""OpenCV's names; its filters do not support the others."""
 
 
 def _with_border(make: Callable[[Any, Parameters, int], Made | None]) -> Maker:
-    """Return a maker that passes on OpenCV's number of the border."""
+    """Return a maker that passes OpenCV's number of the border."""
 
     def with_code(pixels: Any, parameters: Parameters, border: Border) -> Made | None:
         import cv2
@@ -76,7 +76,7 @@ def _median(pixels: Any, parameters: Parameters, border: Border) -> Made | None:
 
 
 def _laplace(pixels: Any, parameters: Parameters, border: int) -> Made | None:
-    """Take the two steps that OpenCV's manual shows: signed sums, then their absolute values."""
+    """Use the two steps of OpenCV's manual: signed sums, then their absolute values."""
     import cv2
 
     if parameters["negative"] != "absolute":

@@ -1,4 +1,4 @@
-/* The filters of level serial as plain loops in C, to measure what those cost on this machine.
+/* The filters of level serial as plain loops in C, as a baseline for their cost on this machine.
 
    One thread; compiled with -O2 and without vector instructions (plain_c.py). Pixels whose mask
    lies inside the image are computed without a test for the border, the others from a copy of
@@ -379,8 +379,8 @@ static inline float distance(const float *here, const float *there, ptrdiff_t pi
     return total;
 }
 
-/* `squares` are the weights of the cells of a patch, `scale` makes a distance the binary
-   logarithm of its weight, `reach` is that of the search, at least the image for all of it. */
+/* `squares` are the weights of the cells of a patch; multiplied by `scale`, a distance is the binary
+   logarithm of its weight; `reach` is the search radius, at least the image size for the whole image. */
 int nlm(const struct image *image, const float *squares, int side, int reach, int whole, float scale)
 {
     int height = image->height, width = image->width, half = side / 2;
@@ -435,8 +435,8 @@ static inline double cube_distance(const float *here, const float *there, ptrdif
     return total;
 }
 
-/* `extended` is the volume mirrored by `margins`; those and the radii are three, by axis.
-   `strength` makes a distance the binary logarithm of its weight. */
+/* `extended` is the volume mirrored by `margins`; margins and radii have three values, one per axis.
+   Multiplied by `strength`, a distance is the binary logarithm of its weight. */
 void mri_nlm(const float *extended, float *output, const int *shape, const int *margins,
              const int *search, const int *patch, double strength, float sigma, int rician)
 {

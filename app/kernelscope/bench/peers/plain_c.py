@@ -1,4 +1,4 @@
-"""The plain loops of `plain.c`, the yardstick of level *serial*.
+"""The plain loops of `plain.c`, the yardstick for level *serial*.
 
 A good serial program takes as long as a C programmer's loops at -O2, without vector
 instructions. If a C compiler is installed, this module compiles them once into the cache
@@ -56,7 +56,7 @@ _FORMS = ("sum", "magnitude", "directions", "single", "winner", "angle")
 _TYPES = {"uint8": "uint8_t", "uint16": "uint16_t", "float32": "float"}
 
 _LARGEST = 2**31 - 1
-"""Largest sum of integer samples, which is an int."""
+"""Largest magnitude of a sum of integer samples, so that it fits an int."""
 
 Call = Callable[[], Pixels]
 Parameters = Mapping[str, Any]

@@ -89,7 +89,7 @@ def export(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise AppError(f"“{folder}” cannot be made: {error.strerror}.") from None
+        raise AppError(f"“{folder}” cannot be created: {error.strerror}.") from None
     paths = []
     plots = [(plot, choice) for plot in Plot for choice in choices(plot, report.rows)]
     for number, (plot, choice) in enumerate(plots, start=1):

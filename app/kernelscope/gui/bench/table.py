@@ -91,7 +91,7 @@ class BenchTable(QTreeWidget):
             if row.waits != row.seconds:
                 item.setText(5, _time(row, summarise(row.waits).median, waiting=True))
             item.setText(6, short(megapixels_per_second(row), 4))
-            said = [text for text in remarks(row) if not text.startswith("theirs: ")]
+            said = [text for text in remarks(row) if not text.startswith("published: ")]
             if row.difference is not None and not row.difference.largest:
                 said.insert(0, "same result as ours")
         else:
@@ -100,7 +100,7 @@ class BenchTable(QTreeWidget):
             for column in range(len(_COLUMNS)):
                 item.setForeground(column, theme.quiet_text(self.palette()))
         found = list(figures.beside(row))
-        item.setText(_THEIRS, "; ".join(f"theirs: {figure.describe()}" for figure in found))
+        item.setText(_THEIRS, "; ".join(f"published: {figure.describe()}" for figure in found))
         item.setToolTip(
             _THEIRS,
             "\n".join(dict.fromkeys(f"{f.origin.author} on {f.origin.hardware}" for f in found)),
