@@ -191,6 +191,14 @@ _EDIT = (
     ),
     REFERENCE,
     Action("resetParameters", "R&eset Parameters", "panel.reset", group=2),
+    Action(
+        "preferences",
+        "Prefere&nces…",
+        "companions.show_preferences",
+        group=3,
+        keys=("Ctrl+,",),
+        tip="Theme and size of text",
+    ),
 )
 
 _PANELS = (

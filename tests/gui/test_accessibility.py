@@ -42,6 +42,7 @@ from kernelscope.gui.dialogs.command_palette import Command, CommandPalette
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.dialogs.phantom_dialog import PhantomDialog
+from kernelscope.gui.dialogs.preferences import Preferences
 from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
 from kernelscope.gui.widgets.messages import AboutDialog, BugDialog, CrashDialog, ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
@@ -304,11 +305,12 @@ def dialogs() -> list[QDialog]:
         ManualWindow(),
         CrashDialog("Fatal Python error: Aborted"),
         ShortcutDialog(),
+        Preferences(Settings(Path("/nonexistent/settings.json"))),
         CommandPalette([Command("Run", "Run", "F5", "Apply the filter", "", lambda: None)]),
     ]
 
 
-@pytest.mark.parametrize("number", range(9))
+@pytest.mark.parametrize("number", range(10))
 def test_dialogs_have_names_and_room(qtbot: QtBot, number: int) -> None:
     dialog = dialogs()[number]
     qtbot.addWidget(dialog)

@@ -7,11 +7,12 @@ they say, before the program has seen them.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import platformdirs
@@ -46,6 +47,18 @@ class Settings:
         if read is None:
             read = _read_earlier(_EARLIER) if path is None else {}
         self._texts = read
+        self._waiting = False
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Write what changes in this block in one piece, at its end."""
+        before, self._waiting = dict(self._texts), True
+        try:
+            yield
+        finally:
+            self._waiting = False
+            if self._texts != before:
+                self.flush()
 
     def flush(self) -> None:
         """Write everything to the disk now."""
@@ -93,7 +106,8 @@ class Settings:
         if keyed.items() <= self._texts.items():
             return
         self._texts |= keyed
-        self.flush()
+        if not self._waiting:
+            self.flush()
 
     def folder(self, purpose: str) -> str:
         """Return the folder last used for `purpose` (“open”, “save”)."""

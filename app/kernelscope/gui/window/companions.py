@@ -19,6 +19,7 @@ from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
+from kernelscope.gui.dialogs.preferences import Preferences
 from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.widgets import messages as dialogs
@@ -132,6 +133,10 @@ class Companions:
     def show_shortcuts(self) -> None:
         """List the keyboard shortcuts."""
         dialogs.open_dialog(ShortcutDialog(self.window))
+
+    def show_preferences(self) -> None:
+        """Let the user choose theme and size of text."""
+        dialogs.open_dialog(Preferences(self.settings, self.window))
 
     def show_about(self) -> None:
         """Show version and licence."""

@@ -49,6 +49,7 @@ from kernelscope.gui.window.centre import Centre
 from kernelscope.gui.window.companions import Companions
 from kernelscope.gui.window.docks import make_docks
 from kernelscope.gui.window.files import Files
+from kernelscope.gui.window.keeper import Keeper
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.window.runner import Runner
@@ -131,6 +132,7 @@ class MainWindow(QMainWindow):
         self._centre.headline.put(self.live.badge)
         self._connect()
         placement.restore(self, settings)
+        self._keeper = Keeper(self, settings, self.panel)
         self._set_page(self.pictures)
 
     # --- commands of the menus ---
@@ -422,8 +424,7 @@ class MainWindow(QMainWindow):
             self.show_status("The window closes when the picture is saved…")
             event.ignore()
             return
-        placement.save(self, self.settings)
-        self.panel.save()
+        self._keeper.close()
         self.settings.flush()
         self.hide()  # closing may take a moment
         self.live.close()

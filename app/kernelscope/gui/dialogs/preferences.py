@@ -1,0 +1,73 @@
+"""Edit > Preferences: what the program remembers about its look. Each change is seen at once."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QDialog, QFormLayout, QLabel, QVBoxLayout, QWidget
+
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, stylist
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.messages import close_box
+from kernelscope.gui.widgets.settings import Settings
+
+_SCHEMES = {
+    Scheme.DARK: "Dark",
+    Scheme.LIGHT: "Light",
+    Scheme.SYSTEM: "As the system",
+}
+
+
+class Preferences(QDialog):
+    """Theme and size of text. It does not block the main window.
+
+    Parameters
+    ----------
+    settings : Settings
+        Where the choice is kept, at once.
+    """
+
+    def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("preferences")
+        self.setWindowTitle("Preferences")
+        self._settings = settings
+        chosen = Appearance.load(settings)
+
+        self._scheme = ChoiceBox(self)
+        self._scheme.setObjectName("scheme")
+        self._scheme.setAccessibleName("Theme")
+        self._scheme.setToolTip("Colours of the window; pictures lie on a dark ground in each")
+        for scheme, name in _SCHEMES.items():
+            self._scheme.addItem(name, scheme.value)
+        self._scheme.setCurrentIndex(self._scheme.findData(chosen.scheme.value))
+
+        self._scale = ChoiceBox(self)
+        self._scale.setObjectName("textSize")
+        self._scale.setAccessibleName("Size of text")
+        self._scale.setToolTip("Relative to the font of the desktop")
+        for scale in SCALES:
+            self._scale.addItem(f"{100 * scale:.0f} %", scale)
+        self._scale.setCurrentIndex(SCALES.index(chosen.scale))
+
+        form = QFormLayout()
+        self._row(form, "&Theme", self._scheme)
+        self._row(form, "Size of te&xt", self._scale)
+        note = QLabel("Changes are seen and kept at once.", self)
+        theme.set_role(note, "note")
+        column = QVBoxLayout(self)
+        column.addLayout(form)
+        column.addWidget(note)
+        column.addStretch(1)
+        column.addWidget(close_box(self))
+        self._scheme.currentIndexChanged.connect(self._apply)
+        self._scale.currentIndexChanged.connect(self._apply)
+
+    def _row(self, form: QFormLayout, text: str, box: ChoiceBox) -> None:
+        label = QLabel(text, self)
+        label.setBuddy(box)
+        form.addRow(label, box)
+
+    def _apply(self) -> None:
+        chosen = Appearance(Scheme(self._scheme.currentData()), self._scale.currentData())
+        chosen.save(self._settings)
+        stylist().apply(chosen)

@@ -1,0 +1,49 @@
+"""Saves layout and settings soon after they change, so that they survive a kill."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, QTimer
+from PySide6.QtWidgets import QDockWidget, QMainWindow
+
+from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window import placement
+
+_DELAY = 500
+"""Milliseconds after the last change: dragging a slider or an edge writes one file at its end."""
+
+_LAYOUT = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.Hide)
+
+
+class Keeper(QObject):
+    """Watches the window, its docks and the panel."""
+
+    def __init__(self, window: QMainWindow, settings: Settings, panel: ParameterPanel) -> None:
+        super().__init__(window)
+        self._window, self._settings, self._panel = window, settings, panel
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(_DELAY)
+        self._timer.timeout.connect(self.save)
+        panel.changed.connect(self._timer.start)
+        for widget in (window, *window.findChildren(QDockWidget)):
+            widget.installEventFilter(self)
+
+    def save(self) -> None:
+        """Save everything now."""
+        self._timer.stop()
+        with self._settings.together():
+            placement.save(self._window, self._settings)
+            self._panel.save()
+
+    def close(self) -> None:
+        """Save everything, and watch no longer."""
+        self.save()
+        for widget in (self._window, *self._window.findChildren(QDockWidget)):
+            widget.removeEventFilter(self)
+        self._panel.changed.disconnect(self._timer.start)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in _LAYOUT and self._window.isVisible():
+            self._timer.start()
+        return False
