@@ -1,0 +1,200 @@
+"""One request with several values of a parameter: the cells of a contact sheet.
+
+    request (median 5) -> variants("size", 9) -> median 3, 5, 7 ... 19 -> evaluated results
+
+Each result is judged: against the reference where there is one, or else, if the noise of the
+source looks Gaussian, by an estimate of its error from the noisy picture alone (`judging.sure`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.engine.run import execute
+from kernelscope.errors import AppError, Incomparable
+from kernelscope.images.image import Image
+from kernelscope.judging import colours
+from kernelscope.judging.metrics import judge
+from kernelscope.judging.noise import gaussian_sigma
+from kernelscope.judging.sure import estimate_risk
+from kernelscope.spec.parameters import Parameter
+from kernelscope.spec.samples import white_level
+
+CELLS = 9
+"""Values on a contact sheet."""
+
+Run = Callable[[Request], Result]
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """One value of the parameter, and the request with it; None where it cannot be run."""
+
+    value: Any
+    request: Request | None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Score:
+    """How good a result is.
+
+    Attributes
+    ----------
+    psnr : float
+        In dB.
+    estimated : bool
+        Whether it was estimated without a reference, which supposes Gaussian noise.
+    """
+
+    psnr: float
+    estimated: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """What became of a variant: a result, or the problem.
+
+    Attributes
+    ----------
+    score : Score, optional
+        Where there is a reference, or noise that looks Gaussian.
+    """
+
+    index: int
+    variant: Variant
+    result: Result | None = None
+    score: Score | None = None
+    problem: str = ""
+
+
+def sweepable(request: Request) -> tuple[Parameter, ...]:
+    """Return the parameters of `request` that have variants, and matter with its settings."""
+    step = request.step
+    return tuple(
+        each
+        for each in step.filter.parameters
+        if each.matters(step.parameters)
+        and len(each.variants(step.parameters[each.name], CELLS)) > 1
+    )
+
+
+def variants(request: Request, name: str, count: int = CELLS) -> list[Variant]:
+    """Return `request` with up to `count` values of the parameter `name`, its own among them."""
+    step = request.step
+    parameter = step.filter.parameter(name)
+    found = []
+    for value in parameter.variants(step.parameters[name], count):
+        try:
+            parameters = {**step.parameters, name: value}
+            wanted = replace(request, step=replace(step, parameters=parameters), measured=None)
+            found.append(Variant(value, wanted))
+        except AppError as error:
+            found.append(Variant(value, None, error.message))
+    return found
+
+
+def sweep(
+    cells: Sequence[Variant],
+    backends: Mapping[str, Backend],
+    token: CancelToken,
+    report: Callable[[Cell], None],
+) -> None:
+    """Run the variants one after the other and report each as it ends.
+
+    Results come first, the scores of all afterwards: an estimate takes two more runs of each.
+
+    Raises
+    ------
+    Cancelled
+        If `token` is set meanwhile.
+    """
+
+    def run(request: Request) -> Result:
+        return execute(request, backends, token, learn=False)
+
+    done = []
+    for index, variant in enumerate(cells):
+        token.check()
+        cell = _run(index, variant, run)
+        report(cell)
+        done.append(cell)
+    sigma: float | None = None
+    requests = [each.request for each in cells if each.request is not None]
+    if requests and requests[0].reference is None:
+        sigma = gaussian_sigma(_as_floats(_source_of(requests[0])))
+    for cell in done:
+        token.check()
+        score = _score(cell, sigma, run)
+        if score is not None:
+            report(replace(cell, score=score))
+
+
+def _run(index: int, variant: Variant, run: Run) -> Cell:
+    if variant.request is None:
+        return Cell(index, variant, problem=variant.problem)
+    try:
+        return Cell(index, variant, run(variant.request))
+    except AppError as error:
+        return Cell(index, variant, problem=error.message)
+
+
+def _score(cell: Cell, sigma: float | None, run: Run) -> Score | None:
+    """Judge a result; None where nothing can be said."""
+    if cell.result is None:
+        return None
+    request = cell.result.request
+    try:
+        if request.reference is not None:
+            return _compare(cell.result)
+        return _estimate(request, sigma, run) if sigma else None
+    except Incomparable:
+        return None
+
+
+def _compare(result: Result) -> Score:
+    """Compare a result with its reference, of which only the region counts."""
+    request = result.request
+    reference = cast(Image, request.reference).planes
+    if request.region is not None:
+        if request.region.fits(reference.shape):
+            reference = request.region.of(reference)
+        else:
+            raise Incomparable("The reference is smaller than the region.")
+    return Score(judge(colours(result.image.planes), colours(reference)).psnr, False)
+
+
+def _source_of(request: Request) -> NDArray[Any]:
+    """Return the part of the source where the region lies, or all of it."""
+    planes = colours(request.image.planes)
+    region = request.region
+    inside = region is not None and region.fits(planes.shape)
+    return region.of(planes) if inside and region is not None else planes
+
+
+def _as_floats(planes: NDArray[Any]) -> NDArray[np.float32]:
+    return (planes / np.float32(white_level(planes.dtype))).astype(np.float32)
+
+
+def _estimate(request: Request, sigma: float, run: Run) -> Score | None:
+    """Estimate the PSNR of this request on its part of the source, as a picture of its own."""
+    noisy = _as_floats(_source_of(request))
+
+    def denoise(planes: NDArray[np.float32]) -> NDArray[np.float32]:
+        part = Image.from_array(planes, request.source.title)
+        output = run(replace(request, source=part, region=None, measured=None)).image.planes
+        if output.shape != planes.shape:
+            raise Incomparable("The result differs in size or channels.")
+        return cast(NDArray[np.float32], output)
+
+    psnr = estimate_risk(noisy, denoise, sigma).psnr
+    return Score(psnr, True) if psnr is not None else None

@@ -1,0 +1,63 @@
+"""Whether the noise of a picture looks Gaussian, and how strong it is.
+
+A mask that takes second differences along both axes,
+
+     1 -2  1
+    -2  4 -2   / 6
+     1 -2  1
+
+has no response to slopes and little to edges along an axis, while noise of standard deviation
+sigma keeps it (Immerkær, "Fast noise variance estimation", Computer Vision and Image
+Understanding 64, 1996). If the noise is Gaussian, so are the responses, and each of their
+quantiles divided by that of a normal distribution is sigma. Impulses, and texture that is as
+strong as the noise, make the high quantiles larger.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MEDIAN, _HIGH = (0.5, 0.6745), (0.97, 2.1701)
+"""Shares of normally distributed magnitudes, and the magnitude below which they lie."""
+
+_ALIKE = 1.35
+"""How many times as large sigma by the high quantile may be as by the median. For Gaussian noise of
+0.05 in ten photographs it was 0.86 to 1.15, and for 1 and 5 % of impulses above 2."""
+
+_WEAKEST = 0.004
+"""One grey level of 8 bits: weaker noise cannot be distinguished from rounding."""
+
+_CLIPPED = 0.05
+"""Share of black and white samples above which noise is clipped, or consists of them."""
+
+
+def gaussian_sigma(planes: NDArray[np.float32]) -> float | None:
+    """Return the standard deviation of noise that looks Gaussian; None if it does not.
+
+    Parameters
+    ----------
+    planes : ndarray of float32, shape (height, width, channels)
+        Colours only; 0 is black and 1 is white.
+
+    Returns
+    -------
+    float or None
+        White is 1. None also without noise, for pictures of less than 8×8 pixels, and where more
+        than a few samples are black or white.
+    """
+    if min(planes.shape[:2]) < 8 or np.mean((planes <= 0) | (planes >= 1)) > _CLIPPED:
+        return None
+    responses = np.abs(_second_differences(planes))
+    sigma, high = (
+        float(np.quantile(responses, share)) / magnitude for share, magnitude in (_MEDIAN, _HIGH)
+    )
+    return sigma if sigma >= _WEAKEST and high <= _ALIKE * sigma else None
+
+
+def _second_differences(planes: NDArray[Any]) -> NDArray[Any]:
+    down = planes[2:] - 2 * planes[1:-1] + planes[:-2]
+    responses: NDArray[Any] = (down[:, 2:] - 2 * down[:, 1:-1] + down[:, :-2]) / 6
+    return responses
