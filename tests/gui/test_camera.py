@@ -30,16 +30,77 @@ def test_picture_camera_fits_until_it_is_moved() -> None:
     assert camera.scale == 1 / 64
 
 
-def test_zooming_too_far_keeps_the_point_that_the_view_kept() -> None:
+@pytest.mark.parametrize(
+    ("side", "ratio", "device"),
+    [
+        (466, 1, 4),  # 4.5 fits
+        (466, 2, 9),  # 9.0 on the device
+        (266, 1, 2.5),  # smooth below 3
+        (236, 1, 2),  # 2.2 fits; whole costs little
+        (66, 1, 0.5),  # reduced: as large as there is room
+    ],
+)
+def test_fitted_pixels_are_alike_where_that_costs_little(
+    side: float, ratio: float, device: float
+) -> None:
     camera = PictureCamera()
-    camera.look_at(QPointF(6, 8), 32)
-    fixed = QPointF(10, 4)
-    camera.follow(centre_holding(fixed, QPointF(6, 8), 32, 100), 100)
+    camera.fit(QSizeF(100, 100), [QSizeF(side, side)], ratio)
+    assert camera.scale * ratio == pytest.approx(device)
+
+
+def test_zoom_keeps_a_point_and_stops_at_whole_multiples() -> None:
+    camera = PictureCamera()
+    camera.look_at(QPointF(6, 8), 1)
+    fixed, kept = QPointF(10, 4), QPointF(4, -4)
+    scales = []
+    for _ in range(12):
+        camera.zoom(1, fixed)
+        scales.append(camera.scale)
+        moved = (fixed - camera.centre) * camera.scale - kept
+        assert abs(moved.x()) + abs(moved.y()) < 1e-9
+    assert scales == sorted(set(scales))
+    assert all(scale == round(scale) for scale in scales if scale >= 2)
+    for _ in range(12):
+        camera.zoom(-1, fixed)
+    assert camera.scale == 1
+
+
+def test_fine_wheels_add_up() -> None:
+    camera = PictureCamera()
+    camera.look_at(QPointF(5, 5), 8)
+    for _ in range(10):
+        camera.zoom(0.1, QPointF(5, 5))
+    assert camera.scale == 10
+    camera.zoom(100, QPointF(5, 5))
     assert camera.scale == 64
-    kept = centre_holding(fixed, QPointF(6, 8), 32, 64)
-    assert (camera.centre.x(), camera.centre.y()) == pytest.approx((kept.x(), kept.y()))
-    camera.follow(QPointF(3, 3), 2)  # within limits: as it is
-    assert (camera.centre, camera.scale) == (QPointF(3, 3), 2)
+    camera.zoom(-1000, QPointF(5, 5))
+    assert camera.scale == 1 / 64
+
+
+def test_zoom_is_whole_on_the_device() -> None:
+    camera = PictureCamera()
+    camera.look_at(QPointF(5, 5), 2)
+    camera.zoom(1, QPointF(5, 5), 1.5)
+    assert camera.scale * 1.5 == 4
+
+
+def test_panning_leaves_the_picture_in_the_view() -> None:
+    camera, picture = PictureCamera(), QRectF(0, 0, 100, 50)
+    camera.look_at(QPointF(10, 10), 4)
+    camera.pan(QPointF(5, 7), picture)
+    assert camera.centre == QPointF(15, 17)
+    camera.pan(QPointF(-500, 500), picture)
+    assert camera.centre == QPointF(0, 50)
+
+
+def test_picture_settles_in_the_view() -> None:
+    camera, picture = PictureCamera(), QRectF(0, 0, 100, 50)
+    camera.look_at(QPointF(1, 49), 1)
+    camera.settle(picture, [QSizeF(40, 80), QSizeF(60, 80)])
+    assert camera.centre == QPointF(20, 25)  # x: filled; y: smaller than the view
+    camera.look_at(QPointF(99, 25), 1)
+    camera.settle(picture, [QSizeF(40, 80)])
+    assert camera.centre == QPointF(80, 25)
 
 
 @pytest.fixture

@@ -328,7 +328,7 @@ def test_values_under_the_cursor_include_the_reference(
     run(qtbot, window)
     press(qtbot, window, "F3")
     drawn(qtbot, window, View.RESIDUAL)
-    window.pictures.images.input.hovered.emit(QPointF(20.5, 10.5))
+    window.pictures.images.input.canvas.hovered.emit(QPointF(20.5, 10.5))
     text = child(window, QLabel, "pixel").text()
     assert text == "x 20, y 10   input 60   output 195   reference 60"
 
@@ -482,10 +482,10 @@ def test_picture_that_cannot_be_shown_leaves_the_last_one(
     image = window.pictures.images.input.image
     run(qtbot, window)
 
-    def fail(image: Image) -> None:
+    def fail(planes: np.ndarray) -> None:
         raise AppError("There is not enough memory.")
 
-    monkeypatch.setattr(picture_page, "render", fail)
+    monkeypatch.setattr(picture_page, "Pyramid", fail)
     window.page.use_output()
     dialog(qtbot, window, ErrorDialog).reject()
     assert window.page.source is image

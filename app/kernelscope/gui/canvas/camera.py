@@ -15,6 +15,7 @@ pixels to the right of the middle.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF
@@ -24,6 +25,9 @@ ZOOM_STEP = 1.25
 
 _MOST_PICTURE_SCALE = 64.0
 _LEAST_PICTURE_SCALE = 1 / 64
+_LITTLE_LOSS = 0.85
+"""A fitted picture is shown at least so large, as a share, to have sharp pixels."""
+
 _PICTURE_MARGIN = 8
 """Screen pixels left free around a fitted picture."""
 
@@ -48,6 +52,21 @@ def centre_holding(fixed: QPointF, centre: QPointF, before: float, after: float)
     return fixed - (fixed - centre) * (before / after)
 
 
+def snapped(device: float) -> float:
+    """Return the magnification to show in place of one that was asked for.
+
+    Pixels are sharp and alike only at whole multiples, so from 200 % on there are no others.
+
+    Parameters
+    ----------
+    device : float
+        Device pixels per pixel of the picture.
+    """
+    if device >= 2:
+        return float(math.floor(device + 0.5))
+    return 1.0 if 0.93 < device < 1.07 else device
+
+
 class PictureCamera:
     """Looks at a picture in all of its views alike.
 
@@ -56,7 +75,7 @@ class PictureCamera:
     centre : QPointF
         In pixels of the picture.
     scale : float
-        Screen pixels per pixel of the picture.
+        Device-independent pixels of the screen per pixel of the picture.
     fitted : bool
         Whether the whole picture is shown, whatever the size of the views.
     """
@@ -65,11 +84,26 @@ class PictureCamera:
         self.centre = QPointF()
         self.scale = 1.0
         self.fitted = True
+        self._wanted = 1.0, 1.0
+        """The scale that the wheel has added up to, and the one that is shown instead."""
 
-    def fit(self, picture: QSizeF, views: Iterable[QSizeF]) -> None:
-        """Show the whole picture in each of the views."""
+    def fit(self, picture: QSizeF, views: Iterable[QSizeF], ratio: float = 1.0) -> None:
+        """Show the whole picture in each of the views.
+
+        Magnified at least threefold, or where that costs little, it is magnified by a whole
+        number, so that its pixels are sharp and alike.
+
+        Parameters
+        ----------
+        ratio : float
+            Device pixels per device-independent one.
+        """
         self.centre = QPointF(picture.width() / 2, picture.height() / 2)
-        self.scale = fitting_scale(views, picture, _PICTURE_MARGIN)
+        device = fitting_scale(views, picture, _PICTURE_MARGIN) * ratio
+        whole = math.floor(device + 1e-9)
+        if device >= 3 or (whole >= 1 and whole / device > _LITTLE_LOSS):
+            device = whole
+        self.scale = device / ratio
 
     def look_at(self, centre: QPointF, scale: float) -> None:
         """Look there; a scale out of range becomes the nearest one in range."""
@@ -77,17 +111,47 @@ class PictureCamera:
         self.centre = centre
         self.scale = _in_range(scale)
 
-    def follow(self, centre: QPointF, scale: float) -> None:
-        """Take over a move that the user made in one of the views.
+    def zoom(self, notches: float, fixed: QPointF, ratio: float = 1.0) -> None:
+        """Magnify by steps of `ZOOM_STEP` about a point that stays; see `snapped`.
 
-        Where the view zoomed too far, less is zoomed about the same point: the one that neither
-        the view's move nor this one displaces.
+        Fractions of a step, as a touchpad reports them, add up.
         """
-        old, before, after = self.centre, self.scale, _in_range(scale)
-        if after != scale:
-            fixed = (centre * scale - old * before) / (scale - before)
-            centre = centre_holding(fixed, old, before, after)
-        self.look_at(centre, after)
+        wanted, shown = self._wanted
+        wanted = _in_range((wanted if shown == self.scale else self.scale) * ZOOM_STEP**notches)
+        after = _in_range(snapped(wanted * ratio) / ratio)
+        self.look_at(centre_holding(fixed, self.centre, self.scale, after), after)
+        self._wanted = wanted, self.scale
+
+    def pan(self, offset: QPointF, picture: QRectF) -> None:
+        """Move by an offset in pixels of the picture, which stays in the middle of the view."""
+        centre = self.centre + offset
+        x = min(max(centre.x(), picture.left()), picture.right())
+        y = min(max(centre.y(), picture.top()), picture.bottom())
+        self.look_at(QPointF(x, y), self.scale)
+
+    def settle(self, picture: QRectF, views: Sequence[QSizeF]) -> None:
+        """Move so that the picture fills the views, or lies in their middle if it is smaller."""
+        self.centre = QPointF(
+            _settled(
+                self.centre.x(),
+                picture.left(),
+                picture.right(),
+                min(view.width() for view in views) / self.scale,
+            ),
+            _settled(
+                self.centre.y(),
+                picture.top(),
+                picture.bottom(),
+                min(view.height() for view in views) / self.scale,
+            ),
+        )
+
+
+def _settled(centre: float, low: float, high: float, length: float) -> float:
+    """Return the nearest centre of a view of this length that lies within; else the middle."""
+    if length >= high - low:
+        return (low + high) / 2
+    return min(max(centre, low + length / 2), high - length / 2)
 
 
 def _in_range(scale: float) -> float:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from PySide6.QtGui import QImage
-
 from kernelscope.engine.result import Result
 from kernelscope.errors import Incomparable
-from kernelscope.gui.canvas.rendering import render
 from kernelscope.gui.model.comparison import NO_REFERENCE, View, like_output
+from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.history import Reference
+from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.images.image import Image
 from kernelscope.judging import colours
 from kernelscope.judging.pictures import difference, suggest_gain
@@ -26,16 +25,22 @@ class Drawing:
     ----------
     image : Image or None
         The picture that is drawn, to be saved; None where `problem` says why there is none.
-    rendered : list of QImage
-        See `render`.
+    pyramid : Pyramid or None
+        Its samples, drawn at any magnification.
+    automatic : Display
+        The display that the program would choose for the output.
     gain : int
         How much differences are amplified.
+    minus : Image or None
+        The picture that was subtracted.
     """
 
     view: View
     image: Image | None
-    rendered: list[QImage]
+    pyramid: Pyramid | None
+    automatic: Display
     gain: int = 1
+    minus: Image | None = None
     problem: str = ""
 
     def title(self, output: Image) -> str:
@@ -47,18 +52,29 @@ class Drawing:
 
 
 def draw(
-    view: View, result: Result, reference: Reference[Image] | None, gain: int | None
+    view: View,
+    result: Result,
+    reference: Reference[Image] | None,
+    gain: int | None,
+    scale: float = 1.0,
 ) -> Drawing:
     """Return a view of `result`; without a `gain`, with the one that shows most.
 
     Takes a while for large images: call it off the GUI thread.
+
+    Parameters
+    ----------
+    scale : float
+        Device pixels per pixel that it will be drawn at first.
     """
+    automatic = Display.automatic(result.image.planes)
     if view is View.OUTPUT:
-        return Drawing(view, result.image, render(result.image))
+        pyramid = Pyramid(result.image.planes).prepare(scale)
+        return Drawing(view, result.image, pyramid, automatic)
     if view is View.RESIDUAL:
         other = like_output(result.request.image, result)
     elif reference is None:
-        return Drawing(view, None, [], problem=NO_REFERENCE)
+        return Drawing(view, None, None, automatic, problem=NO_REFERENCE)
     else:
         other = like_output(reference.image, result)
     first, second = colours(result.image.planes), colours(other.planes)
@@ -67,5 +83,5 @@ def draw(
         shown = difference(first, second, chosen)
         image = Image.from_array(shown, result.request.image.title)
     except Incomparable as error:
-        return Drawing(view, None, [], problem=str(error))
-    return Drawing(view, image, render(image), chosen)
+        return Drawing(view, None, None, automatic, problem=str(error))
+    return Drawing(view, image, Pyramid(image.planes).prepare(scale), automatic, chosen, other)

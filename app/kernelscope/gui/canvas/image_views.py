@@ -1,300 +1,47 @@
-"""Input and output side by side, panned and zoomed together."""
+"""Input and output side by side or one over the other, panned and zoomed together."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any
 
-import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSizeF, Qt, Signal
-from PySide6.QtGui import (
-    QBrush,
-    QColor,
-    QImage,
-    QKeyEvent,
-    QMouseEvent,
-    QPainter,
-    QPixmap,
-    QTransform,
-)
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Signal
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from kernelscope.gui.canvas.camera import ZOOM_STEP, PictureCamera
-from kernelscope.gui.canvas.pane import Pane
-from kernelscope.gui.canvas.rendering import render
-from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.canvas.camera import PictureCamera
+from kernelscope.gui.canvas.image_view import ImageView, text_of, words_of
+from kernelscope.gui.canvas.layer import Layer
+from kernelscope.gui.canvas.marks import Line
+from kernelscope.gui.canvas.picture_canvas import Probe
+from kernelscope.gui.canvas.tools import Overlay, Tool
+from kernelscope.gui.model.arrangement import Arrangement, Units
+from kernelscope.gui.model.colour_maps import ColourMap
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.displays import Displays, Side
+from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.images.image import Image
 
-_PAN_STEP = 0.1
-"""Share of the view that an arrow key pans by."""
-
-_ARROWS: dict[int, tuple[float, float]] = {
-    Qt.Key.Key_Left: (-_PAN_STEP, 0),
-    Qt.Key.Key_Right: (_PAN_STEP, 0),
-    Qt.Key.Key_Up: (0, -_PAN_STEP),
-    Qt.Key.Key_Down: (0, _PAN_STEP),
-}
-
-
-class _Picture(pg.GraphicsObject):  # type: ignore[misc]
-    """Draws a picture: sharp pixels when magnified, averages when reduced."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setFlag(self.GraphicsItemFlag.ItemUsesExtendedStyleOption)
-        self._images: list[QImage] = []
-
-    def show_images(self, images: list[QImage], offset: int) -> None:
-        """Draw the first of `images`, or one of its halves; `offset` is its top left corner."""
-        self.prepareGeometryChange()
-        self._images = images
-        self.setPos(offset, offset)
-        self.update()
-
-    def boundingRect(self) -> QRectF:
-        return QRectF(self._images[0].rect()) if self._images else QRectF()
-
-    def paint(self, painter: QPainter, option: Any, widget: QWidget | None = None) -> None:
-        if not self._images:
-            return
-        full = self._images[0]
-        scale = abs(painter.deviceTransform().m11())
-        level = min(max(0, int(-math.log2(scale))), len(self._images) - 1)
-        image = self._images[level]
-        x_ratio, y_ratio = full.width() / image.width(), full.height() / image.height()
-        seen = QTransform.fromScale(1 / x_ratio, 1 / y_ratio).mapRect(option.exposedRect)
-        part = seen.toAlignedRect().adjusted(-1, -1, 1, 1) & image.rect()
-        target = QTransform.fromScale(x_ratio, y_ratio).mapRect(QRectF(part))
-        if full.hasAlphaChannel():
-            painter.fillRect(target, _chequers(painter.worldTransform()))
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, scale < 1)
-        # A copy of the visible part: Qt's scaling holds source positions in 16 bits and draws the
-        # wrong pixels of a very wide or high picture.
-        painter.drawImage(target, image.copy(part))
-
-
-def _chequers(world: QTransform) -> QBrush:
-    """Return the brush behind transparent pixels; its squares keep their size on screen."""
-    tile = QPixmap(16, 16)
-    tile.fill(QColor("#c8c8c8"))
-    painter = QPainter(tile)
-    painter.fillRect(QRect(0, 0, 8, 8), QColor("#989898"))
-    painter.fillRect(QRect(8, 8, 8, 8), QColor("#989898"))
-    painter.end()
-    brush = QBrush(tile)
-    brush.setTransform(world.inverted()[0])
-    return brush
-
-
-class Placed(Protocol):
-    """A rectangle of a picture: an `engine.region.Region`."""
-
-    @property
-    def top(self) -> int: ...
-    @property
-    def left(self) -> int: ...
-    @property
-    def height(self) -> int: ...
-    @property
-    def width(self) -> int: ...
-
-
-class ImageView(Pane):
-    """One picture under its caption.
-
-    Scene coordinates are pixels of the input picture; a result that is smaller because of
-    the border ``valid`` lies where its pixels come from.
-
-    Signals
-    -------
-    moved
-        The user panned or zoomed this view.
-    resized
-    hovered : QPointF or None
-        Scene coordinates under the cursor; None when it left.
-    """
-
-    moved = Signal()
-    resized = Signal()
-    hovered = Signal(object)
-
-    def __init__(self, name: str, heading: str, hint: str, parent: QWidget | None = None) -> None:
-        super().__init__(name, heading, hint, parent, padding=24)
-        self.image: Image | None = None
-        self.offset = 0
-
-        self._details = ElidedLabel(self)
-        self._details.setObjectName(f"{name}Details")
-
-        self.view_box = pg.ViewBox(
-            invertY=True, lockAspect=True, enableMenu=False, defaultPadding=0
-        )
-        self._picture = _Picture()
-        self._part = _Picture()
-        self.view_box.addItem(self._picture)
-        self.view_box.addItem(self._part)
-        self.canvas = pg.GraphicsView(self)
-        self.canvas.setObjectName(f"{name}Canvas")
-        self.canvas.setAccessibleName(heading)
-        self.canvas.setCentralItem(self.view_box)
-        self.canvas.setAcceptDrops(False)  # the window takes them
-        self.canvas.viewport().setAcceptDrops(False)
-        self.canvas.setMinimumSize(120, 90)
-        self.canvas.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
-        self.hint.setParent(self.canvas)
-
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
-        for label in (self.title, self._details):
-            label.setContentsMargins(2, 0, 2, 0)
-            layout.addWidget(label)
-        layout.addSpacing(4)
-        layout.addWidget(self.canvas, 1)
-
-        self.view_box.sigRangeChangedManually.connect(self._on_moved)
-        self.view_box.sigResized.connect(self._on_resized)
-        self.canvas.installEventFilter(self)  # keys
-        self.canvas.viewport().installEventFilter(self)  # the mouse
-        self.clear()
-        self.follow_palette()
-
-    @property
-    def is_empty(self) -> bool:
-        return self.image is None
-
-    def show_picture(
-        self,
-        image: Image,
-        images: list[QImage],
-        offset: int,
-        title: str,
-        details: str,
-        brief: str = "",
-    ) -> None:
-        """Show `images`; `image` provides the values under the cursor.
-
-        Nothing is drawn without `images`: see `show_hint`. `brief` replaces `details` where there
-        is no room for them.
-        """
-        self.image = image
-        self.offset = offset
-        self._picture.show_images(images, offset)
-        self._part.show_images([], 0)
-        self.hint.hide()
-        self.set_caption(title)
-        self._details.set_full_text(details, brief)
-
-    def show_region(
-        self,
-        region: Placed,
-        image: Image,
-        offset: int | None = None,
-        details: str = "",
-        brief: str = "",
-    ) -> None:
-        """Draw a part of the whole result over the earlier picture, until the next one is shown.
-
-        Parameters
-        ----------
-        region : Region
-            In pixels of the whole result.
-        image : Image
-            The samples of the region.
-        offset : int, optional
-            Where the whole result begins in the input; by default where the earlier one does.
-        details, brief : str
-            As for `show_picture`; by default those of the earlier picture.
-        """
-        if offset is None:
-            offset = self.offset
-        if details:
-            self._details.set_full_text(details, brief)
-        self.hint.hide()
-        self._part.show_images(render(image)[:1], 0)
-        self._part.setPos(offset + region.left, offset + region.top)
-
-    def clear(self) -> None:
-        """Show the hint that the view began with instead of a picture."""
-        self.image = None
-        self.offset = 0
-        self._picture.show_images([], 0)
-        self._part.show_images([], 0)
-        self.show_hint()
-        self.set_caption(self.heading)
-        self._details.set_full_text("")
-
-    def value_at(self, x: int, y: int) -> str:
-        """Return the sample values at a scene pixel as text; empty where there are none."""
-        if self.image is None:
-            return ""
-        return value_in(self.image, x - self.offset, y - self.offset)
-
-    @property
-    def canvas_size(self) -> QSizeF:
-        """Size of the drawing area in device-independent pixels."""
-        return QSizeF(self.view_box.size())
-
-    def camera(self) -> tuple[QPointF, float]:
-        """Return the centre in scene coordinates, and screen pixels per picture pixel."""
-        seen = self.view_box.viewRect()
-        return seen.center(), self.view_box.width() / seen.width()
-
-    def set_camera(self, centre: QPointF, scale: float) -> None:
-        """Look at `centre`, magnified by `scale`."""
-        width, height = self.view_box.width() / scale, self.view_box.height() / scale
-        left, top = centre.x() - width / 2, centre.y() - height / 2
-        if scale * self.devicePixelRatioF() == 1:  # one to one: pixel on pixel
-            left, top = round(left), round(top)
-        self.view_box.setRange(QRectF(left, top, width, height), padding=0)
-
-    def eventFilter(self, watched: Any, event: QEvent) -> bool:
-        if isinstance(event, QMouseEvent) and event.type() == QEvent.Type.MouseMove:
-            scene = self.canvas.mapToScene(event.position().toPoint())
-            self.hovered.emit(self.view_box.mapSceneToView(scene))
-        elif event.type() == QEvent.Type.Leave:
-            self.hovered.emit(None)
-        elif isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            arrow = _ARROWS.get(event.key())
-            if arrow is not None:
-                seen = self.view_box.viewRect()
-                self.view_box.translateBy(x=arrow[0] * seen.width(), y=arrow[1] * seen.height())
-                self.moved.emit()
-                return True
-        return super().eventFilter(watched, event)
-
-    def follow_palette(self) -> None:
-        super().follow_palette()
-        self.canvas.setBackground(theme.canvas_ground(self.palette()))
-        quiet = theme.quiet_text(self.palette()).name()
-        self._details.setStyleSheet(f"color: {quiet}")
-
-    def _on_moved(self) -> None:
-        self.moved.emit()
-
-    def _on_resized(self) -> None:
-        self.hint.setGeometry(self.canvas.rect())
-        self.resized.emit()
-
-
-def value_in(image: Image, x: int, y: int) -> str:
-    """Return the sample values at a pixel as text; empty outside of the picture."""
-    if not (0 <= x < image.width and 0 <= y < image.height):
-        return ""
-    values = [
-        f"{value:.4g}" if value.dtype.kind == "f" else str(value) for value in image.planes[y, x]
-    ]
-    return values[0] if len(values) == 1 else f"({', '.join(values)})"
+_LEVEL_DRAG = 1 / 300
+"""Share of the window by which one pixel of a drag changes it, as for volumes."""
 
 
 class ImagePair(QWidget):
-    """Input on the left, output on the right, with one camera for both.
+    """Input and output, with one camera for both.
 
     Attributes
     ----------
+    input, output : ImageView
     reference : Image or None
         A picture whose values under the cursor are shown too.
+    displays : Displays
+        How the two are drawn; call `apply_displays` after a change.
+    difference_map : ColourMap
+        For residuals and differences of grey pictures.
+    arrangement : Arrangement
+    units : Units
+        Of the values that are read off.
 
     Signals
     -------
@@ -302,31 +49,270 @@ class ImagePair(QWidget):
         Position and values under the cursor; empty when there are none.
     zoomed : float
         Device pixels per picture pixel.
+    looked
+        The camera moved: other parts of the pictures are in view.
+    displayed
+        Pictures are drawn with other levels or colours.
+    arranged
+        Another arrangement, or the input in place of the output.
+    wanted : Pyramid, int
+        A level is to be made on another thread; call `redraw` then.
     """
 
     described = Signal(str)
     zoomed = Signal(float)
+    looked = Signal()
+    displayed = Signal()
+    arranged = Signal()
+    wanted = Signal(object, int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("images")
-        self.input = ImageView("input", "Input", "Open a picture (Ctrl+O) or drop one here", self)
-        self.output = ImageView("output", "Output", "Press Run (F5)", self)
+        self.input = ImageView(Side.INPUT, "Input", "Open a picture (Ctrl+O) or drop one here")
+        self.output = ImageView(Side.OUTPUT, "Output", "Press Run (F5)")
         self.reference: Image | None = None
-        self._views = (self.input, self.output)
+        self.displays = Displays()
+        self.difference_map = ColourMap.DIVERGING
+        self.arrangement = Arrangement.SIDE_BY_SIDE
+        self.units = Units.STORED
         self.camera = PictureCamera()
+        self._views = (self.input, self.output)
+        self._overlays: list[Overlay] = []
+        self._divide = 0.5
+        self._shows_input = self._holds_input = False
+        self._shows_values = True
+        self._place: tuple[int, int] | None = None
+        self._ordered: set[tuple[Pyramid, int]] = set()
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(8)
         for view in self._views:
             row.addWidget(view, 1)
-            view.moved.connect(lambda view=view: self._follow(view))
             view.resized.connect(self._apply_camera)
-            view.hovered.connect(self._describe)
+            self._connect(view)
+        self.output.patched.connect(self._on_patched)
+
+    def _connect(self, view: ImageView) -> None:
+        canvas = view.canvas
+        canvas.values = self._cell
+        canvas.panned.connect(self._pan)
+        canvas.zoomed.connect(self._zoom)
+        canvas.levelled.connect(lambda right, up: self.level(canvas.side, right, up))
+        canvas.divided.connect(self.set_divide)
+        canvas.hovered.connect(self._hover)
+        canvas.probed.connect(self.move_probe)
+        canvas.held.connect(self._hold)
+        canvas.chosen.connect(self.fit)
+        canvas.wanted.connect(self._order)
+
+    # --- pictures ---
+
+    def show_input(
+        self,
+        image: Image,
+        pyramid: Pyramid,
+        automatic: Display,
+        title: str,
+        details: str,
+        *,
+        follows: bool,
+    ) -> None:
+        """Show a picture as the input; see `Displays.show_input`."""
+        self.displays.show_input(image, automatic, follows=follows)
+        self.input.show_picture(image, pyramid, 0, title, details)
+        self.fit()
+        self.apply_displays()
+
+    def show_output(
+        self,
+        image: Image,
+        pyramid: Pyramid | None,
+        automatic: Display,
+        offset: int,
+        caption: tuple[str, str, str],
+        minus: Image | None = None,
+    ) -> None:
+        """Show the output, or its difference to a picture `minus`.
+
+        Parameters
+        ----------
+        caption : tuple of str
+            Title, details, and details in brief.
+        """
+        self.displays.show_output(image, automatic)
+        self.output.show_picture(image, pyramid, offset, *caption)
+        assert self.output.layer is not None
+        self.output.layer.minus = minus
+        self.apply_displays()
+
+    def _on_patched(self, image: Image) -> None:
+        """Draw a region of a result, of which no other part may be known."""
+        layer = self.output.layer
+        if layer is not None and layer.image is None:
+            self.displays.show_output(image, Display.full(image.pixels.dtype))
+        self.apply_displays()
+
+    def clear_output(self) -> None:
+        """Show the first hint in place of an output."""
+        self.displays.show_output(None, None)
+        self.output.clear()
+        self.apply_displays()
 
     def set_running(self, running: bool) -> None:
         """Show in place of an output whether it is being computed."""
         self.output.set_running(running)
+
+    def redraw(self) -> None:
+        """Draw again what is in view."""
+        for view in self._views:
+            view.canvas.redraw()
+
+    def _order(self, pyramid: Pyramid, level: int) -> None:
+        """Pass on that a level is wanted, once."""
+        if (pyramid, level) not in self._ordered:
+            self._ordered = {(pyramid, level)}
+            self.wanted.emit(pyramid, level)
+
+    # --- displays ---
+
+    def apply_displays(self) -> None:
+        """Draw the pictures as `displays` says."""
+        for side, view in ((Side.INPUT, self.input), (Side.OUTPUT, self.output)):
+            display, layer = self.displays.of(side), view.layer
+            if layer is None:
+                continue
+            if layer.minus is not None:
+                grey = layer.minus.is_grey
+                layer.display = Display(0, 255, 1, self.difference_map if grey else ColourMap.GREY)
+            elif display is not None:
+                layer.display = display
+        self._compose()
+        self._describe()
+        self.displayed.emit()
+
+    def choose_display(self, side: Side, display: Display | None) -> None:
+        """Draw a picture so from now on, or automatically for None."""
+        self.displays.choose(side, display)
+        self.apply_displays()
+
+    def level(self, side: Side, right: float, up: float) -> None:
+        """Widen the window by a drag to the right, lower the level by one upwards, in pixels."""
+        display = self.displays.of(side)
+        if display is None:
+            return
+        step = display.width * _LEVEL_DRAG
+        level, width = display.level - up * step, max(display.width + right * step, step)
+        self.choose_display(side, display.spanning(level - width / 2, level + width / 2))
+
+    # --- arrangement ---
+
+    def arrange(self, name: str) -> None:
+        """Arrange input and output; `name` is a value of `Arrangement`."""
+        self.arrangement = Arrangement(name)
+        self.input.setVisible(self.arrangement is Arrangement.SIDE_BY_SIDE)
+        self._compose()
+        self._apply_camera()
+        self.arranged.emit()
+
+    def set_divide(self, share: float) -> None:
+        """Move the line between input and output."""
+        self._divide = min(max(share, 0.0), 1.0)
+        self._compose()
+
+    @property
+    def shows_input(self) -> bool:
+        """Whether the input is drawn in place of the output."""
+        return self._shows_input or self._holds_input
+
+    def show_input_instead(self, shown: bool | None = None) -> None:
+        """Draw the input in place of the output, or the output again."""
+        self._shows_input = not self._shows_input if shown is None else shown
+        self._compose()
+        self.arranged.emit()
+
+    def toggle_magnifier(self) -> None:
+        """Draw a magnifier at the probe, or none."""
+        for view in self._views:
+            view.canvas.magnified = not view.canvas.magnified
+            view.canvas.update()
+
+    def toggle_probe(self) -> None:
+        """Write the values beside the cursor, or only into the status bar."""
+        self._shows_values = not self._shows_values
+        self._describe()
+
+    def choose_units(self, name: str) -> None:
+        """Read values off in other units; `name` is a value of `Units`."""
+        self.units = Units(name)
+        self._describe()
+        self.redraw()
+
+    def _hold(self, held: bool) -> None:
+        if held != self._holds_input:
+            self._holds_input = held
+            self._compose()
+            self.arranged.emit()
+
+    def _compose(self) -> None:
+        """Give each canvas the pictures that it draws."""
+        first, second = self.input.canvas, self.output.canvas
+        first.front = self.input.layer
+        instead = self.shows_input and not self.output.is_empty
+        second.front = self.input.layer if instead else self.output.layer
+        divided = self.arrangement.is_divided and not instead
+        second.behind = self.input.layer if divided else None
+        second.arrangement = self.arrangement
+        second.divide = self._divide
+        second.name = "Input" if instead else ""
+        for view in self._views:
+            view.canvas.redraw()
+
+    # --- overlays and tools ---
+
+    def add_overlay(self, overlay: Overlay) -> None:
+        """Draw over the pictures from now on; call `update_overlays` after each change."""
+        self._set_overlays([*self._overlays, overlay])
+
+    def remove_overlay(self, overlay: Overlay) -> None:
+        """Draw an overlay no longer."""
+        self._set_overlays([each for each in self._overlays if each is not overlay])
+
+    def _set_overlays(self, overlays: list[Overlay]) -> None:
+        self._overlays = overlays
+        for view in self._views:
+            view.canvas.overlays = overlays
+        self.update_overlays()
+
+    def update_overlays(self) -> None:
+        """Draw the overlays again."""
+        for view in self._views:
+            view.canvas.update()
+
+    def set_tool(self, tool: Tool | None) -> None:
+        """Give the left button and the keys to a tool; None gives them back."""
+        for view in self._views:
+            view.canvas.set_tool(tool)
+
+    # --- camera ---
+
+    def visible(self) -> QRectF:
+        """Return the part of the input that is in view, in its pixels."""
+        if self.input.layer is None:
+            return QRectF()
+        return self.output.canvas.seen().intersected(self.input.layer.area)
+
+    def fitting_scale(self, image: Image) -> float:
+        """Return the device pixels per pixel of a picture when it is fitted."""
+        camera = PictureCamera()
+        sizes, ratio = self._sizes(), self.devicePixelRatioF()
+        camera.fit(QSizeF(image.width, image.height), sizes, ratio)
+        return camera.scale * ratio
+
+    @property
+    def device_scale(self) -> float:
+        """Device pixels per pixel of the picture."""
+        return self.camera.scale * self.devicePixelRatioF()
 
     def fit(self) -> None:
         """Show the whole picture, and keep doing so when the window is resized."""
@@ -335,46 +321,142 @@ class ImagePair(QWidget):
 
     def one_to_one(self) -> None:
         """Show each pixel of the picture as exactly one of the screen."""
-        self.look_at(self.camera.centre, 1 / self.devicePixelRatioF())
+        self.camera.look_at(self.camera.centre, 1 / self.devicePixelRatioF())
+        self._settle()
 
     def zoom_in(self) -> None:
-        self.look_at(self.camera.centre, self.camera.scale * ZOOM_STEP)
+        self._zoom(1, self.camera.centre)
 
     def zoom_out(self) -> None:
-        self.look_at(self.camera.centre, self.camera.scale / ZOOM_STEP)
+        self.camera.zoom(-1, self.camera.centre, self.devicePixelRatioF())
+        self._settle()
 
     def look_at(self, centre: QPointF, scale: float) -> None:
         """Show the surroundings of a point of the picture, magnified by `scale`."""
         self.camera.look_at(centre, scale)
         self._apply_camera()
 
-    def _follow(self, leader: ImageView) -> None:
-        """Apply the move that the user made in one view to both."""
-        self.camera.follow(*leader.camera())
+    def _settle(self) -> None:
+        """Keep the picture in view."""
+        if self.input.layer is not None:
+            self.camera.settle(self.input.layer.area, self._sizes())
         self._apply_camera()
 
+    def _zoom(self, notches: float, fixed: QPointF) -> None:
+        self.camera.zoom(notches, fixed, self.devicePixelRatioF())
+        self._apply_camera()
+
+    def _pan(self, offset: QPointF) -> None:
+        if self.input.layer is not None:
+            self.camera.pan(offset, self.input.layer.area)
+            self._apply_camera()
+
+    def _sizes(self) -> list[QSizeF]:
+        """Return the sizes of the views that are shown."""
+        side_by_side = self.arrangement is Arrangement.SIDE_BY_SIDE
+        views = self._views if side_by_side else (self.output,)
+        return [view.canvas_size for view in views]
+
     def _apply_camera(self) -> None:
-        sizes = [view.canvas_size for view in self._views]
+        sizes = self._sizes()
         if any(size.isEmpty() for size in sizes):
             return
         if self.camera.fitted and self.input.image is not None:
             image = self.input.image
-            self.camera.fit(QSizeF(image.width, image.height), sizes)
+            size = QSizeF(image.width, image.height)
+            self.camera.fit(size, sizes, self.devicePixelRatioF())
         for view in self._views:
             view.set_camera(self.camera.centre, self.camera.scale)
-        self.zoomed.emit(self.camera.scale * self.devicePixelRatioF())
+        self.zoomed.emit(self.device_scale)
+        self.looked.emit()
 
-    def _describe(self, position: QPointF | None) -> None:
-        if position is None:
+    # --- probe ---
+
+    def move_probe(self, right: int, down: int) -> None:
+        """Move the probe by pixels, from the middle of the view where there is none."""
+        image = self.input.image
+        if image is None:
+            return
+        if self._place is None:
+            centre = self.camera.centre
+            self._place = math.floor(centre.x()), math.floor(centre.y())
+            right = down = 0
+        x = min(max(self._place[0] + right, 0), image.width - 1)
+        y = min(max(self._place[1] + down, 0), image.height - 1)
+        self._place = x, y
+        self._describe()
+
+    def _hover(self, position: QPointF | None) -> None:
+        self._place = None
+        if position is not None:
+            self._place = math.floor(position.x()), math.floor(position.y())
+        self._describe()
+
+    def _describe(self) -> None:
+        """Mark the probe in both pictures and write what is there."""
+        values = self._values()
+        if self._place is None or not values:
+            for view in self._views:
+                view.canvas.set_probe(None)
             self.described.emit("")
             return
-        x, y = math.floor(position.x()), math.floor(position.y())
-        before, after = self.input.value_at(x, y), self.output.value_at(x, y)
-        text = f"x {x}, y {y}"
-        if before:
-            text += f"   input {before}"
-        if after:
-            text += f"   output {after}"
-        if self.reference is not None and before:
-            text += f"   reference {value_in(self.reference, x, y) or '–'}"
-        self.described.emit(text if before or after else "")
+        x, y = self._place
+        display = self._display_text()
+        text = "   ".join([f"x {x}, y {y}", *(f"{name} {value}" for name, value in values)])
+        self.described.emit(f"{text}   {display}" if display else text)
+        for view in self._views:
+            lines = [Line(f"x {x}, y {y}", "")]
+            own = "" if self.arrangement.is_divided else view.canvas.side.value
+            lines += [Line(name, value, name == own) for name, value in values]
+            if display:
+                lines.append(Line(display, ""))
+            view.canvas.set_probe(Probe(x, y, tuple(lines) if self._shows_values else ()))
+
+    def _values(self) -> list[tuple[str, str]]:
+        """Return the names and values of the pictures at the probe."""
+        if self._place is None:
+            return []
+        before, after = (view.samples_at(*self._place) for view in self._views)
+        values = [("input", before), ("output", after)]
+        texts = [
+            (name, text_of(samples, self.units)) for name, samples in values if samples is not None
+        ]
+        if self.reference is not None and before is not None:
+            texts.append(("reference", self._reference_text(*self._place)))
+        return texts
+
+    def _reference_text(self, x: int, y: int) -> str:
+        image = self.reference
+        assert image is not None
+        if not (0 <= x < image.width and 0 <= y < image.height):
+            return "–"
+        return text_of(np.asarray(image.planes[y, x]), self.units)
+
+    def _display_text(self) -> str:
+        """Return how pictures are drawn, unless values are drawn as they are."""
+        texts = []
+        for side, view in ((Side.INPUT, self.input), (Side.OUTPUT, self.output)):
+            display = self.displays.of(side)
+            image = view.image
+            if display is not None and image is not None:
+                full = display.is_full(image.pixels.dtype)
+                texts.append("" if full else display.describe())
+        if len(texts) == 2 and texts[0] != texts[1]:
+            named = zip(("input", "output"), texts, strict=True)
+            return ", ".join(f"{name}: {text or 'display 1:1'}" for name, text in named)
+        return texts[0] if texts else ""
+
+    def _cell(self, layer: Layer, x: int, y: int) -> list[str]:
+        """Return the values to write into a pixel."""
+        samples = layer.samples_at(x, y)
+        if samples is None:
+            return []
+        if layer.minus is None:
+            return words_of(samples, self.units)
+        return _change(samples, layer.minus.planes[y - layer.offset, x - layer.offset])
+
+
+def _change(samples: NDArray[Any], other: NDArray[Any]) -> list[str]:
+    """Return the signed differences of two pixels, without alpha, as texts."""
+    change = (samples.astype(np.float64) - other)[: 3 if samples.size >= 3 else 1]
+    return [f"{value:+.4g}" if value else "0" for value in change]

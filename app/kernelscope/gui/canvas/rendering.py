@@ -1,4 +1,4 @@
-"""Conversion of pixels for the screen and to and from the clipboard."""
+"""Conversion of pixels to and from the clipboard."""
 
 from __future__ import annotations
 
@@ -6,46 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 
-from kernelscope.errors import OutOfMemory
 from kernelscope.images.image import Image
-
-_LARGEST_LAST = 512
-"""Longer side of the smallest of the halves."""
-
-
-def render(image: Image) -> list[QImage]:
-    """Return `image` for display in full size, then halved again and again.
-
-    A picture that is shown reduced is drawn from the next larger of these, so that it looks
-    averaged, not aliased. Takes a while for large images: call it off the GUI thread.
-    """
-    opaque = QImage.Format.Format_RGB32
-    blended = QImage.Format.Format_ARGB32_Premultiplied
-    full = _as_qimage(_eight_bit(image.planes)).convertToFormat(
-        blended if image.has_alpha else opaque
-    )
-    if full.isNull():
-        raise OutOfMemory(f"There is not enough memory to show {image.describe()}.")
-    return _halvings(full)
-
-
-def _halvings(full: QImage) -> list[QImage]:
-    """Return `full` and its halves, down to the size of a thumbnail."""
-    images = [full]
-    while max(images[-1].width(), images[-1].height()) > _LARGEST_LAST:
-        last = images[-1]
-        images.append(
-            last.scaled(
-                max(1, last.width() // 2),
-                max(1, last.height() // 2),
-                Qt.AspectRatioMode.IgnoreAspectRatio,
-                Qt.TransformationMode.SmoothTransformation,
-            )
-        )
-    return images
 
 
 def to_clipboard(image: Image) -> QImage:
@@ -74,14 +37,6 @@ def from_clipboard(image: QImage) -> NDArray[Any]:
     if image.allGray():
         return _unwrap(image.convertToFormat(QImage.Format.Format_Grayscale8), np.uint8, 1)[:, :, 0]
     return _unwrap(image.convertToFormat(QImage.Format.Format_RGB888), np.uint8, 3)
-
-
-def _eight_bit(planes: NDArray[Any]) -> NDArray[np.uint8]:
-    if planes.dtype == np.uint16:
-        return (planes >> 8).astype(np.uint8)
-    if planes.dtype == np.float32:
-        return np.rint(planes.clip(0, 1) * np.float32(255)).astype(np.uint8)
-    return planes
 
 
 def _as_qimage(planes: NDArray[np.uint8]) -> QImage:

@@ -5,25 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
-from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.canvas.drawing import Drawing, draw
-from kernelscope.gui.canvas.image_views import ImagePair, ImageView
-from kernelscope.gui.canvas.rendering import render
+from kernelscope.gui.canvas.image_view import ImageView
+from kernelscope.gui.canvas.image_views import ImagePair
 from kernelscope.gui.model.comparison import Judged, View, judge_both, offset_of, with_reference
+from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.form_state import RunSettings
 from kernelscope.gui.model.history import Moment, Origin, Reference
+from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.pages.page import Evaluation, Page, Savable
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.judging import colours
 from kernelscope.judging.histogram import Histogram
 from kernelscope.spec.samples import Kind
+
+_Input: TypeAlias = tuple[Pyramid, Display]
+"""An input as it is drawn, and the display that the program would choose for it."""
 
 
 class PicturePage(Page[Image, Image]):
@@ -57,6 +62,7 @@ class PicturePage(Page[Image, Image]):
         layout.addWidget(self.images)
         self.images.described.connect(self.described)
         self.images.zoomed.connect(lambda zoom: self.zoomed.emit(f"{100 * zoom:.0f} %"))
+        self.images.wanted.connect(self._reduce)
 
     @property
     def part(self) -> Image:
@@ -142,15 +148,20 @@ class PicturePage(Page[Image, Image]):
         image, result, reference = moment.source, moment.result, self.reference
         new = image is not self.images.input.image
 
-        def work() -> tuple[list[QImage], Drawing | None]:
-            drawing = draw(view, result, reference, gain) if result else None
-            return render(image) if new else [], drawing
+        scale = self.images.fitting_scale(image) if new else self.images.device_scale
 
-        def show(rendered: tuple[list[QImage], Drawing | None]) -> None:
-            halvings, drawing = rendered
+        def work() -> tuple[_Input | None, Drawing | None]:
+            drawing = draw(view, result, reference, gain, scale) if result else None
+            if not new:
+                return None, drawing
+            pyramid = Pyramid(image.planes).prepare(scale)
+            return (pyramid, Display.automatic(image.planes)), drawing
+
+        def show(drawn: tuple[_Input | None, Drawing | None]) -> None:
+            source, drawing = drawn
             self._shown = self.history.state
-            if new:
-                self._show_input(moment, halvings)
+            if source is not None:
+                self._show_input(moment, *source)
             self.changed.emit(new)
             self._show_drawing(drawing)
             self._show_reference()
@@ -174,33 +185,55 @@ class PicturePage(Page[Image, Image]):
         result, view, gain = self.result, self._view, self._wanted_gain
         if result is None:
             return
-        reference = self.reference
+        reference, scale = self.reference, self.images.device_scale
         self._background.start(
-            "draw", lambda: draw(view, result, reference, gain), self._show_drawing, self._report
+            "draw",
+            lambda: draw(view, result, reference, gain, scale),
+            self._show_drawing,
+            self._report,
         )
 
-    def _show_input(self, moment: Moment[Image, Image], halvings: list[QImage]) -> None:
+    def _reduce(self, pyramid: Pyramid, level: int) -> None:
+        """Average a large picture for a magnification at which it is looked at first."""
+        self._background.start(
+            "reduce", lambda: pyramid.samples(level), lambda _: self.images.redraw(), self._report
+        )
+
+    def _show_input(
+        self, moment: Moment[Image, Image], pyramid: Pyramid, automatic: Display
+    ) -> None:
         image = moment.source
         size = f"{image.width}×{image.height}, {image.mode}"
         details = ", ".join(filter(None, (size, moment.describe_steps())))
-        self.images.input.show_picture(image, halvings, 0, f"Input: {image.title}", details)
-        self.images.fit()
+        self.images.show_input(
+            image,
+            pyramid,
+            automatic,
+            f"Input: {image.title}",
+            details,
+            follows=bool(moment.steps),
+        )
 
     def _show_drawing(self, drawing: Drawing | None) -> None:
         """Show a view of the current result, or that there is none."""
         result, output = self.result, self.images.output
         self.drawing, self.previewed = drawing, None
         if drawing is None or result is None:
-            output.clear()
+            self.images.clear_output()
             self.drawn.emit(None, False)
             return
-        output.show_picture(
-            result.image,
-            drawing.rendered,
-            offset_of(result.request),
+        caption = (
             drawing.title(result.image),
             f"{result.where}, {result.settings}",
             f"{result.where}, {result.brief_settings}",
+        )
+        self.images.show_output(
+            result.image,
+            drawing.pyramid,
+            drawing.automatic,
+            offset_of(result.request),
+            caption,
+            drawing.minus,
         )
         if drawing.problem:
             output.show_hint(drawing.problem)

@@ -1,0 +1,185 @@
+"""What is drawn over pictures for reading them: grid, values, probe, divide, names, magnifier."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
+
+GRID_FROM = 20.0
+"""Device pixels per pixel from which the grid is drawn: 2000 %."""
+
+LENS = 176
+"""Side of the magnifier."""
+
+_GRID = QColor(128, 128, 128, 150)
+_INK = QColor("#ffffff")
+_QUIET_INK = QColor("#c9ced6")
+_CHIP = QColor(18, 20, 24, 225)
+_EDGE = QColor(0, 0, 0, 170)
+_SMALLEST_TEXT = 7.0
+"""Height of letters, in screen pixels, below which values are left out."""
+
+_HANDLE = 22.0
+
+
+class Line(NamedTuple):
+    """A line of the probe: a name and a value; bold for the pane's own picture."""
+
+    name: str
+    value: str
+    bold: bool = False
+
+
+def draw_grid(
+    painter: QPainter, seen: QRectF, to_screen: Callable[[QPointF], QPointF], cell: float
+) -> None:
+    """Draw lines between the pixels of `seen`, each `cell` wide on the screen."""
+    left, right = math.floor(seen.left()), math.ceil(seen.right())
+    top, bottom = math.floor(seen.top()), math.ceil(seen.bottom())
+    first, last = to_screen(QPointF(left, top)), to_screen(QPointF(right, bottom))
+    lines = [
+        QLineF(first.x() + i * cell, first.y(), first.x() + i * cell, last.y())
+        for i in range(right - left + 1)
+    ]
+    lines += [
+        QLineF(first.x(), first.y() + i * cell, last.x(), first.y() + i * cell)
+        for i in range(bottom - top + 1)
+    ]
+    painter.setPen(QPen(_GRID, 0))
+    painter.drawLines(lines)
+
+
+def value_font(font: QFont, texts: Sequence[str], lines: int, cell: float) -> QFont | None:
+    """Return a font in which all `texts` fit into a cell; None if it would be unreadable."""
+    longest = max(map(len, texts), default=1)
+    small = QFont(font)
+    # Digits are about 0.6 as wide as the font is high, and a line takes 1.25 of its height.
+    pixels = min(0.86 * cell / (0.62 * longest), 0.86 * cell / (1.25 * lines), 15.0)
+    if pixels < _SMALLEST_TEXT:
+        return None
+    small.setPixelSize(int(pixels))
+    return small
+
+
+def draw_value(painter: QPainter, cell: QRectF, text: str, ground: QColor) -> None:
+    """Write the value of a pixel into its cell, readable on its colour."""
+    dark = ground.lightnessF() < 0.55
+    painter.setPen(QColor(255, 255, 255, 235) if dark else QColor(0, 0, 0, 235))
+    painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, text)
+
+
+def draw_marker(painter: QPainter, cell: QRectF) -> None:
+    """Mark a pixel: a frame where it is large, a cross around it where it is small."""
+    lines: list[QLineF] = []
+    if min(cell.width(), cell.height()) < 6:
+        x, y = cell.center().x(), cell.center().y()
+        for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+            lines.append(QLineF(x + 4 * dx, y + 4 * dy, x + 11 * dx, y + 11 * dy))
+    for pen in (QPen(_EDGE, 3), QPen(_INK, 1)):
+        painter.setPen(pen)
+        if lines:
+            painter.drawLines(lines)
+        else:
+            painter.drawRect(cell)
+
+
+def draw_chip(painter: QPainter, at: QRectF, room: QRectF, lines: Sequence[Line]) -> None:
+    """Write the values of the probe beside the pixel `at`, inside of `room`."""
+    plain = QFont(painter.font())
+    bold = QFont(plain)
+    bold.setBold(True)
+    metrics = QFontMetricsF(bold)
+    names = max(metrics.horizontalAdvance(line.name) for line in lines)
+    values = max(metrics.horizontalAdvance(line.value) for line in lines)
+    pad, gap, height = 6.0, 10.0, metrics.height()
+    size = QRectF(0, 0, names + gap + values + 2 * pad, height * len(lines) + 2 * pad - 2)
+    x, y = at.right() + 14, at.bottom() + 14
+    if x + size.width() > room.right():
+        x = at.left() - 14 - size.width()
+    if y + size.height() > room.bottom():
+        y = at.top() - 14 - size.height()
+    x = min(max(x, room.left()), max(room.left(), room.right() - size.width()))
+    y = min(max(y, room.top()), max(room.top(), room.bottom() - size.height()))
+    box = size.translated(x, y)
+    painter.setPen(QPen(QColor(255, 255, 255, 50), 1))
+    painter.setBrush(_CHIP)
+    painter.drawRoundedRect(box, 4, 4)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for number, line in enumerate(lines):
+        row = QRectF(
+            box.x() + pad, box.y() + pad - 1 + number * height, names + gap + values, height
+        )
+        painter.setFont(bold if line.bold else plain)
+        painter.setPen(_INK if line.bold else _QUIET_INK)
+        painter.drawText(row, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, line.name)
+        painter.drawText(
+            row, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, line.value
+        )
+    painter.setFont(plain)
+
+
+def draw_name(painter: QPainter, text: str, corner: QPointF, *, right: bool, room: float) -> None:
+    """Write the name of a picture into an upper corner, if there is room for it."""
+    metrics = QFontMetricsF(painter.font())
+    width = metrics.horizontalAdvance(text) + 12
+    if width + 8 > room:
+        return
+    box = QRectF(0, 0, width, metrics.height() + 4)
+    box.moveTopLeft(corner)
+    if right:
+        box.moveRight(corner.x())
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(_CHIP)
+    painter.drawRoundedRect(box, 4, 4)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(_INK)
+    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+
+
+def draw_divide(painter: QPainter, place: float, room: QRectF, *, upright: bool) -> None:
+    """Draw the line between input and output, with a handle in its middle."""
+    if upright:
+        line = QLineF(place, room.top(), place, room.bottom())
+        handle = QPointF(place, room.center().y())
+    else:
+        line = QLineF(room.left(), place, room.right(), place)
+        handle = QPointF(room.center().x(), place)
+    for pen in (QPen(_EDGE, 3), QPen(_INK, 1)):
+        painter.setPen(pen)
+        painter.drawLine(line)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(_CHIP)
+    painter.setPen(QPen(_INK, 1.5))
+    painter.drawEllipse(handle, _HANDLE / 2, _HANDLE / 2)
+    arrows = QPainterPath()
+    for sign in (-1, 1):
+        tip, back = 7 * sign, 3.5 * sign
+        for along, across in ((back, -3.5), (tip, 0), (back, 3.5)):
+            point = handle + (QPointF(along, across) if upright else QPointF(across, along))
+            if across == -3.5:
+                arrows.moveTo(point)
+            else:
+                arrows.lineTo(point)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawPath(arrows)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+
+
+def lens_path(centre: QPointF) -> QPainterPath:
+    """Return the outline of the magnifier."""
+    path = QPainterPath()
+    path.addEllipse(centre, LENS / 2, LENS / 2)
+    return path
+
+
+def draw_rim(painter: QPainter, path: QPainterPath) -> None:
+    """Draw the rim of the magnifier."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    for pen in (QPen(_EDGE, 4), QPen(_INK, 1.5)):
+        painter.setPen(pen)
+        painter.drawPath(path)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)

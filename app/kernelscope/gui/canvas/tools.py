@@ -1,0 +1,82 @@
+"""Protocols of what is drawn over pictures, and of what takes the mouse in their place.
+
+Both work in picture coordinates: pixel (x, y) of the input covers x to x + 1 and y to y + 1.
+An `ImagePair` holds any number of overlays, and at most one tool::
+
+    pair.add_overlay(overlay)       # drawn in each view, above the picture
+    pair.set_tool(tool)             # None gives the left button back to panning
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QKeyEvent, QPainter
+
+from kernelscope.gui.model.displays import Side
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an overlay is drawn.
+
+    Attributes
+    ----------
+    side : Side
+        The picture beneath; the output's where the two are divided by a line.
+    scale : float
+        Screen pixels (of the painter's widget) per pixel of the picture.
+    seen : QRectF
+        The part of the scene that is in view, in picture coordinates.
+    """
+
+    side: Side
+    scale: float
+    seen: QRectF
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A press, drag or release of the left button.
+
+    Attributes
+    ----------
+    point : QPointF
+        In picture coordinates; may lie outside of the picture.
+    """
+
+    point: QPointF
+    side: Side
+    scale: float
+    modifiers: Qt.KeyboardModifier
+
+
+class Overlay(Protocol):
+    """Draws over a picture."""
+
+    def paint(self, painter: QPainter, place: Place) -> None:
+        """Draw in picture coordinates; pens are cosmetic so that lines keep their width."""
+
+
+class Tool(Protocol):
+    """Takes the left button and the keys from the views.
+
+    Attributes
+    ----------
+    cursor : Qt.CursorShape
+        Shown over the pictures.
+    """
+
+    cursor: Qt.CursorShape
+
+    def press(self, touch: Touch) -> bool:
+        """Begin a gesture; False leaves it to the view, which pans."""
+
+    def drag(self, touch: Touch) -> None: ...
+    def release(self, touch: Touch) -> None: ...
+    def hover(self, point: QPointF, side: Side) -> None: ...
+
+    def key(self, event: QKeyEvent) -> bool:
+        """Return whether the key was for the tool; the view takes the others."""

@@ -1,0 +1,149 @@
+"""Pictures reduced by averaging: each pixel is the mean of a block, in stored units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.jit import Array, Index, Line, Number, Plane, kernel
+from kernelscope.parallel import in_parts
+
+LARGEST_FACTOR = 256
+"""Side of the largest block: its columns of bytes add up to 16 bits."""
+
+_SUMS = {"uint8": np.uint16, "uint16": np.uint32, "float32": np.float32}
+"""Types that hold the sum of `LARGEST_FACTOR` samples."""
+
+_compiled: set[np.dtype[Any]] = set()
+
+
+def is_compiled(dtype: np.dtype[Any]) -> bool:
+    """Return whether `reduced` needs no compiling for pictures of this type."""
+    return dtype in _compiled
+
+
+def reduced(planes: NDArray[Any], factor: int) -> NDArray[Any]:
+    """Return the means of blocks of ``factor × factor`` pixels.
+
+    Integers are rounded, halves up. Blocks at the right and lower edge may be smaller. Colours
+    are weighted by alpha.
+
+    Parameters
+    ----------
+    planes : ndarray, shape (height, width, channels)
+        uint8, uint16 or float32.
+    factor : int
+        At most `LARGEST_FACTOR`.
+    """
+    height, width, channels = planes.shape
+    rows, columns = -(-height // factor), -(-width // factor)
+    output = np.empty((rows, columns, channels), planes.dtype)
+    source = np.ascontiguousarray(planes).view()
+    source.flags.writeable = False
+    whole = height // factor
+    blocks = source[: whole * factor].reshape(whole, factor * width * channels)
+    half = 0.5 if planes.dtype.kind == "u" else 0.0
+
+    def work(part: slice) -> None:
+        if channels in (2, 4):
+            average_with_alpha(source, factor, half, output, part.start, part.stop)
+        else:
+            sums = np.empty(width * channels, _SUMS[planes.dtype.name])
+            lines = source.reshape(height, -1)
+            average_blocks(lines, factor, half, sums, output, part.start, part.stop)
+
+    if len(blocks):
+        in_parts(work, blocks)
+    if len(blocks) < rows:
+        work(slice(len(blocks), rows))
+    _compiled.add(planes.dtype)
+    return output
+
+
+@kernel
+def average_blocks(
+    lines: Array,
+    factor: Index,
+    half: Number,
+    sums: Line,
+    output: Plane,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Set rows of `output` to the means of blocks, plus `half`.
+
+    `lines` has the shape (height, width * channels), and `sums` room for one of them.
+    """
+    channels = output.shape[2]
+    width = sums.size // channels
+    for y in range(start, stop):
+        top = y * factor
+        bottom = min(top + factor, lines.shape[0])
+        fours = top + (bottom - top) // 4 * 4
+        for i in range(sums.size):
+            sums[i] = 0
+        for row in range(top, fours, 4):  # four at once: the sums are loaded and stored less
+            for i in range(sums.size):
+                first = lines[row, i] + lines[row + 1, i]
+                second = lines[row + 2, i] + lines[row + 3, i]
+                sums[i] += first + second
+        for row in range(fours, bottom):
+            for i in range(sums.size):
+                sums[i] += lines[row, i]
+        share = 1 / ((bottom - top) * factor)
+        whole = width // factor
+        # Loops of fixed length are vectorised; with larger factors there is little left to add.
+        if factor == 4 and channels == 1:
+            for x in range(whole):
+                i = 4 * x
+                pairs = sums[i] + sums[i + 1] + (sums[i + 2] + sums[i + 3])
+                output[y, x, 0] = pairs * share + half
+        elif factor == 2 and channels == 1:
+            for x in range(whole):
+                output[y, x, 0] = (sums[2 * x] + sums[2 * x + 1]) * share + half
+        elif factor == 4 and channels == 3:
+            for x in range(whole):
+                for channel in range(3):
+                    i = 12 * x + channel
+                    pairs = sums[i] + sums[i + 3] + (sums[i + 6] + sums[i + 9])
+                    output[y, x, channel] = pairs * share + half
+        else:
+            whole = 0
+        for x in range(whole, output.shape[1]):
+            left = x * factor
+            right = min(left + factor, width)
+            share = 1 / ((bottom - top) * (right - left))
+            for channel in range(channels):
+                total = sums[left * channels + channel]
+                for column in range(left + 1, right):
+                    total += sums[column * channels + channel]
+                output[y, x, channel] = total * share + half
+
+
+@kernel
+def average_with_alpha(
+    planes: Plane, factor: Index, half: Number, output: Plane, start: Index, stop: Index
+) -> None:
+    """Set rows of `output` to the mean alpha of blocks and their colours, weighted by alpha."""
+    height, width, channels = planes.shape
+    last = channels - 1
+    for y in range(start, stop):
+        top = y * factor
+        bottom = min(top + factor, height)
+        for x in range(output.shape[1]):
+            left = x * factor
+            right = min(left + factor, width)
+            weight = 0.0
+            for row in range(top, bottom):
+                for column in range(left, right):
+                    weight += planes[row, column, last]
+            for channel in range(last):
+                total = 0.0
+                for row in range(top, bottom):
+                    for column in range(left, right):
+                        alpha = np.float64(planes[row, column, last])
+                        total += alpha * planes[row, column, channel]
+                output[y, x, channel] = total / weight + half if weight > 0 else 0.0
+            output[y, x, last] = weight / ((bottom - top) * (right - left)) + half
