@@ -20,7 +20,7 @@ constexpr Total ZERO = 0x4b000000;
 __device__ inline float to_float(Total sum) { return __int_as_float(sum) - 8388608.0f; }
 
 // Columns in 16 bits each; none exceeds 99 * 255. Of each four they lie in the order 0, 2, 1, 3, as masks
-// of 16 bits leave them, and the even ones are what remains of the whole words without the odd ones.
+// of 16 bits leave them; the even ones are the whole words minus the odd ones.
 struct ColumnSums {
     unsigned words[2] = {}, odd[2] = {};
 

@@ -200,7 +200,7 @@ __device__ inline float exponential(float distance)
 }
 
 // Add the candidates at COUNT offsets that differ in dx. `own` and `others` point to the first cells
-// that the thread needs; `barred` to what is added to the distances of the candidates there. Row 0 of
+// that the thread needs; `barred` to the penalties added to the distances of the candidates there. Row 0 of
 // the thread's pixels has candidates in row `first` of `rows`.
 template <int COUNT>
 __device__ inline void add(

@@ -27,7 +27,7 @@ __device__ inline Pair operator-(Pair a, Pair b)
     return difference;
 }
 
-// a - b, or 0 if that is negative: a sum is `saturated` to what floats from 0 to 1 are, and 1 is far away.
+// a - b, or 0 if that is negative: sums are saturated to the range of floats from 0 to 1, with 1 far above it.
 __device__ inline Pair less(Pair a, Pair b)
 {
     Pair difference;

@@ -1,7 +1,7 @@
 // The tuned kernels of the linear filters; see tuned_rows.cuh.
 //
 // Each source row belongs to SIZE rows of results. A thread keeps the sums of all of them and adds to
-// each what its row of the mask makes of the source row: a sample is read and unpacked once for SIZE^2
+// each the product of its row of the mask and the source row: a sample is read and unpacked once for SIZE^2
 // multiplications. Weights come from constant memory.
 #ifndef KERNELSCOPE_TUNED_CORRELATION
 #define KERNELSCOPE_TUNED_CORRELATION

@@ -4,7 +4,7 @@
 
     write .kernelscope-0123456789abcdef.part  -->  fsync  -->  rename to the target
 
-The new file has a name of its own at first, in the folder of the target, and is locked while its
+The new file first has a temporary name, in the folder of the target, and is locked while its
 process lives. If the process is killed, the file stays without a lock, and the next process that
 writes to the folder removes it. The system releases a lock when its process ends for any reason,
 so a file that is still being written is never removed.

@@ -72,7 +72,7 @@ Index = Any
 """A whole number: a place, a distance, a count or a code."""
 
 Number = Any
-"""A sample, or what is computed from samples: float or whole, as the samples are."""
+"""A sample, or a value computed from samples: float or integer, as the samples are."""
 
 Flag = Any
 """A bool."""
@@ -184,7 +184,7 @@ class Intrinsic:
 
 
 def intrinsic(emit: Callable[..., None]) -> Any:
-    """Let kernels call what `emit` generates (decorator).
+    """Let kernels call the code that `emit` generates (decorator).
 
     ``emit(context, builder, types, *values)`` appends code to an llvmlite builder for
     arguments of those Numba types; it runs once for each set of types. There is no result.

@@ -113,8 +113,8 @@ def require_compiling() -> None:
 def available() -> float:
     """Return the bytes that this process may still allocate; infinity if that is unknown.
 
-    The least of what its address limit, its control group and the machine leave. The system's
-    file cache and swap space count as free.
+    The least of the amounts that its address limit, its control group and the machine leave. The
+    system's file cache and swap space count as free.
     """
     return min(addresses_left(), _group_left(), _machine_left())
 

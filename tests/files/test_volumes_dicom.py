@@ -258,7 +258,7 @@ class TestAFileAlone:
         [
             ({"PixelSpacing": [0.5, 0.8]}, "odd and IM3 differ in spacing"),
             ({"ImageOrientationPatient": [0, 1, 0, 0, 0, 1]}, "odd and IM3 differ in orientation"),
-            ({"ImagePositionPatient": None}, "odd does not tell where it lies"),
+            ({"ImagePositionPatient": None}, "odd does not state its position"),
             ({"PhotometricInterpretation": "RGB"}, "odd is in colour"),
             ({"NumberOfFrames": 2}, "odd holds several frames"),
             ({"ImagePositionPatient": [1, 2]}, "the DICOM file odd's data are damaged"),
@@ -447,7 +447,7 @@ class TestEnhanced:
                 del frame.PlanePositionSequence
 
         enhanced(folder / "E", alter=alter)
-        self.refuse(folder, "E, frame 3 does not tell where it lies (ImagePositionPatient")
+        self.refuse(folder, "E, frame 3 does not state its position (ImagePositionPatient")
 
     def test_frames_of_other_orientation(self, folder):
         def alter(frame: pydicom.Dataset, number: int) -> None:
@@ -731,7 +731,7 @@ class TestRefused:
             ({"PixelSpacing": [0.5, 0.8]}, "differ in spacing"),
             ({"ImageOrientationPatient": [0, 1, 0, 0, 0, 1]}, "differ in orientation"),
             ({"PhotometricInterpretation": "MONOCHROME1"}, "differ in kind of grey"),
-            ({"ImagePositionPatient": None}, "odd does not tell where it lies"),
+            ({"ImagePositionPatient": None}, "odd does not state its position"),
             ({"PixelSpacing": None}, "(PixelSpacing is missing)"),
             ({"NumberOfFrames": 2}, "odd holds several frames"),
             ({"ImagePositionPatient": [1, 2]}, "DICOM file odd's data are damaged"),

@@ -1,1 +1,1 @@
-"""*When* a filter runs: requests, recipes, cancelling, timing, one worker thread."""
+"""Execution of filters: requests, recipes, cancelling, timing, one worker thread."""

@@ -16,7 +16,7 @@ from kernelscope.spec.levels import Level
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a backend can run here, why not, and what would help.
+    """Whether a backend can run here, and if not, the reason and possible remedies.
 
     Attributes
     ----------
@@ -24,11 +24,11 @@ class Availability:
     summary : str
         One line: the device's name, or the reason it cannot be used.
     steps : tuple of str
-        What the user can do about it, in order; shell commands are enclosed in backticks.
+        Steps that make it available, in order; shell commands are enclosed in backticks.
     devices : tuple of str
-        Names of all devices of this kind, by their number; empty where there is no choice.
+        Names of all devices of this kind, by their number; empty if there is no choice.
     chosen : int
-        How many of them share the work on volumes.
+        Number of devices that share the work on volumes.
     """
 
     available: bool
@@ -94,7 +94,7 @@ class Backend(Protocol):
         """
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
-        """Return the mean squared difference of two images, if the device has it at hand.
+        """Return the mean squared difference of two images, if the device holds both of them.
 
         None if the device does not hold both of them, if they have alpha, or if they differ
         in size or mode.

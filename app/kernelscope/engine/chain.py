@@ -63,7 +63,7 @@ def execute_recipe(
     options: RunOptions = DEFAULT_OPTIONS,
     reference: Image | Volume | None = None,
 ) -> Iterator[Result]:
-    """Yield the result of each step as soon as it is there; the last one is the recipe's.
+    """Yield the result of each step as soon as it is computed; the last one is the recipe's.
 
     Parameters
     ----------
@@ -72,14 +72,14 @@ def execute_recipe(
     options : RunOptions
         As for `prepare`.
     reference : Image or Volume, optional
-        Every result is compared with it; converted to greyscale from the step on that does that.
+        Every result is compared with it; it is converted to greyscale from the first such step on.
 
     Raises
     ------
     AppError
         As `execute`; the message names the step if there are several.
     Cancelled
-        If `token` was set meanwhile.
+        If `token` was set in the meantime.
     """
     token = token or CancelToken()
     costs = costs or Costs()
@@ -99,7 +99,7 @@ def execute_recipe(
 
 
 class RecipeRun:
-    """Conducts a recipe: which step is next, its request, its notices, and the name of its errors.
+    """Conducts a recipe: the next step, its request, its notices, and the name in its errors.
 
     It computes nothing itself, so that the command line (`execute_recipe`) and the window, which
     shows results between two steps, can share it::
@@ -113,7 +113,7 @@ class RecipeRun:
     Attributes
     ----------
     number : int
-        The step that is under way, from 1; 0 before the first.
+        The current step, from 1; 0 before the first.
     shapes : list of tuple of int
         Shape of each step's result.
 
@@ -139,12 +139,12 @@ class RecipeRun:
 
     @property
     def has_more(self) -> bool:
-        """Whether a step follows the one that is under way."""
+        """Whether a step follows the current one."""
         return self.number < len(self._recipe.steps)
 
     @property
     def step(self) -> Step:
-        """The step that is under way."""
+        """The current step."""
         return self._recipe.steps[self.number - 1]
 
     @property
@@ -159,18 +159,18 @@ class RecipeRun:
         self._notices = ()
 
     def request(self, source: Source, reference: Image | Volume | None = None) -> Request:
-        """Return the request for the step under way; estimating its parameters takes a while."""
+        """Return the request for the current step; estimating its parameters takes a while."""
         request, self._notices = prepare(
             self._recipe, self.number, source, self._backends, self._options, reference
         )
         return request
 
     def finish(self, result: Result) -> Result:
-        """Return the result of the step under way with the notices of that step."""
+        """Return the result of the current step with the notices of that step."""
         return replace(result, notices=(*self._notices, *result.notices))
 
     def named(self, error: Exception) -> Exception:
-        """Return `error` with the step named, if it is one that the user can do something about."""
+        """Return `error` with the step named, if it is one that the user can correct."""
         try:
             with naming(self._recipe, self.number):
                 raise error
@@ -190,13 +190,13 @@ def prepare(
 ) -> tuple[Request, tuple[str, ...]]:
     """Return the request for step `number`, from 1, and notices for the user.
 
-    Parameters that the step leaves to its source are estimated, which takes a while. Slow
-    measurements that the run needs as well come with the request: they are made, and counted, once.
+    Parameters that the step leaves open are estimated from the source, which takes a while. Slow
+    measurements that the run also needs are stored in the request, so that they are made once.
 
     Parameters
     ----------
     source : Image or Scan
-        The output of the step before.
+        The output of the previous step.
     options : RunOptions
         Device and level hold for every step that has them. A step that does not, where another
         does, runs as if nothing had been chosen, and a notice says so.

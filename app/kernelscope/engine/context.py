@@ -1,6 +1,6 @@
-"""The context of a run: where it reports, how it is cancelled, and who follows its progress.
+"""The context of a run: its log, its cancel token, and its progress callback.
 
-`RunContext` goes down from the engine through a backend to whatever computes, as one value.
+The engine passes `RunContext` through a backend to the computing code, as one value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _logger = logging.getLogger(__name__)
 
 
 class RunLog:
-    """Collects the stages of a run, which are also logged, and everything else it reports.
+    """Collects the stages of a run, which are also logged, and its other reports.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class RunLog:
     origin : float
     metrics : list of Metric
     notices : list of str
-        For the user to know about how the run went.
+        Messages to the user about the run.
     launch : LaunchReport, optional
         The kernel that did the work, on a GPU.
     estimates : dict
@@ -74,7 +74,7 @@ class RunLog:
         Parameters
         ----------
         begun : float, optional
-            When it began, by `time.perf_counter`; by default as long ago as it took.
+            When it began, by `time.perf_counter`; by default `seconds` ago.
         """
         if begun is None:
             begun = time.perf_counter() - seconds
@@ -99,7 +99,7 @@ class RunContext:
     Attributes
     ----------
     log : RunLog
-        Where stages, notices and figures go.
+        Receives stages, notices and figures.
     token : CancelToken
         The run checks it often.
     progress : callable

@@ -1,8 +1,8 @@
 """The cost of runs on this machine, from which Auto chooses the faster device.
 
-The time of a filter is taken to be a line: overhead + slope × samples. With 2 ms for 1 million
+The time of a filter is modelled as a line: overhead + slope × samples. With 2 ms for 1 million
 samples and 5 ms for 4 million, the line is 1 ms + 1 ms per million, so 2.5 million should take
-3.5 ms. Each kind of run (filter, settings, device, sample type) has a line of its own.
+3.5 ms. Each kind of run (filter, settings, device, sample type) has its own line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kernelscope.spec.parameters import ChoiceParameter, IntParameter, RadiiPara
 _logger = logging.getLogger(__name__)
 
 KEPT_POINTS = 12
-"""Runs remembered of each kind: enough for a few sizes, few enough to forget a bad day."""
+"""Runs remembered of each kind: enough for a few sizes, few enough to forget outliers."""
 
 REACH = 8
 """Predictions reach from 1/8 of the smallest measured size to 8 times the largest: small pictures
@@ -62,7 +62,7 @@ class Costs:
     Parameters
     ----------
     path : Path, optional
-        The file; without it nothing outlives this object.
+        The file; without it the costs are lost with this object.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -73,7 +73,7 @@ class Costs:
     def record(self, result: Result, device: str) -> None:
         """Learn from a run on the device of this name.
 
-        Uploads count where they happened, so that the median of the last runs reflects how the
+        Uploads count if they happened, so that the median of the last runs reflects how the
         device is used here.
         """
         request = result.request
@@ -129,7 +129,7 @@ def line(points: list[Point]) -> tuple[float, float]:
     uu, uv, vv = (_dot(u, u), _dot(u, v), _dot(v, v))
     lines = [(0.0, sum(v) / vv), (sum(u) / uu, 0.0)]
     determinant = uu * vv - uv * uv
-    if determinant > 0:  # it can vanish where one time is a millionth of another
+    if determinant > 0:  # it can vanish if one time is a millionth of another
         overhead = (sum(u) * vv - sum(v) * uv) / determinant
         slope = (sum(v) * uu - sum(u) * uv) / determinant
         if overhead >= 0 and slope >= 0:
@@ -163,7 +163,7 @@ def kind_of(request: Request, device: str, level: str) -> str:
         request.source.dtype.name,
         f"{request.source.shape[-1]} channels",
         *(("to grey",) if converts else ()),
-        # Time is not proportional to the pixels here: figures hold for a single size.
+        # Time is not proportional to the pixels here: costs hold for a single size.
         *((f"whole, {math.prod(request.source.shape)}",) if whole else ()),
     )
     return ", ".join(parts)
@@ -176,7 +176,7 @@ def _read(path: Path) -> dict[str, list[Point]]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        _logger.warning("costs will be learnt again: %s", error)
+        _logger.warning("costs are learnt again: %s", error)
         return {}
     try:
         return {
@@ -184,7 +184,7 @@ def _read(path: Path) -> dict[str, list[Point]]:
             for key, points in json_fields.parse(text, path.name).fields()
         }
     except AppError as error:
-        _logger.warning("damaged costs will be made again: %s", error)
+        _logger.warning("the damaged costs are replaced: %s", error)
         return {}
 
 

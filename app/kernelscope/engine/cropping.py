@@ -19,7 +19,7 @@ from kernelscope.spec.crop import FIRST_ROW
 class Crops:
     """The last crop of each picture: the same object for the same window.
 
-    A GPU recognises it and need not be sent it again. Entries go with their pictures.
+    A GPU recognises it and does not upload it again. Entries are removed with their pictures.
     """
 
     def __init__(self) -> None:

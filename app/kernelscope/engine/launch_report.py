@@ -30,7 +30,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class LaunchReport:
-    """How the last launch of a run looked, for the kernel viewer.
+    """The last launch of a run, for the kernel viewer.
 
     Attributes
     ----------
@@ -40,10 +40,10 @@ class LaunchReport:
     shared_bytes : int
         Dynamic shared memory of a block.
     resources : Resources or None
-        None where the compiler's log does not say.
+        None if the compiler's log does not state them.
     occupancy : float or None
-        Theoretical: resident warps / most warps of a multiprocessor. None where the driver does
-        not say.
+        Theoretical: resident warps / maximum of warps of a multiprocessor. None if the driver does
+        not report it.
     compiler : str
         Compiler of the kernel: ``nvcc 13.0 through PyCUDA``.
     """

@@ -1,7 +1,7 @@
 """Measured runs: times that can be compared.
 
-A single run says little: the first one compiles, and finds caches, clocks and page tables cold.
-A measured run is warmed up by a run that does not count, and repeated until its times add up to
+A single run is not representative: it compiles, and finds caches, clocks and page tables cold. A
+measured run is warmed up by a run that does not count, and repeated until its times add up to
 `ENOUGH_SECONDS` or `MOST_REPEATS` were taken. Its result has the stages of the median repeat and
 the times of all::
 
@@ -32,10 +32,10 @@ ENOUGH_SECONDS = 0.05
 """Measured time after which more repeats would not change the median by much."""
 
 FEWEST_REPEATS, MOST_REPEATS = 3, 5
-"""With fewer than three the spread says nothing, whatever time they took."""
+"""With fewer repeats the spread means nothing, however long they took."""
 
 SLOW_SECONDS = 1.0
-"""A run that takes as long is not repeated, and no repeats are begun that would add up to more."""
+"""A run that takes this long is not repeated; no repeat begins that would exceed it in total."""
 
 
 def measure(
@@ -80,7 +80,7 @@ def measure(
 
 
 def _is_enough(first: Result, seconds: Sequence[float]) -> bool:
-    """Return whether a measurement is complete after repeats of so many seconds."""
+    """Return whether a measurement is complete after repeats of these durations."""
     count, spent = len(seconds), sum(seconds)
     slowest = max(seconds, default=first.seconds)
     if count >= MOST_REPEATS or spent + slowest > SLOW_SECONDS:
@@ -103,7 +103,7 @@ def _median(first: Result, warm_up: float, runs: Sequence[tuple[float, Result]])
     Parameters
     ----------
     warm_up : float
-        Seconds that the first run took on the clock.
+        Wall-clock seconds of the first run.
     runs : sequence of (float, Result)
         The repeats, and when they began, in seconds after the first run did.
     """

@@ -1,7 +1,7 @@
-"""How to run a step: the device, its level, and what goes with them.
+"""Run options of a step: the device, its level, and further choices.
 
 A run's options never change its result and are never part of a recipe; `kernelscope.engine.step`
-has what decides the result.
+has the settings that decide the result.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kernelscope.spec.blocks import Block, check_block
 
 
 class Device(StrEnum):
-    """Where the user wants a filter to run."""
+    """The device on which the user wants a filter to run."""
 
     AUTO = "auto"
     CPU = "cpu"
@@ -22,7 +22,7 @@ class Device(StrEnum):
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How to run a step.
+    """Run options of a step.
 
     Attributes
     ----------
@@ -30,13 +30,13 @@ class RunOptions:
     level : str or None
         Identifier of a level of the device, or None for the device's fastest.
     repeat : int
-        How often a GPU repeats its kernels; the median time is reported.
+        Number of times a GPU repeats its kernels; the median time is reported.
     memory_limit : int, optional
-        Most bytes of GPU memory to use for images; larger ones are filtered in strips.
+        Limit of GPU memory for images in bytes; larger ones are filtered in strips.
     cold : bool
         Empty the cache of a GPU before each repeat, so that reads from its memory are timed.
     gpus : int, optional
-        How many of the chosen GPUs may share the work; by default all.
+        Number of chosen GPUs that may share the work; by default all.
     block : tuple of int, optional
         Threads of a GPU's blocks in x and y, at the levels that leave the choice to the user;
         by default the plan's.
@@ -61,4 +61,4 @@ class RunOptions:
 
 
 DEFAULT_OPTIONS = RunOptions()
-"""The device and the level that are expected to be the fastest, once."""
+"""The device and the level that are expected to be the fastest, without repeats."""

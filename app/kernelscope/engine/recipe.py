@@ -63,7 +63,7 @@ class Recipe:
 
     @classmethod
     def from_json(cls, text: str, name: str = "recipe") -> Recipe:
-        """Return the recipe that `text` holds.
+        """Return the recipe in `text`.
 
         Parameters, border, grey and axis have their defaults where they are left out: those of
         the time of the file's version.

@@ -50,7 +50,7 @@ class Measurement:
 
     @classmethod
     def of(cls, request: Request) -> Measurement | None:
-        """Measure for `request`, if its filter has something to measure; slices have not."""
+        """Measure for `request`, if its filter has measurements; slices have none."""
         if request.by_slices:
             return None
         start = time.perf_counter()
@@ -60,7 +60,7 @@ class Measurement:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What to compute (`step`), of what (`source`), and how (`options`).
+    """The settings (`step`), the source (`source`), and the run options (`options`).
 
     A request does not change once it is made, and its result refers to it. One that cannot be
     run is refused when it is made.
@@ -74,7 +74,7 @@ class Request:
     reference : Image or Volume, optional
         The ideal result, or the ideal of its first volume; input and result are compared with it.
     measured : Measurement, optional
-        Of this source with this step, where that was needed before the run.
+        Measurements of this source for this step, if they were needed before the run.
     region : Region, optional
         The part of the result to compute; it has the bytes that it has in the whole result.
     timed : bool
@@ -244,7 +244,7 @@ class Request:
         Parameters
         ----------
         estimates : mapping, optional
-            Values that were estimated by now.
+            Values that have been estimated.
         brief : bool
             Leave out parameters and a border that have their defaults, and say so.
         """

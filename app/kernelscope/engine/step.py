@@ -1,4 +1,4 @@
-"""What to compute: a filter and all of its settings, without a source.
+"""The settings of a computation: a filter and all of its parameters, without a source.
 
 A step may be saved, sent and repeated: a recipe is a sequence of steps. How it is run
 (`kernelscope.engine.options`) is not part of it.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def top(dtype: np.dtype[Any]) -> int:
-    """Return the value that stands for white: 255, 65535, or 1 for floats."""
+    """Return the value of white: 255, 65535, or 1 for floats."""
     return 1 if dtype.kind == "f" else int(np.iinfo(dtype).max)
 
 
@@ -52,7 +52,7 @@ def undo_premultiplied(colour: NDArray[Any], alpha: NDArray[Any]) -> NDArray[Any
 
 
 def cmyk_to_rgb(inks: NDArray[Any]) -> NDArray[Any]:
-    """Return what (height, width, 4) inks leave of white light: (1 - C)(1 - K) and so on."""
+    """Return the white light that (height, width, 4) inks leave: (1 - C)(1 - K) and so on."""
     white = top(inks.dtype)
     light = white - inks
     if inks.dtype.kind == "f":

@@ -1,4 +1,4 @@
-"""What the readers of all formats share."""
+"""Shared parts of the readers of all formats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _logger = logging.getLogger(__name__)
 
 MAX_PIXELS = 2**28
 """Largest number of pixels of a file: 16384 × 16384, about a gigabyte as 8-bit RGBA.
-A file of a few bytes can claim any size, so the header is held against this first."""
+A file of a few bytes can claim any size, so its header is checked against this first."""
 
 ANIMATION = "Only the first picture of an animation is shown."
 PALETTE = "Palette colours converted to {}."
@@ -33,7 +33,7 @@ class Format:
     Attributes
     ----------
     name : str
-        What users call it.
+        Name for users.
     suffixes : tuple of str
         Lower case, with the dot; the usual one first.
     """
@@ -44,18 +44,18 @@ class Format:
 
 @dataclass
 class Decoded:
-    """What a decoder returns.
+    """Pixels, notices and metadata returned by a decoder.
 
     Attributes
     ----------
     pixels : ndarray
         Shape (height, width) or (height, width, channels), any type, any layout.
     notices : list of str
-        What was converted on the way.
+        Conversions that were made.
     orientation : int
-        How the camera was held, as EXIF counts it: 1 to 8, 1 is upright.
+        Orientation of the camera as in EXIF: 1 to 8, 1 is upright.
     metadata : Metadata
-        What the file holds beside the pixels.
+        Further data in the file.
     """
 
     pixels: NDArray[Any]
@@ -65,7 +65,7 @@ class Decoded:
 
 
 class Unreadable(Exception):
-    """Why a decoder refuses a file, in words that follow the file's name and a colon."""
+    """Reason why a decoder refuses a file, worded to follow the file's name and a colon."""
 
     def __init__(self, cause: str, hint: str = "") -> None:
         super().__init__(cause)
@@ -74,7 +74,7 @@ class Unreadable(Exception):
 
 
 def check_size(width: int, height: int, samples: int = 1) -> None:
-    """Refuse a size from a header before any memory is taken for it.
+    """Refuse a size from a header before any memory is allocated for it.
 
     Parameters
     ----------
@@ -104,12 +104,12 @@ def check_size(width: int, height: int, samples: int = 1) -> None:
 
 @contextmanager
 def damage_explained(name: str) -> Iterator[None]:
-    """Turn whatever a library raises at damaged data of the format `name` into `Unreadable`."""
+    """Turn exceptions of a library about damaged data of format `name` into `Unreadable`."""
     try:
         yield
     except (AppError, Unreadable, MemoryError):
         raise
-    except Exception as error:  # The libraries raise anything when they meet damaged data.
+    except Exception as error:  # Damaged data make libraries raise exceptions of any kind.
         _logger.debug("%s", name, exc_info=True)
         if memory.is_shortage(error):
             raise MemoryError from error
@@ -122,7 +122,7 @@ def damage_explained(name: str) -> Iterator[None]:
 
 
 def unreadable(error: OSError | ValueError) -> Unreadable:
-    """Return why the system does not give a file, in its words."""
+    """Return the system's reason why a file cannot be read."""
     detail = error.strerror if isinstance(error, OSError) else str(error)
     return Unreadable(f"the file cannot be read ({detail}).")
 

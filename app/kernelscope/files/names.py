@@ -1,4 +1,4 @@
-"""Names of files: without their suffix, with one that can be written, and for several volumes."""
+"""Names of files: stems, writable suffixes, and names for several volumes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kernelscope.images.volume import Volume
 
 
 def targets_of(images: Sequence[Image | Volume], path: Path) -> list[Path]:
-    """Return where to write `images`: the first to `path`, further volumes beside it."""
+    """Return where to write `images`: the first to `path`, further volumes next to it."""
     targets = [path]
     for number, image in enumerate(images[1:], 2):
         title = stem_of(image)
-        # Some systems take names for the same that differ in case alone.
+        # Some systems do not distinguish names that differ only in case.
         taken = {target.name.casefold() for target in targets}
         while beside(path, title).name.casefold() in taken:
             title = f"{number}-{title}"
@@ -26,16 +26,16 @@ def targets_of(images: Sequence[Image | Volume], path: Path) -> list[Path]:
 
 
 def with_suffix(path: Path, kind: Format, writable: tuple[Format, ...]) -> Path:
-    """Return `path` with a suffix that we can write: its own, or the usual one of `kind`."""
+    """Return `path` with a suffix that can be written: its own, or the default of `kind`."""
     suffixes = tuple(suffix for each in writable for suffix in each.suffixes)
     known = path.name.lower().endswith(suffixes)
     return path if known else path.with_name(path.name + kind.suffixes[0])
 
 
 def stem_of(volume: Image | Volume) -> str:
-    """Return what files made of `volume` are called after, without suffix.
+    """Return the base name, without suffix, of files made from `volume`.
 
-    What is no file yet, such as a phantom, gets a name that suits one: ``Phantom-T1w``.
+    A volume without a file, such as a phantom, gets a name that suits a file: ``Phantom-T1w``.
     """
     if volume.path is not None:
         return stem(Path(volume.title))

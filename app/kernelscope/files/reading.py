@@ -1,4 +1,4 @@
-"""Opens image files, decided by their content."""
+"""Opens image files; the format is detected by content."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _reader(
 
 
 _READERS = (
-    # First, because a DICOM file may begin like anything else.
+    # First, because a DICOM file may begin with the signature of any other format.
     _Reader(dicom.FORMAT, re.compile(dicom.MAGIC, re.DOTALL), dicom.decode),
     _reader("BMP", ".bmp .dib", bmp.MAGIC, bmp.decode),
     _reader("PNG", ".png", re.escape(png.MAGIC), png.decode),
@@ -53,14 +53,14 @@ READABLE = tuple(reader.format for reader in _READERS)
 def read_image(path: str | Path, *, nan: float | None = None) -> Image:
     """Read an image file of one of the formats in `READABLE`.
 
-    The content decides about the format, not the suffix. Depth is kept; colour models other
-    than grey and RGB are converted, and `Image.notices` tells so. Pictures are turned
-    upright as their EXIF or XMP orientation says. Colour profiles are kept, not applied.
+    The format is detected by content, not by suffix. Depth is kept; colour models other than grey
+    and RGB are converted, which `Image.notices` reports. Pictures are turned upright by their EXIF
+    or XMP orientation. Colour profiles are kept, not applied.
 
     Parameters
     ----------
     nan : float, optional
-        What to put in the place of NaN; what is saved as floats has NaN there again.
+        Replaces NaN; results saved as floats have NaN there again.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def read_image(path: str | Path, *, nan: float | None = None) -> Image:
 
 
 def _turned(decoded: Decoded) -> Metadata:
-    """Return what a file holds beside the pixels, for the picture that stands upright."""
+    """Return the metadata of a file, for the upright picture."""
     metadata = decoded.metadata
     if decoded.orientation >= 5 and metadata.resolution:
         return replace(metadata, resolution=metadata.resolution[::-1])
@@ -109,12 +109,12 @@ def _turned(decoded: Decoded) -> Metadata:
 
 
 def open_file(path: Path) -> WatchedFile:
-    """Open an ordinary file with something in it, under watch.
+    """Open a regular file that is not empty, with limited reading time.
 
     Raises
     ------
     Unreadable
-        If it is anything else, or not there, or not allowed to be read.
+        If it is no such file, does not exist, or may not be read.
     """
     try:
         info = path.stat()

@@ -11,11 +11,11 @@ from kernelscope.files.write_errors import replace_file
 RECIPE_SUFFIX = ".recipe.json"
 
 MOST_BYTES = 1 << 20
-"""No recipe is as long; a picture that was chosen by mistake may be."""
+"""Limit in bytes: no recipe is as long, but a picture chosen by mistake may be."""
 
 
 def read_recipe(path: str | Path) -> Recipe:
-    """Read what `write_recipe`, or a person, wrote.
+    """Read a recipe from a file, written by `write_recipe` or by hand.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def read_recipe(path: str | Path) -> Recipe:
         detail = error.strerror if isinstance(error, OSError) else error
         raise InvalidRecipe(f"{path}: the recipe cannot be read ({detail}).") from error
     try:
-        text = data.decode("utf-8-sig")  # Some editors on Windows put a mark in front.
+        text = data.decode("utf-8-sig")  # some editors on Windows write a byte-order mark
     except UnicodeDecodeError:
         text = ""
     if len(data) > MOST_BYTES or not text:
@@ -39,7 +39,7 @@ def read_recipe(path: str | Path) -> Recipe:
 
 
 def write_recipe(recipe: Recipe, path: str | Path) -> None:
-    """Write a recipe; a file that is there is replaced at once, or stays as it was.
+    """Write a recipe; an existing file is replaced in one step, or stays as it was.
 
     Raises
     ------

@@ -17,7 +17,7 @@ class Sample:
     path : Path
         Where it is.
     caption : str
-        What it shows, for menus.
+        Description of the picture, for menus.
     """
 
     path: Path
@@ -30,4 +30,4 @@ SAMPLES = (
     Sample(RESOURCES / "camera.bmp", "Photographer, grey"),
     Sample(RESOURCES / "coffee.png", "Cup of coffee, colour"),
 )
-"""What the window offers; it opens with the first."""
+"""Samples in the menu; the window opens with the first."""

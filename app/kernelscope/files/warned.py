@@ -1,4 +1,4 @@
-"""What libraries log of a damaged file: for the user, where it is about the picture."""
+"""Collects warnings that libraries log about a damaged file, to show them to the user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def warnings_of(library: str) -> Iterator[list[str]]:
-    """Give a list of what a library logs on this thread; nobody else hears of it."""
+    """Provide a list of a library's log records on this thread, kept out of other handlers."""
     texts: list[str] = []
     thread = threading.get_ident()
 

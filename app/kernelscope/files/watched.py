@@ -1,7 +1,7 @@
-"""Files under watch: a damaged one may lead a library round and round, or in tiny steps.
+"""Files with limited reading time: a damaged one may send a library into endless loops.
 
-What walks through the structure of a file reads from it. Each file has an allowance of the
-processor's time for that, which grows with its length; when it is used up, reading ends.
+Parsing the structure of a file reads from it. Each file has an allowance of processor time for
+that, which grows with its length; once it is used up, reading fails.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from kernelscope.files.formats import Unreadable
 
 SECONDS = 0.8
 SECONDS_PER_BYTE = 0.8 / 100e6
-"""The program looks at a file twice: which kind it is, and what is in it."""
+"""The program parses a file twice: to detect its format, and to read it."""
 _CALLS = 64
-"""The clock is looked at once in so many calls: asking takes as long as a short read."""
+"""Reads between two looks at the clock, which takes as long as a short read."""
 
 
 class WatchedFile(io.BufferedReader):
     """A file that is read for a limited time of the thread that opened it.
 
-    Once the allowance is used up, every further read fails, and so does closing the file: a
-    library may have taken the failure for the end of the data, and gone on.
+    Once the allowance is used up, every further read fails, and so does closing the file: a library
+    may have taken the failure for the end of the data, and continued.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,12 +39,12 @@ class WatchedFile(io.BufferedReader):
         self.allow(os.fstat(self.fileno()).st_size)
 
     def allow(self, count: int) -> None:
-        """Give the time for `count` more bytes: what the file says that it unpacks to."""
+        """Add the time for `count` more bytes, the uncompressed size that the file claims."""
         if self._end is not None:
             self._end += count * SECONDS_PER_BYTE
 
     def trust(self) -> None:
-        """End the watch: the way through the file is known, what is left to decode is bounded."""
+        """End the time limit: the structure is parsed, and the time left to decode is bounded."""
         self._watch(at_once=True)
         self._end = None
 
@@ -53,7 +53,7 @@ class WatchedFile(io.BufferedReader):
         if self._end is None or (self._calls % _CALLS and not at_once and not self._exhausted):
             return
         now = time.thread_time()
-        if len(sys.modules) != self._modules:  # a library was loaded: not the file's doing
+        if len(sys.modules) != self._modules:  # a library was loaded, which is not the file's fault
             self._modules = len(sys.modules)
             self._end += now - self._looked
         self._looked = now

@@ -1,4 +1,4 @@
-"""Replace the user's files and folders, and explain to the user why that failed.
+"""Replaces the user's files and folders, and explains failures.
 
 `kernelscope.atomic` writes; this module checks places and turns the system's errors into
 `ImageWriteError`, with the name of the file, the cause and a way out.
@@ -133,7 +133,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _target(path: Path) -> Path:
-    """Return where `path` leads to, if a file may stand there."""
+    """Return the target of `path`, if a file may be created there."""
     target = path.resolve()
     if not target.parent.is_dir():
         raise ImageWriteError(
@@ -144,7 +144,7 @@ def _target(path: Path) -> Path:
 
 
 def _check_existing(target: Path, name: str) -> None:
-    """Refuse to replace what a plain write could not have written either."""
+    """Refuse to replace a file that could not be written in place either."""
     if not target.exists():
         return
     if not stat.S_ISREG(target.stat().st_mode):

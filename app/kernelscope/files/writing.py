@@ -1,4 +1,4 @@
-"""Saves images, the format by the suffix, never losing anything without being told to."""
+"""Saves images in the format of the suffix; loses data only if explicitly allowed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _logger = logging.getLogger(__name__)
 _UINT8, _UINT16, _FLOAT32 = DTYPES
 _EVERYTHING = frozenset({"profile", "resolution", "exif"})
 _MAX_EXIF = 65000
-"""What fits into a JPEG; the same everywhere, so that formats agree."""
+"""Largest side of a JPEG; the same everywhere, so that formats agree."""
 
 
 @dataclass(frozen=True)
 class _Writer:
-    """What a format can keep, and who encodes it.
+    """The properties that a format can keep, and its encoder.
 
     `beside` names the fields of `Metadata` that it keeps.
     """
@@ -47,7 +47,7 @@ class _Writer:
     resolutions: tuple[float, float] = (1.0, 2.0**24)
 
     def losses(self, channels: int, dtype: np.dtype[Any]) -> list[str]:
-        """Return what the format cannot keep of so many channels, in words."""
+        """Return the properties that the format cannot keep with this many channels, in words."""
         losses = []
         if dtype not in self.dtypes:
             losses.append("16-bit depth" if dtype == _UINT16 else "float samples")
@@ -73,7 +73,7 @@ class _Writer:
         return pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
 
     def metadata(self, image: Image) -> Metadata:
-        """Return what the format keeps of what belongs to an image beside its pixels."""
+        """Return the part of an image's metadata that the format keeps."""
         found = image.metadata
         colour = not self.grey or (self.colour and not image.is_grey)
         least, most = self.resolutions
@@ -135,14 +135,14 @@ WRITABLE = tuple(writer.format for writer in _WRITERS)
 def write_image(image: Image, path: str | Path, *, lossy: bool = False) -> Path:
     """Write an image in the format that the suffix names.
 
-    The file at `path` is replaced at once, when everything is written, or stays as it was.
+    The file at `path` is replaced in one step when everything is written, or stays as it was.
 
     Parameters
     ----------
     lossy : bool
-        Agree to lose what the format cannot keep: depth is rounded (floats are clipped to
-        0 to 1), transparency is composed on white, colour becomes grey (ITU-R BT.601) in a
-        PGM. The small losses of JPEG itself need no agreement.
+        Allow losing properties that the format cannot keep: depth is rounded (floats are clipped to
+        0 to 1), transparency is composed on white, colour becomes grey (ITU-R BT.601) in a PGM. The
+        small losses of JPEG itself need no permission.
 
     Returns
     -------
@@ -178,9 +178,9 @@ def write_image(image: Image, path: str | Path, *, lossy: bool = False) -> Path:
 
 
 def unkept(image: Image, path: str | Path) -> list[str]:
-    """Return one notice if `write_image` leaves out something of what an image came with.
+    """Return a notice if `write_image` leaves out some metadata of an image.
 
-    That is what belongs to the picture beside its pixels, such as its colour profile.
+    Metadata are data in addition to the pixels, such as the colour profile.
     """
     path = Path(path)
     writer = _writer(path)
@@ -202,7 +202,7 @@ def unkept(image: Image, path: str | Path) -> list[str]:
 def check_write(
     path: str | Path, shape: tuple[int, ...], dtype: np.dtype[Any], *, lossy: bool = False
 ) -> None:
-    """Refuse at once what `write_image` would refuse when the pixels are ready.
+    """Refuse, before a long run, an image that `write_image` would refuse after it.
 
     Parameters
     ----------

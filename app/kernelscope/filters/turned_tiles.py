@@ -24,7 +24,7 @@ from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
 NO_BARRIER = Level(
     "no-barrier",
     "Without barrier",
-    "As shared memory, but without __syncthreads: threads read what nobody has written yet, "
+    "As shared memory, but without __syncthreads: threads read values that are not yet written, "
     "so that the result is wrong.",
     exact=False,
 )

@@ -81,7 +81,7 @@ SPEC = TeachingSpec(
             (ONE_THREAD_BLOCKS, SINGLE_BLOCK, GLOBAL),
             GAPS
             | {
-                SHARED.id: "Threads do not need what their neighbours read.",
+                SHARED.id: "Threads do not need the samples of their neighbours.",
                 TEXTURE.id: "Each sample is read twice at most: there is nothing to cache.",
                 TUNED.id: "This filter compares launches of one and the same kernel.",
             },

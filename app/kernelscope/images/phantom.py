@@ -1,7 +1,7 @@
 """A head whose truth is known: MRI volumes of ellipsoids, and the noise of scanners.
 
 The ellipsoids follow the idea of Shepp and Logan (IEEE Transactions on Nuclear Science 21,
-1974): each replaces what lies under it. The brightness of a tissue is not chosen but
+1974): each replaces those below it. The brightness of a tissue is not chosen but
 computed, from its relaxation times and proton density and from the sequences with which
 BrainWeb simulates its heads (Kwan, Evans and Pike, IEEE Transactions on Medical Imaging 18,
 1999; the table is BrainWeb's, for 1.5 T).
@@ -195,7 +195,7 @@ _HEAD = (
     _Ellipsoid(Tissue.LESION, (0.26, 0.08, 0.36), (0.030, 0.030, 0.040)),
     _Ellipsoid(Tissue.LESION, (0.34, -0.24, 0.36), (0.018, 0.018, 0.025)),
 )
-"""From the outside in: each replaces what lies under it."""
+"""From the outside in: each replaces those below it."""
 
 
 def head(

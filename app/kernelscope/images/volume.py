@@ -198,7 +198,7 @@ class Volume:
         return self.stored is not None and self.stored.dtype.kind == "b"
 
     def restored(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Return what is saved for the voxels, with NaN where the file had it, if there can be."""
+        """Return the numbers to save for the voxels, with NaN where the file had it if possible."""
         if self.missing is None or numbers.dtype.kind != "f":
             return numbers
         return np.where(self.missing, numbers.dtype.type(np.nan), numbers)
@@ -242,7 +242,7 @@ class Volume:
         """Return the same volume with new voxels of the same shape.
 
         They are rounded (ties to even) and saturated to the type of this volume, and to the
-        steps in which its file stores them: what is seen is what is saved.
+        steps in which its file stores them: the values shown are those that are saved.
 
         Parameters
         ----------

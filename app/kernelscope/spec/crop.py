@@ -31,4 +31,4 @@ class Crop:
 
 
 HALO_ONLY = Crop()
-"""Nothing is needed besides the halo: the rule."""
+"""No samples are needed in addition to the halo, as for most filters."""

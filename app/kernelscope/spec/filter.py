@@ -9,8 +9,7 @@ documentation are generated from it, so a parameter is declared exactly once::
     spec.levels("gpu")                      levels for a list; () if it does not run there
     spec.implementation(Cpu).plan(task)     passes over the output, as data: nothing is run
 
-Another backend is another key of `implementations`, with a class of its own next to `Cpu` and
-`Cuda`.
+Another backend is another key of `implementations`, with its own class next to `Cpu` and `Cuda`.
 """
 
 from __future__ import annotations
@@ -242,9 +241,9 @@ class FilterSpec:
         Maps the number of channels of the source, and validated parameters, to the number of
         channels of the result.
     whole : callable
-        Tells whether each result may depend on the whole image, whatever the radius.
+        Returns whether each result may depend on the whole image, whatever the radius.
     crop : Crop
-        The part of a picture that a part of the result needs besides the halo.
+        The part of a picture that a part of the result needs in addition to the halo.
     kind : Kind
         The kind of source that it works on.
     resolve : callable
@@ -253,7 +252,7 @@ class FilterSpec:
         with the source are refused. It may add values under names that no parameter has, for
         the plans. Resolving twice changes nothing.
     estimates : callable
-        Maps validated parameters and what `resolve` made of them to those that were estimated
+        Maps validated parameters and the result of `resolve` to those that were estimated
         from the data, for the user to know: values by name.
     measure : callable
         Maps a source and validated parameters to slow measurements that an estimate and `resolve`
@@ -344,7 +343,7 @@ class FilterSpec:
     ) -> None:
         """Copy the colours of `source` to the rim of `output` for border ``keep``.
 
-        Both have shape (height, width, channels). The rim is what lies within the radius of the
+        Both have shape (height, width, channels). The rim is the area within the radius of the
         image's edge. Where the result has colours and the source is grey, it stays grey.
         """
         radius = self.radius(parameters)
@@ -397,7 +396,7 @@ class FilterSpec:
     ) -> str:
         """Return ``Median, mask size 5 px``-like text for labels and logs.
 
-        `estimates` are named too, see `estimates` above. `brief` leaves out what is as by default.
+        `estimates` are named too, see `estimates` above. `brief` leaves out defaults.
         """
         found = estimates or {}
         parts = [self.name]

@@ -44,7 +44,7 @@ class CudaTask:
         Identifier of the level to compute at.
     block : tuple of int, optional
         Threads of a block in x and y that the user wants at the levels up to *texture*;
-        by default the plan chooses. *tuned* has blocks of its own.
+        by default the plan chooses. *tuned* has its own blocks.
     """
 
     shape: tuple[int, ...]
@@ -375,7 +375,7 @@ def by_size(
     least : float
         Samples of the result from which on the tuned kernel is quicker. The filters' bounds are
         from times on an H100, 128 to 4096 pixels squared, taken as tests/gpu/bench_tuned.py does,
-        which lists what is left.
+        which lists the remaining differences.
     """
     samples = task.output_shape[0] * task.out_row_samples
     if task.level != TUNED.id or not BY_SIZE or samples >= least:

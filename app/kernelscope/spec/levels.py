@@ -42,7 +42,7 @@ SHARED = Level(
 TEXTURE = Level("texture", "Texture", "The image is read through a texture object.")
 TUNED = Level("tuned", "Tuned", "Whatever makes this filter fastest on the card.")
 GPU_LEVELS = (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)
-"""The levels that are compared for every filter; a filter may also have levels of its own."""
+"""The levels that are compared for every filter; a filter may also have its own levels."""
 
 USUAL_LEVELS = {"cpu": CPU_LEVELS, "gpu": GPU_LEVELS}
 """The levels to compare on each kind of device, by the id of its backend."""

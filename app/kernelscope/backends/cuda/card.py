@@ -25,7 +25,7 @@ COPY_PROBE_BYTES = 256 << 20
 
 
 class Lane:
-    """A thread with staging buffers of its own, for copies that overlap the kernels of a device.
+    """A thread with its own staging buffers, for copies that overlap the kernels of a device.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Lane:
 
 
 class Card:
-    """A GPU's primary context, pushed once on a thread of its own.
+    """A GPU's primary context, pushed once on its own thread.
 
     All methods but `call`, `submit` and `close` run on that thread. Everything that was made in
     the context is freed before it is popped, and it is popped before the thread ends, also when
@@ -99,7 +99,7 @@ class Card:
         atexit.register(self.close)
 
     def call(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
-        """Run `function` on the device's thread and return what it returns.
+        """Run `function` on the device's thread and return its result.
 
         After a CUDA error, `lost` says whether the device is.
         """
@@ -265,7 +265,7 @@ class Card:
         return self.make_room(lambda: self.cuda.mem_alloc(max(size, 1)), keep)
 
     def make_room(self, make: Callable[[], _Value], keep: Any = None) -> _Value:
-        """Return what `make` allocates; see `allocate`."""
+        """Return the object that `make` allocates; see `allocate`."""
         while True:
             try:
                 return make()

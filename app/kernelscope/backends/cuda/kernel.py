@@ -168,7 +168,7 @@ class Kernel:
     def _alike(self) -> Hashable:
         """Key of measurements that are timed alike."""
         task, launch = self._step.task, self._launch
-        # A search radius is in no macro: the work tells such launches apart.
+        # A search radius is in no macro: the work distinguishes such launches.
         work = launch.operations_per_sample, launch.steps
         return self._cubin.code, launch.kernel, self._block, task.shape, task.output_shape, work
 
@@ -205,8 +205,8 @@ class Kernel:
     def settle(self, measured: bool) -> None:
         """Decide how many launches are timed together, and make room for them.
 
-        Where the cache is emptied before a batch, each of its launches reads a picture and writes
-        a result of its own, so that it reads from memory, as a single launch would.
+        If the cache is emptied before a batch, each of its launches reads its own picture and
+        writes its own result, so that it reads from memory, as a single launch would.
         """
         device, run, place, task = self._run.device, self._run, self._place, self._step.task
         self._measured = measured

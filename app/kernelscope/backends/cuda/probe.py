@@ -113,7 +113,7 @@ def _software(
     except Exception as error:  # whatever a broken installation raises
         return _missing(
             f"PyCUDA is installed, but it cannot be loaded: {error}.",
-            "Build it anew for this Python and this CUDA: "
+            "Rebuild it for this Python and this CUDA: "
             "`pip install --force-reinstall --no-cache-dir --no-binary pycuda pycuda`",
         )
     try:
@@ -149,7 +149,7 @@ def _name(driver: Any, ordinal: int) -> str:
     return text.value.decode(errors="replace")
 
 
-# What to do about it ------------------------------------------------------------------
+# Ways to solve it ---------------------------------------------------------------------
 
 _CARD = "You need an NVIDIA GPU of the Turing generation (GeForce RTX 20, GTX 16) or newer."
 _OTHER_COMPUTER = "Use a computer with Linux or Windows and an NVIDIA GPU."

@@ -1,4 +1,4 @@
-"""BMP of every kind that its makers defined, but for those that hold another format.
+"""BMP of every documented kind, except those that hold another format.
 
 Pillow knows the usual kinds only: it refuses bit fields of other widths, run-length encoding
 with holes and two-bit palettes, and drops the alpha of 16-bit pixels. The format: Microsoft,
@@ -38,10 +38,10 @@ _USUAL_FIELDS = {
     32: (0xFF0000, 0xFF00, 0xFF, 0),
 }
 _INTERPRETED = 2**12
-"""Bytes of runs below which Python is done before Numba has loaded its compiled code."""
+"""Bytes of runs below which Python finishes before Numba has loaded its compiled code."""
 
 _MOST_HOLES = 2**24
-"""Pixels that runs may leave out; a few bytes would else claim a gigabyte."""
+"""Pixels that runs may leave out; otherwise a few bytes could claim a gigabyte."""
 
 PER_METRE = 1 / 0.0254
 _MAX_PROFILE = 2**24
@@ -51,22 +51,22 @@ _CUT_OFF = "the file is cut off."
 
 @dataclass(frozen=True)
 class _Header:
-    """What a BMP says of its pixels.
+    """Description of the pixels in the header of a BMP.
 
     Attributes
     ----------
     compression : int or str
         As Windows numbers it; OS/2 gives other meanings to 3 and 4, which have names here.
     fields : tuple of int
-        Masks of red, green, blue and alpha in a pixel of 16 or 32 bits; 0: there is none.
+        Masks of red, green, blue and alpha in a pixel of 16 or 32 bits; 0 if there is none.
     palette : ndarray of uint8, shape (entries, 3)
         Red, green and blue.
     pixels : int
-        Where they begin in the data.
+        Offset of the pixels in the data.
     metadata : Metadata
-        Without the profile, which lies behind the pixels.
+        Without the profile, which follows the pixels.
     profile : slice, optional
-        Where it lies.
+        Its place in the data.
     """
 
     width: int
@@ -107,12 +107,12 @@ def decode(handle: BinaryIO) -> Decoded:
 
 
 def _turned(pixels: NDArray[Any], header: _Header, notices: list[str]) -> Decoded:
-    """Put the top row first."""
+    """Flip the rows so that the top row is first."""
     return Decoded(pixels if header.top_down else pixels[::-1], notices, metadata=header.metadata)
 
 
 def _header(start: bytes) -> _Header:
-    """Read what comes before the pixels, and refuse what cannot be read."""
+    """Read the headers before the pixels, and refuse unsupported ones."""
     at = _FILE_HEADER if start[:2] == b"BM" else 0
     if len(start) < at + 16:
         raise Unreadable(_CUT_OFF)
@@ -173,7 +173,7 @@ def _profile(block: bytes, at: int) -> slice | None:
 
 
 def _compression(code: int, bits: int, length: int) -> int | str:
-    """Return how the pixels are packed, or refuse what is not read here."""
+    """Return how the pixels are packed, or refuse an unsupported packing."""
     os2 = 16 <= length <= 64 and length not in (_WINDOWS_3, 52, 56)
     if code == _JPEG and (os2 or bits == 24):
         compression: int | str = _RLE24
@@ -215,7 +215,7 @@ def _compression(code: int, bits: int, length: int) -> int | str:
 def _masks(
     block: bytes, length: int, bits: int, compression: int | str
 ) -> tuple[tuple[int, int, int, int], int]:
-    """Return the bit fields, and the bytes that they take behind the header."""
+    """Return the bit fields, and their length in bytes after the header."""
     if compression not in (_FIELDS, _ALPHA_FIELDS):
         return _USUAL_FIELDS.get(bits, (0, 0, 0, 0)), 0
     count = 4 if compression == _ALPHA_FIELDS or length >= 56 else 3
@@ -233,7 +233,7 @@ def _masks(
 
 
 def _rows(data: bytes, header: _Header) -> NDArray[np.uint8]:
-    """Return the rows as they lie in the file, with the bytes that fill them up."""
+    """Return the rows as stored in the file, with their padding bytes."""
     stride = (header.width * header.bits + 31) // 32 * 4
     size = stride * header.height
     least = size - stride + (header.width * header.bits + 7) // 8
@@ -269,7 +269,7 @@ def _coloured(indices: NDArray[np.uint8], header: _Header, notices: list[str]) -
     table[: len(palette)] = palette
     notices.append(formats.PALETTE.format("RGB"))
     pixels = np.empty((*indices.shape, 3), np.uint8)
-    for channel in range(3):  # half the time of looking up all three at once
+    for channel in range(3):  # takes half the time of looking up all three at once
         pixels[:, :, channel] = table[:, channel][indices]
     return pixels
 
@@ -290,7 +290,7 @@ def _fields(samples: NDArray[np.uint8], header: _Header, notices: list[str]) -> 
         if not mask:
             pixels[:, :, channel] = 0
             continue
-        kept = min(width, 16)  # 16 bits are what a sample has.
+        kept = min(width, 16)  # samples have at most 16 bits
         shift = (mask & -mask).bit_length() - 1 + width - kept
         sample = (packed >> shift) & ((1 << kept) - 1)
         largest = (1 << kept) - 1
@@ -330,8 +330,7 @@ def _unpacked_runs(data: bytes, header: _Header, notices: list[str]) -> NDArray[
 def _unpack(data: Any, bits: Any, pixels: Any) -> Any:
     """Fill `pixels` from the bottom row up; return how many were written, -1 if the data end.
 
-    What lies outside of a row is left out. A file may end without its end mark where its last
-    row is full.
+    Pixels outside a row are ignored. A file may end without its end mark if its last row is full.
     """
     height, width, channels = pixels.shape
     size = len(data)

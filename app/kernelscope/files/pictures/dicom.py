@@ -1,6 +1,6 @@
-"""DICOM: what slices and pictures share, and the pictures in colour.
+"""DICOM: shared parts of slices and pictures, and pictures in colour.
 
-The format: DICOM PS3.3 (what the elements mean), PS3.5 (how they are stored).
+The format: DICOM PS3.3 (meaning of the elements), PS3.5 (how they are stored).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from kernelscope.images.image import Metadata
 FORMAT = Format("DICOM", (".dcm", ".ima"))
 
 MAGIC = rb".{128}DICM"
-"""What stands before it is free, and often looks like a TIFF."""
+"""Length of the preamble, which is arbitrary and often looks like a TIFF."""
 
 START = 132
-"""Bytes that tell a DICOM file."""
+"""Bytes that identify a DICOM file."""
 
 TAGS = "DICOM tags"
 
@@ -43,7 +43,7 @@ def matches(start: bytes) -> bool:
 
 
 def is_colour(path: Path) -> bool:
-    """Whether a DICOM file holds a picture in colour, and no slice of a volume."""
+    """Return whether a DICOM file holds a picture in colour, and not a slice of a volume."""
     header = read_header(path)
     return "PixelData" in header and header.get("PhotometricInterpretation") not in (None, *_GREY)
 
@@ -86,7 +86,7 @@ def decode(handle: BinaryIO) -> Decoded:
 
 
 def read_header(path: Path) -> Any:
-    """Read a file; of the pixels it is only known whether there are any."""
+    """Read a file without its pixels, only checking whether there are any."""
     with damage_explained(f"DICOM file {path.name}'s"), WatchedFile(path) as handle:
         return _dcmread(handle, defer_size=1024)
 
@@ -98,12 +98,12 @@ def read_whole(path: Path) -> Any:
 
 
 def frame_count(dataset: Any) -> int:
-    """Return how many pictures a file holds."""
+    """Return the number of pictures in a file."""
     return int(getattr(dataset, "NumberOfFrames", None) or 1)
 
 
 def stored_pixels(dataset: Any, name: str) -> NDArray[Any]:
-    """Return the stored values, colours as RGB; one more axis in front where there are frames.
+    """Return the stored values, colours as RGB; the first axis counts frames if there are several.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def stored_pixels(dataset: Any, name: str) -> NDArray[Any]:
         try:
             pixels = np.asarray(dataset.pixel_array)
         except (RuntimeError, NotImplementedError) as error:
-            # What pydicom says where a library is there, but not made for these pixels.
+            # The message of pydicom if a library is installed but does not support these pixels.
             if re.search(r"not support|cannot decode|Unable to convert", str(error)):
                 raise _undecodable(syntax, name) from error
             raise
@@ -128,7 +128,7 @@ def stored_pixels(dataset: Any, name: str) -> NDArray[Any]:
 def _check_complete(dataset: Any) -> None:
     """Refuse JPEG frames whose data end early.
 
-    No decoder behind pydicom reports that; and an exception in `dicom_codecs` would only let
+    No decoder behind pydicom reports that, and an exception in `dicom_codecs` would only make
     pydicom try its next decoder.
     """
     import imagecodecs
@@ -152,7 +152,7 @@ def _read(source: BinaryIO, name: str) -> Any:
 def _dcmread(source: BinaryIO, **options: Any) -> Any:
     import pydicom
 
-    # A filter and not catch_warnings, which would undo what other threads do meanwhile.
+    # A filter and not catch_warnings, which would change the warnings of other threads.
     warnings.filterwarnings("ignore", module=r"pydicom\.")
     _add_codecs()
     return pydicom.dcmread(source, **options)
@@ -160,7 +160,7 @@ def _dcmread(source: BinaryIO, **options: Any) -> Any:
 
 @functools.cache
 def _add_codecs() -> None:
-    """Let pydicom decode with the library that reads pictures here."""
+    """Let pydicom decode with the library that this package uses for pictures."""
     from pydicom.pixels import get_decoder
 
     from kernelscope.files.pictures import dicom_codecs
@@ -181,7 +181,7 @@ def _is_decodable(syntax: Any) -> bool:
 
 
 def _undecodable(syntax: Any, name: str) -> Unreadable:
-    """Return that pixels are whole, but compressed in a way that nothing here reads."""
+    """Return the error for intact pixels in a compression that cannot be read here."""
     known = _BY_PYLIBJPEG.search(syntax.name) and not _NOT_BY_PYLIBJPEG.search(syntax.name)
     if known:
         return Unreadable(

@@ -1,7 +1,7 @@
 """Decodes compressed DICOM frames with imagecodecs; a plugin of pydicom.
 
-Pillow, which pydicom has at hand, reads neither 12-bit nor lossless JPEG, JPEG-LS or
-High-Throughput JPEG 2000, nor JPEG 2000 of deep colours.
+Pillow, pydicom's default decoder, reads neither 12-bit nor lossless JPEG, JPEG-LS or
+High-Throughput JPEG 2000, nor JPEG 2000 with more than 8 bits.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _HIGH_THROUGHPUT = (uid.HTJ2K, uid.HTJ2KLossless, uid.HTJ2KLosslessRPCL)
 DECODER_DEPENDENCIES = dict.fromkeys(
     (*_JPEG, *_JPEG_LS, *_JPEG_2000, *_HIGH_THROUGHPUT), ("imagecodecs",)
 )
-"""What pydicom asks plugins for."""
+"""Names that pydicom requires of a plugin."""
 
 
 def is_available(_: str) -> bool:
-    """Whether the library is there: the program needs it anyway."""
+    """Return whether the library is available: always, as the program requires it."""
     return True
 
 
@@ -34,7 +34,7 @@ def decode_frame(data: bytes, runner: Any) -> bytes:
     data : bytes
         One frame as it is stored.
     runner : pydicom.pixels.decoders.base.DecodeRunner
-        What the file says of it.
+        The file's description of the frame.
     """
     import imagecodecs
 
@@ -42,7 +42,7 @@ def decode_frame(data: bytes, runner: Any) -> bytes:
     if syntax == uid.JPEGExtended12Bit and channels != 1:
         raise NotImplementedError("imagecodecs does not support raw colour here")
     if syntax in _JPEG_2000 and (channels == 1 or runner.bits_stored <= 8):
-        raise NotImplementedError("imagecodecs does not support what Pillow does")
+        raise NotImplementedError("imagecodecs leaves this form to Pillow")
     if syntax in _JPEG_LS:
         samples = imagecodecs.jpegls_decode(data)
     elif syntax in _JPEG:

@@ -1,4 +1,4 @@
-"""EXIF and XMP data: how the camera was held, the resolution, and what a result keeps of them.
+"""EXIF and XMP data: orientation, resolution, and the part that a result keeps.
 
 The format: CIPA DC-008 (Exif 2.32), whose tables are those of TIFF 6.0.
 """
@@ -25,7 +25,7 @@ _ORIENTATION, _X_RESOLUTION, _Y_RESOLUTION, _UNIT = 0x0112, 0x011A, 0x011B, 0x01
 _EXIF_TABLE, _WIDTH, _HEIGHT = 0x8769, 0xA002, 0xA003
 _SHORT, _LONG, _RATIONAL = 3, 4, 5
 PER_INCH = {2: 1.0, 3: 2.54}
-"""Factors to pixels per inch, by the number that TIFF and EXIF give a unit."""
+"""Factors to pixels per inch, by the number of the unit in TIFF and EXIF."""
 
 _XMP_ORIENTATION = re.compile(rb"""tiff:Orientation\s*(?:=\s*["']|>\s*)([1-8])\s*["'<]""")
 
@@ -34,7 +34,7 @@ DAMAGED = "The EXIF data are damaged; the picture may lie on its side."
 
 @dataclass(frozen=True)
 class _Entry:
-    """A number in a table: how `struct` reads it, and where it stands."""
+    """A number in a table: its format for `struct`, and its offset."""
 
     tag: int
     form: str
@@ -49,14 +49,14 @@ def describe(
     resolution: tuple[float, float] | None = None,
     others: tuple[str, ...] = (),
 ) -> Decoded:
-    """Return `result` with what its file holds beside the pixels.
+    """Return `result` with the metadata of its file.
 
     Parameters
     ----------
     exif, xmp, profile : bytes
-        As they lie in the file; what they say of the orientation counts, EXIF before XMP.
+        As stored in the file; both may give the orientation, and EXIF has precedence.
     resolution : tuple of float, optional
-        Pixels per inch along x and y; EXIF may know it too.
+        Pixels per inch along x and y; EXIF may contain it too.
     others : tuple of str
         See `Metadata`.
     """
@@ -73,7 +73,7 @@ def describe(
             _logger.debug("Damaged EXIF data", exc_info=True)
             result.notices.append(DAMAGED)
             exif = b""
-    if valid_orientation(orientation) != orientation:  # EXIF does not say.
+    if valid_orientation(orientation) != orientation:  # EXIF gives no valid orientation
         orientation = xmp_orientation(xmp)
     result.orientation = valid_orientation(orientation)
     if xmp:
@@ -110,21 +110,21 @@ def stamped(exif: bytes, width: int, height: int) -> bytes:
 
 
 def xmp_orientation(data: bytes) -> int:
-    """Return the orientation, 1 to 8, in a packet of XMP; one that has none is upright.
+    """Return the orientation, 1 to 8, in an XMP packet; 1 (upright) if it has none.
 
-    The property stands in the text as an attribute or as an element of that name.
+    The property is an attribute or an element of that name.
     """
     found = _XMP_ORIENTATION.search(data)
     return int(found[1]) if found else 1
 
 
 def valid_orientation(value: object) -> int:
-    """Return an orientation as found in a file, or 1 if it makes no sense."""
+    """Return an orientation from a file, or 1 if it is invalid."""
     return value if isinstance(value, int) and 1 <= value <= 8 else 1
 
 
 def upright(image: Decoded) -> NDArray[Any]:
-    """Return the pixels turned and flipped so that the picture stands upright; a view."""
+    """Return a view of the pixels, turned and flipped so that the picture is upright."""
     pixels = image.pixels
     if image.orientation >= 5:
         pixels = pixels.swapaxes(0, 1)
@@ -136,7 +136,7 @@ def upright(image: Decoded) -> NDArray[Any]:
 
 
 def _order(exif: bytes) -> str:
-    """Return the byte order; raises ValueError if the data do not begin as they should."""
+    """Return the byte order; raises ValueError if the data do not begin with a TIFF header."""
     order = {b"II*\0": "<", b"MM\0*": ">"}.get(exif[:4])
     if order is None:
         raise ValueError("no TIFF header")
@@ -162,7 +162,7 @@ def _entries(exif: bytes) -> Iterator[_Entry]:
 
 
 def _numbers(exif: bytes) -> dict[int, int | float]:
-    """Return the single numbers by their tags; raises struct.error where they lie outside."""
+    """Return the single numbers by their tags; raises struct.error if they lie outside the data."""
     order = _order(exif)
     numbers: dict[int, int | float] = {}
     for entry in _entries(exif):

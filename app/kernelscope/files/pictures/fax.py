@@ -1,13 +1,13 @@
-"""The codes of fax machines: CCITT Groups 3 and 4, and modified Huffman rows, as TIFF has them.
+"""Fax codes in TIFF: CCITT Groups 3 and 4, and modified Huffman rows.
 
-After ITU-T Recommendations T.4 and T.6 and TIFF 6.0, sections 10 and 11. There is no checksum
-in them, and common decoders fill up with white what they do not understand. This one takes
-nothing but what the recommendations define: every code, each row as wide as the page, as many
-rows as the page has, and nothing left over. What is damaged beyond these signs cannot be known.
+After ITU-T Recommendations T.4 and T.6 and TIFF 6.0, sections 10 and 11. The codes have no
+checksum, and common decoders replace codes that they do not know by white. This decoder accepts
+only data as the recommendations define them: known codes, each row as wide as the page, the number
+of rows of the page, and nothing after them. Damage that leaves such data cannot be detected.
 
 Some rows of Group 4 begin with a white and a black run of no pixels, to which the next row may
-refer: only a program that counts in runs writes them, and libtiff reads them so. Runs of no
-pixels within a row are refused, because programs disagree about them.
+refer. Only encoders that work in runs write them, and libtiff accepts them. Runs of no pixels
+within a row are refused, because programs disagree about them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HUFFMAN, GROUP_3, GROUP_4 = 2, 3, 4
 NAMES = {HUFFMAN: "modified Huffman", GROUP_3: "CCITT Group 3", GROUP_4: "CCITT Group 4"}
 
 TWO_DIMENSIONS = 1
-"""The bit of Group 3's options that says: rows may refer to the one before."""
+"""The bit of Group 3's options for rows that refer to the previous row."""
 
 # Code words of runs of 0, 1, 2, ... 63 pixels, then of 64, 128, ... 1728 pixels.
 _WHITE = """
@@ -56,12 +56,12 @@ _BLACK = """
 0000001010010 0000001010011 0000001010100 0000001010101 0000001011010 0000001011011
 0000001100100 0000001100101
 """
-# Of 1792, 1856, ... 2560 pixels of either colour.
+# Runs of 1792, 1856, ... 2560 pixels of either colour.
 _LONG = """
 00000001000 00000001100 00000001101 000000010010 000000010011 000000010100 000000010101
 000000010110 000000010111 000000011100 000000011101 000000011110 000000011111
 """
-# How a row differs from the one before: the change lies 3 to the left ... 3 to the right.
+# Vertical modes: a change lies 3 pixels to the left ... 3 to the right of that in the row above.
 _MODES = "0000010 000010 010 1 011 000011 0000011"
 _PASS, _HORIZONTAL, _EXTENSION = 8, 9, 10
 _OTHER_MODES = {_PASS: "0001", _HORIZONTAL: "001", _EXTENSION: "0000001"}
@@ -85,15 +85,15 @@ _FAULTS = {
 def decode(
     data: bytes, rows: int, width: int, compression: int, options: int = 0
 ) -> NDArray[np.bool_]:
-    """Decode a strip or a tile of a page, with the first pixel in the highest bit.
+    """Decode a strip or a tile of a page; the first pixel is in the highest bit.
 
     Parameters
     ----------
     rows, width : int
-        How many there are, in pixels.
+        Size in pixels.
     compression : {HUFFMAN, GROUP_3, GROUP_4}
     options : int
-        The tag T4Options of a page of Group 3.
+        The tag T4Options of a Group 3 page.
 
     Returns
     -------
@@ -103,10 +103,10 @@ def decode(
     Raises
     ------
     Unreadable
-        If the data are not exactly what the recommendation defines for that many rows.
+        If the data do not match the recommendation exactly.
     """
     two = compression == GROUP_3 and bool(options & TWO_DIMENSIONS)
-    source = np.frombuffer(data + bytes(4), np.uint8)  # Codes are looked up 13 bits at a time.
+    source = np.frombuffer(data + bytes(4), np.uint8)  # padded: codes are read 13 bits at a time
     pixels = np.zeros((rows, width), np.bool_)
     row, fault = _decode(source, len(data) * 8, pixels, compression, two, *_tables())
     if fault != _WHOLE:
@@ -122,7 +122,7 @@ def decode(
 def _tables() -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Return white runs, black runs, and modes by the next bits: 16 * value + length of code.
 
-    0 where no code begins so. Runs that more codes of the same run follow are of 64 and above.
+    0 if no code begins with these bits. Runs of 64 and more are followed by another code.
     """
     lengths = [*range(64), *range(64, 1792, 64), *range(1792, 2561, 64)]
     modes = dict(enumerate(_MODES.split())) | _OTHER_MODES
@@ -152,7 +152,7 @@ def _peek(data: Any, place: int, count: int) -> int:
 
 @kernel
 def _run(data: Any, place: int, most: int, table: Any) -> tuple[int, int, int]:
-    """Return the length of a run, the place of the next code, and what is wrong."""
+    """Return the length of a run, the place of the next code, and the error."""
     total = 0
     while True:
         entry = table[_peek(data, place, _RUN_BITS)]
@@ -170,7 +170,7 @@ def _run(data: Any, place: int, most: int, table: Any) -> tuple[int, int, int]:
 def _row_alone(
     data: Any, place: int, width: int, changes: Any, two: bool, white: Any, black: Any
 ) -> tuple[int, int, int]:
-    """Decode a row of runs into where the colour changes; returns how often it does."""
+    """Decode a row of runs into the places where the colour changes; return their number."""
     at, count, dark = 0, 0, False
     while at < width:
         length, place, fault = _run(data, place, width - at, black if dark else white)
@@ -180,7 +180,7 @@ def _row_alone(
             return count, place, _EMPTY_RUN
         at += length
         dark = not dark
-        if count and changes[count - 1] == at:  # Two changes at one place are none.
+        if count and changes[count - 1] == at:  # two changes at one place cancel out
             count -= 1
         else:
             changes[count] = at
@@ -199,7 +199,7 @@ def _row_by_reference(
     black: Any,
     modes: Any,
 ) -> tuple[int, int, int]:
-    """Decode a row that refers to the changes of the one above, which end with three `width`."""
+    """Decode a row that refers to the changes in the row above, which end with three `width`."""
     at, count, dark = -1, 0, False  # The row begins before its first pixel.
     near = 0
     while at < width:
@@ -233,7 +233,7 @@ def _row_by_reference(
             near += 2
         if mode == _PASS:
             at = above[near + 1]
-            if at == width:  # What follows is on no row.
+            if at == width:  # the row is complete
                 return count, place, _TOO_WIDE
             continue
         target = above[near] + mode - 3
@@ -248,7 +248,7 @@ def _row_by_reference(
 
 @kernel
 def _end_of_line(data: Any, place: int, end: int) -> int:
-    """Return the place behind eleven or more zeros and a one, or -1 if there is something else."""
+    """Return the place after eleven or more zeros and a one, or -1 if the bits differ."""
     start = place
     while place < end and not _peek(data, place, 1):
         place += 1
@@ -257,7 +257,7 @@ def _end_of_line(data: Any, place: int, end: int) -> int:
 
 @kernel
 def _rest(data: Any, place: int, end: int, compression: int, tagged: bool) -> int:
-    """Return what is wrong behind the last row: only marks of the end and zeros belong there."""
+    """Return the error after the last row, where only end marks and zeros may follow."""
     marks = 0
     while compression != HUFFMAN:
         after = _end_of_line(data, place, end)
@@ -285,7 +285,7 @@ def _decode(
     black: Any,
     modes: Any,
 ) -> tuple[int, int]:
-    """Paint the black runs of all rows; returns the row that failed, and why it did."""
+    """Paint the black runs of all rows; return the row that failed, and its error."""
     rows, width = pixels.shape
     changes, above = np.empty(width + 8, np.int64), np.empty(width + 8, np.int64)
     above[:4] = width

@@ -1,7 +1,7 @@
-"""JPEG: simplejpeg decodes what cameras write, Pillow CMYK, imagecodecs 12 bits and lossless.
+"""JPEG: simplejpeg decodes camera files, Pillow CMYK, imagecodecs 12 bits and lossless.
 
-All three are libjpeg-turbo, which fills up with grey what is missing, and goes on. Only
-simplejpeg passes on what it has to say about that.
+All three use libjpeg-turbo, which fills missing parts with grey and goes on. Only simplejpeg
+reports its warnings.
 
 The format: ITU-T T.81 and T.87 (JPEG-LS), ISO/IEC 10918-5 (JFIF).
 """
@@ -27,12 +27,12 @@ _ALONE = (0x01, *range(0xD0, 0xD9))
 """Markers without a length."""
 
 _MAX_SEGMENTS = 2**16
-"""Some hundred are usual; each takes its time."""
+"""Limit of the number of segments: files have some hundred at most, and each takes time."""
 
 _COMMENT, _APP0, _APP1, _APP2 = 0xFE, 0xE0, 0xE1, 0xE2
 _LOSSLESS, _LS = 0xC3, 0xF7
 _MARKER = re.compile(rb"\xff[\x80-\xcf\xd8-\xfe]")
-"""What ends the data of a scan; restart markers stand among them."""
+"""End of the data of a scan; restart markers may occur within them."""
 _ENDS_EARLY = re.compile("premature end|found marker 0xd9 instead", re.IGNORECASE)
 _COEFFICIENTS = 64
 _FILLING = bytes(37 * i % 251 for i in range(512))
@@ -40,7 +40,7 @@ _FILLING = bytes(37 * i % 251 for i in range(512))
 _USUAL = {0xC0, 0xC1, 0xC2, 0xC9, 0xCA}
 _SPACES = {1: "GRAY", 3: "RGB"}
 MAX_SIDE = 65500
-"""What most libjpegs read and write; imagecodecs' reads all that a JPEG can have."""
+"""Largest side for most builds of libjpeg; that of imagecodecs supports all of the format's."""
 
 _CUT_OFF = "the file is cut off or damaged: its data end before the picture does."
 _AGAIN = "Get the file again from where it came from."
@@ -49,7 +49,7 @@ _FRAMES = {
     **dict.fromkeys((0xC5, 0xC6, 0xC7, 0xCD, 0xCE, 0xCF), "hierarchical"),
     0xCB: "lossless and arithmetically coded",
 }
-"""Kinds that no library here reads."""
+"""Kinds that no library here supports."""
 
 _JFIF_PER_INCH = {1: 1.0, 2: 2.54}
 _XMP = b"http://ns.adobe.com/xap/1.0/\0"
@@ -58,7 +58,7 @@ _PROFILE = b"ICC_PROFILE\0"
 
 @dataclass
 class _Segments:
-    """What stands before the first scan."""
+    """The headers before the first scan."""
 
     kind: int = 0
     precision: int = 8
@@ -75,7 +75,7 @@ class _Segments:
 
 
 def decode(handle: WatchedFile) -> Decoded:
-    """Decode a JPEG of any kind that is in use, or say which kind it is."""
+    """Decode a JPEG of any common kind; refuse others by the name of their kind."""
     data = handle.read()
     found = _segments(data)
     if found.kind == 0:
@@ -109,11 +109,11 @@ def _usual(data: bytes, found: _Segments) -> Decoded:
     try:
         simplejpeg.decode_jpeg_header(data)
         space = _SPACES[found.channels]
-    except (ValueError, KeyError):  # CMYK, or chroma sampled in a way that it does not know.
+    except (ValueError, KeyError):  # CMYK, or an unsupported chroma subsampling
         result = pillow.decode_pixels(data, "JPEG")
         check_complete(data, result.pixels, lambda more: pillow.decode_pixels(more, "JPEG").pixels)
         return result
-    # With room of its own, simplejpeg would keep it where it raises.
+    # simplejpeg leaks a buffer that it allocated itself if it raises.
     room = np.empty((found.height, found.width, found.channels), np.uint8)
     notices = []
     try:
@@ -121,14 +121,14 @@ def _usual(data: bytes, found: _Segments) -> Decoded:
     except ValueError as error:
         if _ENDS_EARLY.search(str(error)):
             raise Unreadable(_CUT_OFF, _AGAIN) from error
-        simplejpeg.decode_jpeg(data, space, buffer=room, strict=False)  # Raises what is no warning.
+        simplejpeg.decode_jpeg(data, space, buffer=room, strict=False)
         words = str(error).removeprefix("Corrupt JPEG data: ")
         notices = [f"The file is damaged, parts of the picture may be wrong ({words})."]
     return Decoded(room.squeeze(2) if found.channels == 1 else room, notices)
 
 
 def _deep(data: bytes, found: _Segments) -> Decoded:
-    """Decode 12 bits, any number without loss, and sides that are too long for others."""
+    """Decode 12 bits, lossless files, and sides beyond the limit of the other libraries."""
     import imagecodecs
 
     if found.channels not in (1, 3):
@@ -138,7 +138,7 @@ def _deep(data: bytes, found: _Segments) -> Decoded:
             "Convert it to RGB.",
         )
     if found.kind == _LS:
-        samples = np.asarray(imagecodecs.jpegls_decode(data))  # Raises where data are missing.
+        samples = np.asarray(imagecodecs.jpegls_decode(data))  # raises if data are missing
     else:
         samples = np.asarray(imagecodecs.jpeg8_decode(data))
         check_complete(data, samples, imagecodecs.jpeg8_decode)
@@ -152,7 +152,7 @@ def _deep(data: bytes, found: _Segments) -> Decoded:
 def check_complete(
     data: bytes, samples: NDArray[Any], decode: Callable[[bytes], NDArray[Any]]
 ) -> None:
-    """Refuse a JPEG whose data end early, where the decoder does not report that.
+    """Refuse a JPEG whose data end early, if the decoder does not report that.
 
     It is decoded a second time, with more data in front of its end mark: a complete picture stays
     the same, and an incomplete one changes::
@@ -178,7 +178,7 @@ def check_complete(
 
 
 def _segments(data: bytes) -> _Segments:
-    """Walk the markers up to the first scan; damaged ones end the walk."""
+    """Read the markers up to the first scan; damaged ones end the loop."""
     found = _Segments()
     at = 2
     for _ in range(_MAX_SEGMENTS):
@@ -204,7 +204,7 @@ def _segments(data: bytes) -> _Segments:
 
 @dataclass(frozen=True)
 class _Scan:
-    """Which coefficients of which components a scan holds, and down to which bit."""
+    """The coefficients and components in a scan, and its lowest bit."""
 
     components: bytes
     first: int
@@ -213,7 +213,7 @@ class _Scan:
 
 
 def _scans(data: bytes) -> tuple[list[_Scan], int]:
-    """Return the headers of all scans, and where the end mark stands; -1 if there is none."""
+    """Return the headers of all scans, and the offset of the end mark; -1 if there is none."""
     scans: list[_Scan] = []
     at = 2
     while len(scans) < _MAX_SEGMENTS and (found := _MARKER.search(data, at)):
@@ -230,7 +230,7 @@ def _scans(data: bytes) -> tuple[list[_Scan], int]:
 
 
 def _lacks_some(scans: list[_Scan], components: bytes) -> bool:
-    """Whether some coefficients are in no scan, or not down to their last bit."""
+    """Return whether some coefficients are missing from the scans, or lack their lowest bits."""
     missing = {(each, number) for each in components for number in range(_COEFFICIENTS)}
     for scan in scans:
         if scan.bit == 0:

@@ -20,7 +20,7 @@ _CUT_OFF = "the file is cut off."
 _BLANKS = (b" ", b"\n", b"\r", b"\t", b"\v", b"\f")
 _PIECE = 2**20
 _MOST_DIGITS = 9
-"""Of a sample in a plain file; with zeros in front it may be longer than its white."""
+"""Digits of a sample in a plain file; leading zeros may make it longer than the maximum."""
 
 
 def decode(handle: BinaryIO) -> Decoded:
@@ -56,7 +56,7 @@ def encode(pixels: NDArray[Any], _: Metadata = NOTHING) -> bytes:
 
 
 def _number(handle: BinaryIO) -> int:
-    """Read a number of the header, the comments before it and the one blank after it."""
+    """Read a number of the header, with the comments before it and the one blank after it."""
     digits = b""
     while True:
         byte = handle.read(1)
@@ -86,7 +86,7 @@ def _plain(handle: BinaryIO, count: int, maximum: int) -> NDArray[Any]:
         if start >= len(text):
             raise Unreadable(_CUT_OFF)
         piece = text[start : start + _PIECE]
-        # The last number may go on in the next piece.
+        # The last number may continue in the next piece.
         cut = max(map(piece.rfind, _BLANKS)) + 1
         if start + _PIECE < len(text) and cut:
             piece = piece[:cut]
@@ -98,7 +98,7 @@ def _plain(handle: BinaryIO, count: int, maximum: int) -> NDArray[Any]:
 
 
 def _decimals(text: bytes, maximum: int) -> NDArray[np.uint32]:
-    """Return the numbers of a text of digits and blanks."""
+    """Return the numbers in a text of digits and blanks."""
     digits = np.frombuffer(text, np.uint8) - np.uint8(ord("0"))
     inside = np.zeros(len(text) + 2, np.bool_)
     inside[1:-1] = digits < 10

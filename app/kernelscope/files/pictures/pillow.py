@@ -16,11 +16,11 @@ from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import NOTHING, Metadata
 
 _MAX_CANVAS = 2**25
-"""Of an animated WebP, in pixels: libwebp fills several canvases for the smallest frame."""
+"""Limit for an animated WebP, in pixels: libwebp fills several canvases per frame."""
 
 
 def decode(handle: WatchedFile, kind: str) -> Decoded:
-    """Decode the first picture of a file; `kind` is Pillow's name of the only format tried."""
+    """Decode the first picture of a file; `kind` is Pillow's name of the only format to try."""
     with _opened(handle, kind) as image:
         if kind == "WEBP":
             _check_canvas(image)
@@ -30,14 +30,14 @@ def decode(handle: WatchedFile, kind: str) -> Decoded:
             image.info.get(name) or b"" for name in ("exif", "xmp", "icc_profile")
         )
         exif.describe(result, held, xmp, profile)
-        # Asked last, because a GIF has to look for its second picture to know.
+        # Asked last, because Pillow has to search a GIF for its second picture.
         if getattr(image, "is_animated", False):
             result.notices.append(formats.ANIMATION)
     return result
 
 
 def decode_pixels(data: bytes, kind: str) -> Decoded:
-    """As `decode`, where someone else knows what the file holds beside the pixels."""
+    """Decode as `decode` does; the caller supplies the metadata."""
     with _opened(io.BytesIO(data), kind) as image:
         return _convert(image)
 
@@ -45,9 +45,9 @@ def decode_pixels(data: bytes, kind: str) -> Decoded:
 def _opened(source: IO[bytes], kind: str) -> Any:
     import PIL.Image
 
-    # `check_size` below is the limit; Pillow's own is lower than what we promise to open.
+    # `check_size` below is the limit; Pillow's own is lower.
     PIL.Image.MAX_IMAGE_PIXELS = None
-    # A filter and not catch_warnings, which would undo what other threads do meanwhile.
+    # A filter and not catch_warnings, which would change the warnings of other threads.
     warnings.filterwarnings("ignore", module=r"PIL\.")
     image = PIL.Image.open(source, formats=(kind,))
     check_size(*image.size)
@@ -55,7 +55,7 @@ def _opened(source: IO[bytes], kind: str) -> Any:
 
 
 def _check_canvas(image: Any) -> None:
-    """Refuse an animation that takes more than its file and its first picture are worth."""
+    """Refuse an animation that would take far more memory and time than its first picture."""
     if image.is_animated and image.width * image.height > _MAX_CANVAS:
         raise Unreadable(
             f"its animation has {image.width}×{image.height} pixels, which is too large.",
@@ -104,7 +104,7 @@ def _encode(pixels: NDArray[Any], metadata: Metadata, **options: Any) -> bytes:
     if metadata.resolution:
         options["dpi"] = metadata.resolution
     elif options["format"] == "BMP":
-        options["dpi"] = (0, 0)  # Pillow would invent one.
+        options["dpi"] = (0, 0)  # otherwise Pillow writes a default
     buffer = io.BytesIO()
     PIL.Image.fromarray(pixels).save(buffer, **options)
     return buffer.getvalue()

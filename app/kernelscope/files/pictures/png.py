@@ -18,18 +18,18 @@ from kernelscope.images.image import NOTHING, Metadata
 
 MAGIC = b"\x89PNG\r\n\x1a\n"
 MAX_SIDE = 1_000_000
-"""What libpng allows."""
+"""libpng's limit of a side."""
 _PALETTE = 3
 _CHANNELS = {0: 1, 2: 3, _PALETTE: 3, 4: 2, 6: 4}
 _HEADER_END = 33
 _METRE = 1
 _MAX_CHUNKS = 2**19
-"""Chunks of 8 KiB are usual: 4 GiB of them."""
+"""Limit of the number of chunks; with the common size of 8 KiB they hold 4 GiB."""
 _PER_METRE = 1 / 0.0254
 _SRGB_GAMMA = (45455).to_bytes(4, "big")
 _XMP = b"XML:com.adobe.xmp\0"
-# All that the pixels need. libpng grumbles on stderr about the others, of all about colour
-# profiles, and unpacks texts.
+# The chunks needed for the pixels. libpng prints warnings about others on stderr, mostly about
+# colour profiles, and decompresses texts.
 _CRITICAL = (b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND")
 
 
@@ -56,12 +56,12 @@ def decode(handle: BinaryIO) -> Decoded:
     import imagecodecs
 
     with warnings_of("imagecodecs") as warnings:
-        # Without room to decode to, imagecodecs loses a reference to None where it raises.
+        # With a buffer of its own, imagecodecs loses a reference to None if it raises.
         room = _room(width, height, depth, colour_type, b"tRNS" in chunks)
         pixels = b"".join(critical)
         try:
             result = Decoded(imagecodecs.png_decode(pixels, out=room))
-        except ValueError:  # The room does not fit: a damaged tRNS, which libpng leaves out.
+        except ValueError:  # the buffer does not fit: libpng ignored a damaged tRNS
             result = Decoded(imagecodecs.png_decode(pixels))
     if warnings:
         found = "; ".join(text.removeprefix("PNG warning: ") for text in dict.fromkeys(warnings))
@@ -84,7 +84,7 @@ def decode(handle: BinaryIO) -> Decoded:
 def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
     """Encode grey, grey with alpha, RGB or RGBA of 8 or 16 bits.
 
-    The fastest level: a half to a fifth of the default's time for about a tenth more bytes.
+    The fastest level: a fifth to half of the default's time, for about a tenth more bytes.
     """
     import imagecodecs
 
@@ -103,7 +103,7 @@ def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
 def _room(
     width: int, height: int, depth: int, colour_type: int, transparent: bool
 ) -> NDArray[Any] | None:
-    """Return what the pixels fit into; None where there is no such colour type."""
+    """Return an array that fits the pixels; None if there is no such colour type."""
     channels = _CHANNELS.get(colour_type)
     if channels is None:
         return None
@@ -113,7 +113,7 @@ def _room(
 
 
 def _described(result: Decoded, data: bytes, chunks: dict[bytes, bytes]) -> Decoded:
-    """Add what the chunks beside the pixels say."""
+    """Add the metadata in the other chunks."""
     content = {kind: chunk[8:-4] for kind, chunk in chunks.items()}
     profile = _unpacked(content.get(b"iCCP", b"").partition(b"\0")[2][1:], 2**24)
     resolution = None
@@ -124,7 +124,7 @@ def _described(result: Decoded, data: bytes, chunks: dict[bytes, bytes]) -> Deco
     xmp, texts = None, False
     for kind, chunk in _chunks(data):
         if kind == b"iTXt" and chunk[8:].startswith(_XMP):
-            if xmp is None:  # a file may have one; many that unpack to nothing take long
+            if xmp is None:  # only the first: decompressing many takes long
                 packed = chunk[8 + len(_XMP) : 9 + len(_XMP)] == b"\1"
                 text = chunk[10 + len(_XMP) : -4].split(b"\0", 2)[-1]
                 xmp = _unpacked(text, 2**24) if packed else text
@@ -138,7 +138,7 @@ def _described(result: Decoded, data: bytes, chunks: dict[bytes, bytes]) -> Deco
 
 
 def _unpacked(data: bytes, most: int) -> bytes:
-    """Return what deflate packed, or nothing if that is damaged or longer than `most`."""
+    """Return decompressed data, or nothing if they are damaged or longer than `most`."""
     unpack = zlib.decompressobj()
     try:
         unpacked = unpack.decompress(data, most)
@@ -153,17 +153,17 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def _most_bytes(pixels: NDArray[Any]) -> int:
-    """Return the bytes of the largest PNG of an image: rows that do not compress.
+    """Return the size in bytes of the largest PNG of an image: rows that do not compress.
 
-    Each row has a byte for its filter, each 8 KiB of data a block header of deflate's and the
-    frame of a chunk; imagecodecs itself reserves too little where rows are short.
+    Each row has a byte for its filter, each 8 KiB of data a block header of deflate and the frame
+    of a chunk; imagecodecs itself reserves too little for short rows.
     """
     rows = int(pixels.nbytes) + int(pixels.shape[0])
     return rows + 32 * (rows // 8192 + 1) + 1024
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the kind of each chunk, and all of it: length, kind, content, checksum."""
+    """Yield the kind and the bytes of each chunk: length, kind, content, checksum."""
     start = len(MAGIC)
     for _ in range(_MAX_CHUNKS):
         if start + 8 > len(data):

@@ -38,7 +38,7 @@ _PREMULTIPLIED_ALPHA, _ALPHA = 1, 2
 _JPEG_COMPRESSIONS = (6, 7)
 _PHOTOMETRIC, _ORIENTATION, _XMP = 262, 274, 700
 
-# Whoever listens to the log hears tifffile's warnings; nobody else's stderr does.
+# tifffile's warnings go to listeners of the log, and never to stderr.
 logging.getLogger("tifffile").addHandler(logging.NullHandler())
 
 
@@ -98,7 +98,7 @@ def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
 
 
 def _metadata(page: Any) -> Metadata:
-    """Return what a page holds beside the pixels."""
+    """Return the metadata of a page."""
 
     def value(tag: int) -> Any:
         return page.tags[tag].value if tag in page.tags else None
@@ -120,7 +120,7 @@ def _metadata(page: Any) -> Metadata:
 
 
 def unwritten(page: Any) -> list[str]:
-    """Return a notice if strips or tiles of a page have no data, as sparse files leave them out."""
+    """Return a notice if strips or tiles of a page have no data, as in sparse files."""
     if page.is_contiguous:
         return []
     segments = list(zip(page.dataoffsets, page.databytecounts, strict=False))
@@ -131,7 +131,7 @@ def unwritten(page: Any) -> list[str]:
 
 
 def _orientation(page: Any) -> int:
-    """Return how the camera was held; TIFF's own tag counts before the XMP data."""
+    """Return the orientation; TIFF's own tag has precedence over the XMP data."""
     orientation = page.tags.get(_ORIENTATION)
     if orientation is not None:
         return valid_orientation(orientation.value)
@@ -140,7 +140,7 @@ def _orientation(page: Any) -> int:
 
 
 def photometric(page: Any, notices: list[str]) -> int:
-    """Return how samples stand for colours; a file that does not say so is taken as usual."""
+    """Return the photometric interpretation; the usual one if the file does not give any."""
     if _PHOTOMETRIC in page.tags:
         return int(page.photometric)
     if page.compression in FAX_COMPRESSIONS:
@@ -152,7 +152,7 @@ def photometric(page: Any, notices: list[str]) -> int:
 
 
 def _check(page: Any) -> None:
-    """Refuse what would take too much memory, or is no flat picture."""
+    """Refuse a page that would take too much memory, or is not a picture."""
     check_size(page.imagewidth, page.imagelength, page.samplesperpixel)
     if page.imagedepth != 1:
         raise Unreadable("it holds a volume, not a picture.")
@@ -167,7 +167,7 @@ def _check(page: Any) -> None:
 
 
 def _interpret(samples: NDArray[Any], page: Any) -> Decoded:
-    """Return (height, width, stored samples) as grey or RGB, with alpha where there is one."""
+    """Return (height, width, stored samples) as grey or RGB, with alpha if there is any."""
     notices: list[str] = []
     meaning = photometric(page, notices)
     count = _COLOURS[meaning]
@@ -192,7 +192,7 @@ def _interpret(samples: NDArray[Any], page: Any) -> Decoded:
 
 
 def _inverted(colour: NDArray[Any], notices: list[str]) -> NDArray[Any]:
-    """Return samples whose white is 0 with black as 0, where that has a meaning."""
+    """Return samples inverted, so that black is 0, if their range has a defined maximum."""
     if colour.dtype.kind != "f":
         return top(colour.dtype) - colour
     if colour.min() < 0 or colour.max() > 1:
@@ -205,7 +205,7 @@ def _inverted(colour: NDArray[Any], notices: list[str]) -> NDArray[Any]:
 def _with_alpha(
     colour: NDArray[Any], extra: NDArray[Any], kinds: tuple[int, ...], notices: list[str]
 ) -> NDArray[Any]:
-    """Put the first alpha channel behind the colour; other extra samples are left out."""
+    """Move the first alpha channel after the colour; other extra samples are left out."""
     alphas = [i for i, kind in enumerate(kinds) if kind in (_PREMULTIPLIED_ALPHA, _ALPHA)]
     left_out = extra.shape[2] - bool(alphas)
     if left_out:
@@ -228,7 +228,7 @@ def _standard_depth(samples: NDArray[Any], page: Any, notices: list[str]) -> NDA
     if dtype.kind == "f":
         if dtype.itemsize != 4:
             notices.append(f"{dtype.itemsize * 8}-bit floats converted to 32-bit floats.")
-        with np.errstate(over="ignore"):  # What becomes infinite is refused by `Image`.
+        with np.errstate(over="ignore"):  # `Image` refuses infinite values
             return samples.astype(np.float32)
     if dtype.kind == "u" and dtype.itemsize <= 2:
         bits = page.bitspersample
@@ -236,7 +236,7 @@ def _standard_depth(samples: NDArray[Any], page: Any, notices: list[str]) -> NDA
             return samples.astype(dtype.newbyteorder("="))
         notices.append(f"{bits}-bit samples stretched to {dtype.itemsize * 8} bits.")
         return rescale(samples, 2**bits - 1)
-    # No two programs agree on which of these values is white, so the picture decides.
+    # Programs disagree on which of these values is white, so the range of the picture is used.
     low, high = samples.min(), samples.max()
     name = f"{'Signed' if dtype.kind == 'i' else 'Unsigned'} {dtype.itemsize * 8}-bit integers"
     notices.append(f"{name} from {low} to {high} converted to floats from 0 to 1.")
@@ -245,7 +245,7 @@ def _standard_depth(samples: NDArray[Any], page: Any, notices: list[str]) -> NDA
 
 
 def _look_up(samples: NDArray[Any], page: Any, notices: list[str]) -> NDArray[Any]:
-    """Replace the palette indices, which come first, by RGB."""
+    """Replace the palette indices, in the first channel, by RGB."""
     if page.colormap is None:
         raise Unreadable("its palette is missing.")
     table = np.asarray(page.colormap).T
@@ -254,7 +254,7 @@ def _look_up(samples: NDArray[Any], page: Any, notices: list[str]) -> NDArray[An
         raise Unreadable(f"it holds colours beyond its palette of {len(table)}.")
     if np.array_equal(table % 257, np.zeros_like(table)):
         table = table // 257
-    elif np.array_equal(table % 256, np.zeros_like(table)):  # As some programs shift it.
+    elif np.array_equal(table % 256, np.zeros_like(table)):  # shifted by some programs
         table = table // 256
     if table.max() < 256:
         table = table.astype(np.uint8)

@@ -1,7 +1,7 @@
-"""The chain of pages of a TIFF, walked before a library follows it.
+"""The chain of pages of a TIFF, checked before a library follows it.
 
-Each page ends with the offset of the next. In a damaged file the chain may lead back to a page
-that was there before, and a library that follows it never comes to an end.
+Each page ends with the offset of the next. In a damaged file the chain may lead back to an earlier
+page, and a library that follows it would never end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kernelscope.files.formats import Unreadable
 
 @dataclass(frozen=True)
 class _Layout:
-    """How the numbers of a TIFF are stored: formats of `struct`, and where the first page is."""
+    """Number formats of a TIFF for `struct`, and the offset of its first page."""
 
     offset: str
     count: str
@@ -37,7 +37,7 @@ def _layout(start: bytes) -> _Layout:
 
 
 def check_pages(handle: BinaryIO) -> int:
-    """Return how many pages a TIFF has, and rewind it.
+    """Return the number of pages of a TIFF, and rewind it.
 
     Raises
     ------

@@ -1,5 +1,5 @@
-"""The strips and tiles of a TIFF page: checked before they are read, and decoded with more care
-than tifffile does where that reads something wrong, or refuses what is good.
+"""The strips and tiles of a TIFF page: checked before they are read, and decoded more strictly or
+more tolerantly than tifffile does, if it would misread them or refuse valid ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kernelscope.files.formats import Unreadable, check_size
 from kernelscope.files.pictures import fax, jpeg
 
 Decode = Callable[..., tuple[Any, tuple[int, ...], tuple[int, ...]]]
-"""What tifffile calls for each segment: bytes or None, and its index. Returns samples or None,
+"""Signature of tifffile's segment decoders: bytes or None, and the index. Returns samples or None,
 the place of the first one, and their shape; both along samples, depth, rows, columns, ..."""
 
 FAX_COMPRESSIONS = tuple(fax.NAMES)
@@ -21,7 +21,7 @@ _NONE, _LZW, _PACKBITS = 1, 5, 32773
 _DEFLATES = (8, 32946)
 _JPEG = 7
 _EXACT = (_NONE, _LZW, _PACKBITS, *_DEFLATES, *FAX_COMPRESSIONS)
-"""Compressions whose decoders notice when rows are missing."""
+"""Compressions whose decoders detect missing rows."""
 
 _T4_OPTIONS = 292
 _REVERSED_BITS = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
@@ -29,7 +29,7 @@ _LAST_BITS_FIRST = 2
 
 
 def check_segments(page: Any, size: int) -> None:
-    """Refuse pages whose strips or tiles are too large, cut off, or read over and over.
+    """Refuse pages whose strips or tiles are too large, cut off, or used repeatedly.
 
     Parameters
     ----------
@@ -53,10 +53,10 @@ def check_segments(page: Any, size: int) -> None:
 
 
 def check_extents(pages: Sequence[Any], size: int) -> None:
-    """Refuse pages with strips or tiles that lie behind the end of the file, or on each other.
+    """Refuse pages with strips or tiles that overlap or lie beyond the end of the file.
 
-    A last strip may be said to be longer than the file where its decoder finds out whether all
-    rows are there.
+    The last strip may claim to be longer than the file if its decoder checks that all rows are
+    present.
     """
     total = 0
     for page in pages:
@@ -66,14 +66,14 @@ def check_extents(pages: Sequence[Any], size: int) -> None:
             if offset >= size or (offset + count > size and page.compression not in _EXACT):
                 raise Unreadable("the file is cut off.")
             total += min(count, size - offset)
-    # Tiles that are alike may be stored once; a small file of much work is no such thing.
+    # Identical tiles may be stored once; but a small file must not cause a large amount of work.
     room = 4 * (size + sum(page.nbytes for page in pages)) + 2**24
     if total > room:
         raise Unreadable("its strips or tiles lie on each other.")
 
 
 def are_cut_off(pages: Sequence[Any], size: int) -> bool:
-    """Whether strips or tiles are said to go on behind the end of the file."""
+    """Return whether strips or tiles claim to extend beyond the end of the file."""
     return any(
         offset + count > size
         for page in pages
@@ -82,7 +82,7 @@ def are_cut_off(pages: Sequence[Any], size: int) -> bool:
 
 
 def prepare(page: Any) -> None:
-    """Put our decoders in the place of tifffile's, for a page that leads others or stands alone."""
+    """Replace tifffile's decoders by ours, for the first page of a series or a single page."""
     if page.compression in FAX_COMPRESSIONS:
         page.decode = _fax_decoder(page)
     elif page.compression in _DEFLATES:
@@ -124,7 +124,7 @@ def _fax_decoder(page: Any) -> Decode:
 
 
 def _place(page: Any, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return where a strip or tile of a page of one sample begins, and its shape."""
+    """Return the place and the shape of a strip or tile of a page with one sample per pixel."""
     if page.is_tiled:
         row, column = divmod(index, math.ceil(page.imagewidth / page.tilewidth))
         place = (0, 0, row * page.tilelength, column * page.tilewidth, 0)
@@ -135,7 +135,7 @@ def _place(page: Any, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _deflate_decoder(page: Any) -> Decode:
-    """Return a decoder that takes a strip of more rows than belong to it, as GDAL writes it."""
+    """Return a decoder that accepts a strip with extra rows, as GDAL writes it."""
     usual: Decode = page.decode
     samples = page.samplesperpixel if page.planarconfig == 1 else 1
     bits = page.bitspersample
@@ -158,9 +158,9 @@ def _deflate_decoder(page: Any) -> Decode:
 
 
 def _first_bytes(data: bytes, count: int, most: int) -> bytes | None:
-    """Return `data` compressed anew with the first bytes only, or None if they are damaged.
+    """Return `data` recompressed with only the first bytes, or None if they are damaged.
 
-    Up to `most` bytes may follow. The checksum at their end is looked at.
+    Up to `most` bytes may follow. The checksum at the end is verified.
     """
     stream = zlib.decompressobj()
     try:

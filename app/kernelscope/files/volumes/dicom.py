@@ -1,6 +1,6 @@
-"""DICOM series: the slices of a folder, put in order by where they lie in the patient.
+"""DICOM series: the slices of a folder, sorted by their position in the patient.
 
-A slice is a file of its own, or a frame of an Enhanced MR, CT or PET file.
+A slice is a file, or a frame of an Enhanced MR, CT or PET file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kernelscope.images.volume import check_shape, narrowed
 __all__ = ["FORMAT", "decode", "decode_folder", "is_colour", "is_dicom", "matches"]
 
 _EVEN = 0.02
-"""By how much gaps between slices may differ from their median, relative to it."""
+"""Largest difference of gaps between slices from their median, relative to it."""
 
 _MOST_NAMED = 3
 """Files that a notice names; the others are counted."""
@@ -48,21 +48,21 @@ _VOLUME_KEYS = (
     ("MRImageFrameTypeSequence", "ComplexImageComponent", "{}"),
     ("CardiacSynchronizationSequence", "NominalCardiacTriggerDelayTime", "trigger {} ms"),
 )
-"""What tells the volumes of one Enhanced file apart: group, element, and what it is called."""
+"""Attributes that distinguish the volumes of an Enhanced file: group, element, and label."""
 
 
 @dataclass(frozen=True)
 class _Slice:
-    """A slice, with what its header says in the types that it should have.
+    """A slice, with the values of its header in their proper types.
 
     Attributes
     ----------
     frame : int, optional
-        Which frame of its file, from 0; None where the file is a single slice.
+        Index of the frame in its file, from 0; None if the file is a single slice.
     volume : tuple of str
-        What tells it from the slices of other volumes in the same file.
+        Values that distinguish it from slices of other volumes in the same file.
     corner : ndarray, optional
-        Where its first pixel lies, in millimetres to the left, posterior and superior.
+        Position of its first pixel, in millimetres to the left, posterior and superior.
     directions : ndarray, shape (3, 3), optional
         Directions of rising x, rising y, and of the normal.
     spacing : tuple of float, optional
@@ -91,13 +91,13 @@ class _Slice:
 
     @property
     def missing(self) -> str:
-        """What it lacks to be placed; empty if nothing."""
+        """Name of the first missing attribute that its position needs; empty if none is."""
         where = dict(zip(_WHERE, (self.directions, self.corner, self.spacing), strict=True))
         return next((keyword for keyword, value in where.items() if value is None), "")
 
     @property
     def place(self) -> float:
-        """Where it lies along its normal, in millimetres."""
+        """Position along its normal, in millimetres."""
         assert self.directions is not None
         return float(self.directions[2] @ self.corner)
 
@@ -105,8 +105,8 @@ class _Slice:
 def decode(path: Path, number: int | None) -> RawVolume:
     """Read the series that a file belongs to, from its folder.
 
-    Files beside it that are damaged, or no slices of the same kind, are left out and named: the
-    file that was asked for is good.
+    Damaged files and slices of other kinds in the folder are left out and named, since the
+    requested file itself is good.
     """
     own = _slices(path)
     if not own:
@@ -144,12 +144,12 @@ def decode_folder(files: Sequence[Path], number: int | None) -> RawVolume:
 
 
 def is_dicom(path: Path) -> bool:
-    """Whether a path is a DICOM file, by its first bytes.
+    """Return whether a path is a DICOM file, by its first bytes.
 
     Raises
     ------
     Unreadable
-        If the system does not give them, for instance because the user may not read the file.
+        If the system cannot read them, for example for lack of permission.
     """
     try:
         if not path.is_file():
@@ -216,7 +216,7 @@ def _frames(path: Path, header: Any) -> list[_Slice]:
     for frame in frames:
         values = ((group(frame, name).get(key), text) for name, key, text in _VOLUME_KEYS)
         keys.append([text.format(value) if value is not None else "" for value, text in values])
-    # Only what differs tells volumes apart.
+    # Only values that differ distinguish volumes.
     several = [len(set(column)) > 1 for column in zip(*keys, strict=True)]
     return [
         _slice(
@@ -243,7 +243,7 @@ def _slice(
     measures: Any,
     values: Any,
 ) -> _Slice:
-    """Read what a header and its groups say of a slice; raises anything where that is damaged."""
+    """Read the description of a slice from a header and its groups; raises anything if damaged."""
     corner = position.get("ImagePositionPatient")
     directions = orientation.get("ImageOrientationPatient")
     spacing = measures.get("PixelSpacing")
@@ -280,7 +280,7 @@ def _number(values: Any, keyword: str, default: float) -> float:
 
 
 def _is_picture(header: Any, name: str) -> bool:
-    """Whether a file is a slice; one that should be and is not must not just be missing."""
+    """Return whether a file is a slice; refuse a damaged slice, which must not just be skipped."""
     if all(keyword in header for keyword in ("Rows", "SeriesInstanceUID", "PixelData")):
         return True
     kind = header.file_meta.get("MediaStorageSOPClassUID")
@@ -314,7 +314,7 @@ def _assembled(parts: list[_Slice]) -> RawVolume:
 
 
 def _check(part: _Slice, first: _Slice) -> None:
-    """Refuse a slice that is no plain grey picture, or none of the same kind as the first."""
+    """Refuse a slice that is not a plain grey picture, or differs in kind from the first."""
     if part.model not in ("MONOCHROME1", "MONOCHROME2"):
         raise Unreadable(
             f"{part.name} is in colour.", "Choose a series in grey, or open it alone as a picture."
@@ -347,15 +347,15 @@ def _check(part: _Slice, first: _Slice) -> None:
 def _check_placed(part: _Slice) -> None:
     if part.missing:
         raise Unreadable(
-            f"{part.name} does not tell where it lies ({part.missing} is missing).",
+            f"{part.name} does not state its position ({part.missing} is missing).",
             "Without it the slices cannot be put in order.",
         )
 
 
 def _affine(parts: Sequence[_Slice]) -> NDArray[np.float64]:
-    """Return voxels to millimetres as NIfTI has it, of slices in order.
+    """Return the matrix from voxels to millimetres, as in NIfTI, of sorted slices.
 
-    Slices of a tilted gantry do not lie straight above each other: the matrix tells so.
+    Slices of a tilted gantry are shifted against each other, which the matrix describes.
     """
     first, last = parts[0], parts[-1]
     assert first.corner is not None
@@ -373,7 +373,7 @@ def _affine(parts: Sequence[_Slice]) -> NDArray[np.float64]:
 
 
 def _step(parts: Sequence[_Slice]) -> NDArray[np.float64]:
-    """Return the way from one slice to the next, the same for all."""
+    """Return the vector from one slice to the next, the same for all."""
     gaps = np.diff([part.place for part in parts])
     usual = float(np.median(gaps))
     for gap, (before, after) in zip(gaps, pairwise(parts), strict=True):
@@ -401,7 +401,7 @@ def _step(parts: Sequence[_Slice]) -> NDArray[np.float64]:
 
 
 def _thickness(measures: Any) -> float:
-    """Return the distance that a single slice would have to the next."""
+    """Return the distance to the next slice, as stated by a single slice."""
     for keyword in ("SpacingBetweenSlices", "SliceThickness"):
         if measures.get(keyword):
             return abs(float(measures.get(keyword)))
@@ -428,10 +428,10 @@ def _voxels(parts: Sequence[_Slice]) -> NDArray[Any]:
 
 
 def _pixels(path: Path) -> tuple[NDArray[Any], int | None]:
-    """Return the stored values, shape (frames, rows, columns), and what inverts them.
+    """Return the stored values, shape (frames, rows, columns), and the constant for inversion.
 
-    The latter is the sum of the darkest and the brightest value that could be stored, where
-    bright ones are low.
+    The latter is the sum of the darkest and the brightest value that can be stored, if low values
+    are bright.
     """
     dataset = read_whole(path)
     stored = stored_pixels(dataset, path.name)

@@ -43,7 +43,7 @@ def decode(path: Path, number: int | None) -> RawVolume:
 
 
 def _check_strangers(slices: Sequence[Path], others: set[Path]) -> None:
-    """Refuse a file that is named like the slices: a damaged one must not just be missing."""
+    """Refuse a file that is named like the slices: a damaged one must not just be skipped."""
     kinds = {kind for file in slices for kind in _kinds(file)}
     for file in sorted(others):
         if kinds & _kinds(file):
@@ -54,13 +54,13 @@ def _check_strangers(slices: Sequence[Path], others: set[Path]) -> None:
 
 
 def _kinds(file: Path) -> set[str]:
-    """Return what tells how a file is named: the name but for its numbers, and the suffix."""
+    """Return the pattern of a file's name: the name without its numbers, and the suffix."""
     suffix = file.suffix.lower()
     return {re.sub(r"\d+", "#", file.name), *([suffix] if suffix[1:].isalpha() else [])}
 
 
 def _natural(path: Path) -> tuple[list[str | int], str]:
-    """Sort slice10 after slice9; text and numbers take turns, so that they never meet."""
+    """Sort slice10 after slice9; text and numbers alternate, so that they are never compared."""
     parts: list[str | int] = []
     for text, digits in re.findall(r"(\D*)(\d*)", path.name.casefold()):
         parts += [text, int(digits or -1)]
@@ -68,7 +68,7 @@ def _natural(path: Path) -> tuple[list[str | int], str]:
 
 
 def _stacked(files: Sequence[Path]) -> RawVolume:
-    """Read one picture a slice."""
+    """Read one picture per slice."""
     first = read_image(files[0], nan=0.0)
     check_shape((len(files), first.height, first.width), files[0].parent.name)
     voxels = np.empty((len(files), first.height, first.width), first.pixels.dtype)
@@ -78,7 +78,7 @@ def _stacked(files: Sequence[Path]) -> RawVolume:
         _check(image, first)
         plane[...], new = _grey(image)
         if image.missing is not None:
-            plane[image.missing] = np.nan  # The volume is asked about all of them at once.
+            plane[image.missing] = np.nan  # NaN is handled once, for the whole volume
         notices.update(dict.fromkeys(new))
     return RawVolume(voxels, notices=list(notices))
 
@@ -100,7 +100,7 @@ def _size(image: Image) -> str:
 
 
 def _grey(image: Image) -> tuple[NDArray[Any], list[str]]:
-    """Return (height, width) values of a picture that is grey, in whatever colour model."""
+    """Return (height, width) values of a picture that is grey in any colour model."""
     planes, notices = image.planes, list(image.notices)
     if image.missing is not None:
         notices.pop()  # that of NaN

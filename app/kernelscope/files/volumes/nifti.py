@@ -1,8 +1,7 @@
-"""NIfTI-1 and NIfTI-2 (.nii, .nii.gz); nibabel knows the header, the voxels are read here.
+"""NIfTI-1 and NIfTI-2 (.nii, .nii.gz); nibabel reads the header, this module the voxels.
 
-The header is kept byte by byte, extensions included, and goes back into the file with only
-the size, the type and the scaling changed, and these only if they have to be: reading and
-saving gives the same file.
+The header is kept byte by byte, extensions included, and is written back with only the size, the
+type and the scaling changed, and these only if necessary: reading and saving gives the same file.
 """
 
 from __future__ import annotations
@@ -40,22 +39,22 @@ _MAX_VOLUMES = 2**16
 _MAX_REST = 2**26
 """Bytes behind the last volume."""
 _GZIP_MAX_RATIO = 1032
-"""Deflate packs no more bytes than this into one."""
+"""Largest compression ratio of deflate."""
 
 _MILLIMETRES = {1: 1000.0, 3: 0.001}
-"""By the code of the unit; millimetres and unknown units count as they are."""
+"""Millimetres by the code of the unit; unknown units are taken for millimetres."""
 
 
 @dataclass(frozen=True)
 class NiftiHeader:
-    """What stands before the voxels in a file.
+    """Data before the voxels in a file.
 
     Attributes
     ----------
     block : bytes
         The header itself, 348 or 540 bytes.
     extensions : bytes
-        All that follows.
+        Everything between the header and the voxels.
     endianness : {"<", ">"}
     """
 
@@ -64,7 +63,7 @@ class NiftiHeader:
     endianness: Literal["<", ">"]
 
     def parsed(self, *, check: bool) -> Any:
-        """Return a new header object of nibabel; `check` mends small faults, refuses large ones."""
+        """Return a new nibabel header; `check` repairs small faults and refuses large ones."""
         return _classes()[len(self.block)](self.block, self.endianness, check=check)
 
 
@@ -85,10 +84,10 @@ def decode(path: Path, number: int | None) -> RawVolume:
             unpacked = size * _GZIP_MAX_RATIO
             scan, rest = _decode(handle, file, path.name, number, unpacked)  # type: ignore[arg-type]
             rest += _MAX_REST
-            while part := handle.read(2**22):  # The checksum stands at the end.
+            while part := handle.read(2**22):  # the checksum is at the end
                 rest -= len(part)
                 if rest < 0:
-                    raise Unreadable("it is damaged: far more data follow than its header tells.")
+                    raise Unreadable("it is damaged: far more data follow than its header states.")
             return scan
 
 
@@ -112,7 +111,7 @@ def encode(volume: Volume) -> bytes:
 
 
 def encode_compressed(volume: Volume) -> bytes:
-    """Return the whole file, packed at the speed of the disk rather than as small as can be."""
+    """Return the whole file, compressed for speed rather than size."""
     import imagecodecs
 
     return bytes(imagecodecs.gzip_encode(encode(volume), level=1))
@@ -122,7 +121,7 @@ def _classes() -> dict[int, Any]:
     """Return nibabel's classes by the length of the header."""
     import nibabel.imageglobals
 
-    # nibabel writes what it mends to stderr; whoever listens to the log shall hear it.
+    # nibabel writes its repairs to stderr; they belong into the log.
     nibabel.imageglobals.logger.handlers[:] = [logging.NullHandler()]
     return {348: nibabel.Nifti1Header, 540: nibabel.Nifti2Header}
 
@@ -130,9 +129,9 @@ def _classes() -> dict[int, Any]:
 def _decode(
     handle: BinaryIO, file: WatchedFile, title: str, number: int | None, size: int
 ) -> tuple[RawVolume, int]:
-    """Read one volume of a file that, when unpacked, holds at most `size` bytes.
+    """Read one volume of a file that holds at most `size` bytes when uncompressed.
 
-    Returns also how many bytes the volumes behind it have.
+    Also returns the number of bytes of the volumes after it.
     """
     kept = _read_header(handle)
     header = kept.parsed(check=True)
@@ -186,10 +185,10 @@ def _dimensions(header: Any) -> tuple[int, int, int, int]:
 def _check_type(dtype: np.dtype[Any]) -> None:
     if dtype.kind == "c":
         raise Unreadable(
-            "its voxels are complex numbers.", "Save their magnitude as a volume of its own."
+            "its voxels are complex numbers.", "Save their magnitude as a separate volume."
         )
     if dtype.kind not in "iuf":
-        raise Unreadable("its voxels are colours.", "Save one component as a volume of its own.")
+        raise Unreadable("its voxels are colours.", "Save one component as a separate volume.")
 
 
 def _scaling(header: Any) -> tuple[float, float]:
@@ -239,7 +238,7 @@ def _new_header(volume: Volume) -> NiftiHeader:
         header.set_sform(volume.affine, code="scanner")
         header.set_qform(volume.affine, code="scanner")
         if not np.allclose(header.get_qform(), volume.affine, atol=1e-3):
-            header.set_qform(None, code="unknown")  # A quaternion cannot tell of shears.
+            header.set_qform(None, code="unknown")  # a quaternion cannot describe shears
     header["vox_offset"] = length + 4
     header["magic"] = header.single_magic
     return NiftiHeader(header.binaryblock, bytes(4), header.endianness)

@@ -49,9 +49,9 @@ def decode(path: Path, number: int | None) -> RawVolume:
 
 
 def _header(handle: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
-    """Return the type, the shape, and whether the first index runs fastest.
+    """Return the type, the shape, and whether the first index runs fastest (Fortran order).
 
-    NumPy itself evaluates the header as Python, which warns of what it does not like there.
+    NumPy itself evaluates the header as Python, which may emit warnings.
     """
     start = handle.read(8)
     version = start[6:7]

@@ -1,4 +1,4 @@
-"""What the readers of all volume formats share."""
+"""Shared parts of the readers of all volume formats."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 from kernelscope.files.formats import Unreadable
 from kernelscope.images.volume import Spacing
 
-UNKNOWN_SPACING = "The file does not tell the distance of voxels: 1 mm is assumed."
+UNKNOWN_SPACING = "The file does not state the distance of voxels: 1 mm is assumed."
 
 
 @dataclass
 class RawVolume:
-    """What a reader returns; the attributes are the arguments of `Volume.from_array`.
+    """Result of a reader; the attributes are the arguments of `Volume.from_array`.
 
     Attributes
     ----------
     numbers : ndarray, shape (depth, height, width)
         As stored, of any type and byte order.
     others : tuple of str
-        Names of what else the file holds and no volume keeps: "DICOM tags".
+        Names of further data in the file that a volume does not keep: "DICOM tags".
     """
 
     numbers: NDArray[Any]
@@ -38,7 +38,7 @@ class RawVolume:
 
 
 class Several(Unreadable):
-    """There are several volumes, and no number says which one is meant."""
+    """There are several volumes, and no number selects one."""
 
     def __init__(self, cause: str, hint: str, names: Sequence[str]) -> None:
         super().__init__(cause, hint)
@@ -46,16 +46,16 @@ class Several(Unreadable):
 
 
 def choose(number: int | None, names: Sequence[str], what: str) -> int:
-    """Return the index of the one that is meant, of several in a file or folder.
+    """Return the index of the selected volume, if a file or folder has several.
 
     Parameters
     ----------
     number : int, optional
         Counted from 1.
     names : sequence of str
-        What there is to choose from, in words.
+        Descriptions of the volumes.
     what : str
-        What they are: "volume", "series".
+        Kind of the items: "volume", "series".
 
     Raises
     ------

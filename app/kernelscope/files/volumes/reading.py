@@ -1,4 +1,4 @@
-"""Opens volumes, decided by their content."""
+"""Opens volumes; the format is detected by content."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Reader:
 _NIFTI = Format("NIfTI", (".nii.gz", ".nii"))
 
 _READERS = (
-    # First, because a DICOM file may begin like anything else.
+    # First, because a DICOM file may begin with the signature of any other format.
     _Reader(dicom.FORMAT, dicom.matches, dicom.decode),
     _Reader(_NIFTI, nifti.matches, nifti.decode),
     _Reader(Format("TIFF stack", (".tif", ".tiff")), tiff_stack.matches, tiff_stack.decode),
@@ -38,7 +38,7 @@ _READERS = (
 )
 
 READABLE_VOLUMES = tuple(reader.format for reader in _READERS)
-"""The formats that `read_volume` opens, beside folders."""
+"""The formats that `read_volume` opens; it also opens folders."""
 
 
 def read_volume(
@@ -46,18 +46,17 @@ def read_volume(
 ) -> Volume:
     """Read a file of one of the formats in `READABLE_VOLUMES`, or a folder.
 
-    A folder holds a DICOM series, or pictures of equal size, one a slice, in the order of
-    the numbers in their names. A single DICOM file stands for its series. The content
-    decides about the format, not the suffix. Values come as they are, scaled as the file
-    says; see `Volume.from_array` for their type. What was decided or converted is told in
-    `Volume.notices`.
+    A folder holds a DICOM series, or pictures of equal size, one per slice, in the order of the
+    numbers in their names. A single DICOM file stands for its series. The format is detected by
+    content, not by suffix. Values are scaled as the file states; see `Volume.from_array` for their
+    type. `Volume.notices` reports decisions and conversions.
 
     Parameters
     ----------
     volume_number : int, optional
-        Which volume of a file of several, or which DICOM series of a folder; from 1.
+        Number, from 1, of the volume in a file, or of the DICOM series in a folder.
     nan : float, optional
-        What to put in the place of NaN; what is saved has NaN there again.
+        Replaces NaN; saved results have NaN there again.
 
     Raises
     ------
@@ -109,10 +108,10 @@ def read_volume(
 
 
 def is_volume(path: str | Path) -> bool:
-    """Whether `read_volume` is what should open a path, rather than `read_image`.
+    """Return whether to open a path with `read_volume` rather than `read_image`.
 
     True for folders, for NIfTI, NumPy and grey DICOM files, and for TIFF files of several grey
-    pages of one size; False for what cannot be read at all.
+    pages of one size; False for a path that cannot be read at all.
     """
     path = Path(path)
     try:
@@ -130,7 +129,7 @@ def _recognise(path: Path) -> _Reader:
     try:
         if path.is_dir():
             return _Reader(Format("folder", ()), lambda start: False, folder.decode)
-    except (OSError, ValueError):  # A long name, a closed folder: `open_file` has the words.
+    except (OSError, ValueError):  # `open_file` reports the cause
         pass
     with open_file(path) as handle:
         start = handle.read(nifti.MAX_START)

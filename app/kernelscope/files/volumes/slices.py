@@ -1,4 +1,4 @@
-"""Folders of pictures, one a slice, as `kernelscope.files.volumes.folder` reads them."""
+"""Folders of pictures, one per slice, as `kernelscope.files.volumes.folder` reads them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ ENCODERS: dict[str, tuple[Encoder, tuple[np.dtype[Any], ...]]] = {
     ".tif": (tiff.encode, DTYPES),
     ".bmp": (pillow.encode_bmp, DTYPES[:1]),
 }
-"""Who encodes a slice, by the suffix of the pictures, and the types that it keeps."""
+"""Encoders of slices by the suffix of the pictures, and the types that they keep."""
 
 _NAME = re.compile(r"slice-\d{3,}\.(png|tif|bmp)")
 
 
 def is_slice(name: str) -> bool:
-    """Whether a file is called as `files` calls them."""
+    """Return whether a file is named as `files` names slices."""
     return _NAME.fullmatch(name) is not None
 
 
 def losses(volume: Volume, suffix: str) -> list[str]:
-    """Return what pictures of this suffix cannot keep of the voxels, in words."""
+    """Return the properties of the voxels that pictures of this suffix cannot keep, in words."""
     dtype = volume.unscaled.dtype
     if dtype in ENCODERS[suffix][1]:
         return []

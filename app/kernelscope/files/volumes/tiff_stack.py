@@ -1,6 +1,6 @@
 """Stacks of grey TIFF pages: plain ones, those of ImageJ and OME, and our own.
 
-Our own keep the exact spacing in the description, beside the shape that tifffile puts there.
+Our own keep the exact spacing in the description, next to the shape that tifffile puts there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAGIC = re.compile(rb"II[*+]\0|MM\0[*+]")
 _WHITE_IS_ZERO, _BLACK_IS_ZERO = _GREYS = 0, 1
 _SPACING = "spacing_mm"
 _MILLIMETRES = {"mm": 1.0, "cm": 10.0, "inch": 25.4, "micron": 1e-3, "µm": 1e-3, "um": 1e-3}
-_MILLIMETRES["\\u00B5m"] = 1e-3  # As ImageJ spells µ.
+_MILLIMETRES["\\u00B5m"] = 1e-3  # ImageJ's spelling of µm
 
 
 def matches(start: bytes) -> bool:
@@ -55,7 +55,7 @@ def is_stack(path: Path) -> bool:
 
 
 def decode(path: Path, number: int | None) -> RawVolume:
-    """Read one stack; a file holds several if it has channels or times, or mixed sizes."""
+    """Read one stack; a file holds several if it has channels, times, or pages of mixed sizes."""
     import tifffile
 
     with ExitStack() as opened:
@@ -87,7 +87,7 @@ def decode(path: Path, number: int | None) -> RawVolume:
 
 
 def encode(volume: Volume) -> bytes:
-    """Return the whole file, one page a slice, compressed without loss."""
+    """Return the whole file, one page per slice, compressed without loss."""
     import tifffile
 
     voxels = volume.restored(volume.unscaled)
@@ -115,7 +115,7 @@ def _unwritten_pages(series: Any) -> list[str]:
 
 
 def _axes(series: Any) -> tuple[int, ...]:
-    """Return the indices of those axes that count volumes: not Y, X, and the depth."""
+    """Return the indices of the axes that count volumes: not Y, X, and the depth."""
     long = [i for i, side in enumerate(series.shape) if series.axes[i] not in "YX" and side > 1]
     if "S" in series.axes or series.keyframe.samplesperpixel > 1:
         raise Unreadable("its pages are in colour.", "Convert them to grey.")
@@ -140,7 +140,7 @@ def _shape(series: Any) -> tuple[int, int, int]:
 
 
 def _check(series: Any, meaning: int) -> None:
-    """Refuse what is no grey picture."""
+    """Refuse pages that are not grey pictures."""
     if meaning not in _GREYS:
         raise Unreadable("its pages are in colour or have a palette.", "Convert them to grey.")
     if series.dtype is None or series.dtype.kind not in "buif":
@@ -164,7 +164,7 @@ def _numbers(series: Any, index: int, size: int) -> NDArray[Any]:
 
 
 def _decoded(series: Any, size: int) -> NDArray[Any]:
-    """Return all values of a series of pages with strips or tiles of their own."""
+    """Return all values of a series whose pages have separate strips or tiles."""
     pages = [page for page in series.pages if page is not None]
     for page in {id(page.keyframe): page.keyframe for page in pages}.values():
         check_segments(page, size)
@@ -188,7 +188,7 @@ def _inverted(numbers: NDArray[Any], bits: int) -> NDArray[Any]:
 
 
 def _spacing(file: Any) -> Spacing | None:
-    """Return the spacing as we or ImageJ write it; a plain TIFF knows no depth."""
+    """Return the spacing as written by us or by ImageJ; a plain TIFF has none for the depth."""
     shaped = file.shaped_metadata
     ours = shaped[0].get(_SPACING) if shaped else None
     if ours is not None:

@@ -1,4 +1,4 @@
-"""Saves volumes, the format by the suffix, never losing anything without being told to."""
+"""Saves volumes in the format of the suffix; loses data only if explicitly allowed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Writer:
-    """Who encodes a format, and what it can keep beside the voxels.
+    """The encoder of a format, and the properties that it keeps in addition to the voxels.
 
     `slices` is the suffix of the pictures of a folder, which has no `encode`.
     """
@@ -34,7 +34,7 @@ class _Writer:
     slices: str = ""
 
     def losses(self, volume: Volume) -> list[str]:
-        """Return what the format cannot keep of a volume, in words."""
+        """Return the properties of a volume that the format cannot keep, in words."""
         losses = slices.losses(volume, self.slices) if self.slices else []
         if volume.spacing != (1.0, 1.0, 1.0) and not self.spacing:
             losses.append("the distance of voxels")
@@ -66,16 +66,16 @@ WRITABLE_VOLUMES = tuple(writer.format for writer in _WRITERS)
 def write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> Path:
     """Write a volume in the format that the suffix names.
 
-    The file at `path` is replaced at once, when everything is written, or stays as it was.
-    Voxels are written in the type of the file that they came from. NIfTI also gets that
-    file's scaling and, if it was NIfTI too, everything of its header. Other formats know no
-    scaling: values that were scaled are written as 32-bit floats. The suffixes ``.pngs``,
-    ``.tifs`` and ``.bmps`` name folders, which get a picture for each slice.
+    The file at `path` is replaced in one step when everything is written, or stays as it was.
+    Voxels are written in the type of the file that they came from. NIfTI also gets that file's
+    scaling and, if it was NIfTI too, its whole header. Other formats have no scaling: scaled values
+    are written as 32-bit floats. The suffixes ``.pngs``, ``.tifs`` and ``.bmps`` name folders with
+    a picture for each slice.
 
     Parameters
     ----------
     lossy : bool
-        Agree to lose what the format cannot keep: spacing, orientation and position; of
+        Allow losing properties that the format cannot keep: spacing, orientation and position; in
         pictures also fractions, which are rounded.
 
     Returns
@@ -114,7 +114,7 @@ def write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> Pa
 
 
 def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> None:
-    """Refuse at once what `write_volume` would refuse when the voxels are ready.
+    """Refuse, before a long run, a volume that `write_volume` would refuse after it.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False)
 
 
 def unkept_of_volume(volume: Volume, path: str | Path) -> list[str]:
-    """Return one notice if `write_volume` leaves out something that nobody had to agree to."""
+    """Return a notice if `write_volume` leaves out something that needs no explicit permission."""
     path = Path(path)
     writer = _writer(path)
     lost = [*volume.others]
@@ -157,10 +157,10 @@ def unkept_of_volume(volume: Volume, path: str | Path) -> list[str]:
 
 
 def beside(output: Path, title: str) -> Path:
-    """Return where to write a volume of this title that belongs to another one.
+    """Return where to write a volume of this title, filtered together with another one.
 
-    ``OUT-T2.nii.gz`` for ``OUT.nii.gz`` and ``T2.nii.gz``: one file each, since each has a header
-    of its own.
+    ``OUT-T2.nii.gz`` for ``OUT.nii.gz`` and ``T2.nii.gz``: one file each, since each has its own
+    header.
     """
     suffix = _suffix(output)
     stem = title.removesuffix(_suffix(Path(title)))

@@ -1,7 +1,7 @@
 """Level *parallel*: the networks of `networks.py` as loops over vectors, row after row.
 
 `run_network` writes the loops as LLVM code, because a network has no loop that Python could be
-compiled from: each of its operations is a statement of its own. `median_parallel` keeps the padded
+compiled from: each of its operations is a separate statement. `median_parallel` keeps the padded
 rows that a group of output rows needs in a ring, and calls `run_network` for one chunk of columns
 at a time, so that all intermediate rows stay in the level-1 cache:
 

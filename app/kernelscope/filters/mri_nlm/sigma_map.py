@@ -11,12 +11,12 @@ alone, whose estimate is off by 15 % and more. Here it comes from thousands:
    Medical Image Analysis 14, 2010).
 2. A cell without edges says how much noise there is: its detail, taken back from the variance of
    Rician noise to sigma² (Koay and Basser 2006, see `kernelscope.filters.mri_nlm.sigma`).
-3. The background has a rule of its own, since that correction is ill-conditioned there: where the
+3. The background has its own rule, since that correction is ill-conditioned there: where the
    variance is as large, compared with the mean square, as without signal, sigma² is half the mean
    square (Nowak 1999).
 4. Both are averaged with Gaussian weights. As steps 2 and 3 need sigma, they are repeated.
 5. Where there is no signal, and next to that, sigma is raised by a quarter. Denoising takes
-   2 sigma² back from a mean of squares that is not exact: what remains, though small, is always
+   2 sigma² back from a mean of squares that is not exact: the remainder, though small, is always
    positive, and stays behind as a grey veil with the right sigma. That is most of the error of a
    small head, whose skull and rim are thinner than a cell: halves of cells are judged as well.
 

@@ -11,8 +11,8 @@ a condition:
                                       the results for the margins in between are not used
 
 Where sigma is one number for a component, the components are added up right away, each in units
-of its own sigma. Where it is local, it differs from voxel to voxel and not within a patch: each
-component keeps sums of its own, which are divided by sigma² when they are complete.
+of its sigma. Where it is local, it differs from voxel to voxel and not within a patch: each
+component keeps separate sums, which are divided by sigma² when they are complete.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def box_each(
     scratch: Record,
     slot: Index,
 ) -> None:
-    """As `box_together`, with sums of its own for each component."""
+    """As `box_together`, with separate sums for each component."""
     _, high, half = patch
     squares = scratch.squares[: tile.length + 2 * (high * tile.pitch + half)]
     folded = scratch.folded[: tile.length + 2 * high * tile.pitch]

@@ -72,8 +72,8 @@ def window_sums(columns: Line, spare: Line, size: Index, step: Index, totals: Li
 
     Sums of 1, 2, 4, 8... columns add up to any size in a few sweeps that vectorise, which a
     running sum along the row does not. (They are calls because LLVM vectorises a loop only
-    if it can tell its arrays apart, and here two of them change places.) `columns` and
-    `spare`, of the same length, are overwritten.
+    if it can prove that its arrays do not overlap, and here two of them change places.) `columns`
+    and `spare`, of the same length, are overwritten.
     """
     copy(columns, totals)
     done = span = 1

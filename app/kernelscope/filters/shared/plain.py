@@ -21,7 +21,7 @@ def no_simd(context: Any, builder: Any, types: Any) -> None:
     """Keep LLVM from vectorising the kernel that calls this, and whatever is inlined into it.
 
     The attribute forbids vector registers where the code names none, and with that both
-    vectorisers. Each kernel with a loop of its own has to say so.
+    vectorisers. Each kernel with its own loop needs it.
     """
     builder.function.attributes.add("noimplicitfloat")
 
