@@ -62,7 +62,7 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """What became of a variant: a result, or the problem.
+    """The outcome of a variant: a result, or the problem.
 
     Attributes
     ----------
