@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernelscope import commands
+from kernelscope import commands, run_menu
 from kernelscope.commands import Action, Submenu, plain
 
 
@@ -338,6 +338,7 @@ _RUN = (
         tip="Save the steps that led to the input, and the filter with its settings",
         need=commands.SOURCE,
     ),
+    run_menu.RUNS,
     Action(
         "viewKernel",
         "View &Kernel…",

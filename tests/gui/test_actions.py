@@ -124,6 +124,10 @@ ALL = State(
     other=True,
     busy=True,
     difference=True,
+    runs=2,
+    chosen=2,
+    kept=True,
+    baseline=True,
     undo="A",
     redo="B",
 )
@@ -135,6 +139,9 @@ def test_a_need_can_be_met_and_says_why_it_is_not(action: Action) -> None:
     if action.need is not NOTHING:
         assert not action.need.met(State())
         assert action.need.why.endswith(".")
+
+
+CHOSEN = {"showRun", "starRun", "renameRun", "deleteRun"}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +156,11 @@ def test_a_need_can_be_met_and_says_why_it_is_not(action: Action) -> None:
         (State(other=True), {"switchKind"}),
         (State(busy=True), {"cancel"}),
         (State(difference=True), {"saveView"}),
+        (State(runs=1), {"copyRuns", "clearRuns"}),
+        (State(chosen=1), {"showRun", "starRun", "renameRun", "deleteRun"}),
+        (State(chosen=1, kept=True), {*CHOSEN, "saveRun"}),
+        (State(chosen=2, kept=True), {*CHOSEN, "saveRun", "swipeRuns"}),
+        (State(baseline=True), {"compareRuns"}),
         (State(undo="Open"), {"undo"}),
         (State(redo="Open"), {"redo"}),
     ],
@@ -168,7 +180,9 @@ def test_the_window_reports_its_state(qtbot: QtBot, window: MainWindow, picture:
     assert window.actions_.state == State(source=True)
     run(qtbot, window)
     qtbot.waitUntil(lambda: not window.actions_.state.busy)
-    assert window.actions_.state == State(source=True, output=True)
+    assert window.actions_.state == State(
+        source=True, output=True, runs=1, chosen=1, kept=True, baseline=False
+    )
 
 
 # The list of shortcuts -----------------------------------------------------------------

@@ -95,6 +95,8 @@ class Parameter:
         Value used when the user sets none.
     unit : str
         Unit shown behind the value, or empty.
+    symbol : str
+        Stands for the label on chips, such as ``σ``; by default the label itself.
     implies : mapping
         Values of other parameters that come with this one where it is typed on a command line,
         unless they are typed too.
@@ -111,6 +113,7 @@ class Parameter:
     help: str
     default: Any
     unit: str = ""
+    symbol: str = ""
     implies: Mapping[str, Any] = field(default_factory=dict)
     formerly: Mapping[int, Any] = field(default_factory=dict)
     matters: Callable[[Mapping[str, Any]], bool] = _always

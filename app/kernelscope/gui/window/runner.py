@@ -26,7 +26,7 @@ from kernelscope.errors import AppError
 from kernelscope.gui.canvas.pane import EARLIER
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model.form_state import FormState, RunSettings
-from kernelscope.gui.model.runs import duration
+from kernelscope.gui.model.times import duration
 from kernelscope.gui.pages.page import Page, describe_result
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.window.run_bar import RunBar
@@ -56,14 +56,14 @@ class Runner(QObject):
     -------
     changed
         A run or a recipe began or ended.
-    finished : Result
+    finished : Result, FormState
         Of every run, whether or not its input is still shown.
     failed : Exception
         A run or a setting of it.
     """
 
     changed = Signal()
-    finished = Signal(object)
+    finished = Signal(object, object)
     failed = Signal(object)
 
     def __init__(
@@ -216,7 +216,8 @@ class Runner(QObject):
         self.changed.emit()
 
     def _submit(self, request: Request) -> None:
-        self.bridge.submit(self._page().with_reference(request))
+        steps = self._recipes.busy and not self._automatic  # each of which runs once
+        self.bridge.submit(replace(self._page().with_reference(request), timed=not steps))
 
     # --- answers ---
 
@@ -245,7 +246,8 @@ class Runner(QObject):
 
     def _on_finished(self, result: Result) -> None:
         result = self._recipes.told(result)
-        self.finished.emit(result)
+        form = FormState.of(result.request, self._automatic)
+        self.finished.emit(result, form)
         self._show_status(describe_result(result))
         page = self._page()
         if result.request.source is not page.source:
@@ -253,7 +255,6 @@ class Runner(QObject):
             self.changed.emit()
             self.show_state()
             return
-        form = FormState.of(result.request, self._automatic)
         if self._recipes.has_more:
             page.advance_silently(result, form, self._recipes.go_on)
             return
