@@ -323,6 +323,14 @@ _RUN = (
         checkable=True,
     ),
     Action(
+        "contactSheet",
+        "Contact S&heet…",
+        "companions.show_contact_sheet",
+        keys=("Ctrl+Shift+H",),
+        tip="Nine values of a parameter, each with its result on the part in view",
+        need=commands.SOURCE,
+    ),
+    Action(
         "runRecipe",
         "Run R&ecipe…",
         "recipes.choose",

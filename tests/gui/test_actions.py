@@ -148,7 +148,7 @@ CHOSEN = {"showRun", "starRun", "renameRun", "deleteRun"}
     ("state", "enabled"),
     [
         (State(), set()),
-        (State(source=True), {"run", "chooseReference", "saveRecipe"}),
+        (State(source=True), {"run", "chooseReference", "saveRecipe", "contactSheet"}),
         (State(output=True), {"save", "reuse", "copy"}),
         (State(output=True, volumes=True), {"save", "reuse", "openSlice", "noiseMap"}),
         (State(components=1), set()),

@@ -132,6 +132,7 @@ class MainWindow(QMainWindow):
             source=lambda: self.page.source,
             commands=self.actions_.commands,
             order_phantom=self.files.make_phantom,
+            display=self.pictures.display_of,
         )
         self.live = Live(self.runner, self.panel, self.background, settings, lambda: self.page)
         self.headline.badge.put(self.live.badge)
@@ -284,6 +285,7 @@ class MainWindow(QMainWindow):
         self.panel.kernel_wanted.connect(self.companions.show_kernel)
         self.panel.estimate_wanted.connect(self.runner.estimate)
         self.panel.changed.connect(self._on_settings)
+        self.panel.changed.connect(self.companions.follow)
         self._view_bar.gain_changed.connect(self._on_view)
         self.docks[DockName.CONTROLS].visibilityChanged.connect(self._on_run_bar_seen)
         self.docks[DockName.QUALITY].visibilityChanged.connect(self._on_quality_seen)
@@ -310,6 +312,8 @@ class MainWindow(QMainWindow):
         page.arranged.connect(self.runner.show_state)
         page.described.connect(self._status.pixel.setText)
         page.zoomed.connect(self._status.zoom.setText)
+        page.zoomed.connect(lambda _: self.companions.follow())  # also when panned
+        page.changed.connect(lambda _: self.companions.follow())
         self.live.follow(page)
 
     # --- pages ---
@@ -461,6 +465,7 @@ class MainWindow(QMainWindow):
         self.settings.flush()
         self.hide()  # closing may take a moment
         self.live.close()
+        self.companions.close()
         self.runner.bridge.close(_PATIENCE)
         self.background.close()
         self.console.close()

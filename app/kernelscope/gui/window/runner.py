@@ -19,6 +19,7 @@ from PySide6.QtCore import QObject, Signal
 
 from kernelscope.engine.chain import estimate
 from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.step import ESTIMATE
@@ -120,6 +121,20 @@ class Runner(QObject):
             return None
         of_slice = self._panel.filter_kind is Kind.PICTURE
         return self._page().request(self._panel.run_settings(), of_slice=of_slice)
+
+    def in_view(self) -> tuple[Request, Region | None] | None:
+        """Return the request of Run for a picture, with its reference, and the part in view.
+
+        None without a picture or valid settings.
+        """
+        page, settings = self._page(), self.settings()
+        if settings is None or page.kind is not Kind.PICTURE or page.source is None:
+            return None
+        try:
+            request = page.with_reference(page.request(settings))
+        except AppError:
+            return None
+        return request, page.visible_part(request)
 
     def request(self) -> Request | None:
         """Return the request of Run, or show the user why there is none."""
