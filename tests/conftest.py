@@ -1,4 +1,4 @@
-"""Rules for every test: no thread is left behind, and GPU tests need a GPU."""
+"""What holds for every test: no thread is left behind, and GPU tests need a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Effects on the reader of JSON texts that do not come from the program."""
+"""What a JSON text that does not come from the program can do to the reader."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def refusal(text: str) -> str:
 
 
 class Counted(str):
-    """A name that counts its comparisons."""
+    """A name that counts what it is compared with."""
 
     __slots__ = ()
     comparisons = 0

@@ -159,3 +159,15 @@ def test_the_crop_of_a_window_is_made_once(backends: dict[str, CpuBackend]) -> N
     execute(Request(image, step, region=Region(8, 9, 16, 16)), {"cpu": backend})
     assert seen[2] is not seen[0]
     backend.close()
+
+
+def test_a_reduced_result_is_the_mean_of_squares(backends: dict[str, CpuBackend]) -> None:
+    image = Image.from_array(make(np.dtype(np.uint8), "random", (33, 41))[:, :, 0].copy())
+    step = Step.of_numbers("median", {"size": 3})
+    whole = execute(Request(image, step), backends).output.planes
+    request = Request(image, step, reduction=3)
+    result = execute(request, backends).output
+    assert result.planes.shape == request.output_shape == (11, 14, 1)
+    assert result.planes[2, 4, 0] == round(float(whole[6:9, 12:15].mean()))
+    with pytest.raises(InvalidParameter, match="whole pictures"):
+        Request(image, step, region=PART, reduction=2)

@@ -1,4 +1,4 @@
-"""The probe names the missing parts of CUDA, independently of this machine."""
+"""The probe names what is missing for CUDA, whatever this machine has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The launches of the executor and the places of their rows, on a simulated GPU."""
+"""What the executor launches and where its rows lie, on a card that the test makes up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries compute the same as the filters: otherwise ratios would be meaningless."""
+"""Libraries compute what the filters do: otherwise ratios would compare different things."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measuring: the requests to the devices, their order, and the stored results."""
+"""Measuring: what is asked of the devices, in which order, and what is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``kernel``, and ``info --json``: output for programs and for people without a GPU."""
+"""The command ``kernel``, and ``info --json``: what programs and people without a GPU read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A backend that tests control."""
+"""A backend that does what a test tells it."""
 
 from __future__ import annotations
 

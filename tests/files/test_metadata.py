@@ -1,4 +1,4 @@
-"""Metadata of files: kept if the format can, and reported if it cannot."""
+"""What files hold beside the pixels: kept where the format can, and said where it cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of reading image files, against the pixels and against other readers."""
+"""What comes out of image files, against the pixels and against other readers."""
 
 from __future__ import annotations
 

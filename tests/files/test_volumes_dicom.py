@@ -1,4 +1,4 @@
-"""DICOM series: sorted, rescaled, placed; and refused if faulty."""
+"""DICOM series: put in order, rescaled, placed; and what is refused."""
 
 from __future__ import annotations
 

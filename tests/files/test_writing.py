@@ -24,7 +24,7 @@ from tests.files.makers import picture
 SHAPE = (11, 13)
 DTYPES = (np.uint8, np.uint16, np.float32)
 
-# The types and channel counts that each suffix keeps.
+# What each suffix keeps: types and channel counts.
 KEPT = {
     ".png": (DTYPES[:2], (1, 2, 3, 4)),
     ".tif": (DTYPES, (1, 2, 3, 4)),

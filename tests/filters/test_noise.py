@@ -1,4 +1,4 @@
-"""Common properties of all noise filters: numbers that only the seed decides."""
+"""What all noise filters have in common: numbers that a seed decides, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The levels compute the same as textbook kernels; `bench_levels` compares the cost of both."""
+"""The levels compute what textbook kernels do; `bench_levels` compares what both cost."""
 
 from __future__ import annotations
 

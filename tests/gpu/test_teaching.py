@@ -1,4 +1,4 @@
-"""The teaching filters show their effects on a real GPU."""
+"""The teaching filters show on a card what they are there to show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Non-local means gives the same as plain kernels of the same memory."""
+"""Non-local means gives what plain kernels of the same memory give."""
 
 from __future__ import annotations
 

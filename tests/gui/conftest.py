@@ -15,7 +15,6 @@ from PySide6.QtCore import QLocale
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
-from kernelscope.engine import measuring
 from kernelscope.engine.backend import Availability
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
@@ -60,18 +59,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # What a screenless platform says about every window that is shown or raised.
             quiet = r"does not support (propagateSizeHints\(\)|raise\(\)|grabbing the keyboard)"
             item.add_marker(pytest.mark.qt_log_ignore(quiet))
-
-
-@pytest.fixture(autouse=True)
-def run_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run each request once, so that tests can count requests; tests marked otherwise repeat."""
-    if "repeats_runs" not in request.fixturenames:
-        monkeypatch.setattr(measuring, "MOST_REPEATS", 0)
-
-
-@pytest.fixture
-def repeats_runs() -> None:
-    """Leave runs measured as they are in the program; see `run_once`."""
 
 
 @pytest.fixture(scope="session")

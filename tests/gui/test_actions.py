@@ -124,10 +124,6 @@ ALL = State(
     other=True,
     busy=True,
     difference=True,
-    runs=2,
-    chosen=2,
-    kept=True,
-    baseline=True,
     undo="A",
     redo="B",
 )
@@ -141,14 +137,11 @@ def test_a_need_can_be_met_and_says_why_it_is_not(action: Action) -> None:
         assert action.need.why.endswith(".")
 
 
-CHOSEN = {"showRun", "starRun", "renameRun", "deleteRun"}
-
-
 @pytest.mark.parametrize(
     ("state", "enabled"),
     [
         (State(), set()),
-        (State(source=True), {"run", "chooseReference", "saveRecipe", "contactSheet"}),
+        (State(source=True), {"run", "chooseReference", "saveRecipe"}),
         (State(output=True), {"save", "reuse", "copy"}),
         (State(output=True, volumes=True), {"save", "reuse", "openSlice", "noiseMap"}),
         (State(components=1), set()),
@@ -156,11 +149,6 @@ CHOSEN = {"showRun", "starRun", "renameRun", "deleteRun"}
         (State(other=True), {"switchKind"}),
         (State(busy=True), {"cancel"}),
         (State(difference=True), {"saveView"}),
-        (State(runs=1), {"copyRuns", "clearRuns"}),
-        (State(chosen=1), {"showRun", "starRun", "renameRun", "deleteRun"}),
-        (State(chosen=1, kept=True), {*CHOSEN, "saveRun"}),
-        (State(chosen=2, kept=True), {*CHOSEN, "saveRun", "swipeRuns"}),
-        (State(baseline=True), {"compareRuns"}),
         (State(undo="Open"), {"undo"}),
         (State(redo="Open"), {"redo"}),
     ],
@@ -180,9 +168,7 @@ def test_the_window_reports_its_state(qtbot: QtBot, window: MainWindow, picture:
     assert window.actions_.state == State(source=True)
     run(qtbot, window)
     qtbot.waitUntil(lambda: not window.actions_.state.busy)
-    assert window.actions_.state == State(
-        source=True, output=True, runs=1, chosen=1, kept=True, baseline=False
-    )
+    assert window.actions_.state == State(source=True, output=True)
 
 
 # The list of shortcuts -----------------------------------------------------------------

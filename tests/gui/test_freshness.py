@@ -135,3 +135,19 @@ def test_the_pace_of_a_kind_of_run_gives_the_time_of_others() -> None:
     assert pace.expect(serial) is None
     pace.record(wanted(size=5), 0.01)
     assert pace.expect(part) == pytest.approx(0.01 * 10_000 / 2_000_000)
+
+
+def test_a_device_that_can_reduce_copies_only_what_is_seen_while_the_hand_moves() -> None:
+    request, everything = wanted(), Region.all_of(IMAGE.planes.shape)
+    cost = per_pixel(0.5 * AT_ONCE / (1000 * 2000))
+    moving = next_run(request, everything, cost, resting=False, reduction=3)
+    assert moving is not None
+    assert (moving.reduction, moving.region, moving.output_shape) == (3, None, (334, 667, 1))
+    assert freshness(moving, request) is Freshness.PREVIEW
+    assert next_run(request, everything, cost, resting=True, reduction=3) is request
+    part = next_run(request, VISIBLE, cost, resting=False, reduction=3)
+    assert part is not None
+    assert part.reduction == 1
+    pace = Pace()
+    pace.record(moving, 0.001)
+    assert pace.expect(request) is None

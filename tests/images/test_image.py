@@ -1,4 +1,4 @@
-"""Images: accepted input, its stored form, and refusals."""
+"""Images: what is accepted, in what form it is kept, what is refused and how."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volumes: accepted and converted input, slices, results, and stacking."""
+"""Volumes: what is accepted and converted, slices, results, and what may be stacked."""
 
 from __future__ import annotations
 

@@ -19,7 +19,6 @@ from kernelscope.images.source import Source
 from kernelscope.images.volume import AXES, Volume
 from kernelscope.spec.blocks import block_name
 from kernelscope.spec.borders import Border
-from kernelscope.spec.chips import Chip
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
 
@@ -81,6 +80,8 @@ class Request:
     timed : bool
         Warm up and repeat the run, so that its time can be compared; see
         `kernelscope.engine.measuring`.
+    reduction : int
+        The result is reduced for the screen: each pixel is the mean of a square of this side.
     live : bool
         The settings are still changing: the run is neither logged nor learnt from.
     id : int
@@ -101,6 +102,7 @@ class Request:
     measured: Measurement | None = None
     region: Region | None = None
     live: bool = False
+    reduction: int = 1
     timed: bool = False
     id: int = field(default_factory=lambda: next(_ids))
 
@@ -117,6 +119,8 @@ class Request:
             self._check_border()
         if self.region is not None:
             self._check_region(self.region)
+        if self.reduction > 1 and (kind is Kind.VOLUME or self.region is not None):
+            raise InvalidParameter("Only whole pictures are reduced.", "Leave out the region.")
 
     @classmethod
     def create(
@@ -228,7 +232,11 @@ class Request:
     def output_shape(self) -> tuple[int, ...]:
         """Shape of the result: (height, width, channels) or that of the scan."""
         shape, region = self.whole_shape, self.region
-        return (region.height, region.width, *shape[2:]) if region is not None else shape
+        if region is not None:
+            shape = (region.height, region.width, *shape[2:])
+        if self.reduction > 1:
+            shape = (-(-shape[0] // self.reduction), -(-shape[1] // self.reduction), *shape[2:])
+        return shape
 
     @property
     def whole_shape(self) -> tuple[int, ...]:
@@ -253,28 +261,6 @@ class Request:
         if self.by_slices:
             return f"{text}, slice by slice across {AXES[self.step.axis]}"
         return text
-
-    def chips(self, estimates: Mapping[str, Any] | None = None) -> tuple[Chip, ...]:
-        """Return the settings as chips, without device and level.
-
-        Parameters
-        ----------
-        estimates : mapping, optional
-            Values that were estimated by now.
-        """
-        step, block = self.step, self.options.block
-        chips = list(step.filter.chips(step.parameters, estimates))
-        if len(step.filter.borders) > 1:
-            usual = step.border is step.filter.borders[0]
-            chips.append(Chip("border", f"{step.border} border", usual))
-        if not self.source.is_grey:
-            text = "in grey" if step.grey else "in colour"
-            chips.append(Chip("grey", text, not step.grey))
-        if self.by_slices:
-            chips.append(Chip("axis", f"slices across {AXES[step.axis]}", step.axis == 0))
-        if block is not None:
-            chips.append(Chip("block", f"blocks of {block_name(block)}", False))
-        return tuple(chips)
 
     def _describe_one(self, estimates: Mapping[str, Any] | None, *, brief: bool) -> str:
         """Describe the request, or that for one slice."""

@@ -33,6 +33,7 @@ from kernelscope.errors import (
     OutOfMemory,
 )
 from kernelscope.images.image import Image
+from kernelscope.images.reduction import reduced
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
@@ -232,7 +233,11 @@ def _compute(
     context: RunContext,
 ) -> Source:
     if not request.by_slices:
-        return backend.run(request, level, context)
+        output = backend.run(request, level, context)
+        if request.reduction > 1 and output.shape != request.output_shape:  # as a GPU does itself
+            with context.log.stage("convert"):
+                output = output.like(reduced(output.planes, request.reduction))
+        return output
 
     def filter_slice(one: Request, report: Progress) -> Image:
         image = backend.run(one, level, context.reporting_to(report))

@@ -144,7 +144,6 @@ SPEC = FilterSpec(
         ChoiceParameter(
             name="rounding",
             label="Rounding",
-            symbol="rounded",
             help="How whole numbers are rounded; “greyscale first” always takes the nearest.",
             default="nearest",
             choices=(

@@ -13,6 +13,7 @@ from kernelscope.backends.cuda import executor, info, reduction, report, slabs
 from kernelscope.backends.cuda.compiler import Compiler, CubinCache, choose_compiler
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.backends.cuda.probe import probe
+from kernelscope.backends.cuda.view import View
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
@@ -169,11 +170,12 @@ class CudaBackend:
                 )
                 for device in devices
             ]
+            view = self._view(devices[0], request, runs[0].steps[-1].task)
         context.log.first |= any(step.is_new for run in runs for step in run.steps)
         notices = (step.plan.notice for step in runs[0].steps)
         context.log.notices += [notice for notice in notices if notice]
         limit = request.options.memory_limit or self.memory_limit
-        output, runs = slabs.apply(runs, source, limit, context)
+        output, runs = slabs.apply(runs, source, limit, context, view)
         with context.log.stage("convert"):
             request.step.filter.carry_alpha(
                 source.planes, output, request.step.parameters, request.step.border
@@ -186,6 +188,16 @@ class CudaBackend:
         context.log.metrics += report.metrics(runs)
         context.log.launch = max(runs, key=lambda run: run.kernel_seconds).report
         return result
+
+    def _view(self, device: Card, request: Request, task: CudaTask) -> View | None:
+        """Return the reduction of the result on the card, if the request has one.
+
+        Alpha comes back on the host only, and weights colours: that is reduced there.
+        """
+        shape = task.output_shape
+        if request.reduction == 1 or shape[-1] in (2, 4):
+            return None
+        return device.call(View.prepare, device, self._cache, shape, task.dtype, request.reduction)
 
     def _steps(
         self, device: Card, request: Request, parameters: Mapping[str, Any], level: Level

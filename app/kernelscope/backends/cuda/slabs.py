@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.conveyor import Conveyor, in_slabs
 from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.backends.cuda.executor import filter_rows
+from kernelscope.backends.cuda.view import View
 from kernelscope.engine.context import RunContext
 from kernelscope.errors import OutOfMemory
 from kernelscope.images.source import Source
@@ -40,6 +41,7 @@ def apply(
     image: Source,
     limit: int | None,
     context: RunContext,
+    view: View | None = None,
 ) -> tuple[NDArray[Any], list[DeviceRun]]:
     """Filter `image`, in one piece or in slabs; the result is the same.
 
@@ -49,6 +51,8 @@ def apply(
         One for each GPU, with the same filter.
     limit : int, optional
         Most bytes to use on each GPU.
+    view : View, optional
+        Reduces the result where it is filtered in one piece; otherwise it comes as it is.
 
     Returns
     -------
@@ -70,11 +74,11 @@ def apply(
     if not share and budget.fits(runs[0].steps, budgets[0]):
         try:
             runs[0].log = context.log
-            runs[0].device.call(_one_piece, runs[0], image, output, context)
+            shown = runs[0].device.call(_one_piece, runs[0], image, output, context, view)
         except out_of_memory:
             rows[0] = min(rows[0], output.shape[0] // 2)
         else:
-            return output, [runs[0]]
+            return shown, [runs[0]]
     while any(rows := [budget.slab_rows(runs[0].steps, count, len(runs)) for count in rows]):
         crew = [(run, count) for run, count in zip(runs, rows, strict=True) if count]
         try:
@@ -106,8 +110,12 @@ def _one_piece(
     image: Source,
     output: NDArray[Any],
     context: RunContext,
-) -> None:
-    """Filter the whole image; it and the result stay on the card afterwards."""
+    view: View | None,
+) -> NDArray[Any]:
+    """Filter the whole image; it and the result stay on the card afterwards.
+
+    With a view, only that is copied and returned, and `output` is left alone.
+    """
     device, pixels, log = run.device, image.pixels, run.log
     run.token, run.report_progress = (
         context.token,
@@ -132,14 +140,22 @@ def _one_piece(
     with log.stage("allocate"):
         target = device.allocate(output.nbytes, keep=pixels)
     try:
-        with device.staging.giving_pages_to(output), _launching(run):
+        pages = nullcontext() if view is not None else device.staging.giving_pages_to(output)
+        with pages, _launching(run):
             filter_rows(run, None, int(source), int(target))
         with log.stage("download"):
-            device.staging.download(int(target), output)
+            if view is not None:
+                shown = view.download(device, int(target))
+            else:
+                device.staging.download(int(target), output)
     except BaseException:
         device.free(target)
         raise
+    if view is not None:
+        device.free(target)
+        return shown
     device.resident.put(output, target)
+    return output
 
 
 @contextmanager

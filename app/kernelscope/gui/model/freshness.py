@@ -73,7 +73,8 @@ def freshness(shown: Request | None, wanted: Request | None) -> Freshness | None
         return None
     if wanted is None or not alike(shown, wanted):
         return Freshness.OUT_OF_DATE
-    return Freshness.EXACT if shown.region is None else Freshness.PREVIEW
+    whole = shown.region is None and shown.reduction == 1
+    return Freshness.EXACT if whole else Freshness.PREVIEW
 
 
 class Pace:
@@ -104,7 +105,8 @@ class Pace:
 
 
 def _kind(request: Request) -> str:
-    return kind_of(request, request.options.device.value, request.options.level or "")
+    kind = kind_of(request, request.options.device.value, request.options.level or "")
+    return f"{kind}, reduced" if request.reduction > 1 else kind
 
 
 def pixels_of(request: Request) -> int:
@@ -124,6 +126,7 @@ def next_run(
     expect: Callable[[Request], float | None],
     *,
     resting: bool,
+    reduction: int = 1,
 ) -> Request | None:
     """Return the request to compute next for the settings; None to wait for Run.
 
@@ -135,10 +138,17 @@ def next_run(
         The part of its result on the screen; None if parts cannot be shown.
     expect : callable
         Returns the seconds that a request should take, or None.
+    reduction : int
+        Factor by which the device itself can reduce the result to the size at which it is seen.
     resting : bool
         Whether the settings have not changed for a moment.
     """
     spec, whole = wanted.step.filter, expect(wanted)
+    if reduction > 1 and not resting and visible == Region.all_of(wanted.whole_shape):
+        small = replace(wanted, reduction=reduction)
+        cost = expect(small) or whole
+        if cost is not None and cost <= MOVING:
+            return small
     if whole is not None and whole <= (RESTING if resting else AT_ONCE):
         return wanted
     if wanted.by_slices or spec.uncroppable(wanted.step.parameters):

@@ -302,8 +302,12 @@ class Page(QWidget, Generic[Opened, Part]):
         """Return the part of the result of `request` that the view shows; None without parts."""
         return None
 
+    def reduction(self) -> int:
+        """Return the side of the squares of pixels that one pixel of the screen shows."""
+        return 1
+
     def show_preview(self, result: Result) -> None:
-        """Show a part of a result, where `visible_part` has one, until a whole one is shown."""
+        """Show a part of a result, or a reduced one, until a whole one is shown."""
         raise NotImplementedError
 
     def _references_of(

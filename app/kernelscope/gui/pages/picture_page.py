@@ -17,7 +17,6 @@ from kernelscope.gui.canvas.image_view import ImageView
 from kernelscope.gui.canvas.image_views import ImagePair
 from kernelscope.gui.model.comparison import Judged, View, judge_both, offset_of, with_reference
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import Side
 from kernelscope.gui.model.form_state import RunSettings
 from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.gui.model.pyramid import Pyramid
@@ -107,25 +106,21 @@ class PicturePage(Page[Image, Image]):
         return with_reference(request, self.reference)
 
     def visible_part(self, request: Request) -> Region | None:
-        size, camera = self.images.output.canvas_size, self.images.camera
-        if size.isEmpty() or self._view is not View.OUTPUT:
+        if self._view is not View.OUTPUT:
             return None
-        offset = offset_of(request)
+        seen, offset = self.images.visible(), offset_of(request)
         height, width = request.whole_shape[:2]
-        left, right = _overlap(camera.centre.x() - offset, size.width() / camera.scale, width)
-        top, bottom = _overlap(camera.centre.y() - offset, size.height() / camera.scale, height)
+        left, right = _overlap(seen.left() - offset, seen.right() - offset, width)
+        top, bottom = _overlap(seen.top() - offset, seen.bottom() - offset, height)
         if left >= right or top >= bottom:
             return None
         return Region(top, left, bottom - top, right - left)
 
-    def display_of(self, request: Request) -> Display:
-        """Return how the input is drawn, for other pictures of its kind."""
-        shown = self.images.displays.of(Side.INPUT)
-        return shown or Display.automatic(request.image.planes)
+    def reduction(self) -> int:
+        return max(1, math.floor(1 / self.images.device_scale))
 
     def show_preview(self, result: Result) -> None:
-        region = result.request.region
-        assert region is not None
+        region = result.request.region or Region.all_of(result.request.whole_shape)
         self.previewed = result.request
         self.images.output.show_region(
             region,
@@ -287,7 +282,6 @@ class PicturePage(Page[Image, Image]):
         return self.result.image if self.result is not None else None
 
 
-def _overlap(centre: float, extent: float, side: int) -> tuple[int, int]:
-    """Return the first pixel of `side` that a view of this extent shows, and the one after."""
-    first, last = math.floor(centre - extent / 2), math.ceil(centre + extent / 2)
-    return max(0, first), min(side, last)
+def _overlap(first: float, last: float, side: int) -> tuple[int, int]:
+    """Return the first of the pixels 0 to `side` that a view shows, and the one after the last."""
+    return max(0, math.floor(first)), min(side, math.ceil(last))

@@ -19,15 +19,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer
 
 from kernelscope.engine.chain import estimate
+from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
 from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.freshness import Freshness, Pace, alike, freshness, next_run
-from kernelscope.gui.model.times import duration
+from kernelscope.gui.model.runs import duration
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.freshness_badge import FreshnessBadge
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
@@ -43,6 +44,9 @@ REST_MS = 200
 _PATIENCE = 0.15
 """Seconds after which a run for settings that have changed is cancelled; a quicker one may end, or
 a slider that moves would never show anything."""
+
+_LARGE = 1 << 22
+"""Pixels from which copying a result from a GPU takes longer than reducing it there."""
 
 _SETTING = "live"
 
@@ -62,14 +66,9 @@ class Live(QObject):
     on : bool
         Whether changes are computed; the badge is kept in any case.
     badge : FreshnessBadge
-
-    Signals
-    -------
-    refreshed
-        The output on the screen, or how it relates to the settings, may have changed.
+    last : Result or None
+        The last live result, of the whole or of a part.
     """
-
-    refreshed = Signal()
 
     def __init__(
         self,
@@ -94,6 +93,7 @@ class Live(QObject):
         """Whether the gesture that goes on has made a step for Undo already."""
         self._estimated: object = None
         """The input and the settings to which the estimated numbers in the form belong."""
+        self.last: Result | None = None
         self._failed: tuple[Request, str] | None = None
         """The last settings that could not be computed, and why."""
         self._rest = QTimer(self)
@@ -133,6 +133,16 @@ class Live(QObject):
         if not self.on:
             self._stop()
         self.touch()
+
+    @property
+    def shown(self) -> Request | None:
+        """The request whose output, or part of it, is on the screen."""
+        return self._shown.get(self._page())
+
+    @property
+    def resting(self) -> bool:
+        """Whether the settings have not changed for a moment, and nothing is computed."""
+        return self._resting and self._running is None
 
     @property
     def freshness(self) -> Freshness | None:
@@ -175,14 +185,24 @@ class Live(QObject):
         if result is not None and alike(result.request, wanted):
             return  # it is being drawn
         visible = page.visible_part(wanted)
-        request = next_run(wanted, visible, self._pace.expect, resting=self._resting)
+        reduction = page.reduction() if self._on_card(wanted) else 1
+        request = next_run(
+            wanted, visible, self._pace.expect, resting=self._resting, reduction=reduction
+        )
         if request is None:
+            return
+        if known and shown is not None and shown.region is None and request.reduction > 1:
             return
         region = shown.region if known and shown is not None else None
         if region is not None and request.region is not None and region.contains(request.region):
             return
         self._running = request, time.monotonic()
         self._runner.bridge.submit_live(replace(request, live=True))
+
+    def _on_card(self, wanted: Request) -> bool:
+        """Return whether a large result is on a GPU, as far as the last one shows."""
+        large = math.prod(wanted.whole_shape[:2]) > _LARGE
+        return large and self.last is not None and self.last.device == Device.GPU
 
     def _estimates(self, wanted: Request) -> bool:
         """Return whether numbers have to be estimated first, which this begins."""
@@ -241,6 +261,7 @@ class Live(QObject):
         if self._running is None:
             return
         request, self._running = self._running[0], None
+        self.last = result
         page, wanted = self._page(), self._wanted()
         self._pace.record(request, result.seconds)
         # While a slider moves, results for where it was are better than none; the badge says so.
@@ -253,7 +274,7 @@ class Live(QObject):
         self._follow()
 
     def _show(self, page: Page[Any, Any], request: Request, result: Result) -> None:
-        if request.region is None:
+        if request.region is None and request.reduction == 1:
             form = FormState.of(request, self._panel.automatic)
             first = page.result is None  # of this input, which is a step already
             page.show_output(result, form, same_step=self._same_step)
@@ -286,7 +307,6 @@ class Live(QObject):
         shown = self._shown.get(self._page())
         fresh = freshness(shown, wanted)
         self.badge.show_freshness(fresh, self._details(fresh, shown, wanted))
-        self.refreshed.emit()
 
     def _details(
         self, fresh: Freshness | None, shown: Request | None, wanted: Request | None
@@ -297,9 +317,11 @@ class Live(QObject):
         if failed is not None and alike(failed[0], wanted):
             return failed[1]
         part = ""
-        if fresh is Freshness.PREVIEW and shown is not None and shown.region is not None:
+        if fresh is Freshness.PREVIEW and shown is not None:
             height, width = shown.whole_shape[:2]
-            part = f"{shown.region.width}×{shown.region.height} of {width}×{height} pixels"
+            part = f"{width}×{height} pixels, reduced {shown.reduction}:1"
+            if shown.region is not None:
+                part = f"{shown.region.width}×{shown.region.height} of {width}×{height} pixels"
         if self._runner.busy or self._running is not None or not self._resting:
             return part or "computing…"
         return ", ".join(filter(None, (part, self._cost(wanted))))
