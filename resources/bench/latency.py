@@ -1,0 +1,242 @@
+"""From a change of a setting to painted pixels, in the real window without a screen.
+
+    python resources/bench/latency.py cpu --json resources/bench/cpu-latency.json
+    python resources/bench/latency.py gpu --json resources/bench/gpu-latency.json
+
+For each case a picture is opened and the border is changed again and again, as a user does it in
+its list. The clock stops when the output view has painted the new result, or the part of it
+that is visible. At 1024² the whole picture fits the view; larger ones are shown one to one, or with
+--fit as a whole. The first change of each case compiles and is timed apart. Every painted part is
+compared with a run of its own. Use a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import numpy as np
+from PySide6.QtCore import QEvent, QEventLoop, QObject, QPointF, QTimer
+from PySide6.QtWidgets import QApplication, QComboBox, QWidget
+
+from kernelscope import machine
+from kernelscope.backends import create_backends
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
+from kernelscope.gui.model.freshness import Freshness, alike
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.image import Image
+
+REPEATS = 9
+PATIENCE_MS = 60_000
+WINDOW = (1920, 1080)
+BORDERS = ("reflect", "mirror")
+
+LAPLACE_9 = tuple(tuple(81 if (y, x) == (4, 4) else -1 for x in range(9)) for y in range(9))
+
+
+class Case(NamedTuple):
+    """A filter and its parameters."""
+
+    filter_id: str
+    parameters: dict[str, Any]
+    name: str
+
+
+LINEAR = (
+    Case("mean", {"size": 3}, "mean 3"),
+    Case("mean", {"size": 15}, "mean 15"),
+    Case("weighted_mean", {}, "weighted mean"),
+    Case("mask", {}, "mask 3"),
+    Case("mask", {"mask": LAPLACE_9}, "mask 9"),
+    Case("sobel", {}, "Sobel"),
+    Case("laplace", {}, "Laplace"),
+)
+CASES = {
+    "cpu": (
+        *LINEAR,
+        Case("median", {"size": 3}, "median 3"),
+        Case("median", {"size": 5}, "median 5"),
+    ),
+    "gpu": (
+        *LINEAR,
+        Case("median", {"size": 5}, "median 5"),
+        Case("median", {"size": 7}, "median 7"),
+        Case("nlm", {"search_radius": 10, "patch": 7, "filter_sigma": 0.1}, "NLM radius 10"),
+    ),
+}
+SIZES = {"cpu": (1024, 4096), "gpu": (1024, 4096, 16384)}
+DTYPES = ("uint8", "uint16")
+
+
+class Watch(QObject):
+    """Stops the clock when the output view has painted what is wanted."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__()
+        self.window = window
+        self.wanted: Request | None = None
+        self.loop = QEventLoop()
+        self.painted = 0.0
+        QApplication.instance().installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        if event.type() == QEvent.Type.Paint and self.wanted is not None:
+            pane = self.window.page.output_pane
+            if isinstance(watched, QWidget) and pane.isAncestorOf(watched) and self.shows():
+                QTimer.singleShot(0, self.stop)  # after the paint, which follows this filter
+        return False
+
+    def shows(self) -> bool:
+        """Return whether the output view shows a result of the settings, visible or whole."""
+        live = self.window.live
+        shown = live.shown
+        assert self.wanted is not None
+        if shown is None or not alike(shown, self.wanted):
+            return False
+        visible = self.window.page.visible_part(self.wanted)
+        return shown.region is None or (visible is not None and shown.region.contains(visible))
+
+    def stop(self) -> None:
+        if self.wanted is not None:
+            self.wanted, self.painted = None, time.perf_counter()
+            self.loop.quit()
+
+    def time(self, change: Any) -> float:
+        """Return the seconds from `change` until its result is painted."""
+        begun = time.perf_counter()
+        change()
+        self.wanted = self.window.page.request(self.window.panel.run_settings())
+        QTimer.singleShot(PATIENCE_MS, self.loop, self.loop.quit)
+        self.loop.exec()
+        if self.wanted is not None:
+            raise SystemExit(f"not painted within a minute: {self.wanted.describe()}")
+        return self.painted - begun
+
+    def settle(self) -> None:
+        """Wait until the whole result is there and the hand rests, or nothing more comes."""
+        deadline = time.perf_counter() + 5
+        while time.perf_counter() < deadline:
+            QApplication.processEvents()
+            time.sleep(0.005)
+            if self.window.live.freshness is Freshness.EXACT and self.window.live.resting:
+                return
+
+
+def picture(side: int, dtype: str) -> Image:
+    """Return a picture of smooth structure and noise."""
+    random = np.random.default_rng(side)
+    y, x = np.mgrid[:side, :side].astype(np.float32)
+    values = 0.5 + 0.3 * np.sin(x / 37) * np.cos(y / 53)
+    values += random.standard_normal((side, side), np.float32) * 0.05
+    white = np.iinfo(dtype).max
+    return Image.from_array((values.clip(0, 1) * white).astype(dtype), f"{side}")
+
+
+def border_box(window: MainWindow) -> QComboBox:
+    return next(b for b in window.panel.findChildren(QComboBox, "border"))
+
+
+def measure(watch: Watch, case: Case, image: Image, one_to_one: bool) -> dict[str, Any]:
+    """Return the row of a case."""
+    window = watch.window
+    window.panel.set_filter(case.filter_id)
+    window.panel.set_values(case.filter_id, case.parameters)
+    if window.page.source is not image:
+        window.pictures.open_part(image)
+    box = border_box(window)
+    watch.settle()
+    images = window.pictures.images
+    if one_to_one:
+        images.look_at(QPointF(image.width / 2, image.height / 2), 1.0)
+    else:
+        images.fit()
+
+    def change() -> None:
+        other = BORDERS[box.currentData() == BORDERS[0]]
+        box.setCurrentIndex(box.findData(other))
+        box.activated.emit(box.currentIndex())  # as a choice in the list does
+
+    watch.settle()
+    first = watch.time(change)
+    times, computing = [], []
+    for _ in range(REPEATS + 1):
+        watch.settle()
+        times.append(watch.time(change))
+        assert window.live.last is not None
+        computing.append(window.live.last.seconds)
+    shown = window.live.shown
+    assert shown is not None
+    part = shown.region
+    fresh = execute(window.page.request(window.panel.run_settings()), create_backends())
+    whole = fresh.output.planes
+    if not np.array_equal(window.live.last.output.planes, part.of(whole) if part else whole):
+        raise SystemExit(f"{case.name}: the output that was painted is wrong")
+    times, computing = times[1:], computing[1:]
+    height, width = (part.height, part.width) if part else whole.shape[:2]
+    return {
+        "filter": case.name,
+        "size": image.width,
+        "dtype": image.pixels.dtype.name,
+        "painted": f"{width}x{height}",
+        "device": fresh.device,
+        "median_ms": round(1e3 * statistics.median(times), 2),
+        "worst_ms": round(1e3 * max(times), 2),
+        "run_ms": round(1e3 * statistics.median(computing), 2),
+        "first_ms": round(1e3 * first, 1),
+        "times_ms": [round(1e3 * each, 2) for each in times],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("device", choices=("cpu", "gpu"))
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--sizes", type=int, nargs="+")
+    parser.add_argument("--fit", action="store_true", help="show pictures as a whole")
+    parser.add_argument("--only", help="names of filters that contain this")
+    options = parser.parse_args()
+    application = QApplication(sys.argv[:1])
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(Path(folder) / "settings.json")
+        settings.set_texts("run", {"device": options.device})
+        window = MainWindow(create_backends(), settings)
+        window.resize(*WINDOW)
+        window.show()
+        window.find_gpu()
+        watch = Watch(window)
+        rows = []
+        for size in options.sizes or SIZES[options.device]:
+            for dtype in DTYPES:
+                image = picture(size, dtype)
+                for case in CASES[options.device]:
+                    if options.only and options.only not in case.name:
+                        continue
+                    row = measure(watch, case, image, size > 1024 and not options.fit)
+                    rows.append(row)
+                    print(
+                        f"{row['filter']:14} {size:6} {dtype:7} {row['painted']:>10} "
+                        f"{row['device']}  {row['median_ms']:8.2f} ms  (worst "
+                        f"{row['worst_ms']:.2f}, run {row['run_ms']:.2f}, first "
+                        f"{row['first_ms']:.0f})",
+                        flush=True,
+                    )
+        window.close()
+        application.processEvents()
+    if options.json:
+        content = {"machine": machine.facts(), "window": list(WINDOW), "rows": rows}
+        options.json.write_text(json.dumps(content, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
