@@ -97,7 +97,7 @@ def test_every_level_of_every_filter(
         ([], 2, "required: FILTER"),
         (["gaussian-noise"], 2, "invalid choice: 'gaussian-noise'"),
         (["mean", "--level", "fast"], 2, "argument --level"),
-        (["mean", "--arch", "sm_x"], 2, "sm_x is not a architecture like sm_90"),
+        (["mean", "--arch", "sm_x"], 2, "sm_x is not an architecture like sm_90"),
         (["mean", "--block", "99999x1"], 2, "argument --block"),
         (["mean", "--json", "--report-only"], 2, "not allowed with argument"),
         (["mri-nlm", "--rgb"], 2, "--rgb"),
