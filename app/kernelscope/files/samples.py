@@ -18,16 +18,26 @@ class Sample:
         Where it is.
     caption : str
         Description of the picture, for menus.
+    truth : Path, optional
+        The same picture without its noise.
     """
 
     path: Path
     caption: str
+    truth: Path | None = None
 
+
+_CAMERA = RESOURCES / "camera.bmp"
 
 SAMPLES = (
-    Sample(RESOURCES / "camera-salt-pepper.png", "Photographer, salt-and-pepper noise"),
-    Sample(RESOURCES / "camera-gaussian.png", "Photographer, Gaussian noise"),
-    Sample(RESOURCES / "camera.bmp", "Photographer, grey"),
+    Sample(RESOURCES / "camera-salt-pepper.png", "Photographer, salt-and-pepper noise", _CAMERA),
+    Sample(RESOURCES / "camera-gaussian.png", "Photographer, Gaussian noise", _CAMERA),
+    Sample(_CAMERA, "Photographer, grey"),
     Sample(RESOURCES / "coffee.png", "Cup of coffee, colour"),
 )
 """Samples in the menu; the window opens with the first."""
+
+
+def truth_of(path: Path | None) -> Path | None:
+    """Return the picture without noise to a sample at `path`; None for other pictures."""
+    return next((each.truth for each in SAMPLES if each.path == path), None)

@@ -368,7 +368,7 @@ class Page(QWidget, Generic[Opened, Part]):
 
     # --- reference ---
 
-    def set_reference(self, image: Part | None) -> None:
+    def set_reference(self, image: Part | None, origin: Origin = Origin.CHOSEN) -> None:
         """Evaluate `part` and its output against `image`, or against nothing.
 
         Raises
@@ -379,7 +379,7 @@ class Page(QWidget, Generic[Opened, Part]):
         references = {each: self.moment.references[each] for each in self.moment.references}
         references.pop(self.part, None)
         if image is not None:
-            references[self.part] = Reference(image, Origin.CHOSEN)
+            references[self.part] = Reference(image, origin)
         self.history.amend(references=references)
         self._redraw()
         self._show_reference()

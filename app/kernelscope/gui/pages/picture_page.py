@@ -88,7 +88,7 @@ class PicturePage(Page[Image, Image]):
     def open_part(self, opened: Image) -> None:
         references = {}
         reference = self.reference
-        if reference is not None and reference.origin is not Origin.NOISE:
+        if reference is not None and reference.origin in (Origin.CHOSEN, Origin.KEPT):
             # One that was chosen may be meant for this picture too.
             references[opened] = Reference(reference.image, Origin.KEPT)
         self._push(Moment(opened, f"Open {opened.title}", references=references))

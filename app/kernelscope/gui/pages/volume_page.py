@@ -251,10 +251,10 @@ class VolumePage(Page[Scan, Volume]):
 
     # --- reference ---
 
-    def set_reference(self, image: Volume | None) -> None:
+    def set_reference(self, image: Volume | None, origin: Origin = Origin.CHOSEN) -> None:
         if image is not None:
             check_reference(self.part, image)
-        super().set_reference(image)
+        super().set_reference(image, origin)
 
     def _evaluation(self) -> Callable[[], Evaluation]:
         volume, output, reference = self.part, self.shown_output, self.reference

@@ -10,14 +10,18 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.errors import AppError
+from kernelscope.files import read_image
+from kernelscope.files.samples import truth_of
 from kernelscope.gui.dialogs.file_dialogs import Pictures
 from kernelscope.gui.dialogs.phantom_dialog import Order
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes
+from kernelscope.gui.model.history import Origin
 from kernelscope.gui.pages.page import Page, Savable
 from kernelscope.gui.pages.volume_page import VolumePage
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS
 
 
@@ -108,7 +112,22 @@ class Files(QObject):
             self._dialogs.save(savable.images, savable.name)
 
     def _open(self, opened: object) -> None:
-        self._page_for(opened).open_part(opened)
+        page = self._page_for(opened)
+        page.open_part(opened)
+        truth = truth_of(opened.path) if isinstance(opened, Image) else None
+        if truth is not None:
+            self._background.start(
+                "truth",
+                lambda: read_image(truth),
+                lambda ideal: self._set_truth(page, opened, ideal),
+                self._report,
+            )
+
+    def _set_truth(self, page: Page[Any, Any], opened: object, ideal: Image) -> None:
+        """Evaluate a sample against its truth, unless another picture is open by now."""
+        known = page.reference
+        if page.source is opened and (known is None or known.origin is Origin.KEPT):
+            page.set_reference(ideal, Origin.TRUTH)
 
     def _set_reference(self, image: Any) -> None:
         page = self._page()

@@ -64,6 +64,11 @@ from kernelscope.spec.samples import Kind
 
 _logger = logging.getLogger(__name__)
 
+_GREETING = (
+    "Change a setting: the output follows. F5 measures a run, Ctrl+Shift+H compares nine values."
+)
+"""The first line that a new user sees in the status bar."""
+
 _PATIENCE = 2.0
 """Seconds that closing waits for a run to stop; only a kernel being compiled takes longer."""
 
@@ -76,6 +81,9 @@ class MainWindow(QMainWindow):
     page : Page
         The page in front: one of `pages`.
     """
+
+    _greets = False
+    """Whether the first picture is still to be announced, with a hint."""
 
     def __init__(
         self, backends: Mapping[str, Backend], settings: Settings, costs: Costs | None = None
@@ -190,7 +198,7 @@ class MainWindow(QMainWindow):
 
     def open_first(self, path: Path | None) -> None:
         """Open `path`, or a sample picture; then compile the code that Run will need."""
-        self._cold = True
+        self._cold, self._greets = True, path is None
         self.file_dialogs.open(path or SAMPLES[0].path)
 
     @property
@@ -314,7 +322,8 @@ class MainWindow(QMainWindow):
             self._set_page(page)
         self.setWindowTitle(f"{page.moment.source.title} – Kernelscope")
         if new:
-            self.show_status(page.announce())
+            self.show_status(f"{page.announce()}  {_GREETING}" if self._greets else page.announce())
+            self._greets = False
         self._warm_up()
 
     def _on_drawn(self, page: Page[Any, Any], gain: int | None, savable: bool) -> None:
