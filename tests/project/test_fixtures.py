@@ -38,7 +38,8 @@ def test_gpu_tests_run_with_one(gpu_test: Any, monkeypatch: pytest.MonkeyPatch) 
     conftest.pytest_runtest_setup(gpu_test)
 
 
-def test_a_leaked_thread_is_found() -> None:
+def test_a_leaked_thread_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conftest, "PATIENCE", 0.05)
     guard = conftest.no_leaked_threads.__wrapped__()
     next(guard)
     end = threading.Event()
