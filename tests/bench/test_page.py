@@ -55,6 +55,7 @@ def script(name: str) -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_tables_are_made_from_the_files(page: SimpleNamespace) -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     assert text == page.filled(text, page.blocks()), "run python resources/bench/make_page.py"
@@ -85,6 +86,7 @@ def test_every_experiment_has_its_files_and_every_picture_is_there(page: SimpleN
         assert (FOLDER / name).is_file(), name
 
 
+@pytest.mark.slow
 def test_a_number_typed_by_hand_is_noticed(page: SimpleNamespace) -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     name, content = next(iter(page.blocks().items()))
@@ -161,6 +163,7 @@ def raw(name: str) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow
 def test_a_psnr_is_that_of_the_whole_picture(page: SimpleNamespace) -> None:
     """Not that of 64×64 pixels which the serial level was timed on."""
     said = {(line[0].strip("| "), line[1]): line for line in cells(page.blocks()["n-nlm"])}
@@ -248,6 +251,7 @@ def test_levels_that_differ_in_psnr_would_be_said(
 # Like beside like ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_m_does_not_state_is_said_with_each_of_its_figures(page: SimpleNamespace) -> None:
     heading, *lines = cells(page.blocks()["m-ladder"])
     column = heading.index("theirs |") if "theirs |" in heading else len(heading) - 1

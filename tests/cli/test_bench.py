@@ -244,6 +244,7 @@ def test_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [row[3:6] for row in table(text)] == [["1", "1", "1.00"]]
 
 
+@pytest.mark.slow
 def test_two_machines_in_one_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
     options = ["--filters", "mean", "--sizes", "16", "32", "--masks", "3", "--levels", "serial"]
@@ -259,6 +260,7 @@ def test_two_machines_in_one_plot(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert name in drawn
 
 
+@pytest.mark.slow
 def test_saved_runs_are_shown_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = [tmp_path / "serial.json", tmp_path / "tuned.json"]
     for path in paths:

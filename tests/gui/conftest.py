@@ -51,10 +51,18 @@ def qtbot(qtbot: QtBot) -> QtBot:
     return qtbot
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest applies `-m`
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fail tests of the window on Qt warnings."""
+    """Fail tests of the window on Qt warnings, and count those of the whole window as slow.
+
+    Opening it takes a third of a second, which hundreds of tests do; those marked `smoke` go
+    once through everything in the quick loop.
+    """
     for item in items:
-        if "qapp" in getattr(item, "fixturenames", ()):
+        fixtures = getattr(item, "fixturenames", ())
+        if "open_window" in fixtures and item.get_closest_marker("smoke") is None:
+            item.add_marker("slow")
+        if "qapp" in fixtures:
             item.add_marker(pytest.mark.qt_log_level_fail("WARNING"))
             # What a screenless platform says about every window that is shown or raised.
             quiet = r"does not support (propagateSizeHints\(\)|raise\(\)|grabbing the keyboard)"

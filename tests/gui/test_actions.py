@@ -84,6 +84,7 @@ def test_tooltips_end_in_the_first_key(window: MainWindow) -> None:
 # Docks ---------------------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 def test_docks_are_where_they_are_declared(window: MainWindow) -> None:
     assert set(window.docks) >= {DockName.CONTROLS, DockName.TIMING, DockName.QUALITY}
     for declared in [each for each in DOCKS if each.name in window.docks]:
@@ -162,6 +163,7 @@ def test_each_fact_enables_its_actions(window: MainWindow, state: State, enabled
     assert window.actions_["filtermri_nlm"].isEnabled() is state.volumes
 
 
+@pytest.mark.smoke
 def test_the_window_reports_its_state(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     assert window.actions_.state == State()
     load(qtbot, window, picture)

@@ -35,6 +35,7 @@ sys.exit(application.run(None))
 """
 
 
+@pytest.mark.slow
 def test_program_ends_quickly_while_a_kernel_is_being_compiled(tmp_path: Path) -> None:
     environment = {
         **os.environ,
@@ -99,6 +100,7 @@ sys.exit(application.run(None))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="the place of the log is set by XDG_STATE_HOME")
 def test_a_crash_is_shown_once_at_the_next_start(tmp_path: Path) -> None:
     environment = {

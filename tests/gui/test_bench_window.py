@@ -641,6 +641,7 @@ def test_a_dark_theme_is_followed(qtbot: QtBot, bench: BenchWindow) -> None:
 # Files ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_plots_are_saved_as_png_and_svg(bench: BenchWindow, tmp_path: Path) -> None:
     told: list[str] = []
     paths = export(measured(), tmp_path / "plots", told.append)

@@ -97,6 +97,7 @@ def test_everything_is_listed(palette: CommandPalette, window: MainWindow) -> No
     assert note(palette) == "Open a picture or a volume"
 
 
+@pytest.mark.smoke
 def test_enter_runs_what_was_typed(
     qtbot: QtBot, palette: CommandPalette, window: MainWindow
 ) -> None:

@@ -93,6 +93,7 @@ def test_tracebacks_are_shown_whole(console: Console) -> None:
     assert "Traceback (most recent call last):" in shown(console)
 
 
+@pytest.mark.slow
 def test_the_log_is_bounded(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(MAX_LINES + 10):
         LOGGER.debug("%d", number)

@@ -199,6 +199,7 @@ def test_special_text_and_unit_stand_for_what_they_say(qtbot: QtBot) -> None:
     assert box.text() == "all"
 
 
+@pytest.mark.smoke
 def test_run_refuses_what_stands_in_a_box_by_name(
     locale: str, qtbot: QtBot, window: MainWindow, picture, cpu: FakeCpu
 ) -> None:

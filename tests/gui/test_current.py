@@ -123,6 +123,7 @@ def test_a_run_under_way_leaves_the_mark_on_the_old_output(
     assert not is_marked(window)
 
 
+@pytest.mark.smoke
 def test_another_picture_has_no_output_and_no_time(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
 ) -> None:
@@ -157,6 +158,7 @@ def test_a_failed_run_is_said_until_something_is_changed(
 # --- undo ---
 
 
+@pytest.mark.smoke
 def test_undo_brings_back_the_settings_of_what_is_shown(
     qtbot: QtBot, open_window: Opener, picture: Path, cpu: FakeCpu
 ) -> None:

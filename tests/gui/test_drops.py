@@ -60,6 +60,7 @@ def test_of_many_pictures_the_first_opens_and_the_others_are_named(
     box.reject()
 
 
+@pytest.mark.smoke
 def test_volumes_dropped_together_are_the_components_of_one_scan(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:

@@ -406,6 +406,7 @@ def test_ctrl_c_in_the_figures_copies_them(qtbot: QtBot, window: MainWindow, pic
 # --- undo and redo ---
 
 
+@pytest.mark.smoke
 def test_undo_and_redo_name_the_step_and_bring_everything_back(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
@@ -541,6 +542,7 @@ def test_history_is_bounded_in_number_and_memory(monkeypatch: pytest.MonkeyPatch
 # --- how often ---
 
 
+@pytest.mark.smoke
 def test_a_run_is_judged_drawn_and_followed_by_the_actions_once(
     qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,7 @@ from tests.patience import PATIENCE
 # --- opening ---
 
 
+@pytest.mark.smoke
 def test_starts_on_a_sample_with_a_hint(qtbot: QtBot, window: MainWindow, monkeypatch) -> None:
     warmed = []
     monkeypatch.setattr("kernelscope.gui.window.main_window.warm_up", warmed.append)
@@ -100,6 +101,7 @@ def test_starts_on_a_sample_with_a_hint(qtbot: QtBot, window: MainWindow, monkey
     assert window.settings.recent_files == []  # a sample is in a menu of its own
 
 
+@pytest.mark.smoke
 def test_open_dialog_reads_the_file_and_remembers_it(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
@@ -205,6 +207,7 @@ def test_hanging_file_does_not_stand_in_the_way(
 # --- running ---
 
 
+@pytest.mark.smoke
 def test_run_shows_the_result_and_its_origin(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
@@ -220,6 +223,7 @@ def test_run_shows_the_result_and_its_origin(
     assert not child(window, QToolButton, "cancelButton").isEnabled()
 
 
+@pytest.mark.smoke
 def test_cancel_stops_at_once_and_leaves_the_output(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:
@@ -307,6 +311,7 @@ def test_result_of_a_picture_that_was_replaced_goes_to_the_list(
     assert shown(window) == "other.png"
 
 
+@pytest.mark.smoke
 def test_earlier_run_comes_back_with_input_output_and_settings(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
 ) -> None:
@@ -339,6 +344,7 @@ def test_output_becomes_the_input(qtbot: QtBot, window: MainWindow, picture: Pat
     np.testing.assert_array_equal(window.pictures.images.output.image.pixels, original.pixels)
 
 
+@pytest.mark.smoke
 def test_failure_is_told_and_a_bug_is_reported(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:
@@ -390,6 +396,7 @@ def test_picture_smaller_than_a_valid_mask_is_refused_by_name(
     run(qtbot, window)
 
 
+@pytest.mark.smoke
 def test_close_while_running_is_quick(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:
@@ -406,6 +413,7 @@ def test_close_while_running_is_quick(
 # --- saving ---
 
 
+@pytest.mark.smoke
 def test_save_adds_the_suffix_and_asks_before_replacing(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
 ) -> None:
@@ -546,6 +554,7 @@ def test_manual_is_one_window_that_keeps_its_page(qtbot: QtBot, open_window: Ope
     assert not guide.isModal()
 
 
+@pytest.mark.smoke
 def test_available_gpu_can_be_chosen(qtbot: QtBot, open_window: Opener) -> None:
     window = open_window(Availability(True, "a card"))
     window.find_gpu()
@@ -634,6 +643,7 @@ def test_gpu_comes_back_after_a_filter_of_the_cpu(qtbot: QtBot, open_window: Ope
     assert window.panel.run_settings().options.device is Device.GPU
 
 
+@pytest.mark.smoke
 def test_each_filter_keeps_its_values_also_after_a_restart(
     qtbot: QtBot, open_window: Opener
 ) -> None:
@@ -925,6 +935,7 @@ def test_both_values_under_the_cursor_also_where_the_result_is_smaller(
     qtbot.waitUntil(lambda: pixel.text() == "x 0, y 10   input 40")
 
 
+@pytest.mark.smoke
 def test_views_move_as_one(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
     run(qtbot, window)

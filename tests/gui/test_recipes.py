@@ -81,6 +81,7 @@ def three(tmp_path: Path) -> Path:
     )
 
 
+@pytest.mark.smoke
 def test_a_recipe_runs_step_by_step_and_can_be_undone(
     qtbot: QtBot, window: MainWindow, picture: Path, three: Path, cpu: FakeCpu
 ) -> None:

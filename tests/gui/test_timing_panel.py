@@ -434,6 +434,7 @@ def test_each_kind_of_work_has_its_own_baseline(panel: TimingPanel) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_full_list_keeps_baselines(panel: TimingPanel) -> None:
     add(panel, result(10.0), result(4.0, level="parallel"))
     for width in range(1, MAX_RUNS + 1):
@@ -472,6 +473,7 @@ def test_activating_a_run_gives_its_result(qtbot: QtBot, panel: TimingPanel) -> 
     assert caught.args == [first]
 
 
+@pytest.mark.slow
 def test_the_list_and_the_images_are_bounded(qtbot: QtBot, panel: TimingPanel) -> None:
     images = []
     for _ in range(MAX_RUNS + 5):
@@ -491,6 +493,7 @@ def test_the_list_and_the_images_are_bounded(qtbot: QtBot, panel: TimingPanel) -
         qtbot.keyClick(panel.findChild(QTreeWidget, "timingRuns"), Qt.Key.Key_Return)
 
 
+@pytest.mark.slow
 def test_large_images_are_dropped_sooner(
     panel: TimingPanel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

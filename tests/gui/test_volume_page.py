@@ -105,6 +105,7 @@ def shown_filters(window: MainWindow) -> list[str]:
 # --- opening ---
 
 
+@pytest.mark.smoke
 def test_a_volume_takes_the_place_of_the_picture_and_back(
     qtbot: QtBot, window: MainWindow, scan: Path, picture: Path
 ) -> None:
@@ -248,6 +249,7 @@ def test_volumes_that_do_not_match_are_explained_and_left_out(
 # --- running ---
 
 
+@pytest.mark.smoke
 def test_a_run_shows_output_residual_and_timing(
     qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path, cpu: FakeCpu
 ) -> None:
@@ -297,6 +299,7 @@ def test_a_filter_of_pictures_runs_slice_by_slice(
     assert len(cpu.requests) == SHAPE[0] + SHAPE[2]
 
 
+@pytest.mark.smoke
 def test_cancel_leaves_the_last_output(
     qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from kernelscope.engine.backend import Availability
 from tests import conftest
+from tests.gui import conftest as gui
 
 
 @pytest.fixture
@@ -65,3 +66,22 @@ def test_gpu_tests_are_slow_and_others_are_not() -> None:
     items: Any = [gpu, other]
     conftest.pytest_collection_modifyitems(items)
     assert marks == ["gpu: slow"]
+
+
+def test_tests_of_the_whole_window_are_slow_unless_they_are_smoke_tests() -> None:
+    marks: list[str] = []
+
+    def item(own: str, *fixtures: str) -> SimpleNamespace:
+        return SimpleNamespace(
+            fixturenames=fixtures,
+            get_closest_marker=lambda name: own if name == own else None,
+            add_marker=lambda name: marks.append(f"{own}: {name}"),
+        )
+
+    items: Any = [
+        item("smoke", "open_window"),
+        item("plain", "open_window"),
+        item("panel", "qtbot"),
+    ]
+    gui.pytest_collection_modifyitems(items)
+    assert marks == ["plain: slow"]
