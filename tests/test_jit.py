@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import pickle
 import stat
@@ -116,12 +117,44 @@ def test_kernels_of_every_room_count(
     assert jit.cache_folder() != before
 
 
-def test_the_window_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("file", ["gui/icons.py", "menus.py", "files/volumes/nifti.py"])
+def test_files_without_kernels_do_not_count(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(jit, "__file__", str(tmp_path / "jit.py"))
     before = jit.cache_folder()
-    (tmp_path / "gui").mkdir()
-    (tmp_path / "gui" / "icons.py").write_text("a = 1")
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text("a = 1")
     assert jit.cache_folder() == before
+
+
+def test_all_kernels_and_their_constants_count() -> None:
+    """A kernel elsewhere, or a constant from elsewhere, would be taken from an old cache."""
+    package = ROOT / "app" / "kernelscope"
+
+    def counts(path: Path) -> bool:
+        return path.as_posix().removeprefix(f"{package.as_posix()}/").startswith(jit._WITH_KERNELS)
+
+    kernels = 0
+    for path in package.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        foreign = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kernelscope"):
+                names = {alias.asname or alias.name for alias in node.names}
+                assert node.module != "kernelscope.jit" or counts(path), path
+                place = package.joinpath(*(node.module or "").split(".")[1:])
+                if not (counts(place.with_suffix(".py")) or counts(place / "__init__.py")):
+                    foreign |= names
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef) and any(
+                isinstance(each, ast.Name) and each.id in ("kernel", "inlined", "fused")
+                for each in function.decorator_list
+            ):
+                kernels += 1
+                used = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
+                assert not used & foreign, (path, function.name)
+    assert kernels > 100
 
 
 def test_kernels_call_each_other_and_release_the_lock() -> None:

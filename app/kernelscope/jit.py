@@ -26,9 +26,9 @@ There are three things to know when writing kernels:
   attribute ``_numba_type_``. Those called for every sample are marked `inlined`.
 - Numba knows no types as arguments. Where a kernel must know one, it gets an empty array of that
   type instead, called ``like``, and the compiler reads the type from it: ``like.dtype``.
-- DIGEST is computed from the sources of all modules that may have kernels, since Numba itself
-  would not notice a change in a kernel that another one calls. After any such change all kernels
-  are compiled again.
+- DIGEST is computed from the sources of all rooms that have kernels or constants of kernels, since
+  Numba itself would not notice a change in a kernel that another one calls. After any such change
+  all kernels are compiled again.
 """
 
 from __future__ import annotations
@@ -310,8 +310,8 @@ def _can_cache() -> bool:
         return False
 
 
-_WITHOUT_KERNELS = ("backends/", "bench/", "cli/", "engine/", "gui/")
-"""Folders without kernels and without constants that kernels use."""
+_WITH_KERNELS = ("files/pictures/", "filters/", "images/", "jit.py", "judging/", "spec/")
+"""Places of the kernels, and of the constants that they use."""
 
 
 def cache_folder() -> Path:
@@ -320,7 +320,7 @@ def cache_folder() -> Path:
     package = Path(__file__).parent
     for path in sorted(package.rglob("*.py")):
         name = path.relative_to(package).as_posix()
-        if name.startswith(_WITHOUT_KERNELS):
+        if not name.startswith(_WITH_KERNELS):
             continue
         digest.update(name.encode())
         digest.update(path.read_bytes())
