@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import QLocale
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.engine.backend import Availability
+from kernelscope.gui.widgets.appearance import Stylist
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.judging.metrics import judge
@@ -127,3 +130,17 @@ def window(open_window: Opener) -> MainWindow:
 @pytest.fixture
 def picture(tmp_path: Path) -> Path:
     return write_picture(tmp_path / "ramp.png")
+
+
+@pytest.fixture
+def stylist(qapp: QApplication) -> Iterator[Stylist]:
+    """Yield a stylist, and take its looks back for other tests."""
+    palette, font, style = QPalette(qapp.palette()), qapp.font(), qapp.style().name()
+    made = Stylist(qapp)
+    yield made
+    made.setParent(None)
+    made.deleteLater()
+    qapp.setStyleSheet("")
+    qapp.setStyle(style)
+    qapp.setPalette(palette)
+    qapp.setFont(font)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QAction, QColor, QPalette
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -44,6 +44,7 @@ from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.dialogs.phantom_dialog import PhantomDialog
 from kernelscope.gui.dialogs.preferences import Preferences
 from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
+from kernelscope.gui.widgets.appearance import SCALES, Appearance, Stylist
 from kernelscope.gui.widgets.messages import AboutDialog, BugDialog, CrashDialog, ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.switch import Switch
@@ -66,7 +67,8 @@ FILTERS = [*filters.discover(), *filters.discover(Kind.VOLUME)]
 
 
 @pytest.fixture
-def window(qtbot: QtBot, tmp_path: Path) -> Iterator[MainWindow]:
+def window(qtbot: QtBot, tmp_path: Path, stylist: Stylist) -> Iterator[MainWindow]:
+    stylist.apply(Appearance())
     window = MainWindow(create_backends(), Settings(tmp_path / "settings.json"))
     qtbot.addWidget(window)
     window.resize(1280, 800)
@@ -238,7 +240,7 @@ def clipped(root: QWidget) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("size", [(900, 600), (1280, 800)], ids=str)
+@pytest.mark.parametrize("size", [(1024, 640), (1280, 800)], ids=str)
 @pytest.mark.parametrize("filter_id", FILTERS)
 def test_no_text_is_clipped(
     qtbot: QtBot, window: MainWindow, filter_id: str, size: tuple[int, int]
@@ -250,7 +252,7 @@ def test_no_text_is_clipped(
     assert clipped(window) == []
 
 
-@pytest.mark.parametrize("size", [(900, 600), (1280, 800)], ids=str)
+@pytest.mark.parametrize("size", [(1024, 640), (1280, 800)], ids=str)
 @pytest.mark.parametrize("dock", ["timing", "quality", "console"])
 def test_no_text_is_clipped_in_any_dock(
     qtbot: QtBot, window: MainWindow, dock: str, size: tuple[int, int]
@@ -294,6 +296,44 @@ def test_tab_reaches_every_control(qtbot: QtBot, window: MainWindow, filter_id: 
     assert upwards == []
 
 
+@pytest.mark.parametrize("filter_id", FILTERS)
+def test_everything_is_in_reach_on_a_small_screen(
+    qtbot: QtBot, window: MainWindow, filter_id: str
+) -> None:
+    choose(qtbot, window, filter_id)
+    window.resize(1280, 720)
+    qtbot.wait(20)
+    assert window.size().toTuple() == (1280, 720)
+    for name in ("runButton", "cancelButton"):
+        button = window.findChild(QAbstractButton, name)
+        place = QRect(button.mapTo(window, QPoint()), button.size())
+        assert window.rect().contains(place)
+        assert button.visibleRegion().boundingRect() == button.rect()
+    inside = window.panel.widget()
+    for control in controls(window):
+        if not inside.isAncestorOf(control):
+            continue
+        middle = control.mapTo(inside, control.rect().center())
+        margins = control.width() // 2 + 1, control.height() // 2 + 1
+        window.panel.ensureVisible(middle.x(), middle.y(), *margins)
+        qtbot.wait(1)
+        seen = control.visibleRegion().boundingRect()
+        assert seen.width() == control.width(), label_of(control)
+        assert seen.height() == min(control.height(), window.panel.viewport().height())
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("filter_id", ["nlm", "mask", "mri_nlm"])
+def test_no_text_is_clipped_in_any_size(
+    qtbot: QtBot, stylist: Stylist, window: MainWindow, filter_id: str, scale: float
+) -> None:
+    choose(qtbot, window, filter_id)
+    window.resize(1600, 1000)
+    stylist.apply(Appearance(scale=scale))
+    qtbot.wait(300)
+    assert clipped(window) == []
+
+
 def dialogs() -> list[QDialog]:
     missing = Availability(False, "No driver.", ("Run `nvidia-smi`.",))
     return [
@@ -311,7 +351,8 @@ def dialogs() -> list[QDialog]:
 
 
 @pytest.mark.parametrize("number", range(10))
-def test_dialogs_have_names_and_room(qtbot: QtBot, number: int) -> None:
+def test_dialogs_have_names_and_room(qtbot: QtBot, stylist: Stylist, number: int) -> None:
+    stylist.apply(Appearance())
     dialog = dialogs()[number]
     qtbot.addWidget(dialog)
     dialog.show()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,19 +18,6 @@ from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, Styli
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.style_sheet import style_sheet
 from tests.gui.test_level_colours import contrast
-
-
-@pytest.fixture
-def stylist(qapp: QApplication) -> Iterator[Stylist]:
-    palette, font, style = QPalette(qapp.palette()), qapp.font(), qapp.style().name()
-    made = Stylist(qapp)
-    yield made
-    made.setParent(None)
-    made.deleteLater()
-    qapp.setStyleSheet("")
-    qapp.setStyle(style)
-    qapp.setPalette(palette)
-    qapp.setFont(font)
 
 
 @pytest.mark.parametrize("dark", [True, False])

@@ -20,7 +20,6 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.menus import DockName
 from tests.gui.helpers import Opener, child, dialog
-from tests.gui.test_appearance import stylist  # noqa: F401
 from tests.patience import PATIENCE
 
 _CHANGE = """
@@ -95,7 +94,7 @@ def test_preferences_are_seen_and_kept_at_once(
     qtbot: QtBot,
     window: MainWindow,
     store: Path,
-    stylist: Stylist,  # noqa: F811
+    stylist: Stylist,
 ) -> None:
     window.companions.show_preferences()
     shown: QDialog = dialog(qtbot, window, Preferences)

@@ -160,9 +160,6 @@ class ImageView(Pane):
         super().follow_palette()
         quiet = theme.quiet_text(self.palette()).name()
         self._details.setStyleSheet(f"color: {quiet}")
-        # Letters of another script may be taller; both headers stay level all the same.
-        for label in (self.title, self._details):
-            label.setFixedHeight(label.fontMetrics().height() + 2)
         self.canvas.redraw()
 
     def _on_resized(self) -> None:

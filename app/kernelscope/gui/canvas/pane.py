@@ -40,9 +40,7 @@ class Pane(QWidget):
         self._caption = heading, ""
         self.title = ElidedLabel(self)
         self.title.setObjectName(f"{name}Title")
-        font = self.title.font()
-        font.setBold(True)
-        self.title.setFont(font)
+        theme.set_role(self.title, "title")
         self.hint = QLabel(hint, self)
         self.hint.setObjectName(f"{name}Hint")
         self.hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -76,7 +74,7 @@ class Pane(QWidget):
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
+        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
             self.follow_palette()
 
     def follow_palette(self) -> None:

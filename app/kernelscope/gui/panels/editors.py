@@ -63,7 +63,7 @@ class OddEditor(QWidget):
                 button = Switch(self)
                 button.setText(str(size))
                 button.setCheckable(True)
-                button.setMinimumSize(30, 26)
+                button.setMinimumWidth(30)
                 button.setObjectName(f"{parameter.name}{size}")
                 button.setAccessibleName(f"{parameter.label} {size} {parameter.unit}")
                 button.setToolTip(f"{size}×{size}")

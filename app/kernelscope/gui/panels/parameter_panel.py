@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QStandardItemModel
 from PySide6.QtWidgets import (
     QFrame,
@@ -123,11 +123,10 @@ class ParameterPanel(QScrollArea):
         layout.addWidget(self._parameters)
         layout.addWidget(run_box)
         layout.addStretch(1)
-        self.setWidget(content)
+        self.setWidget(content)  # which also filters the events of the content
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setMinimumWidth(_WIDTH)
 
         self._filter.currentIndexChanged.connect(self._on_filter)
         remembered = settings.text("filter")
@@ -155,6 +154,17 @@ class ParameterPanel(QScrollArea):
         row.addStretch(1)
         row.addWidget(self._reset)
         self._form_space.addLayout(row)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return a width in which no control is cut off, whatever the font."""
+        bar, content = self.verticalScrollBar(), self.widget()
+        needed = content.minimumSizeHint().width() + bar.sizeHint().width() if content else 0
+        return QSize(max(needed, _WIDTH), super().minimumSizeHint().height())
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self.updateGeometry()
+        return super().eventFilter(watched, event)
 
     @property
     def filter_id(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
@@ -21,6 +21,16 @@ class ElidedLabel(QLabel):
         self._text, self._brief = text, brief
         self.setToolTip(text)
         self._elide()
+
+    def sizeHint(self) -> QSize:
+        """Return the height of a line of the font.
+
+        Letters of another script may be taller; two labels side by side stay level all the same.
+        """
+        return QSize(super().sizeHint().width(), self.fontMetrics().height() + 2)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(super().minimumSizeHint().width(), self.sizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
