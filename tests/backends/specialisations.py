@@ -15,7 +15,7 @@ from kernelscope.spec import launch as launching
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import Level
-from tests.test_contract import parameters_of, test_module
+from tests.contract.test_pictures import parameters_of, test_module
 
 DTYPES = tuple(map(np.dtype, (np.uint8, np.uint16, np.float32)))
 

@@ -16,7 +16,7 @@ from kernelscope.jit import Kernel
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.samples import Kind
-from tests.test_contract import test_module
+from tests.contract.test_pictures import test_module
 
 pytestmark = pytest.mark.slow
 

@@ -28,6 +28,7 @@ from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import SINGLE_BLOCK, TEXTURE, TUNED
 from tests.backends.specialisations import tuned_at_any_size
+from tests.contract.test_pictures import make, parameters_of, test_module
 from tests.gpu.contenders import (
     Card,
     Pictures,
@@ -39,7 +40,6 @@ from tests.gpu.contenders import (
     plan_of,
     task_of,
 )
-from tests.test_contract import make, parameters_of, test_module
 
 MARGIN = 1.05
 """What counts as slower: less is within what two runs of one kernel differ by."""

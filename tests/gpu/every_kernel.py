@@ -26,8 +26,8 @@ from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import TUNED
 from kernelscope.spec.samples import Kind
 from tests.backends.specialisations import tuned_at_any_size
-from tests.test_contract import make, parameters_of, test_module
-from tests.test_volume_contract import make as make_volumes
+from tests.contract.test_pictures import make, parameters_of, test_module
+from tests.contract.test_volumes import make as make_volumes
 
 SHAPE = (37, 141)
 """More than a block of any level both ways, and a multiple of nothing."""

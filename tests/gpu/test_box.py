@@ -14,8 +14,8 @@ from kernelscope.engine.run import execute
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
 from kernelscope.spec.levels import TUNED
+from tests.contract.test_pictures import assert_close, make, without_alpha
 from tests.filters import apply, test_mean, test_threshold_mean
-from tests.test_contract import assert_close, make, without_alpha
 
 pytestmark = pytest.mark.gpu
 

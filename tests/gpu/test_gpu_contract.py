@@ -22,7 +22,7 @@ from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import TUNED, Level
 from tests.backends.specialisations import tuned_at_any_size
-from tests.test_contract import (
+from tests.contract.test_pictures import (
     SHAPES,
     assert_close,
     borders,

@@ -282,7 +282,7 @@ def passed(output: str) -> int:
 
 def test_example_filter_passes_the_contract(with_example: Path) -> None:
     tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "maximum"]
-    assert passed(run_in(with_example, *tests, "tests/test_contract.py")) > 40
+    assert passed(run_in(with_example, *tests, "tests/contract/test_pictures.py")) > 40
     paths = re.findall(r"<!-- example: (.*?\.py) -->", text_of(EXAMPLE))
     run_in(with_example, "-m", "ruff", "check", *paths)
     run_in(with_example, "-m", "ruff", "format", "--check", *paths)

@@ -22,7 +22,7 @@ from kernelscope.images.image import DTYPES, Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.spec.borders import Border
-from tests.test_contract import each_case, levels, make, parameters_of
+from tests.contract.test_pictures import each_case, levels, make, parameters_of
 
 SHAPES = ((37, 53), (19, 71))
 """Odd, no multiple of any vector; the second is hardly higher than some masks."""

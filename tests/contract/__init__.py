@@ -1,0 +1,1 @@
+"""The contract: promises of every filter, whatever it computes, checked for all that are found."""
