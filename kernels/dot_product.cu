@@ -4,7 +4,7 @@
 //
 // Whole numbers are rounded to nearest, ties to even; each channel has its own sums.
 //
-// level   what it shows
+// level   demonstrates
 // global  a thread a row: nothing is shared, and the reads of a warp lie a whole row apart
 // shared  a block a row: each thread adds up its share, then a tree in shared memory, halved at each barrier
 // tuned   as shared, but warps add up by shuffles, without a barrier: one barrier instead of eight

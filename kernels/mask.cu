@@ -4,7 +4,7 @@
 //
 // where the weights are the user's and nothing is flipped.
 //
-// level         what it shows                                      weights    image
+// level         demonstrates                                       weights    image
 // single_block  one multiprocessor at work, the others idle        global     global
 // global        many blocks, everything from global memory         global     global
 // constant      one read serves all threads of a warp              constant   global

@@ -2,7 +2,7 @@
 //
 //   g(y, x) = sum of f over the SIZE x SIZE square around (y, x) / number of cells
 //
-// level         what it shows                                      image
+// level         demonstrates                                       image
 // single_block  one multiprocessor at work, the others idle        global
 // global        many blocks, everything from global memory         global
 // shared        a block reads its tile and halo just once          shared

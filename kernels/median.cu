@@ -3,7 +3,7 @@
 //   g(y, x) = the middle of the sorted SIZE x SIZE neighbourhood of (y, x); of an even number of cells
 //   (which happens under `reduce`) the lower of the two in the middle
 //
-// level         what it shows                                      image
+// level         demonstrates                                       image
 // single_block  one multiprocessor at work, the others idle        global
 // global        many blocks, everything from global memory         global
 // selection     each thread sorts a copy of its window in part     global, copy shared

@@ -12,7 +12,7 @@
 // offsets j - i come in steps: ROWS rows along x that lie side by side in a slice. A launch can stop after any step;
 // then scratch holds the sums.
 //
-// level   what it shows                                                                u(j)
+// level   demonstrates                                                                 u(j)
 // global  the formula, a thread a voxel                                                global
 // shared  a block keeps the voxels that a step needs, with aprons                      shared
 // tuned   squared differences shared by all patches that have them: mri_nlm_tuned.cuh  shared, registers

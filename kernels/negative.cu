@@ -4,7 +4,7 @@
 //
 // One subtraction a sample: the time is that of the memory, and of the order in which threads ask for it.
 //
-// level        what it shows
+// level        demonstrates
 // mapped       as global, but source and output lie in the host's memory: the bus sets the pace
 // local        samples pass through an array with a run-time index, which lives in local memory
 // uncoalesced  each thread takes CELLS neighbouring samples: a warp's reads lie CELLS samples apart

@@ -9,7 +9,7 @@
 // As in source N, the picture is padded first (nlm_pad.cuh), then Z is computed, then g: each weight
 // twice. All levels do that alike, a small patch around i in registers; only the memory differs:
 //
-// level            what it shows                                         candidates   p
+// level            demonstrates                                          candidates   p
 // global           everything in one place                               global       global
 // constant         the patch's weights where all threads read them       global       constant
 // texture          texture units in place of loads                       texels       constant

@@ -2,7 +2,7 @@
 //
 //   g(y, x) = white (1/2 + cos(d - tick / 7) / (2 (d + 1)))      d = distance from the middle / 10
 //
-// level         what it shows
+// level         demonstrates
 // single_block  one multiprocessor at work, the others idle
 // global        a thread a pixel: the picture's rows and columns are the grid's
 //

@@ -7,7 +7,7 @@
 // without division. Floats are summed as doubles in the order of the CPU code, without fused
 // multiply-adds, so that both choose the same window.
 //
-// level         what it shows                                      image
+// level         demonstrates                                       image
 // single_block  one multiprocessor at work, the others idle        global
 // global        many blocks, everything from global memory         global
 // shared        a block reads its tile and halo just once          shared

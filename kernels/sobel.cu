@@ -5,7 +5,7 @@
 //        -1 0 1         1  2  1    2: the largest of the eight masks that rotate in steps of 45 degrees,
 //                                 3 to 6: see directions.cuh
 //
-// level         what it shows                                      image
+// level         demonstrates                                       image
 // single_block  one multiprocessor at work, the others idle        global
 // global        many blocks, everything from global memory         global
 // shared        a block reads its tile and halo just once          shared

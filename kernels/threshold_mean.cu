@@ -5,7 +5,7 @@
 // where m is the mean of the SIZE x SIZE square around (y, x). The exact mean sum / count is compared,
 // as |sum - count f| <= T count, before it is rounded.
 //
-// level         what it shows                                      image
+// level         demonstrates                                       image
 // single_block  one multiprocessor at work, the others idle        global
 // global        many blocks, everything from global memory         global
 // shared        a block reads its tile and halo just once          shared

@@ -1,6 +1,6 @@
 // Turned tiles: each tile of TILE x TILE pixels, smaller at the right and bottom edge, by half a turn.
 //
-// level       what it shows
+// level       demonstrates
 // no_barrier  the fault: a warp reads from the tile before other warps have written their part of it, and
 //             finds pixels of the tile that the multiprocessor had before
 // global      each thread reads its pixel where it lies: nothing to wait for

@@ -1,4 +1,4 @@
-"""What holds for every test: no thread is left behind, and GPU tests need a GPU."""
+"""Rules for every test: no thread is left behind, and GPU tests need a GPU."""
 
 from __future__ import annotations
 

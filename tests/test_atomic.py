@@ -1,4 +1,4 @@
-"""Files are replaced whole, and what killed processes leave behind goes; nothing else does."""
+"""Files are replaced whole, and remains of killed processes are removed; nothing else is."""
 
 from __future__ import annotations
 

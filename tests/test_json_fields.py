@@ -1,4 +1,4 @@
-"""What a JSON text that does not come from the program can do to the reader."""
+"""Effects on the reader of JSON texts that do not come from the program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def refusal(text: str) -> str:
 
 
 class Counted(str):
-    """A name that counts what it is compared with."""
+    """A name that counts its comparisons."""
 
     __slots__ = ()
     comparisons = 0

@@ -221,7 +221,7 @@ def refusal(use: Callable[[Path], object], path: Path) -> str:
 
 
 def names(message: str, path: Path_) -> bool:
-    """Tell whether a message names a value, or what holds it."""
+    """Return whether a message names a value, or its container."""
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
     steps = [each for each in re.split(r"[.\[\]]+", text) if each]
     return any(each in message for each in steps[1:] or steps)

@@ -26,6 +26,14 @@ class State:
     """A run is in progress."""
     difference: bool = False
     """A residual or a difference is shown that can be saved."""
+    runs: int = 0
+    """Number of runs in the list."""
+    chosen: int = 0
+    """Number of those that are chosen."""
+    kept: bool = False
+    """The pictures of all chosen runs are in memory."""
+    baseline: bool = False
+    """The level of the chosen run may become the baseline of others."""
     undo: str = ""
     """Name of the step that Undo would take back; empty if there is none."""
     redo: str = ""
@@ -50,6 +58,20 @@ DIFFERENCE = Need(lambda state: state.difference, "Show the residual or the diff
 VOLUMES = Need(lambda state: state.volumes, "Open a volume first.")
 OTHER = Need(lambda state: state.other, "Open both a picture and a volume first.")
 BUSY = Need(lambda state: state.busy, "No run is in progress.")
+RUNS = Need(lambda state: state.runs > 0, "There is no run yet: press Run (F5).")
+CHOSEN = Need(lambda state: state.chosen > 0, "Choose a run in the panel Runs first.")
+KEPT = Need(
+    lambda state: state.chosen > 0 and state.kept,
+    "Choose a run in the panel Runs first, one whose picture is still in memory.",
+)
+PAIR = Need(
+    lambda state: state.chosen == 2 and state.kept,
+    "Choose two runs in the panel Runs first, whose pictures are still in memory.",
+)
+BASELINE = Need(
+    lambda state: state.baseline,
+    "Choose a run first whose work was also done at another level or on another device.",
+)
 UNDO = Need(lambda state: bool(state.undo), "There is nothing to undo.")
 REDO = Need(lambda state: bool(state.redo), "There is nothing to redo.")
 

@@ -38,7 +38,7 @@ class AppError(Exception):
 
 
 class InvalidParameter(AppError):
-    """A filter parameter outside what the filter allows."""
+    """A filter parameter outside the range that the filter allows."""
 
 
 class InvalidRecipe(AppError):

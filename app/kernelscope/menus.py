@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernelscope import commands
+from kernelscope import commands, run_menu
 from kernelscope.commands import Action, Submenu, plain
 
 
@@ -323,6 +323,14 @@ _RUN = (
         checkable=True,
     ),
     Action(
+        "contactSheet",
+        "Contact S&heet…",
+        "companions.show_contact_sheet",
+        keys=("Ctrl+Shift+H",),
+        tip="Nine values of a parameter, each with its result on the part in view",
+        need=commands.SOURCE,
+    ),
+    Action(
         "runRecipe",
         "Run R&ecipe…",
         "recipes.choose",
@@ -338,6 +346,7 @@ _RUN = (
         tip="Save the steps that led to the input, and the filter with its settings",
         need=commands.SOURCE,
     ),
+    run_menu.RUNS,
     Action(
         "viewKernel",
         "View &Kernel…",

@@ -1,4 +1,4 @@
-"""Ends what cards that are made up have begun; lets tests be interrupted."""
+"""Ends the work of simulated GPUs; lets tests be interrupted."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ ATTRIBUTES = {
 }
 
 UNTOUCHED = 0xAB
-"""What new memory is full of: nobody should take it for zeros."""
+"""Content of new memory: a pattern that cannot be mistaken for zeros."""
 
 
 class Error(Exception):
@@ -55,7 +55,7 @@ class CardFull(Error):
 
 
 class Stream:
-    """Stands in for a stream: what is queued, in order, until somebody waits."""
+    """Stands in for a stream: work that is queued, in order, until someone waits for it."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -82,7 +82,7 @@ class Stream:
                 self._queue.popleft()[0]()
 
     def waits_with(self, allocation: Allocation) -> bool:
-        """Tell whether anything that is still queued uses an allocation."""
+        """Return whether anything that is still queued uses an allocation."""
         with self._lock:
             return any(allocation in uses for _, uses in self._queue)
 
@@ -103,7 +103,7 @@ class Allocation:
 
 
 class Event:
-    """Stands in for an event; time is what the kernels say."""
+    """Stands in for an event; the kernels decide its time."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -224,7 +224,7 @@ class Driver:
     Attributes
     ----------
     live : dict of int to Allocation
-        What is allocated, by address.
+        The allocations, by address.
     peak : int
         Most bytes that were ever allocated at a time.
     calls : list of str
@@ -306,7 +306,7 @@ class Driver:
 
     @contextmanager
     def using(self, address: int, *, writing: bool) -> Iterator[None]:
-        """Hold the allocation at an address: nobody may write what another one uses."""
+        """Hold the allocation at an address: it must not be written while others use it."""
         with self._lock:
             use = self.at(address), writing
             for other, other_writes in self._uses:
@@ -408,7 +408,7 @@ class Driver:
 
 
 def install(driver: Driver, patch: pytest.MonkeyPatch) -> None:
-    """Let what imports pycuda.driver find `driver`."""
+    """Let modules that import pycuda.driver find `driver`."""
     package: Any = ModuleType("pycuda")
     package.driver = driver
     patch.setitem(sys.modules, "pycuda", package)

@@ -1,4 +1,4 @@
-// What CUDA adds to C++, as far as the kernels that run on the host in tests need it; see host_kernels.py.
+// The additions of CUDA to C++ that the kernels run on the host in tests need; see host_kernels.py.
 #include <barrier>
 #include <cmath>
 #include <cstddef>

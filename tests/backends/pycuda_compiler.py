@@ -1,4 +1,4 @@
-"""Stands in for ``pycuda.compiler``, which needs a driver: runs nvcc and says what PyCUDA says."""
+"""Stands in for ``pycuda.compiler``, which needs a driver: runs nvcc and reports as PyCUDA does."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def compile(
 
 
 def install(patch: pytest.MonkeyPatch) -> None:
-    """Let what imports PyCUDA's compiler find this one."""
+    """Let modules that import PyCUDA's compiler find this one."""
     package: Any = ModuleType("pycuda")
     package.compiler = sys.modules[__name__]
     package.driver = SimpleNamespace(CompileError=CompileError)

@@ -1,4 +1,4 @@
-"""The probe names what is missing for CUDA, whatever this machine has."""
+"""The probe names the missing parts of CUDA, independently of this machine."""
 
 from __future__ import annotations
 

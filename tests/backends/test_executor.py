@@ -1,4 +1,4 @@
-"""What the executor launches and where its rows lie, on a card that the test makes up."""
+"""The launches of the executor and the places of their rows, on a simulated GPU."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_every_level_has_its_own_kernel(spec: FilterSpec) -> None:
 
 
 MOST_LINES = 30
-"""What can be read on a slide."""
+"""Length that fits on a slide."""
 
 MOST_CHANGES = 8
 """Lines that may differ between two levels: the signature, the memory and what is read from it."""

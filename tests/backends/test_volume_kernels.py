@@ -22,10 +22,10 @@ pytestmark = pytest.mark.slow
 SHAPE = (130, 157, 189)
 LEVELS = SPEC.levels("gpu")
 SHARED_BYTES = 48 * 1024
-"""What a block has on every card."""
+"""Shared memory of a block on every GPU."""
 
 MOST_SHARED_BYTES = 99 * 1024
-"""What it has on cards since Ampere, if it asks for it."""
+"""Shared memory of a block on GPUs since Ampere, on request."""
 
 THREADS = 256
 FEW_BYTES = 64

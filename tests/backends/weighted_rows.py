@@ -1,4 +1,4 @@
-"""A filter and a session for tests of what is launched, and where its rows lie."""
+"""A filter and a session for tests of launches and of the places of their rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A GPU for tests: computes on the CPU, takes as long as it is told, and reports a GPU's stages."""
+"""A GPU for tests: computes on the CPU, takes a given time, and reports a GPU's stages."""
 
 from __future__ import annotations
 

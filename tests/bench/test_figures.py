@@ -1,4 +1,4 @@
-"""The authors' figures stand beside what they are about, and nothing else."""
+"""Published figures are compared with matching rows, and with nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of results: its tables say what the files beside it say."""
+"""The page of results: its tables agree with the files next to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries compute what the filters do: otherwise ratios would compare different things."""
+"""Libraries compute the same as the filters: otherwise ratios would be meaningless."""
 
 from __future__ import annotations
 

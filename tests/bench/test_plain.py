@@ -1,4 +1,4 @@
-"""The plain loops in C compute what level *serial* computes: otherwise times mean nothing."""
+"""The plain loops in C compute the same as level *serial*: otherwise times mean nothing."""
 
 from __future__ import annotations
 

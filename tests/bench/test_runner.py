@@ -1,4 +1,4 @@
-"""Measuring: what is asked of the devices, in which order, and what is kept."""
+"""Measuring: the requests to the devices, their order, and the stored results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``kernel``, and ``info --json``: what programs and people without a GPU read."""
+"""The command ``kernel``, and ``info --json``: output for programs and for people without a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every filter promises, checked for each one that is found.
+"""The contract of every filter, checked for each one that is found.
 
 A filter ``ID`` is tested against its own module ``tests/filters/test_ID.py``, which has
 
@@ -47,7 +47,7 @@ CONTENTS = {
     np.dtype(np.uint16): ("random", "few", "black", "white"),
     np.dtype(np.float32): ("random", "even", "wide"),
 }
-"""What the images hold; see `make`. The first is used in every shape, the others in one."""
+"""Contents of the images; see `make`. The first is used in every shape, the others in one."""
 
 
 def test_module(filter_id: str) -> ModuleType | None:
@@ -139,7 +139,7 @@ def assert_close(
 def expected(
     filter_id: str, source: NDArray[Any], parameters: dict[str, Any], border: Border
 ) -> NDArray[Any]:
-    """Return what the filter's oracle says, in the type of `source`, which has no alpha.
+    """Return the result of the filter's oracle, in the type of `source`, which has no alpha.
 
     With border ``keep`` that is the source, and within it what fits.
     """

@@ -1,4 +1,4 @@
-"""What every filter of volumes promises, checked for each one that is found.
+"""The contract of every filter of volumes, checked for each one that is found.
 
 A filter ``ID`` is tested against its own module ``tests/filters/test_ID.py``, which has
 
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.slow
 VOLUMES = filters.discover(Kind.VOLUME)
 
 SHAPES = ((1, 1, 1), (1, 9, 7), (4, 1, 5), (3, 2, 11), (6, 5, 8))
-"""Single voxels, slices and lines; smaller than what a voxel looks at, and larger."""
+"""Single voxels, slices and lines; smaller and larger than the neighbourhood of a voxel."""
 
 TOLERANCE = 1e-4
 """Of the largest voxel; near zero of its square, since results may be roots."""

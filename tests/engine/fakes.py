@@ -1,4 +1,4 @@
-"""A backend that does what a test tells it."""
+"""A backend that tests control."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running recipes: every step on what the last one made, judged, cancelled and named."""
+"""Running recipes: every step on the result of the last one, evaluated, cancelled and named."""
 
 from __future__ import annotations
 

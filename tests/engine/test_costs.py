@@ -1,4 +1,4 @@
-"""Auto by measured cost: what is learnt, what is kept, what is chosen and said."""
+"""Auto by measured cost: learning, storing, choosing and reporting."""
 
 from __future__ import annotations
 

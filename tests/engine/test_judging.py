@@ -1,4 +1,4 @@
-"""Judging a run: what compares with the reference, what does not, who computes what."""
+"""Evaluating a run: which results are compared with the reference, and on which device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes as text: what is written is read back, and what cannot be is refused by name."""
+"""Recipes as text: they are read as written, and faulty ones are refused by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request from start to end: which device, which level, what is reported."""
+"""One request from start to end: which device, which level, which reports."""
 
 from __future__ import annotations
 

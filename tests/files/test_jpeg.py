@@ -1,4 +1,4 @@
-"""JPEG of the kinds that cameras do not write, and what those say that are not read."""
+"""JPEG of the kinds that cameras do not write, and messages about unsupported ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What files hold beside the pixels: kept where the format can, and said where it cannot."""
+"""Metadata of files: kept if the format can, and reported if it cannot."""
 
 from __future__ import annotations
 

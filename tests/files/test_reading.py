@@ -1,4 +1,4 @@
-"""What comes out of image files, against the pixels and against other readers."""
+"""Results of reading image files, against the pixels and against other readers."""
 
 from __future__ import annotations
 

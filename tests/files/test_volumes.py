@@ -1,4 +1,4 @@
-"""NIfTI, TIFF and NumPy volumes: what goes in comes out, and damaged files are refused."""
+"""NIfTI, TIFF and NumPy volumes: they are read as written, and damaged files are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DICOM series: put in order, rescaled, placed; and what is refused."""
+"""DICOM series: sorted, rescaled, placed; and refused if faulty."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from tests.files.makers import picture
 SHAPE = (11, 13)
 DTYPES = (np.uint8, np.uint16, np.float32)
 
-# What each suffix keeps: types and channel counts.
+# The types and channel counts that each suffix keeps.
 KEPT = {
     ".png": (DTYPES[:2], (1, 2, 3, 4)),
     ".tif": (DTYPES, (1, 2, 3, 4)),

@@ -1,4 +1,4 @@
-"""What all noise filters have in common: numbers that a seed decides, and nothing else."""
+"""Common properties of all noise filters: numbers that only the seed decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Level serial is what it says: one thread, and no vector instructions."""
+"""Level serial keeps its promise: one thread, and no vector instructions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def single_levels() -> Iterator[Any]:
 
 
 def assembly(kernel: Kernel, arguments: tuple[Any, ...]) -> str:
-    """Return what Numba makes of `kernel`; it shows that of nothing that comes from a cache."""
+    """Return the assembly that Numba generates for `kernel`; none if it comes from a cache."""
     import numba
 
     dispatcher = numba.njit(nogil=True)(kernel.function)

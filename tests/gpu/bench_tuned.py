@@ -42,7 +42,7 @@ from tests.gpu.contenders import (
 )
 
 MARGIN = 1.05
-"""What counts as slower: less is within what two runs of one kernel differ by."""
+"""Ratio above which a kernel counts as slower; two runs of one kernel may differ by less."""
 
 OWN = "tuned-own"
 """Name of the kernel that *tuned* has of its own, where it runs that of another level."""
@@ -53,7 +53,7 @@ HOPELESS = 1.5
 
 @dataclass(frozen=True)
 class Setting:
-    """What is compared at all levels of a filter."""
+    """The comparison of all levels of a filter."""
 
     filter_id: str
     case: int
@@ -76,7 +76,7 @@ class Setting:
         return f"{spec.describe(spec.validate(self.parameters))}, {', '.join(words)}"
 
     def launches(self, side: int) -> dict[str, tuple[CudaTask, Launch]]:
-        """Return what is launched at each level, and `OWN`, for a picture `side` pixels wide."""
+        """Return the launches at each level, and `OWN`, for a picture `side` pixels wide."""
         shape, found = (side, side, self.channels), {}
         for name in self.levels:
             task = task_of(self.filter_id, shape, self.dtype, self.parameters, self.border, name)

@@ -1,4 +1,4 @@
-"""What the backend tells of a real card, also while it computes, and of its last launch."""
+"""The backend's facts about a real GPU, also while it computes, and about its last launch."""
 
 from __future__ import annotations
 

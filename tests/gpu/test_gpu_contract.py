@@ -1,4 +1,4 @@
-"""Every filter at every level computes what its oracle does; strips change nothing."""
+"""Every filter at every level computes the same as its oracle; strips change nothing."""
 
 from __future__ import annotations
 

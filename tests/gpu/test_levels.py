@@ -1,4 +1,4 @@
-"""The levels compute what textbook kernels do; `bench_levels` compares what both cost."""
+"""The levels compute the same as textbook kernels; `bench_levels` compares the cost of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NPP and CuPy compute what the filters do: otherwise the bench would compare different things."""
+"""NPP and CuPy compute the same as the filters: otherwise ratios would be meaningless."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The teaching filters show on a card what they are there to show."""
+"""The teaching filters show their effects on a real GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Non-local means gives what plain kernels of the same memory give."""
+"""Non-local means gives the same as plain kernels of the same memory."""
 
 from __future__ import annotations
 

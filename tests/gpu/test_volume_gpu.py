@@ -1,4 +1,4 @@
-"""Volume filters on GPUs: each level does what the CPU does; slabs and more GPUs change nothing."""
+"""Volume filters on GPUs: each level equals the CPU; slabs and more GPUs change nothing."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Case:
         return int(self.macros["SIZE"]) // 2
 
     def jobs(self, architecture: str, shape: tuple[int, ...]) -> list[Job]:
-        """Return what has to be compiled."""
+        """Return the kernels to compile."""
         dtype = np.dtype(np.uint8)
         own = [
             plan_of(

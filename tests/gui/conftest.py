@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
+from kernelscope.engine import measuring
 from kernelscope.engine.backend import Availability
 from kernelscope.gui.widgets.appearance import Stylist
 from kernelscope.gui.widgets.settings import Settings
@@ -70,6 +71,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # What a screenless platform says about every window that is shown or raised.
             quiet = r"does not support (propagateSizeHints\(\)|raise\(\)|grabbing the keyboard)"
             item.add_marker(pytest.mark.qt_log_ignore(quiet))
+
+
+@pytest.fixture(autouse=True)
+def run_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each request once, so that tests can count requests; tests marked otherwise repeat."""
+    if "repeats_runs" not in request.fixturenames:
+        monkeypatch.setattr(measuring, "MOST_REPEATS", 0)
+
+
+@pytest.fixture
+def repeats_runs() -> None:
+    """Leave runs measured as they are in the program; see `run_once`."""
 
 
 @pytest.fixture(scope="session")

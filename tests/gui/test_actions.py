@@ -125,6 +125,10 @@ ALL = State(
     other=True,
     busy=True,
     difference=True,
+    runs=2,
+    chosen=2,
+    kept=True,
+    baseline=True,
     undo="A",
     redo="B",
 )
@@ -138,11 +142,14 @@ def test_a_need_can_be_met_and_says_why_it_is_not(action: Action) -> None:
         assert action.need.why.endswith(".")
 
 
+CHOSEN = {"showRun", "starRun", "renameRun", "deleteRun"}
+
+
 @pytest.mark.parametrize(
     ("state", "enabled"),
     [
         (State(), set()),
-        (State(source=True), {"run", "chooseReference", "saveRecipe"}),
+        (State(source=True), {"run", "chooseReference", "saveRecipe", "contactSheet"}),
         (State(output=True), {"save", "reuse", "copy"}),
         (State(output=True, volumes=True), {"save", "reuse", "openSlice", "noiseMap"}),
         (State(components=1), set()),
@@ -150,6 +157,11 @@ def test_a_need_can_be_met_and_says_why_it_is_not(action: Action) -> None:
         (State(other=True), {"switchKind"}),
         (State(busy=True), {"cancel"}),
         (State(difference=True), {"saveView"}),
+        (State(runs=1), {"copyRuns", "clearRuns"}),
+        (State(chosen=1), {"showRun", "starRun", "renameRun", "deleteRun"}),
+        (State(chosen=1, kept=True), {*CHOSEN, "saveRun"}),
+        (State(chosen=2, kept=True), {*CHOSEN, "saveRun", "swipeRuns"}),
+        (State(baseline=True), {"compareRuns"}),
         (State(undo="Open"), {"undo"}),
         (State(redo="Open"), {"redo"}),
     ],
@@ -170,7 +182,9 @@ def test_the_window_reports_its_state(qtbot: QtBot, window: MainWindow, picture:
     assert window.actions_.state == State(source=True)
     run(qtbot, window)
     qtbot.waitUntil(lambda: not window.actions_.state.busy)
-    assert window.actions_.state == State(source=True, output=True)
+    assert window.actions_.state == State(
+        source=True, output=True, runs=1, chosen=1, kept=True, baseline=False
+    )
 
 
 # The list of shortcuts -----------------------------------------------------------------

@@ -584,7 +584,7 @@ def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
     (result,) = done.args
     assert (result.request.options.repeat, result.request.options.memory_limit) == (3, 64 << 20)
     assert result.request.options.block == (14, 18)
-    assert "blocks of 14×18" in window.timing.text()
+    assert "blocks of 14×18" in window.runs.table.text()
     window.companions.show_kernel()
     assert "Block\t14 × 18 threads" in table(viewer)
     assert "Theoretical occupancy\t75%\nCompiled by\tnvcc 13.0" in table(viewer)

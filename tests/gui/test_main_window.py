@@ -37,7 +37,6 @@ from PySide6.QtWidgets import (
     QTableWidget,
     QToolBar,
     QToolButton,
-    QTreeWidget,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
@@ -56,7 +55,7 @@ from kernelscope.gui.canvas.image_view import ImageView
 from kernelscope.gui.dialogs import file_dialogs, saving
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.manual_window import ManualWindow
-from kernelscope.gui.panels.timing_panel import TimingPanel
+from kernelscope.gui.panels import run_table
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.icons import icon
 from kernelscope.gui.widgets.messages import BugDialog, ErrorDialog
@@ -288,7 +287,7 @@ def test_latest_run_wins(qtbot: QtBot, window: MainWindow, picture: Path, cpu: F
     cpu.go.set()
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     assert "size 9 px" in child(window, QLabel, "outputDetails").toolTip()
-    assert window.timing.text().count("40×30") == 1
+    assert len(window.gallery) == 1
     replaced = [line for line in window.console.text().splitlines() if "Cancelled" in line]
     assert len(replaced) == 1
     assert "size 9 px" not in replaced[0]
@@ -298,14 +297,12 @@ def test_result_of_a_picture_that_was_replaced_goes_to_the_list(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    results = []
-    window.timing.resultActivated.connect(results.append)
     cpu.go.clear()
     press(qtbot, window, "F5")
     qtbot.waitUntil(cpu.entered.is_set)
     load(qtbot, window, write_picture(tmp_path / "other.png", 9))
     cpu.go.set()
-    qtbot.waitUntil(lambda: "40×30" in window.timing.text())
+    qtbot.waitUntil(lambda: len(window.gallery) == 1)
     qtbot.wait(50)
     assert window.pictures.images.output.image is None
     assert shown(window) == "other.png"
@@ -324,7 +321,7 @@ def test_earlier_run_comes_back_with_input_output_and_settings(
     load(qtbot, window, write_picture(tmp_path / "other.png", 9))
     window.panel.set_filter("mean")
     child(window, QComboBox, "border").setCurrentText("Wrap")
-    window.timing.resultActivated.emit(result)
+    window.runs.wanted.emit(next(iter(window.gallery)))
     qtbot.waitUntil(lambda: window.pictures.images.output.image is result.image)
     assert shown(window) == picture.name
     step = window.panel.run_settings().step
@@ -1086,39 +1083,35 @@ def test_no_column_of_runs_is_cut_off(
 ) -> None:
     load(qtbot, window, picture)
     window.resize(width, 720)
-    panel = window.findChild(TimingPanel)
-    tree = child(window, QTreeWidget, "timingRuns")
+    window.docks[DockName.RUNS].raise_()
+    tree = window.runs.table
     header = tree.header()
-    names = [header.model().headerData(n, Qt.Orientation.Horizontal) for n in range(header.count())]
-
-    def fits() -> bool:
-        return header.length() == tree.viewport().width()
-
-    def seen(name: str) -> bool:
-        return not tree.isColumnHidden(names.index(name))
-
-    qtbot.waitUntil(fits)
     window.panel.set_filter("median")
-    for level in ("serial", "serial-bubble"):
+    for level in ("serial", "parallel"):
         device, box = (child(window, QComboBox, name) for name in ("device", "level"))
         device.setCurrentIndex(device.findData("cpu"))
-        box.setCurrentIndex(box.findData(level if box.findData(level) >= 0 else "parallel"))
+        box.setCurrentIndex(box.findData(level))
         box.activated.emit(box.currentIndex())
-        for _ in range(7):
-            before = panel.text()
+        for _ in range(4):
+            before = len(window.gallery)
             press(qtbot, window, "F5")
-            qtbot.waitUntil(lambda before=before: panel.text() != before)
+            qtbot.waitUntil(lambda before=before: len(window.gallery) > before)
+    switch = child(window, QAbstractButton, "runsTableSwitch") if width == 1280 else None
+    if switch is not None:  # no room beside the pictures
+        assert not tree.isVisible()
+        switch.click()
+        assert not window.runs.strip.isVisible()
     qtbot.waitUntil(tree.verticalScrollBar().isVisible)
-    qtbot.waitUntil(fits)
+    qtbot.waitUntil(lambda: header.length() == tree.viewport().width())
     assert not tree.horizontalScrollBar().isVisible()
-    for number in range(header.count() - 1):  # the last is elided
-        if not tree.isColumnHidden(number):
-            assert header.sectionSize(number) >= tree.sizeHintForColumn(number), names[number]
-            assert header.sectionSize(number) >= header.sectionSizeHint(number), names[number]
-    assert header.sectionSize(header.count() - 1) >= header.sectionSizeHint(header.count() - 1)
-    assert all(map(seen, ("Compared\nwith", "Repeats", "Filter")))
-    legend = panel.findChild(QWidget, "timingLegend")
-    assert legend.isVisible() == seen("Parts") == (width == 1920)
+    shown = [n for n in range(header.count()) if not tree.isColumnHidden(n)]
+    assert {run_table.TOTAL_TIME, run_table.SPEED_UP, run_table.PSNR} <= set(shown)
+    group = tree.topLevelItem(0)
+    for number in shown:
+        assert header.sectionSize(number) >= header.sectionSizeHint(number)
+        texts = [group.child(row).text(number) for row in range(group.childCount())]
+        widest = max(map(tree.fontMetrics().horizontalAdvance, texts))
+        assert header.sectionSize(number) > widest, texts
 
 
 def test_run_and_cancel_are_in_sight_without_the_settings(

@@ -285,7 +285,7 @@ def test_opening_a_picture_ends_the_recipe(
     picture.rename(other)
     load(qtbot, window, other)
     cpu.go.set()
-    qtbot.waitUntil(lambda: "40×30" in window.timing.text())
+    qtbot.waitUntil(lambda: len(window.gallery) == 1)
     qtbot.wait(50)
     assert len(cpu.requests) == 1
     assert window.pictures.images.output.image is None

@@ -38,6 +38,7 @@ from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View
+from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.pages import volume_page
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.actions import Actions
@@ -262,10 +263,9 @@ def test_a_run_shows_output_residual_and_timing(
     assert request.step.parameters["sigma"] == (20.0, 15.0)
     assert caption(window).startswith("Output: CPU parallel, MRI NLM")
     assert "megavoxels/s" in state(window)
-    runs = child(window, QTreeWidget, "timingRuns")
-    headings = [runs.headerItem().text(column) for column in range(runs.columnCount())]
-    assert runs.topLevelItem(0).text(headings.index("Image")) == "8×9×6"
-    assert "2 volumes" in runs.topLevelItem(0).toolTip(0)
+    heading = window.runs.table.topLevelItem(0)
+    assert heading.text(0).endswith("8×9×6")
+    assert "2 volumes" in heading.toolTip(0)
     assert window.volumes.viewer.output.volume is window.volumes.result.scan.volumes[0]
 
     press(qtbot, window, "F3")
@@ -329,8 +329,7 @@ def test_a_run_that_ends_after_another_volume_was_opened_is_not_shown(
     assert state(window) == "Ready."  # of the picture, which nothing was done to
     assert window.pictures.images.isVisible()
     assert window.pictures.images.output.image is None
-    runs = child(window, QTreeWidget, "timingRuns")
-    runs.itemActivated.emit(runs.topLevelItem(0), 0)  # but it can be come back to
+    window.runs.wanted.emit(next(iter(window.gallery)))  # but it can be come back to
     qtbot.waitUntil(lambda: window.volumes.isVisible())
     assert caption(window).startswith("Output: CPU parallel, MRI NLM")
 
@@ -395,7 +394,7 @@ def test_an_earlier_run_comes_back_with_its_steps(
     run(qtbot, window)
     result = window.volumes.result
     open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
-    window.show_again(result)
+    window.show_again(result, FormState.of(result.request))
     assert window.volumes.result is result
     assert caption(window, "Input").endswith("after MRI NLM")
     assert window.findChild(QAction, "undo").text() == "&Undo Earlier Run"

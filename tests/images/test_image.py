@@ -1,4 +1,4 @@
-"""Images: what is accepted, in what form it is kept, what is refused and how."""
+"""Images: accepted input, its stored form, and refusals."""
 
 from __future__ import annotations
 

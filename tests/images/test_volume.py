@@ -1,4 +1,4 @@
-"""Volumes: what is accepted and converted, slices, results, and what may be stacked."""
+"""Volumes: accepted and converted input, slices, results, and stacking."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def pair(dtype: str, *shape: int, noise: float = 0.05, seed: int = 0) -> list[np
 
 
 def expected(picture: np.ndarray, reference: np.ndarray) -> Quality:
-    """Return what scikit-image says, in float64: it computes SSIM of float32 in float32."""
+    """Return the values of scikit-image, in float64: it computes SSIM of float32 in float32."""
     white = WHITES[picture.dtype.name]
     first, second = picture.astype(np.float64), reference.astype(np.float64)
     ssim = None

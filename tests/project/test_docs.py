@@ -1,4 +1,4 @@
-"""The pages say what is true: their commands run, their example works, their site builds."""
+"""The pages are true: their commands run, their example works, their site builds."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def with_example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_in(folder: Path, *arguments: str) -> str:
-    """Run Python in a copy of the project; return what it prints."""
+    """Run Python in a copy of the project; return its output."""
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""The guards of conftest.py do stop what they are there to stop."""
+"""The guards of conftest.py stop the tests that they are meant to stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel: what is in it, and that it works away from the checkout."""
+"""The wheel: its content, and that it works away from the checkout."""
 
 from __future__ import annotations
 

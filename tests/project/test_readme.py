@@ -1,4 +1,4 @@
-"""The README says what is true, and has what continuous integration takes from it."""
+"""The README is true, and has the commands that continuous integration takes from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters: what is accepted, what is refused with which words, and text round trips."""
+"""Parameters: accepted values, refusals and their messages, and text round trips."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def plan_at(filter_id: str, level: str, side: int, parameters: Mapping[str, Any]
 
 
 def seen(made: CudaPlan) -> tuple[Any, ...]:
-    """Return what a plan of one launch amounts to; arrays compare one by one."""
+    """Return the content of a plan of one launch; arrays compare one by one."""
     (launch,) = made.launches
     constants = {name: values.tolist() for name, values in launch.constants.items()}
     size = launch.block, launch.tile, launch.shared_bytes

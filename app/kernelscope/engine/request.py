@@ -19,6 +19,7 @@ from kernelscope.images.source import Source
 from kernelscope.images.volume import AXES, Volume
 from kernelscope.spec.blocks import block_name
 from kernelscope.spec.borders import Border
+from kernelscope.spec.chips import Chip
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
 
@@ -261,6 +262,28 @@ class Request:
         if self.by_slices:
             return f"{text}, slice by slice across {AXES[self.step.axis]}"
         return text
+
+    def chips(self, estimates: Mapping[str, Any] | None = None) -> tuple[Chip, ...]:
+        """Return the settings as chips, without device and level.
+
+        Parameters
+        ----------
+        estimates : mapping, optional
+            Values that were estimated by now.
+        """
+        step, block = self.step, self.options.block
+        chips = list(step.filter.chips(step.parameters, estimates))
+        if len(step.filter.borders) > 1:
+            usual = step.border is step.filter.borders[0]
+            chips.append(Chip("border", f"{step.border} border", usual))
+        if not self.source.is_grey:
+            text = "in grey" if step.grey else "in colour"
+            chips.append(Chip("grey", text, not step.grey))
+        if self.by_slices:
+            chips.append(Chip("axis", f"slices across {AXES[step.axis]}", step.axis == 0))
+        if block is not None:
+            chips.append(Chip("block", f"blocks of {block_name(block)}", False))
+        return tuple(chips)
 
     def _describe_one(self, estimates: Mapping[str, Any] | None, *, brief: bool) -> str:
         """Describe the request, or that for one slice."""

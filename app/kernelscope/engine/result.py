@@ -15,6 +15,7 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.judging.metrics import Quality
+from kernelscope.spec.chips import Chip
 from kernelscope.spec.parameters import rounded
 
 
@@ -125,6 +126,11 @@ class Result:
     def brief_settings(self) -> str:
         """As `settings`, without defaults."""
         return self.request.describe(self.estimates, brief=True)
+
+    @property
+    def chips(self) -> tuple[Chip, ...]:
+        """The settings of the request and the estimates as chips."""
+        return self.request.chips(self.estimates)
 
     @property
     def where(self) -> str:

@@ -73,7 +73,7 @@ class Stage:
         and ``free`` (device memory), ``upload``, ``kernel``, ``hand over`` (parts that the host
         copies to the card between kernels), ``launch`` (the rest of the time for starting
         kernels) and ``download``, ``slabs``, where these overlap, ``warm-up``, which goes
-        before what is measured, ``other repeats`` of a measured run, and ``repeat``: launches that
+        before the measured part, ``other repeats`` of a measured run, and ``repeat``: launches that
         the host queued too slowly to be measured, so that they were done again.
     seconds : float
         Wall-clock time, or device time between events for ``kernel``.
@@ -130,7 +130,7 @@ class Metric:
     ----------
     name : str
         ``effective rate`` (bytes that had to be read and written / kernel time),
-        ``arithmetic rate`` (operations / kernel time), ``copy rate`` (what a copy on the
+        ``arithmetic rate`` (operations / kernel time), ``copy rate`` (the rate of a copy on the
         card reaches, read + written) and ``peak rate`` (operations at most).
     value : float
     unit : str

@@ -60,6 +60,7 @@ SPEC = NoiseSpec(
         FloatParameter(
             name="variance",
             label="Variance",
+            symbol="σ²",
             help="Variance of the noise where white is 1: the square of sigma.",
             default=0.001,
             minimum=0.0,
@@ -72,6 +73,7 @@ SPEC = NoiseSpec(
         FloatParameter(
             name="sigma",
             label="Or sigma",
+            symbol="σ",
             help="Standard deviation where white is 1; above 0 it replaces the variance.",
             default=0.0,
             minimum=0.0,

@@ -144,6 +144,7 @@ SPEC = FilterSpec(
         ChoiceParameter(
             name="rounding",
             label="Rounding",
+            symbol="rounded",
             help="How whole numbers are rounded; “greyscale first” always takes the nearest.",
             default="nearest",
             choices=(

@@ -63,6 +63,7 @@ SPEC = NoiseSpec(
         IntParameter(
             name="photons",
             label="Photons at white",
+            symbol="photons",
             help="Photons that make a sample white: the fewer, the more noise.",
             default=255,
             minimum=1,

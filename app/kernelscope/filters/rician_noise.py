@@ -55,6 +55,7 @@ SPEC = NoiseSpec(
         FloatParameter(
             name="sigma",
             label="Sigma",
+            symbol="σ",
             help="Standard deviation of the real and the imaginary part, where white is 1.",
             default=0.03,
             minimum=0.0,

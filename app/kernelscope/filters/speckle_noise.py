@@ -54,6 +54,7 @@ SPEC = NoiseSpec(
         FloatParameter(
             name="variance",
             label="Variance",
+            symbol="σ²",
             help="Variance of the factor, whose mean is 1.",
             default=0.01,
             minimum=0.0,

@@ -22,6 +22,7 @@ import numpy as np
 
 from kernelscope.errors import InvalidParameter
 from kernelscope.spec.borders import Border
+from kernelscope.spec.chips import Chip, chip_text
 from kernelscope.spec.crop import HALO_ONLY, Crop
 from kernelscope.spec.levels import CPU_LEVELS, GPU_LEVELS, Level
 from kernelscope.spec.parameters import Parameter, rounded
@@ -226,6 +227,8 @@ class FilterSpec:
         Texts for menus and lists; `summary` is one sentence.
     source : str
         Where the method is described.
+    short : str
+        A shorter name for captions, such as ``NLM``; by default `name`.
     parameters : tuple of Parameter
         In the order in which they are shown.
     implementations : mapping of str to Implementation
@@ -271,6 +274,7 @@ class FilterSpec:
     source: str
     parameters: tuple[Parameter, ...]
     implementations: Mapping[str, Implementation]
+    short: str = ""
     radius: Callable[[Mapping[str, Any]], int] = _no_radius
     borders: tuple[Border, ...] = tuple(Border)
     check: Callable[[Mapping[str, Any]], None] = _no_check
@@ -409,3 +413,19 @@ class FilterSpec:
             elif parameter.matters(values) and not parameter.is_absent(value):
                 parts.append(parameter.describe(value))
         return ", ".join(parts)
+
+    def chips(
+        self, values: Mapping[str, Any], estimates: Mapping[str, Any] | None = None
+    ) -> tuple[Chip, ...]:
+        """Return a chip for each parameter that affects the result, as `describe` does."""
+        found = estimates or {}
+        chips = []
+        for parameter in self.parameters:
+            value = values[parameter.name]
+            usual = parameter.format(value) == parameter.format(parameter.default)
+            if parameter.name in found:
+                value, usual = rounded(found[parameter.name]), False
+            elif not parameter.matters(values) or parameter.is_absent(value):
+                continue
+            chips.append(Chip(parameter.name, chip_text(parameter, value), usual))
+        return tuple(chips)

@@ -57,23 +57,6 @@ def _number_text(number: float) -> str:
     return short if float(short) == number else repr(number)
 
 
-def _short(number: float) -> float:
-    """Return `number` with three significant digits, which are easy to read and to distinguish."""
-    return float(f"{number:.3g}")
-
-
-def _factors(count: int) -> list[float]:
-    """Return `count` factors from a half to two, in equal ratios."""
-    return [float(each) for each in np.geomspace(0.5, 2, count)]
-
-
-def _neighbours(allowed: range, value: int, count: int) -> tuple[int, ...]:
-    """Return `count` successive values of `allowed`, or all, with `value` near the middle."""
-    first = allowed.index(value) - count // 2
-    first = max(0, min(first, len(allowed) - count))
-    return tuple(allowed[first : first + count])
-
-
 def _always(values: Mapping[str, Any]) -> bool:
     """Matter whatever the other parameters are."""
     return True
@@ -95,6 +78,8 @@ class Parameter:
         Value used when the user sets none.
     unit : str
         Unit shown behind the value, or empty.
+    symbol : str
+        Stands for the label on chips, such as ``σ``; by default the label itself.
     implies : mapping
         Values of other parameters that come with this one where it is typed on a command line,
         unless they are typed too.
@@ -111,6 +96,7 @@ class Parameter:
     help: str
     default: Any
     unit: str = ""
+    symbol: str = ""
     implies: Mapping[str, Any] = field(default_factory=dict)
     formerly: Mapping[int, Any] = field(default_factory=dict)
     matters: Callable[[Mapping[str, Any]], bool] = _always
@@ -140,13 +126,6 @@ class Parameter:
         """Return whether `value` stands for no value."""
         return False
 
-    def variants(self, value: Any, count: int) -> tuple[Any, ...]:
-        """Return up to `count` values to compare, in order, with `value` among them.
-
-        Nothing where values have no order and no list, as masks.
-        """
-        return ()
-
     def _refuse(self, problem: str, way_out: str = "") -> InvalidParameter:
         return InvalidParameter(f"{self.label}: {problem}.", way_out)
 
@@ -173,10 +152,6 @@ class IntParameter(Parameter):
         except ValueError:
             raise self._refuse(f"“{text}” is not a whole number") from None
         return self.validate(value)
-
-    def variants(self, value: int, count: int) -> tuple[int, ...]:
-        """Return neighbouring values: as many below as above, except near a limit."""
-        return _neighbours(range(self.minimum, self.maximum + 1, self.step), value, count)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,17 +225,6 @@ class FloatParameter(Parameter):
         """Return the value to six digits: a third would fill a line."""
         return super().describe(float(f"{value:g}"))
 
-    def variants(self, value: float, count: int) -> tuple[float, ...]:
-        """Return values from half to twice `value`; around 0, values of the slider's range."""
-        if value > 0 and self.minimum >= 0:
-            wanted = [value * factor for factor in _factors(count)]
-        else:
-            low, high = self.slider or (self.minimum, self.maximum)
-            wanted = list(np.linspace(low, high, count))
-        near = {min(max(_short(each), self.minimum), self.maximum) for each in wanted}
-        near.discard(min(near, key=lambda each: abs(each - value)))
-        return tuple(sorted(near | {value}))
-
 
 @dataclass(frozen=True, kw_only=True)
 class NumbersParameter(Parameter):
@@ -321,18 +285,6 @@ class NumbersParameter(Parameter):
     def describe(self, value: Any) -> str:
         return super().describe(value) if value else f"{self.label.lower()} {self.none}"
 
-    def variants(self, value: tuple[float, ...], count: int) -> tuple[tuple[float, ...], ...]:
-        """Return all numbers times factors from a half to two; nothing if there are none."""
-        if not any(value):
-            return ()
-        limits = self.minimum, self.maximum
-        scaled = (
-            tuple(float(np.clip(_short(each * factor), *limits)) for each in value)
-            for factor in _factors(count)
-            if factor != 1
-        )
-        return tuple(sorted({*scaled, value}, key=sum))
-
 
 Radii = tuple[int, int, int]
 """Along x, y and z."""
@@ -378,12 +330,6 @@ class RadiiParameter(Parameter):
     def format(self, value: Any) -> str:
         return str(value) if isinstance(value, int) else ", ".join(map(str, value))
 
-    def variants(self, value: int | Radii, count: int) -> tuple[int, ...]:
-        """Return neighbouring radii that are equal along all axes; nothing for others."""
-        if not isinstance(value, int):
-            return ()
-        return _neighbours(range(self.minimum, self.maximum + 1), value, count)
-
     @staticmethod
     def along_axes(value: int | Radii) -> Radii:
         """Return the radii along x, y and z."""
@@ -417,13 +363,6 @@ class ChoiceParameter(Parameter):
         if value not in values:
             raise self._refuse(f"there is no “{value}”", f"Use one of {', '.join(values)}.")
         return str(value)
-
-    def variants(self, value: str, count: int) -> tuple[str, ...]:
-        """Return all choices, or the first `count` with `value` among them."""
-        values = [choice.value for choice in self.choices]
-        if values.index(value) >= count:
-            values = [*values[: count - 1], value]
-        return tuple(values[:count])
 
 
 @dataclass(frozen=True)

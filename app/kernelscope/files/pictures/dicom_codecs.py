@@ -42,7 +42,7 @@ def decode_frame(data: bytes, runner: Any) -> bytes:
     if syntax == uid.JPEGExtended12Bit and channels != 1:
         raise NotImplementedError("imagecodecs does not support raw colour here")
     if syntax in _JPEG_2000 and (channels == 1 or runner.bits_stored <= 8):
-        raise NotImplementedError("imagecodecs leaves this form to Pillow")
+        raise NotImplementedError("imagecodecs does not support the kinds left to Pillow")
     if syntax in _JPEG_LS:
         samples = imagecodecs.jpegls_decode(data)
     elif syntax in _JPEG:

@@ -69,6 +69,7 @@ SPEC = FilterSpec(
         RadiiParameter(
             name="search_radius",
             label="Search radius",
+            symbol="r",
             help="How far the search window reaches from the voxel; thick slices want less along "
             "z: 5, 5, 2.",
             default=5,
@@ -79,6 +80,7 @@ SPEC = FilterSpec(
         RadiiParameter(
             name="patch_radius",
             label="Patch radius",
+            symbol="patch r",
             help="How far the patches that are compared reach from their middle, on each axis.",
             default=1,
             minimum=1,
@@ -103,6 +105,7 @@ SPEC = FilterSpec(
         ChoiceParameter(
             name="sigma_from",
             label="Sigma from",
+            symbol="σ from",
             help="How much noise there is.",
             default="volume",
             choices=(
@@ -124,6 +127,7 @@ SPEC = FilterSpec(
         NumbersParameter(
             name="sigma",
             label="Sigma",
+            symbol="σ",
             help="Standard deviation of the noise in units of the voxels: one for all volumes, "
             "or one for each.",
             minimum=0.0,
@@ -136,6 +140,7 @@ SPEC = FilterSpec(
         IntParameter(
             name="window_radius",
             label="Window radius",
+            symbol="window r",
             help="How far the window reaches in which noise is estimated.",
             default=2,
             minimum=1,
@@ -146,6 +151,7 @@ SPEC = FilterSpec(
         FloatParameter(
             name="beta",
             label="Beta",
+            symbol="β",
             help="Strength: more smooths more. Source V has 1.",
             default=1.0,
             minimum=0.1,

@@ -35,6 +35,7 @@ from kernelscope.spec.parameters import (
 SPEC = FilterSpec(
     id="nlm",
     name="Non-local means",
+    short="NLM",
     category="Denoising",
     summary="Averages pixels that look alike, however far apart: removes noise, keeps detail.",
     source="Kasparidis, NLM report, Thessaloniki; after Buades, Coll and Morel 2005",
@@ -50,6 +51,7 @@ SPEC = FilterSpec(
         ChoiceParameter(
             name="search",
             label="Search in",
+            symbol="search",
             help="Where a pixel looks for others that look like it.",
             default="window",
             choices=(
@@ -60,6 +62,7 @@ SPEC = FilterSpec(
         IntParameter(
             name="search_radius",
             label="Search radius",
+            symbol="r",
             help="How far the window reaches from the pixel; the whole image has no radius.",
             default=10,
             minimum=1,
@@ -71,6 +74,7 @@ SPEC = FilterSpec(
         FloatParameter(
             name="filter_sigma",
             label="Filter sigma",
+            symbol="σ",
             help="Distance of patches, where white is 1, at which a weight falls to 37 %: "
             "more smooths more. Source N has 0.02, for noise of variance 0.001.",
             default=0.02,
@@ -86,6 +90,7 @@ SPEC = FilterSpec(
         FloatParameter(
             name="patch_sigma",
             label="Patch sigma",
+            symbol="patch σ",
             help="Standard deviation of the Gaussian over the patch: less looks at the middle.",
             default=5 / 3,
             minimum=0.1,
@@ -97,6 +102,7 @@ SPEC = FilterSpec(
         ChoiceParameter(
             name="weights",
             label="Patch weights",
+            symbol="weights",
             help="How much the cells of a patch count.",
             default="gaussian",
             choices=(
@@ -107,6 +113,7 @@ SPEC = FilterSpec(
         ChoiceParameter(
             name="colour",
             label="Colours",
+            symbol="colours",
             help="Whether the channels of a colour picture share their weights.",
             default="joint",
             choices=(

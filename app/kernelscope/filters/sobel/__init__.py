@@ -80,6 +80,7 @@ SPEC = FilterSpec(
         ChoiceParameter(
             name="direction",
             label="Direction",
+            symbol="direction",
             help="Where to it gets brighter at the edges that are found.",
             default="N",
             choices=tuple(Choice(name, name) for name in directions.COMPASS),

@@ -248,6 +248,8 @@ class BenchWindow(QWidget):
                 dialogs.open_dialog(ParityDialog(value, self))
 
     def _on_ended(self, event: Any) -> None:
+        if not self._busy:
+            return  # another window's job
         self._show_busy(False)
         self._timer.stop()
         self._refresh()

@@ -10,6 +10,7 @@ are, from the medians of their repeats:
 
 from __future__ import annotations
 
+import math
 import statistics
 import zlib
 from collections.abc import Hashable, Iterable, Iterator
@@ -17,21 +18,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kernelscope.bench.statistics import BASELINE, short
+from kernelscope.bench.statistics import BASELINE
+from kernelscope.engine.measuring import SLOW_SECONDS
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
-from kernelscope.engine.result import Result
-from kernelscope.engine.timing import Metric, Stage
+from kernelscope.engine.result import Judgement, Result
+from kernelscope.engine.timing import Metric, Repeats, Stage
+from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.times import SpeedUp, Spread
 from kernelscope.spec.blocks import block_name
+from kernelscope.spec.chips import Chip
 
-MAX_RUNS = 100
-
-KEPT_RESULTS = 10
-"""Number of runs whose images are kept; older runs keep their timings only."""
-
-KEPT_BYTES = 512 << 20
-"""Limit for these images in memory."""
+MAX_RUNS = 300
+"""Number of runs in the list; the oldest one without a star makes room."""
 
 KERNEL, TRANSFERS, OTHER = "kernel", "transfers", "other stages"
 """The parts of a run."""
@@ -59,6 +60,8 @@ class Run:
 
     Attributes
     ----------
+    source : int
+        Identity of the source, which it does not keep in memory.
     where : str
         Device, level and block size in words: ``CPU serial``.
     work : hashable
@@ -66,20 +69,40 @@ class Run:
     place : hashable
         Equal for runs with the same device, level, memory limit and transfers.
     first : bool
-        The first run of this work there: caches, memory and compiled code were not ready.
+        The first run of this work there, and too short for that not to matter: caches, memory
+        and compiled code were not ready.
     warm : bool
         Its kernels were: a warm-up went before them, or it is not the first run.
+    repeats : Repeats or None
+        Of a measured run.
     kernels : tuple of float
         Seconds of computing, of each repeat: the kernels on a GPU, else the stage *compute*.
     transfers : mapping of str to float
         Seconds of upload and download, in the total or overlapped by kernels.
     overlapped : bool
         Transfers took place while kernels ran.
+    chips : tuple of Chip
+        The settings, in a few characters each.
+    form : FormState
+        The settings, to be shown in the panel again.
+    judgement : Judgement or None
+        None without a reference.
+    reference : object
+        The picture or volume of the judgement.
     result : Result or None
-        None once its images are no longer kept.
+        None once its pictures are no longer kept.
+    name : str
+        Chosen by the user; may be empty.
+    starred : bool
+    thumbnail : ndarray, shape (height, width, 3), uint8, or None
+        None until it is computed.
     """
 
     number: int
+    filter_name: str
+    source: int
+    picture: str
+    level: str
     where: str
     settings: str
     size: str
@@ -93,21 +116,31 @@ class Run:
     place: Hashable
     first: bool
     warm: bool
+    repeats: Repeats | None
     kernels: tuple[float, ...]
     transfers: dict[str, float]
     overlapped: bool
+    chips: tuple[Chip, ...]
+    form: FormState
+    judgement: Judgement | None
+    reference: object
     result: Result | None
+    name: str = ""
+    starred: bool = False
+    thumbnail: NDArray[np.uint8] | None = None
 
     @classmethod
-    def of(cls, number: int, result: Result, first: bool) -> Run:
-        source = result.request.source
-        name = "kernel" if result.device == Device.GPU else "compute"
-        computing = [stage for stage in result.stages if stage.name == name]
-        repeats = computing[0].repeats if len(computing) == 1 else ()
+    def of(cls, number: int, result: Result, first: bool, form: FormState | None = None) -> Run:
+        source, spec, repeats = result.request.source, result.request.step.filter, result.repeats
         seconds = added_up(result.stages)
         transfers = {name: seconds[name] for name in _TRANSFERS if name in seconds}
+        first = first and repeats is None
         return cls(
             number=number,
+            filter_name=spec.short or spec.name,
+            source=id(source),
+            picture=source.title,
+            level=result.level,
             where=where(result),
             settings=result.settings,
             size=source.size,
@@ -121,11 +154,47 @@ class Run:
             place=(where(result), tuple(transfers), result.request.options.memory_limit),
             first=first,
             warm=not first or any(stage.name == _WARM_UP for stage in result.stages),
-            kernels=repeats or (sum(stage.seconds for stage in computing),),
+            repeats=repeats,
+            kernels=_kernels(result),
             transfers=transfers,
             overlapped=any(stage.overlapped for stage in result.stages),
+            chips=result.chips,
+            form=form or FormState.of(result.request),
+            judgement=result.quality,
+            reference=result.request.reference,
             result=result,
         )
+
+    @property
+    def title(self) -> str:
+        """The user's name for it, or else that of the filter."""
+        return self.name or self.filter_name
+
+    @property
+    def totals(self) -> Spread:
+        """The total of each repeat; of a run that was not measured, its only one."""
+        return Spread(self.repeats.totals if self.repeats else (self.seconds,))
+
+    @property
+    def measurement(self) -> str:
+        """How its time was measured, in words: ``median of 5``, ``one run``."""
+        count = len(self.totals.times)
+        if count > 1:
+            return f"median of {count}"
+        return "first run" if self.first else "one run"
+
+    @property
+    def psnr(self) -> float | None:
+        """Of the output, in decibels; None without a reference."""
+        return self.judgement.after.psnr if self.judgement else None
+
+    @property
+    def gain(self) -> float | None:
+        """How much closer to the reference the output is than the input, in decibels."""
+        if self.judgement is None or self.judgement.before is None:
+            return None
+        gain = self.judgement.after.psnr - self.judgement.before.psnr
+        return gain if math.isfinite(gain) else None
 
     def is_measured(self, quantity: str) -> bool:
         """Return whether its *kernel* or *total* may be compared."""
@@ -162,94 +231,20 @@ _SLABS = "slabs"
 """The stage in which kernels and transfers overlap."""
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Repeats of a time, in seconds."""
-
-    times: tuple[float, ...]
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.times)
-
-    @property
-    def half(self) -> float:
-        """Half the range as a share of the median."""
-        return (max(self.times) - min(self.times)) / 2 / max(self.median, 1e-12)
-
-    def describe(self) -> str:
-        """Return ``median of 3, 1.6 to 1.72 ms``."""
-        if len(self.times) == 1:
-            return f"{milliseconds(self.median)} ms"
-        least, most = milliseconds(min(self.times)), milliseconds(max(self.times))
-        return f"{milliseconds(self.median)} ms, median of {len(self.times)} ({least} to {most} ms)"
-
-
-FEWEST_REPEATS = 3
-"""Two pairs of repeats do not overlap by chance in one case of three; triples in one of ten."""
-
-
-@dataclass(frozen=True)
-class SpeedUp:
-    """How many times as fast a kind of run is as another that did the same work.
-
-    Attributes
-    ----------
-    sure : bool
-        Both were repeated often enough, and no repeat of the one took as long as any of the other.
-    """
-
-    quantity: str
-    over: str
-    factor: float
-    baseline: Spread
-    own: Spread
-
-    @property
-    def few(self) -> bool:
-        """Whether one of the two has too few repeats for more than an approximate factor."""
-        return min(len(self.own.times), len(self.baseline.times)) < FEWEST_REPEATS
-
-    @property
-    def sure(self) -> bool:
-        mine, other = self.own.times, self.baseline.times
-        return not self.few and (max(mine) < min(other) or max(other) < min(mine))
-
-    def __str__(self) -> str:
-        about = "" if self.sure else "about "
-        return f"{about}{short(self.factor)}× over {self.over}"
-
-    def explain(self, mine: str) -> str:
-        """Return the division in full; `mine` names this kind of run."""
-        lines = [
-            f"{self.quantity}: {self.over} / {mine} = {short(self.factor)}",
-            f"{self.over}: {self.baseline.describe()}",
-            f"{mine}: {self.own.describe()}",
-        ]
-        if self.few:
-            lines.append(
-                f"One of the two was measured less than {FEWEST_REPEATS} times: "
-                "run it again to be sure."
-            )
-        elif not self.sure:
-            lines.append("The repeats of the two overlap: the difference may be chance.")
-        return "\n".join(lines)
-
-
 class Series:
     """The runs of the same work at the same place, oldest first.
 
     Attributes
     ----------
     count : int
-        Runs that are not the first.
+        Repeats of runs that are not the first.
     kernel, total : Spread or None
         Of those whose kernels were warm, and of those that are not the first; None where there
         is none.
     """
 
     def __init__(self, runs: list[Run]) -> None:
-        totals = tuple(run.seconds for run in runs if not run.first)
+        totals = tuple(time for run in runs if not run.first for time in run.totals.times)
         kernels = tuple(seconds for run in runs if run.warm for seconds in run.kernels)
         self.where = runs[0].where
         self.place = runs[0].place
@@ -278,19 +273,26 @@ class Runs:
     def __iter__(self) -> Iterator[Run]:
         return iter(self._runs)
 
-    def add(self, result: Result) -> Run:
+    def add(self, result: Result, form: FormState | None = None) -> Run:
         """Put a finished run on top of the list."""
         self._count += 1
         key = work_of(result.request), where(result)
-        run = Run.of(self._count, result, first=result.first or key not in self._seen)
+        slow = result.seconds >= SLOW_SECONDS
+        first = (result.first or key not in self._seen) and not slow
+        run = Run.of(self._count, result, first, form)
         self._seen.add(key)
         self._runs.insert(0, run)
         if len(self._runs) > MAX_RUNS:
-            others = [old for old in self._runs[1:] if not self.is_baseline(old)]
-            self._runs.remove((others or self._runs)[-1])
-        self._drop_images()
+            plain = [old for old in self._runs[1:] if not old.starred]
+            others = [old for old in plain if not self.is_baseline(old)]
+            self._runs.remove((others or plain or self._runs)[-1])
         self._gather()
         return run
+
+    def remove(self, run: Run) -> None:
+        """Forget a run."""
+        self._runs.remove(run)
+        self._gather()
 
     def clear(self) -> None:
         """Forget all runs; numbering continues, and warmed-up code still counts as warm."""
@@ -343,8 +345,9 @@ class Runs:
         spreads = [each.spread(quantity) for each in self._series[run.work].values()]
         medians = [spread.median for spread in spreads if spread is not None]
         own = self.series(run).spread(quantity)
-        measured = run.is_measured(quantity) and own is not None and len(medians) > 1
-        return measured and own is not None and own.median == min(medians) and len(own.times) > 1
+        if own is None or not run.is_measured(quantity) or len(medians) < 2:
+            return False
+        return own.median == min(medians) and len(own.times) > 1
 
     def _gather(self) -> None:
         """Sort the runs into series, in order of appearance."""
@@ -356,17 +359,6 @@ class Runs:
             for work, places in found.items()
         }
 
-    def _drop_images(self) -> None:
-        """Release the images of older runs; those of the newest one are always kept."""
-        pixels: dict[int, int] = {}
-        for place, run in enumerate(self._runs):
-            if run.result is None:
-                continue
-            for image in (run.result.request.source, run.result.output):
-                pixels |= {id(array): array.nbytes for array in image.arrays()}
-            if place >= KEPT_RESULTS or (place and sum(pixels.values()) > KEPT_BYTES):
-                run.result = None
-
 
 def part_of(stage: str) -> str:
     """Return the part of a run to which a stage belongs."""
@@ -375,15 +367,13 @@ def part_of(stage: str) -> str:
     return TRANSFERS if stage in _TRANSFERS else OTHER
 
 
-def milliseconds(seconds: float) -> str:
-    """Return a time in milliseconds, with four digits."""
-    value = 1e3 * seconds
-    return f"{value:,.0f}" if value >= 999.95 else f"{value:#.4g}"
-
-
-def duration(seconds: float) -> str:
-    """Return ``1.615 ms``, or ``15.97 s``."""
-    return f"{seconds:#.4g} s" if seconds >= 1 else f"{milliseconds(seconds)} ms"
+def _kernels(result: Result) -> tuple[float, ...]:
+    """Return the seconds of computing of each repeat: of the run, or of the kernels in it."""
+    name = "kernel" if result.device == Device.GPU else "compute"
+    computing = [stage for stage in result.stages if stage.name == name]
+    if len(computing) == 1 and computing[0].repeats:
+        return computing[0].repeats
+    return result.repeats.computing if result.repeats else (result.computing_seconds,)
 
 
 def where(result: Result) -> str:

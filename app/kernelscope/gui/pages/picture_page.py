@@ -17,6 +17,7 @@ from kernelscope.gui.canvas.image_view import ImageView
 from kernelscope.gui.canvas.image_views import ImagePair
 from kernelscope.gui.model.comparison import Judged, View, judge_both, offset_of, with_reference
 from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.displays import Side
 from kernelscope.gui.model.form_state import RunSettings
 from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.gui.model.pyramid import Pyramid
@@ -115,6 +116,11 @@ class PicturePage(Page[Image, Image]):
         if left >= right or top >= bottom:
             return None
         return Region(top, left, bottom - top, right - left)
+
+    def display_of(self, request: Request) -> Display:
+        """Return how the input is drawn, for other pictures of its kind."""
+        shown = self.images.displays.of(Side.INPUT)
+        return shown or Display.automatic(request.image.planes)
 
     def reduction(self) -> int:
         return max(1, math.floor(1 / self.images.device_scale))

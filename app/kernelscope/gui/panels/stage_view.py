@@ -18,7 +18,8 @@ from PySide6.QtWidgets import (
 
 from kernelscope.engine.timing import Metric
 from kernelscope.engine.timing import added_up as kernels_added_up
-from kernelscope.gui.model.runs import Run, Spread, added_up, duration, milliseconds, part_of
+from kernelscope.gui.model.runs import Run, added_up, part_of
+from kernelscope.gui.model.times import Spread, duration
 from kernelscope.gui.panels.bars import BARS, BarDelegate, end_to_end
 from kernelscope.gui.panels.time_line import TimeLine
 from kernelscope.gui.widgets.elided_label import ElidedLabel
@@ -90,7 +91,9 @@ class StageView(QWidget):
             self._total.clear()
             return
         self._title.set_full_text(f"Run {run.number}: {run.where}, {run.settings}")
-        total = f"{duration(run.seconds)}, {run.speed:,.1f} {run.unit}"
+        total = f"{run.totals.describe()}, {run.speed:,.4g} {run.unit}"
+        if len(run.totals.times) == 1:
+            total = f"{total}, {run.measurement}"
         self._total.setText("\n".join((total, *_rates(run.metrics))))
         counted = added_up(stage for stage in run.stages if stage.counted)
         for name, seconds in counted.items():
@@ -120,7 +123,7 @@ class StageView(QWidget):
         self, name: str, seconds: float, share: str, *, as_is: bool = False
     ) -> QTreeWidgetItem:
         title = name if as_is else name.capitalize()
-        item = QTreeWidgetItem([title, milliseconds(seconds), share])
+        item = QTreeWidgetItem([title, duration(seconds), share])
         item.setTextAlignment(1, _RIGHT)
         self._stages.addTopLevelItem(item)
         return item
@@ -130,7 +133,8 @@ def _stage_table() -> QTreeWidget:
     table = QTreeWidget()
     table.setObjectName("timingStages")
     table.setAccessibleName("Stages of the run")
-    table.setHeaderLabels(["Stage", "Time, ms", "Share"])
+    table.setHeaderLabels(["Stage", "Time", "Share"])
+    table.headerItem().setTextAlignment(1, _RIGHT)
     table.setRootIsDecorated(False)
     table.setUniformRowHeights(True)
     table.setAllColumnsShowFocus(True)

@@ -11,7 +11,8 @@ from PySide6.QtGui import QHelpEvent, QPainter, QPaintEvent, QPalette, QPen
 from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
 
 from kernelscope.engine.timing import Stage
-from kernelscope.gui.model.runs import milliseconds, part_of
+from kernelscope.gui.model.runs import part_of
+from kernelscope.gui.model.times import duration
 from kernelscope.gui.panels.part_colours import part_colour
 from kernelscope.gui.widgets import theme
 
@@ -270,13 +271,13 @@ def _indent(lane: Lane) -> int:
 
 
 def _text(lane: Lane) -> str:
-    return f"{milliseconds(lane.seconds)} ms"
+    return duration(lane.seconds)
 
 
 def _describe(lane: Lane) -> str:
     """Return a lane in words: its name, time, start and remark."""
     start = min(bar.start for bar in lane.bars)
-    parts = [f"{lane.name}: {_text(lane)}", f"from {milliseconds(max(start, 0.0))} ms"]
+    parts = [f"{lane.name}: {_text(lane)}", f"from {duration(max(start, 0.0))}"]
     if len(lane.bars) > 1:
         parts.append(f"{len(lane.bars)} pieces")
     if not lane.counted:

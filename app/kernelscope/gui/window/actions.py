@@ -13,7 +13,7 @@ from operator import attrgetter
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu
 
-from kernelscope import commands, files, menus
+from kernelscope import commands, files, menus, run_menu
 from kernelscope.commands import Action, State, Submenu
 from kernelscope.gui.dialogs.command_palette import Command
 from kernelscope.gui.panels.parameter_panel import VOLUMES, by_category
@@ -77,6 +77,11 @@ class Actions(Mapping[str, QAction]):
         return tuple(made for _, action, made in self._made.values() if action.choice == "view")
 
     @property
+    def runs_menu(self) -> tuple[Action, ...]:
+        """The declared actions of the menu of runs."""
+        return tuple(entry for entry in run_menu.RUNS.entries if isinstance(entry, Action))
+
+    @property
     def reference_menu(self) -> QMenu:
         return self._menus[menus.REFERENCE.id]
 
@@ -114,6 +119,16 @@ class Actions(Mapping[str, QAction]):
     def refresh_difference(self, savable: bool) -> None:
         """Enable saving of the residual or difference that is shown."""
         self._set_state(replace(self.state, difference=savable))
+
+    def refresh_runs(self, runs: int, chosen: int, kept: bool, baseline: bool) -> None:
+        """Enable the actions of runs that the choice of runs allows."""
+        self._set_state(replace(self.state, runs=runs, chosen=chosen, kept=kept, baseline=baseline))
+
+    def name_comparison(self, where: str) -> None:
+        """Name the level that other runs would be compared with; empty for none."""
+        action = self["compareRuns"]
+        action.setText(f"&Compare with {where}" if where else "&Compare With This Level")
+        action.setIconText(f"Compare with {where}" if where else "Compare times")
 
     def mark_view(self, name: str) -> None:
         """Tick the view that is chosen."""

@@ -15,12 +15,14 @@ from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
 from kernelscope.gui.bench.window import BenchWindow
 from kernelscope.gui.dialogs.command_palette import Command, CommandPalette
+from kernelscope.gui.dialogs.contact_sheet import ContactSheet
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
 from kernelscope.gui.dialogs.preferences import Preferences
 from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
+from kernelscope.gui.model.display import Display
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.settings import Settings
@@ -49,6 +51,8 @@ class Companions:
         Returns the commands of the palette.
     order_phantom : callable
         Makes and opens the phantom that the user described.
+    display : callable
+        Returns how the pictures of a request are drawn.
     availability : mapping
         Whether each backend can be used, as far as that is known.
     """
@@ -62,9 +66,11 @@ class Companions:
     source: Callable[[], Source | None]
     commands: Callable[[], list[Command]]
     order_phantom: Callable[[Order], None]
+    display: Callable[[Request], Display]
     availability: Mapping[str, Availability] = field(default_factory=dict)
     bench: BenchWindow | None = None
     kernel_viewer: KernelViewer | None = None
+    contact_sheet: ContactSheet | None = None
     _launches: dict[str, LaunchReport] = field(default_factory=dict)
 
     def add_result(self, result: Result) -> None:
@@ -119,6 +125,26 @@ class Companions:
         dialog = PhantomDialog(self.window)
         dialog.ordered.connect(self.order_phantom)
         dialogs.open_dialog(dialog)
+
+    def show_contact_sheet(self) -> None:
+        """Show nine values of a parameter with their results."""
+        if self.contact_sheet is None:
+            sheet = ContactSheet(self.runner.bridge, self.runner.in_view, self.display, self.window)
+            sheet.adopted.connect(
+                lambda id_, name, value: self.panel.set_values(id_, {name: value})
+            )
+            self.contact_sheet = sheet
+        _bring_to_front(self.contact_sheet)
+
+    def follow(self) -> None:
+        """Follow a change of the settings, of the input, or of the part in view."""
+        if self.contact_sheet is not None:
+            self.contact_sheet.touch()
+
+    def close(self) -> None:
+        """Start no more work: the main window closes."""
+        if self.contact_sheet is not None:
+            self.contact_sheet.close()
 
     def show_manual(self) -> None:
         """Show the manual at the page that was read last."""

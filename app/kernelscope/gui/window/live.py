@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from kernelscope.engine.chain import estimate
 from kernelscope.engine.options import Device
@@ -28,7 +28,7 @@ from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
 from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.freshness import Freshness, Pace, alike, freshness, next_run
-from kernelscope.gui.model.runs import duration
+from kernelscope.gui.model.times import duration
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.freshness_badge import FreshnessBadge
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
@@ -68,7 +68,14 @@ class Live(QObject):
     badge : FreshnessBadge
     last : Result or None
         The last live result, of the whole or of a part.
+
+    Signals
+    -------
+    refreshed
+        The output on the screen, or how it relates to the settings, may have changed.
     """
+
+    refreshed = Signal()
 
     def __init__(
         self,
@@ -307,6 +314,7 @@ class Live(QObject):
         shown = self._shown.get(self._page())
         fresh = freshness(shown, wanted)
         self.badge.show_freshness(fresh, self._details(fresh, shown, wanted))
+        self.refreshed.emit()
 
     def _details(
         self, fresh: Freshness | None, shown: Request | None, wanted: Request | None

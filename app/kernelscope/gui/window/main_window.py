@@ -32,12 +32,16 @@ from kernelscope.gui.dialogs.file_dialogs import Pictures
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.pages.page import Canvas, Page
 from kernelscope.gui.pages.picture_page import PicturePage
 from kernelscope.gui.pages.volume_page import VolumePage
 from kernelscope.gui.panels.console import Console
+from kernelscope.gui.panels.headline import Headline
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.panels.quality_panel import QualityPanel
+from kernelscope.gui.panels.runs_panel import RunsPanel
 from kernelscope.gui.panels.timing_panel import TimingPanel
 from kernelscope.gui.panels.view_bar import ViewBar
 from kernelscope.gui.widgets import messages as dialogs
@@ -52,6 +56,7 @@ from kernelscope.gui.window.files import Files
 from kernelscope.gui.window.keeper import Keeper
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.run_bar import RunBar
+from kernelscope.gui.window.run_shelf import RunShelf, Views
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.settings_column import SettingsColumn
 from kernelscope.gui.window.status_bar import StatusBar
@@ -135,9 +140,11 @@ class MainWindow(QMainWindow):
             source=lambda: self.page.source,
             commands=self.actions_.commands,
             order_phantom=self.files.make_phantom,
+            display=self.pictures.display_of,
         )
         self.live = Live(self.runner, self.panel, self.background, settings, lambda: self.page)
-        self._centre.headline.put(self.live.badge)
+        self.headline.badge.put(self.live.badge)
+        self.run_shelf = self._make_shelf()
         self._connect()
         placement.restore(self, settings)
         self._keeper = Keeper(self, settings, self.panel)
@@ -154,13 +161,13 @@ class MainWindow(QMainWindow):
 
         self.background.start("gpu", look, self._on_availability, self.report_bug)
 
-    def show_again(self, result: Result) -> None:
+    def show_again(self, result: Result, form: FormState) -> None:
         """Return to an earlier run: its input, output and settings."""
         page = self._page_for(result.request.source)
         self.panel.set_kind(page.kind)
         self.runner.forget_end()
-        self.panel.show_request(result.request)
-        page.show_result(result)
+        self.panel.show_state(form)
+        page.show_result(result, form)
 
     def set_view(self, name: str) -> None:
         """Show the output, or its difference to the input or the reference."""
@@ -222,6 +229,8 @@ class MainWindow(QMainWindow):
         self.page: Page[Any, Any] = self.pictures
         self.panel = ParameterPanel(self._backends, self.settings)
         self.recipes = Recipes(self, self.background, self._backends)
+        self.gallery = Gallery()
+        self.runs = RunsPanel(self.gallery)
         self.timing = TimingPanel()
         self.quality = QualityPanel()
         self._settings_column = SettingsColumn(
@@ -232,6 +241,7 @@ class MainWindow(QMainWindow):
             self,
             {
                 DockName.CONTROLS: self._settings_column,
+                DockName.RUNS: self.runs,
                 DockName.TIMING: self.timing,
                 DockName.QUALITY: self.quality,
                 DockName.CONSOLE: self.console,
@@ -248,8 +258,26 @@ class MainWindow(QMainWindow):
             self.actions_.views,
         )
 
+    def _make_shelf(self) -> RunShelf:
+        """Return the conductor of the runs."""
+        return RunShelf(
+            self,
+            self.gallery,
+            Views(self.runs, self.timing, self.panel, self.headline),
+            self.actions_,
+            self.file_dialogs,
+            self.background,
+            page=lambda: self.page,
+            is_preview=lambda: self.live.freshness is Freshness.PREVIEW,
+            show_again=self.show_again,
+            show_status=self.show_status,
+            report=self._report,
+        )
+
     def _lay_out(self) -> None:
         self._centre = Centre(self._view_bar, self.pages)
+        self.headline = Headline()
+        self._centre.headline.put(self.headline)
         self.setCentralWidget(self._centre)
         self._status = StatusBar()
         self.setStatusBar(self._status)
@@ -265,16 +293,17 @@ class MainWindow(QMainWindow):
         self.panel.kernel_wanted.connect(self.companions.show_kernel)
         self.panel.estimate_wanted.connect(self.runner.estimate)
         self.panel.changed.connect(self._on_settings)
+        self.panel.changed.connect(self.companions.follow)
         self._view_bar.gain_changed.connect(self._on_view)
         self.docks[DockName.CONTROLS].visibilityChanged.connect(self._on_run_bar_seen)
         self.docks[DockName.QUALITY].visibilityChanged.connect(self._on_quality_seen)
         self.docks[DockName.CONSOLE].visibilityChanged.connect(self._on_console_seen)
         self.actions_.mark_filter(self.panel.filter_id)
         self.actions_["live"].setChecked(self.live.on)
-        self.timing.resultActivated.connect(self.show_again)
         self.runner.changed.connect(self._refresh_actions)
-        self.runner.finished.connect(self.timing.add_result)
-        self.runner.finished.connect(self.companions.add_result)
+        self.live.refreshed.connect(self.run_shelf.show_state)
+        self.runner.finished.connect(self.run_shelf.add)
+        self.runner.finished.connect(lambda result, _: self.companions.add_result(result))
         self.runner.failed.connect(self._report)
 
     def _connect_page(self, page: Page[Any, Any]) -> None:
@@ -286,10 +315,13 @@ class MainWindow(QMainWindow):
         page.changed.connect(partial(self._on_page, page))
         page.drawn.connect(partial(self._on_drawn, page))
         page.subject_changed.connect(self._judge)
+        page.subject_changed.connect(self.run_shelf.judge)
         page.referenced.connect(self._on_referenced)
         page.arranged.connect(self.runner.show_state)
         page.described.connect(self._status.pixel.setText)
         page.zoomed.connect(self._status.zoom.setText)
+        page.zoomed.connect(lambda _: self.companions.follow())  # also when panned
+        page.changed.connect(lambda _: self.companions.follow())
         self.live.follow(page)
 
     # --- pages ---
@@ -331,6 +363,7 @@ class MainWindow(QMainWindow):
             self._view_bar.show_gain(gain)
             self.actions_.refresh_difference(savable)
             self.runner.show_state()
+            self.run_shelf.show_state()
 
     def _on_view(self) -> None:
         self.page.set_view(self._view, self._view_bar.gain)
@@ -404,6 +437,10 @@ class MainWindow(QMainWindow):
                 other=self._other_page.source is not None,
                 busy=busy,
                 difference=self.actions_.state.difference,
+                runs=self.actions_.state.runs,
+                chosen=self.actions_.state.chosen,
+                kept=self.actions_.state.kept,
+                baseline=self.actions_.state.baseline,
                 undo=page.history.undo_name,
                 redo=page.history.redo_name,
             )
@@ -437,6 +474,7 @@ class MainWindow(QMainWindow):
         self.settings.flush()
         self.hide()  # closing may take a moment
         self.live.close()
+        self.companions.close()
         self.runner.bridge.close(_PATIENCE)
         self.background.close()
         self.console.close()

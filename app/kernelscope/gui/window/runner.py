@@ -19,6 +19,7 @@ from PySide6.QtCore import QObject, Signal
 
 from kernelscope.engine.chain import estimate
 from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.step import ESTIMATE
@@ -26,7 +27,7 @@ from kernelscope.errors import AppError
 from kernelscope.gui.canvas.pane import EARLIER
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model.form_state import FormState, RunSettings
-from kernelscope.gui.model.runs import duration
+from kernelscope.gui.model.times import duration
 from kernelscope.gui.pages.page import Page, describe_result
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.window.run_bar import RunBar
@@ -56,14 +57,14 @@ class Runner(QObject):
     -------
     changed
         A run or a recipe began or ended.
-    finished : Result
+    finished : Result, FormState
         Of every run, whether or not its input is still shown.
     failed : Exception
         A run or a setting of it.
     """
 
     changed = Signal()
-    finished = Signal(object)
+    finished = Signal(object, object)
     failed = Signal(object)
 
     def __init__(
@@ -120,6 +121,20 @@ class Runner(QObject):
             return None
         of_slice = self._panel.filter_kind is Kind.PICTURE
         return self._page().request(self._panel.run_settings(), of_slice=of_slice)
+
+    def in_view(self) -> tuple[Request, Region | None] | None:
+        """Return the request of Run for a picture, with its reference, and the part in view.
+
+        None without a picture or valid settings.
+        """
+        page, settings = self._page(), self.settings()
+        if settings is None or page.kind is not Kind.PICTURE or page.source is None:
+            return None
+        try:
+            request = page.with_reference(page.request(settings))
+        except AppError:
+            return None
+        return request, page.visible_part(request)
 
     def request(self) -> Request | None:
         """Return the request of Run, or show the user why there is none."""
@@ -216,7 +231,8 @@ class Runner(QObject):
         self.changed.emit()
 
     def _submit(self, request: Request) -> None:
-        self.bridge.submit(self._page().with_reference(request))
+        steps = self._recipes.busy and not self._automatic  # each of which runs once
+        self.bridge.submit(replace(self._page().with_reference(request), timed=not steps))
 
     # --- answers ---
 
@@ -245,7 +261,8 @@ class Runner(QObject):
 
     def _on_finished(self, result: Result) -> None:
         result = self._recipes.told(result)
-        self.finished.emit(result)
+        form = FormState.of(result.request, self._automatic)
+        self.finished.emit(result, form)
         self._show_status(describe_result(result))
         page = self._page()
         if result.request.source is not page.source:
@@ -253,7 +270,6 @@ class Runner(QObject):
             self.changed.emit()
             self.show_state()
             return
-        form = FormState.of(result.request, self._automatic)
         if self._recipes.has_more:
             page.advance_silently(result, form, self._recipes.go_on)
             return

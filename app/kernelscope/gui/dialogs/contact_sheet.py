@@ -1,0 +1,309 @@
+"""Run > Contact Sheet: nine values of a parameter, each with its result, side by side.
+
+    settings, view or input change -> a short rest -> one job: nine results, then their scores
+    click or Return: adopt the value     Shift+click or P: pin, two of them to compare
+
+Only the middle of the visible part is computed, so that the sheet follows the settings.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.region import Region
+from kernelscope.engine.request import Request
+from kernelscope.engine.sweep import Cell, sweep, sweepable, variants
+from kernelscope.engine.worker import Completed, Failed, Job
+from kernelscope.gui.canvas.pair_view import PairView
+from kernelscope.gui.dialogs.blind_dialog import BlindDialog
+from kernelscope.gui.dialogs.sheet_tile import SheetTile
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.work.bridge import WorkerBridge
+from kernelscope.spec.parameters import Parameter
+
+_COLUMNS = 3
+_SIDE = 320, 240
+"""Width and height of the part that is computed, in pixels."""
+
+_REST_MS = 250
+"""Without a change for so long, the sheet is computed."""
+
+_NO_SCORES = "No reference is set, and the noise does not look Gaussian: no dB."
+
+_tickets = itertools.count(1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Report:
+    """A cell of the job with this number: reports of other jobs come by the same signal."""
+
+    ticket: int
+    cell: Cell
+
+
+class ContactSheet(QDialog):
+    """A grid of results that follows the window's input, view and settings.
+
+    Parameters
+    ----------
+    bridge : WorkerBridge
+    request : callable
+        Returns the request of the current settings with its reference, and the region of it that
+        is in view; None without a picture or valid settings.
+    display : callable
+        Returns how pictures are drawn.
+
+    Signals
+    -------
+    adopted : str, str, object
+        Filter, parameter and the value that was clicked.
+    """
+
+    adopted = Signal(str, str, object)
+
+    def __init__(
+        self,
+        bridge: WorkerBridge,
+        request: Callable[[], tuple[Request, Region | None] | None],
+        display: Callable[[Request], Display],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("contactSheet")
+        self.setWindowTitle("Contact sheet")
+        self.resize(1080, 820)
+        self._bridge, self._request, self._display = bridge, request, display
+        self._ticket = 0
+        self._shown: Request | None = None
+        self._pinned: list[SheetTile] = []
+        self.parameters = ChoiceBox(self)
+        self.parameters.setObjectName("sheetParameter")
+        self.parameters.setAccessibleName("Parameter that varies")
+        self.note = QLabel(self)
+        self.note.setWordWrap(True)
+        theme.set_role(self.note, "note")
+        self.tiles: list[SheetTile] = []
+        self.swipe_button = QPushButton("S&wipe", self)
+        self.blind_button = QPushButton("&Blind Test", self)
+        self._lay_out()
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(_REST_MS)
+        self._timer.timeout.connect(self.compute)
+        self.parameters.activated.connect(lambda _: self.compute())
+        self.swipe_button.clicked.connect(self.swipe)
+        self.blind_button.clicked.connect(self.blind_test)
+        bridge.job_reported.connect(self._on_reported)
+        bridge.job_ended.connect(self._on_ended)
+        self._show_pins()
+
+    def _lay_out(self) -> None:
+        top = QHBoxLayout()
+        label = QLabel("&Vary", self)
+        label.setBuddy(self.parameters)
+        top.addWidget(label)
+        top.addWidget(self.parameters)
+        top.addWidget(self.note, 1)
+        for button, tip in (
+            (self.swipe_button, "Lay the two pinned results over each other, with a divide"),
+            (self.blind_button, "Find out whether you see which of the two pinned is better"),
+        ):
+            button.setToolTip(tip)
+            button.setAutoDefault(False)
+            top.addWidget(button)
+        self._grid = QGridLayout()
+        self._grid.setSpacing(6)
+        column = QVBoxLayout(self)
+        column.addLayout(top)
+        column.addLayout(self._grid, 1)
+
+    # --- following the window ---
+
+    def touch(self) -> None:
+        """Compute again soon: something that the sheet depends on has changed."""
+        if self.isVisible():
+            self._timer.start()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.compute()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self._timer.stop()
+        self._stop()
+        super().closeEvent(event)
+
+    def compute(self) -> None:
+        """Compute the sheet for the current settings, unless it shows them already."""
+        asked = self._request()
+        if asked is None:
+            self._clear("Open a picture and choose valid settings.")
+            return
+        whole, visible = asked
+        offered = sweepable(whole)
+        if not offered:
+            self._clear(f"{whole.step.filter.name} has no parameter that can vary.")
+            return
+        parameter = self._offer(offered)
+        request = replace(whole, region=_middle(visible, whole.output_shape))
+        self._shown = request
+        cells = variants(request, parameter.name)
+        self._show_tiles(parameter, len(cells), [each.value for each in cells])
+        region = request.region
+        part = f"{region.width}×{region.height} pixels in the middle of the view" if region else ""
+        self.note.setText(f"{part}. Click adopts; Shift+click or P pins.".lstrip(". "))
+        ticket = self._ticket = next(_tickets)
+
+        def work(
+            backends: Mapping[str, Backend], token: CancelToken, report: Callable[[Any], None]
+        ) -> None:
+            sweep(cells, backends, token, lambda cell: report(_Report(ticket, cell)))
+
+        self._bridge.start(Job(work))
+
+    def _offer(self, offered: tuple[Parameter, ...]) -> Parameter:
+        """List the parameters and return the chosen one; a choice stays while it is offered."""
+        names = [each.name for each in offered]
+        chosen = self.parameters.currentData()
+        if [self.parameters.itemData(k) for k in range(self.parameters.count())] != names:
+            self.parameters.clear()
+            for each in offered:
+                self.parameters.addItem(each.label, each.name)
+        index = names.index(chosen) if chosen in names else 0
+        self.parameters.setCurrentIndex(index)
+        return offered[index]
+
+    def _show_tiles(self, parameter: Parameter, count: int, values: list[Any]) -> None:
+        self._pinned.clear()
+        while len(self.tiles) < count:
+            tile = SheetTile(self)
+            tile.chosen.connect(self._adopt)
+            tile.pinned.connect(self._pin)
+            index = len(self.tiles)
+            self.tiles.append(tile)
+            self._grid.addWidget(tile, index // _COLUMNS, index % _COLUMNS)
+        assert self._shown is not None
+        current = self._shown.step.parameters[parameter.name]
+        for index, tile in enumerate(self.tiles):
+            tile.setVisible(index < count)
+            if index < count:
+                tile.begin(parameter, values[index], current=values[index] == current)
+        self._show_pins()
+
+    def _clear(self, text: str) -> None:
+        self._stop()
+        self._shown = None
+        self.note.setText(text)
+        for tile in self.tiles:
+            tile.hide()
+        self._pinned.clear()
+        self._show_pins()
+
+    def _stop(self) -> None:
+        if self._ticket:
+            self._ticket = 0
+            self._bridge.stop_job()
+
+    def _on_reported(self, value: object) -> None:
+        if not isinstance(value, _Report) or value.ticket != self._ticket:
+            return
+        cell = value.cell
+        request = cell.variant.request or self._shown
+        assert request is not None
+        self.tiles[cell.index].show_cell(cell, self._display(request))
+        self._mark_best()
+
+    def _on_ended(self, event: object) -> None:
+        if not self._ticket:
+            return  # another window's job
+        self._ticket = 0
+        scored = any(tile.psnr is not None for tile in self.tiles)
+        if isinstance(event, Completed) and not scored:
+            self.note.setText(f"{self.note.text()} {_NO_SCORES}")
+        if isinstance(event, Failed):
+            self.note.setText(str(event.error))
+
+    def _mark_best(self) -> None:
+        """Mark the highest score, once all that can be scored are."""
+        shown = [tile for tile in self.tiles if not tile.isHidden()]
+        scores = [tile.psnr for tile in shown if tile.psnr is not None]
+        best = max(scores) if len(scores) > 1 else None
+        for tile in shown:
+            tile.set_best(best is not None and tile.psnr == best)
+
+    # --- choosing ---
+
+    def _adopt(self, tile: SheetTile) -> None:
+        if self._shown is not None and tile.parameter is not None:
+            self.adopted.emit(self._shown.step.filter.id, tile.parameter.name, tile.value)
+
+    def _pin(self, tile: SheetTile) -> None:
+        """Pin or release a tile; a third one takes the place of the first."""
+        if tile in self._pinned:
+            self._pinned.remove(tile)
+        else:
+            self._pinned = [*self._pinned[-1:], tile]
+        self._show_pins()
+
+    def _show_pins(self) -> None:
+        for tile in self.tiles:
+            tile.set_pinned(tile in self._pinned)
+        for button in (self.swipe_button, self.blind_button):
+            button.setEnabled(self._pair() is not None)
+
+    def _pair(self) -> tuple[SheetTile, SheetTile] | None:
+        """Return the two pinned tiles, if they have results of one size."""
+        if len(self._pinned) != 2:
+            return None
+        first, second = self._pinned
+        sizes = first.image.size(), second.image.size()
+        return (first, second) if sizes[0] == sizes[1] and not first.image.isNull() else None
+
+    def swipe(self) -> None:
+        """Lay the pinned results over each other."""
+        pair = self._pair()
+        if pair is None:
+            return
+        dialog = QDialog(self)
+        dialog.setObjectName("sheetSwipe")
+        dialog.setWindowTitle(f"{pair[0].caption} and {pair[1].caption}")
+        dialog.resize(800, 620)
+        view = PairView(pair[0].image, pair[1].image, (pair[0].caption, pair[1].caption), dialog)
+        QVBoxLayout(dialog).addWidget(view)
+        view.setFocus()
+        dialog.show()
+
+    def blind_test(self) -> None:
+        """Ask which of the pinned results is better, in rounds that hide their names."""
+        pair = self._pair()
+        if pair is not None:
+            images, names = (pair[0].image, pair[1].image), (pair[0].caption, pair[1].caption)
+            BlindDialog(images, names, self).show()
+
+
+def _middle(visible: Region | None, shape: tuple[int, ...]) -> Region:
+    """Return the middle of the visible part, or of the whole result, not larger than a tile."""
+    part = visible or Region.all_of(shape)
+    width, height = min(part.width, _SIDE[0]), min(part.height, _SIDE[1])
+    top = part.top + (part.height - height) // 2
+    left = part.left + (part.width - width) // 2
+    return Region(top, left, height, width)

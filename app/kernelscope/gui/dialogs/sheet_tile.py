@@ -1,0 +1,180 @@
+"""One cell of a contact sheet: a result, the value it was made with, its time and score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from kernelscope.engine.sweep import Cell, Score
+from kernelscope.gui.canvas.pair_view import place, to_qimage
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.times import duration
+from kernelscope.gui.widgets import theme
+from kernelscope.spec.parameters import ChoiceParameter, Parameter
+
+
+class SheetTile(QWidget):
+    """A picture with a caption, which can be clicked, pinned and reached by Tab.
+
+    Attributes
+    ----------
+    image : QImage
+        The result as drawn; null until it is there.
+    psnr : float, optional
+        Its score.
+    caption : str
+        ``mask size 5 px``.
+    """
+
+    chosen = Signal(object)
+    pinned = Signal(object)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.parameter: Parameter | None = None
+        self.value: Any = None
+        self.caption = ""
+        self.image = QImage()
+        self.psnr: float | None = None
+        self._figures = ""
+        self._problem = ""
+        self._current = self._best = self._is_pinned = False
+
+    def sizeHint(self) -> QSize:
+        return QSize(330, 280)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(170, 130)
+
+    @property
+    def text(self) -> str:
+        """All that the tile says, for readers of the screen as well."""
+        marks = [
+            mark
+            for mark, here in (
+                ("current", self._current),
+                ("best", self._best),
+                ("pinned", self._is_pinned),
+            )
+            if here
+        ]
+        return ", ".join(filter(None, (self.caption, self._figures or self._problem, *marks)))
+
+    def begin(self, parameter: Parameter, value: Any, *, current: bool) -> None:
+        """Show a value whose result is still to come."""
+        self.parameter, self.value, self._current = parameter, value, current
+        self.caption = _caption(parameter, value)
+        self.image, self.psnr = QImage(), None
+        self._figures, self._problem, self._best, self._is_pinned = "", "computing…", False, False
+        self._refresh()
+
+    def show_cell(self, cell: Cell, display: Display) -> None:
+        """Show the result, or why there is none."""
+        self._problem = cell.problem
+        if cell.result is not None:
+            if self.image.isNull():
+                planes = cell.result.image.planes
+                fits = display if planes.dtype == cell.result.request.image.planes.dtype else None
+                self.image = to_qimage((fits or Display.automatic(planes)).steps(planes))
+            self.psnr = cell.score.psnr if cell.score is not None else None
+            time = f"{duration(cell.result.seconds)}, one run"
+            self._figures = " · ".join(filter(None, (time, _score_text(cell.score))))
+        self._refresh()
+
+    def set_best(self, best: bool) -> None:
+        """Mark the highest score of the sheet."""
+        if best != self._best:
+            self._best = best
+            self._refresh()
+
+    def set_pinned(self, pinned: bool) -> None:
+        """Mark the tile as one of the two to compare."""
+        if pinned != self._is_pinned:
+            self._is_pinned = pinned
+            self._refresh()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() is Qt.MouseButton.LeftButton:
+            shift = event.modifiers() & Qt.KeyboardModifier.ShiftModifier
+            (self.pinned if shift else self.chosen).emit(self)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
+            self.chosen.emit(self)
+        elif event.key() == Qt.Key.Key_P:
+            self.pinned.emit(self)
+        elif event.key() in (Qt.Key.Key_Right, Qt.Key.Key_Down):
+            self.focusNextChild()
+        elif event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Up):
+            self.focusPreviousChild()
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), theme.canvas_ground(self.palette()))
+        line = painter.fontMetrics().height()
+        below = 2 * line + 12
+        room = QRectF(self.rect()).adjusted(4, 4, -4, -below)
+        if self.image.isNull():
+            painter.setPen(theme.canvas_quiet(self.palette()))
+            flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+            painter.drawText(room, int(flags), self._problem)
+        else:
+            smooth = room.width() < self.image.width() or room.height() < self.image.height()
+            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smooth)
+            painter.drawImage(place(self.image, room), self.image)
+        self._draw_caption(painter, line)
+        self._draw_frame(painter)
+
+    def _draw_caption(self, painter: QPainter, line: int) -> None:
+        left, width = 8, self.width() - 16
+        top = self.height() - 2 * line - 8
+        marks = " ".join(
+            mark
+            for mark, here in (
+                ("★ best", self._best),
+                ("● current", self._current),
+                ("◆ pinned", self._is_pinned),
+            )
+            if here
+        )
+        painter.setPen(QColor(theme.CANVAS_TEXT))
+        line_room = QRectF(left, top, width, line)
+        painter.drawText(line_room, Qt.AlignmentFlag.AlignLeft, self.caption)
+        painter.drawText(line_room, Qt.AlignmentFlag.AlignRight, marks)
+        painter.setPen(theme.canvas_quiet(self.palette()))
+        below = line_room.translated(0, line + 2)
+        painter.drawText(below, Qt.AlignmentFlag.AlignLeft, self._figures)
+
+    def _draw_frame(self, painter: QPainter) -> None:
+        accent = self.palette().highlight().color()
+        if self.hasFocus() or self._is_pinned:
+            style = Qt.PenStyle.SolidLine if self.hasFocus() else Qt.PenStyle.DashLine
+            painter.setPen(QPen(accent, 2, style))
+            painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
+
+    def _refresh(self) -> None:
+        self.setAccessibleName(self.text)
+        self.setToolTip(self.text)
+        self.update()
+
+
+def _caption(parameter: Parameter, value: Any) -> str:
+    """Return ``Mask size 5 px``, and the label of a choice."""
+    if isinstance(parameter, ChoiceParameter):
+        return next(each.label for each in parameter.choices if each.value == value)
+    text = parameter.describe(value)
+    return text[:1].upper() + text[1:]
+
+
+def _score_text(score: Score | None) -> str:
+    if score is None:
+        return ""
+    return f"about {score.psnr:.1f} dB by SURE" if score.estimated else f"{score.psnr:.2f} dB"

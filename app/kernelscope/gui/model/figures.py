@@ -1,0 +1,73 @@
+"""The figures of a result in one line: its time, its rate and its quality."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from kernelscope.bench.statistics import short
+from kernelscope.engine.result import Judgement, Result
+from kernelscope.gui.model.runs import Run
+from kernelscope.spec.samples import Kind
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The headline of a result, and a remark on how it was measured.
+
+    Attributes
+    ----------
+    text : str
+        ``2.5 ms, 105 MP/s, +3.1 dB``.
+    note : str
+        ``CPU parallel, median of 5``.
+    """
+
+    text: str
+    note: str
+
+
+def figures_of(
+    result: Result,
+    run: Run | None,
+    quality: Judgement | None = None,
+    remark: str = "one run",
+) -> Figures:
+    """Return the figures of a result that is shown.
+
+    Parameters
+    ----------
+    run : Run, optional
+        The entry of the gallery; without one the time is that of a single run.
+    quality : Judgement, optional
+        Where there is a reference.
+    remark : str
+        How the time was taken, of a result without an entry.
+    """
+    unit = "MP/s" if result.request.source.kind is Kind.PICTURE else "Mvoxel/s"
+    parts = [brief_duration(result.seconds), f"{short(result.speed)} {unit}"]
+    if quality is not None:
+        parts.append(_describe(quality))
+    measurement = run.measurement if run is not None else remark
+    note = [run.where if run is not None else result.where, measurement]
+    if run is not None and len(run.totals.times) > 1:
+        note[-1] = f"{measurement}, ± {100 * run.totals.half:.0f} %"
+    return Figures(", ".join(parts), ", ".join(note))
+
+
+def brief_duration(seconds: float) -> str:
+    """Return a time with three digits at most: ``2.5 ms``, ``16 s``, ``12 µs``."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= 0.9995 * size:
+            return f"{short(seconds / size)} {unit}"
+    return f"{short(1e6 * seconds)} µs"
+
+
+def _describe(quality: Judgement) -> str:
+    """Return by how much the output is better than the input, or else its PSNR."""
+    before, after = quality.before, quality.after
+    if not math.isfinite(after.psnr):
+        return "equal to the reference"
+    if before is None or not math.isfinite(before.psnr):
+        return f"{after.psnr:.1f} dB"
+    return f"{after.psnr - before.psnr:+.1f} dB".replace("-", "−")

@@ -1,0 +1,257 @@
+"""The gallery: every run with its picture, settings, times and quality, in bounded memory.
+
+Arrays are counted once, however many runs refer to them: runs share their input, and a run whose
+output equals that of an earlier run of the same work shares it. When the limit is exceeded, the
+oldest pictures are dropped, those with a star last; settings, times and thumbnails stay::
+
+    add(result)  ->  examine(run), on any thread  ->  keep(run, examined)  ->  dropped runs
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope import memory
+from kernelscope.engine.result import Judgement, Result
+from kernelscope.gui.model.comparison import judge_both
+from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.runs import Run, Runs
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
+from kernelscope.images.volume import Volume
+from kernelscope.judging import colours
+from kernelscope.judging.volumes import judge_volume
+
+MOST_BYTES = 1 << 30
+"""Limit for pictures, if a quarter of the free memory is not less."""
+
+THUMBNAIL_SIDE = 192
+"""Longer side of a thumbnail in pixels: sharp at 200 % on a tile of 96."""
+
+
+class Order(StrEnum):
+    """The orders in which runs are shown."""
+
+    NEWEST = "newest first"
+    FASTEST = "fastest first"
+    BEST = "best PSNR first"
+
+
+@dataclass(frozen=True)
+class Examined:
+    """The answer of `Gallery.examine`.
+
+    Attributes
+    ----------
+    twin : Run or None
+        An earlier run of the same work whose output has the same bytes.
+    """
+
+    thumbnail: NDArray[np.uint8]
+    twin: Run | None
+
+
+class Gallery:
+    """The runs of a window, newest first.
+
+    Parameters
+    ----------
+    limit : int, optional
+        Most bytes of pictures; by default `MOST_BYTES` or a quarter of the free memory.
+
+    Attributes
+    ----------
+    runs : Runs
+    limit : int
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.runs = Runs()
+        free = memory.available() / 4
+        self.limit = limit if limit is not None else int(min(MOST_BYTES, free))
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self.runs)
+
+    def add(self, result: Result, form: FormState | None = None) -> Run:
+        """Put a finished run on top; it has no thumbnail until `keep`."""
+        return self.runs.add(result, form)
+
+    def examine(self, run: Run) -> Examined:
+        """Return the thumbnail and the twin of a run; takes a while, so call it on any thread."""
+        result = run.result
+        assert result is not None
+        twin = next((other for other in list(self.runs) if _is_twin(other, run)), None)
+        return Examined(thumbnail(result.output), twin)
+
+    def keep(self, run: Run, examined: Examined) -> list[Run]:
+        """Store the answer of `examine`; return the runs whose pictures were dropped for it."""
+        if run not in self.runs:
+            return []  # it was deleted meanwhile
+        run.thumbnail = examined.thumbnail
+        twin = examined.twin.result if examined.twin is not None else None
+        if twin is not None and run.result is not None:
+            run.result = replace(run.result, output=twin.output)
+        return self._drop()
+
+    def remove(self, run: Run) -> None:
+        """Forget a run with its picture."""
+        self.runs.remove(run)
+
+    def clear(self) -> None:
+        """Forget all runs; numbering continues."""
+        self.runs.clear()
+
+    def find(self, result: Result) -> Run | None:
+        """Return the run of a result; its output may be shared with an earlier one."""
+        request = result.request
+        return next(
+            (run for run in self.runs if run.result and run.result.request is request), None
+        )
+
+    def to_judge(self, source: Source, reference: Image | Volume) -> list[Run]:
+        """Return the runs on `source` that were not compared with `reference`.
+
+        Those whose pictures are gone lose their figures: they hold for another reference.
+        """
+        runs = [run for run in self.runs if run.source == id(source)]
+        others = [run for run in runs if run.reference is not reference]
+        for run in others:
+            if run.result is None:
+                run.judgement = run.reference = None
+        return [run for run in others if run.result is not None]
+
+    def sorted(self, order: Order) -> list[Run]:
+        """Return the runs in an order; of equals the newer is first, those without a PSNR last."""
+        runs = list(self.runs)
+        if order is Order.FASTEST:
+            runs.sort(key=lambda run: run.seconds)
+        elif order is Order.BEST:
+            runs.sort(key=lambda run: -math.inf if run.psnr is None else run.psnr, reverse=True)
+        return runs
+
+    def distinguishing(self, run: Run) -> tuple[str, ...]:
+        """Return the settings of a run that distinguish it, as texts of chips.
+
+        Those that differ among the runs of the filter; where none does, those that have not
+        their default. The level comes behind them if the same work was done at several.
+        """
+        alike = [other for other in self.runs if other.form.filter_id == run.form.filter_id]
+        texts = [{chip.name: chip.text for chip in other.chips} for other in alike]
+        varying = {name for each in texts for name in each if _varies(name, texts)}
+        chosen = (chip for chip in run.chips if chip.name in varying or not (varying or chip.usual))
+        level = (run.level,) if self.runs.has_others(run) else ()
+        return (*(chip.text for chip in chosen), *level)
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the pictures take, inputs included."""
+        return sum(_sizes(self.runs).values())
+
+    def _drop(self) -> list[Run]:
+        """Drop the oldest pictures until the rest fits; that of the newest run is kept."""
+        newest, *others = [run for run in self.runs if run.result is not None]
+        dropped: list[Run] = []
+        while others and sum(_sizes([newest, *others]).values()) > self.limit:
+            oldest = min(others, key=lambda run: (run.starred, run.number))
+            others.remove(oldest)
+            dropped.append(oldest)
+        for run in dropped:
+            run.result = None
+        return dropped
+
+
+def _varies(name: str, texts: Sequence[Mapping[str, str]]) -> bool:
+    """Return whether a setting differs among runs, or only some have it."""
+    return len({each.get(name) for each in texts}) > 1
+
+
+def judge_run(result: Result, part: Image | Volume, reference: Image | Volume) -> Judgement | None:
+    """Compare the input and the output of a run with a reference; takes a while.
+
+    Parameters
+    ----------
+    part : Image or Volume
+        The part of the source that the reference belongs to.
+
+    Returns
+    -------
+    Judgement or None
+        None where they are not comparable.
+    """
+    if isinstance(part, Volume):
+        assert isinstance(reference, Volume)
+        pairs = zip(result.request.scan.volumes, result.scan.volumes, strict=True)
+        output = next(after for before, after in pairs if before is part)
+        before = judge_volume(part.voxels, reference.voxels)
+        return Judgement(before, judge_volume(output.voxels, reference.voxels))
+    assert isinstance(reference, Image)
+    judged = judge_both(part, result, reference)
+    return Judgement(judged.before, judged.after) if judged.after is not None else None
+
+
+def thumbnail(source: Source, side: int = THUMBNAIL_SIDE) -> NDArray[np.uint8]:
+    """Return a small picture in colour, of volumes the middle slice of the first one.
+
+    Parameters
+    ----------
+    side : int
+        Longer side in pixels, at most.
+
+    Returns
+    -------
+    ndarray, shape (height, width, 3), uint8
+        Bytes as they are; other types between their 1st and 99th percentile.
+    """
+    if isinstance(source, Scan):
+        voxels = source.volumes[0].voxels
+        planes = voxels[len(voxels) // 2, :, :, np.newaxis]
+    else:
+        planes = colours(source.planes)
+    step = max(1, max(planes.shape[:2]) // (4 * side))
+    planes = planes[::step, ::step]  # four samples in each direction are enough for a mean
+    factor = math.ceil(max(planes.shape[:2]) / side)
+    y, x = (min(factor, length) for length in planes.shape[:2])
+    height, width = planes.shape[0] // y, planes.shape[1] // x
+    blocks = planes[: height * y, : width * x].reshape(height, y, width, x, -1)
+    means = blocks.astype(np.float32).mean(axis=(1, 3))
+    if planes.dtype != np.uint8:
+        low, high = np.percentile(means, (1, 99)).tolist()
+        means = (means - low) * (255 / max(high - low, 1e-12))
+    pixels = np.clip(np.rint(means), 0, 255).astype(np.uint8)
+    return np.ascontiguousarray(np.broadcast_to(pixels, (*pixels.shape[:2], 3)))
+
+
+def _arrays(runs: Iterable[Run]) -> Iterator[NDArray[Any]]:
+    for run in runs:
+        if run.result is not None:
+            yield from run.result.request.source.arrays()
+            yield from run.result.output.arrays()
+
+
+def _sizes(runs: Iterable[Run]) -> dict[int, int]:
+    return {id(array): array.nbytes for array in _arrays(runs)}
+
+
+def _is_twin(other: Run, run: Run) -> bool:
+    """Return whether an earlier run has an output with the same bytes."""
+    kept, result = other.result, run.result
+    if other.number >= run.number or other.work != run.work or kept is None or result is None:
+        return False
+    return _equal(list(kept.output.arrays()), list(result.output.arrays()))
+
+
+def _equal(first: Sequence[NDArray[Any]], second: Sequence[NDArray[Any]]) -> bool:
+    pairs = zip(first, second, strict=False)
+    return len(first) == len(second) and all(np.array_equal(a, b) for a, b in pairs)

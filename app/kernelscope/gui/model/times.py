@@ -1,0 +1,93 @@
+"""Times in words, their spread, and speed-ups."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+from kernelscope.bench.statistics import short
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Repeats of a time, in seconds."""
+
+    times: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.times)
+
+    @property
+    def half(self) -> float:
+        """Half the range as a share of the median."""
+        return (max(self.times) - min(self.times)) / 2 / max(self.median, 1e-12)
+
+    def describe(self) -> str:
+        """Return ``1.650 ms, median of 3 (1.600 ms to 1.720 ms)``."""
+        if len(self.times) == 1:
+            return duration(self.median)
+        least, most = duration(min(self.times)), duration(max(self.times))
+        return f"{duration(self.median)}, median of {len(self.times)} ({least} to {most})"
+
+
+FEWEST_REPEATS = 3
+"""Two pairs of repeats do not overlap by chance in one case of three; triples in one of ten."""
+
+
+@dataclass(frozen=True)
+class SpeedUp:
+    """How many times as fast a kind of run is as another that did the same work.
+
+    Attributes
+    ----------
+    sure : bool
+        Both were repeated often enough, and no repeat of the one took as long as any of the other.
+    """
+
+    quantity: str
+    over: str
+    factor: float
+    baseline: Spread
+    own: Spread
+
+    @property
+    def few(self) -> bool:
+        """Whether one of the two has too few repeats for more than an approximate factor."""
+        return min(len(self.own.times), len(self.baseline.times)) < FEWEST_REPEATS
+
+    @property
+    def sure(self) -> bool:
+        mine, other = self.own.times, self.baseline.times
+        return not self.few and (max(mine) < min(other) or max(other) < min(mine))
+
+    def __str__(self) -> str:
+        about = "" if self.sure else "about "
+        return f"{about}{short(self.factor)}× over {self.over}"
+
+    def explain(self, mine: str) -> str:
+        """Return the division in full; `mine` names this kind of run."""
+        lines = [
+            f"{self.quantity}: {self.over} / {mine} = {short(self.factor)}",
+            f"{self.over}: {self.baseline.describe()}",
+            f"{mine}: {self.own.describe()}",
+        ]
+        if self.few:
+            lines.append(
+                f"One of the two was measured less than {FEWEST_REPEATS} times: "
+                "run it again to be sure."
+            )
+        elif not self.sure:
+            lines.append("The repeats of the two overlap: the difference may be chance.")
+        return "\n".join(lines)
+
+
+def milliseconds(seconds: float) -> str:
+    """Return a time in milliseconds, with four digits."""
+    value = 1e3 * seconds
+    return f"{value:,.0f}" if value >= 999.95 else f"{value:#.4g}"
+
+
+def duration(seconds: float) -> str:
+    """Return ``1.615 ms``, or ``15.97 s``."""
+    return f"{seconds:#.4g} s" if seconds >= 1 else f"{milliseconds(seconds)} ms"

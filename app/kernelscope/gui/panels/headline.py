@@ -1,0 +1,50 @@
+"""The headline over the output: time, rate and quality of the picture that is shown."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
+
+from kernelscope.gui.model.figures import Figures
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.slot import Slot
+
+
+class Headline(QWidget):
+    """Figures in large type, a badge, and a note in small type.
+
+    Attributes
+    ----------
+    badge : Slot
+        Place of the badge that says whether the picture is exact.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("headline")
+        self._text = QLabel(self)
+        self._text.setObjectName("headlineText")
+        self._text.setAccessibleName("Time, rate and quality of the output")
+        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        theme.set_role(self._text, "headline")
+        self.badge = Slot("badgeSlot", self)
+        self._note = ElidedLabel(self)
+        self._note.setObjectName("headlineNote")
+        theme.set_role(self._note, "note")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(4, 0, 4, 0)
+        row.setSpacing(10)
+        row.addWidget(self._text)
+        row.addWidget(self.badge)
+        row.addWidget(self._note, 1)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.show_figures(None)
+
+    def show_figures(self, figures: Figures | None) -> None:
+        """Show the figures of the picture that is shown, or that there are none."""
+        self._text.setText(figures.text if figures else "–")
+        note = figures.note if figures else ""
+        self._note.set_full_text(note)
+        spoken = f"{figures.text}, {note}" if figures else "No output yet"
+        self._text.setAccessibleDescription(spoken)

@@ -1,0 +1,264 @@
+"""Keeps the runs of the window: from the result that came to the picture that is shown again.
+
+runner.finished -> gallery.add -> [background: thumbnail, twin] -> gallery.keep -> panel
+panel.wanted, commands -> show, star, rename, save, delete, compare
+page.drawn -> the run that is shown -> strip, headline
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QInputDialog, QWidget
+
+from kernelscope.engine.result import Judgement, Result
+from kernelscope.gui.dialogs.file_dialogs import Pictures
+from kernelscope.gui.model.figures import figures_of
+from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.gallery import Examined, Gallery, judge_run
+from kernelscope.gui.model.runs import Run
+from kernelscope.gui.pages.page import Page
+from kernelscope.gui.panels.headline import Headline
+from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.panels.runs_panel import RunsPanel
+from kernelscope.gui.panels.timing_panel import TimingPanel
+from kernelscope.gui.widgets import messages as dialogs
+from kernelscope.gui.window.actions import Actions
+from kernelscope.gui.work.background import Background
+from kernelscope.images.scan import Scan
+
+
+@dataclass(frozen=True)
+class Views:
+    """The panels in which runs are shown."""
+
+    runs: RunsPanel
+    timing: TimingPanel
+    settings: ParameterPanel
+    headline: Headline
+
+
+class RunShelf(QObject):
+    """Adds runs to the gallery and carries out the commands of the menu of runs.
+
+    Parameters
+    ----------
+    is_preview : callable
+        Returns whether a part of another result covers the one that is shown.
+    show_again : callable
+        Shows a result with its input and these settings.
+    page : callable
+        Returns the page in front.
+
+    Signals
+    -------
+    compared : Run, Run
+        The pictures of these two are to be shown over each other.
+    """
+
+    compared = Signal(object, object)
+
+    def __init__(
+        self,
+        window: QWidget,
+        gallery: Gallery,
+        views: Views,
+        actions: Actions,
+        files: Pictures,
+        background: Background,
+        page: Callable[[], Page[Any, Any]],
+        is_preview: Callable[[], bool],
+        show_again: Callable[[Result, FormState], None],
+        show_status: Callable[[str], None],
+        report: Callable[[Exception], None],
+    ) -> None:
+        super().__init__(window)
+        self._window, self.gallery, self._views, self._actions = window, gallery, views, actions
+        self._files, self._background, self._page = files, background, page
+        self._is_preview = is_preview
+        self._show_again, self._show_status, self._report = show_again, show_status, report
+        views.runs.set_actions(actions, [entry.id for entry in actions.runs_menu])
+        views.runs.wanted.connect(self._show)
+        views.runs.pair_wanted.connect(self._swipe)
+        views.runs.chosen.connect(self._on_chosen)
+        self._on_chosen()
+
+    # --- runs that come ---
+
+    def add(self, result: Result, form: FormState | None = None) -> None:
+        """Keep a finished run; its thumbnail comes a little later."""
+        run = self.gallery.add(result, form)
+        self._views.runs.refresh()
+        self._views.runs.choose(run)
+
+        def keep(examined: Examined) -> None:
+            dropped = self.gallery.keep(run, examined)
+            self._views.runs.refresh()
+            if dropped:
+                self._show_status(self._dropped(dropped))
+
+        self._background.start(
+            f"run {run.number}", lambda: self.gallery.examine(run), keep, self._report
+        )
+
+    def _dropped(self, runs: list[Run]) -> str:
+        numbers = ", ".join(str(run.number) for run in runs)
+        pictures = "picture of run" if len(runs) == 1 else "pictures of runs"
+        return (
+            f"The {pictures} {numbers} made room: runs keep {self.gallery.limit / 1e6:,.0f} MB. "
+            "Settings and times stay."
+        )
+
+    def show_state(self) -> None:
+        """Mark the run whose picture is shown, and show its figures."""
+        result = self._page().result
+        run = self.gallery.find(result) if result is not None else None
+        self._views.runs.mark(run)
+        figures = None
+        if result is not None and not self._is_preview():
+            quality = run.judgement if run is not None else result.quality
+            remark = "live, one run" if result.request.live else "one run"
+            figures = figures_of(result, run, quality, remark)
+        self._views.headline.show_figures(figures)
+
+    def judge(self) -> None:
+        """Compare the runs on the current input with the reference, where they were not yet."""
+        page = self._page()
+        if page.source is None or page.reference is None:
+            return
+        part, reference = page.part, page.reference.image
+        runs = self.gallery.to_judge(page.source, reference)
+        results = [(run, run.result) for run in runs if run.result is not None]
+
+        def work() -> list[tuple[Run, Judgement | None]]:
+            return [(run, judge_run(result, part, reference)) for run, result in results]
+
+        def show(judged: list[tuple[Run, Judgement | None]]) -> None:
+            for run, judgement in judged:
+                run.judgement, run.reference = judgement, reference
+            self._views.runs.refresh()
+            self.show_state()
+
+        if results:
+            self._background.start("judge runs", work, show, self._report)
+
+    # --- commands ---
+
+    def show(self) -> None:
+        """Show the run that is chosen."""
+        run = self._views.runs.current
+        if run is not None:
+            self._show(run)
+
+    def star(self) -> None:
+        """Mark the chosen runs, or take the marks away where all have one."""
+        runs = self._views.runs.selected
+        starred = not all(run.starred for run in runs)
+        for run in runs:
+            run.starred = starred
+        self._views.runs.refresh()
+
+    def rename(self) -> None:
+        """Ask for a name for the run that is chosen."""
+        run = self._views.runs.current
+        if run is None:
+            return
+
+        def rename(name: str) -> None:
+            run.name = name.strip()
+            self._views.runs.refresh()
+
+        dialog = QInputDialog(self._window)
+        dialog.setObjectName("renameRun")
+        dialog.setWindowTitle("Rename Run")
+        dialog.setLabelText(f"Name of run {run.number}; empty for “{run.filter_name}”:")
+        dialog.setTextValue(run.name)
+        dialog.textValueSelected.connect(rename)
+        dialogs.open_dialog(dialog)
+
+    def save(self) -> None:
+        """Ask where, then save the output of the run that is chosen."""
+        run = self._views.runs.current
+        if run is None or run.result is None:
+            return
+        output = run.result.output
+        name = f"{output.title.rsplit('.', 1)[0]}-{run.name or run.form.filter_id}-{run.number}"
+        images = output.volumes if isinstance(output, Scan) else [run.result.image]
+        self._files.save(images, name)
+
+    def delete(self) -> None:
+        """Remove the chosen runs."""
+        runs = self._views.runs
+        shown, gone = runs.strip.runs(), runs.selected
+        if not gone:
+            return
+        places = [shown.index(run) for run in gone]
+        for run in gone:
+            self.gallery.remove(run)
+        rest = [run for run in shown if run not in gone]
+        runs.refresh()
+        runs.choose(rest[min(min(places), len(rest) - 1)] if rest else None)
+        self.show_state()
+
+    def compare(self) -> None:
+        """Make the level of the chosen run the baseline of its work."""
+        run = self._views.runs.current
+        if run is not None:
+            self.gallery.runs.choose(run)
+            self._views.runs.refresh()
+
+    def swipe(self) -> None:
+        """Show the pictures of the two chosen runs over each other."""
+        runs = self._views.runs.selected
+        if len(runs) == 2:
+            self._swipe(*runs)
+
+    def clear(self) -> None:
+        """Forget all runs; numbering continues."""
+        self.gallery.clear()
+        self._views.runs.refresh()
+        self._views.runs.choose(None)
+
+    # --- answers ---
+
+    def _show(self, run: Run) -> None:
+        if run.result is not None:
+            self._show_again(run.result, run.form)
+            return
+        self._views.settings.show_state(run.form)
+        self._show_status(
+            f"The picture of run {run.number} is no longer in memory. Its settings are in the "
+            "panel: Run (F5) computes it again."
+        )
+
+    def _swipe(self, first: Run, second: Run) -> None:
+        if first.result is not None and second.result is not None:
+            self.compared.emit(first, second)
+
+    def _on_chosen(self) -> None:
+        """Show the stages of the current run, and enable what can be done with the chosen ones."""
+        runs = self._views.runs
+        run, chosen = runs.current, runs.selected
+        self._views.timing.show_run(run)
+        problem = self._no_baseline(run)
+        kept = bool(chosen) and all(each.result is not None for each in chosen)
+        able = run is not None and not problem
+        self._actions.refresh_runs(len(self.gallery), len(chosen), kept, able)
+        self._actions.name_comparison(run.where if run is not None else "")
+        runs.show_note(problem)
+
+    def _no_baseline(self, run: Run | None) -> str:
+        """Return why the level of a run cannot be the baseline; empty if it can."""
+        runs = self.gallery.runs
+        if run is None:
+            return ""
+        if not runs.has_others(run):
+            return f"Nothing to compare with {run.where} yet: run the same at another level (L)."
+        if not run.warm:
+            return "A first run is compared with nothing: run it again."
+        if runs.is_baseline(run):
+            return f"The other levels are compared with {run.where}."
+        return ""

@@ -1,0 +1,144 @@
+"""The blind test: its arithmetic, and its dialog."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QColor, QImage
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from kernelscope.gui.canvas.pair_view import PairView, place, to_qimage
+from kernelscope.gui.dialogs.blind_dialog import BlindDialog
+from kernelscope.gui.model.blind_test import BlindTest, two_sided
+
+# --- arithmetic ---
+
+
+def _answered(picks: list[bool], seed: int = 1) -> BlindTest:
+    """Return a test in which the first picture is chosen where `picks` says so."""
+    test = BlindTest(rounds=len(picks), seed=seed)
+    for first in picks:
+        test.choose(left=test.first_is_left == first)
+    return test
+
+
+@pytest.mark.parametrize(
+    ("count", "p"), [(4, 1.0), (5, 186 / 256), (7, 18 / 256), (1, 18 / 256), (8, 2 / 256)]
+)
+def test_p_values_of_eight_rounds(count: int, p: float) -> None:
+    assert two_sided(count, 8) == pytest.approx(p)
+
+
+def test_p_values_are_sums_of_binomial_probabilities() -> None:
+    for count in range(12):
+        far = abs(count - 5.5)
+        total = sum(comb(11, k) for k in range(12) if abs(k - 5.5) >= far)
+        assert two_sided(count, 11) == pytest.approx(total / 2**11)
+
+
+def test_choices_count_whatever_the_order() -> None:
+    test = _answered([True, True, False, True, True, True, True, True])
+    assert len(set(test.order)) == 2
+    assert (test.chosen_first, test.done, test.over) == (7, 8, True)
+
+
+def test_the_order_is_drawn_anew_without_a_seed() -> None:
+    assert len({tuple(BlindTest(rounds=20).order) for _ in range(5)}) == 5
+
+
+def test_conclusions_name_the_winner_and_the_doubt() -> None:
+    assert _answered([True] * 8).conclude("A", "B") == (
+        "A was chosen in 8 of 8 rounds: p = 0.008, chance is no good explanation for that."
+    )
+    assert _answered([False] * 6 + [True] * 2).conclude("A", "B") == (
+        "B was chosen in 6 of 8 rounds: p = 0.289, chance could well explain that."
+    )
+    assert "no difference was seen" in _answered([True, False] * 4).conclude("A", "B")
+
+
+# --- windows ---
+
+
+def _plain(colour: str, width: int = 40, height: int = 30) -> QImage:
+    image = QImage(width, height, QImage.Format.Format_RGB32)
+    image.fill(QColor(colour))
+    return image
+
+
+def _pixel(view: PairView, share: float) -> str:
+    shot = view.grab().toImage()
+    room = place(view.images[0], view.rect().toRectF())
+    return shot.pixelColor(round(room.left() + share * room.width()), view.height() // 2).name()
+
+
+def test_the_dialog_hides_names_until_the_end(qtbot: QtBot) -> None:
+    dialog = BlindDialog((_plain("red"), _plain("blue")), ("Size 3", "Size 5"), seed=3)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    for round_ in range(8):
+        assert f"Round {round_ + 1} of 8" in dialog.question.text()
+        assert "Size" not in dialog.question.text()
+        red_is_left = dialog.sides[0].image.pixelColor(0, 0).name() == "#ff0000"
+        assert red_is_left == dialog.test.first_is_left
+        # Always the red one: by keys and by buttons.
+        if round_ % 2:
+            QTest.keyClick(dialog, Qt.Key.Key_1 if red_is_left else Qt.Key.Key_2)
+        else:
+            qtbot.mouseClick(dialog.buttons[0 if red_is_left else 1], Qt.MouseButton.LeftButton)
+    assert dialog.question.text().startswith("Size 3 was chosen in 8 of 8 rounds: p = 0.008")
+    assert not any(button.isEnabled() for button in dialog.buttons)
+    QTest.keyClick(dialog, Qt.Key.Key_1)
+    assert dialog.test.done == 8
+
+
+def test_the_divide_follows_mouse_and_keys(qtbot: QtBot) -> None:
+    view = PairView(_plain("red"), _plain("blue"), ("A", "B"))
+    qtbot.addWidget(view)
+    view.resize(400, 300)
+    view.show()
+    qtbot.waitExposed(view)
+    assert (_pixel(view, 0.4), _pixel(view, 0.6)) == ("#ff0000", "#0000ff")
+    room = place(view.images[0], view.rect().toRectF())
+    at = QPointF(room.left() + 0.75 * room.width(), room.center().y()).toPoint()
+    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=at)
+    assert view.divide == pytest.approx(0.75, abs=0.01)
+    assert _pixel(view, 0.6) == "#ff0000"
+    QTest.keyClick(view, Qt.Key.Key_Left)
+    assert view.divide == pytest.approx(0.70, abs=0.01)
+    for _ in range(30):
+        QTest.keyClick(view, Qt.Key.Key_Right)
+    assert view.divide == 1.0
+
+
+def test_space_shows_the_first_alone_while_held(qtbot: QtBot) -> None:
+    view = PairView(_plain("red"), _plain("blue"), ("A", "B"))
+    qtbot.addWidget(view)
+    view.resize(400, 300)
+    view.show()
+    qtbot.waitExposed(view)
+    QTest.keyPress(view, Qt.Key.Key_Space)
+    assert _pixel(view, 0.9) == "#ff0000"
+    QTest.keyRelease(view, Qt.Key.Key_Space)
+    assert _pixel(view, 0.9) == "#0000ff"
+
+
+def test_pictures_are_enlarged_by_whole_numbers(qtbot: QtBot) -> None:
+    view = PairView(_plain("red"), _plain("blue"), ("A", "B"))
+    qtbot.addWidget(view)
+    view.resize(130, 130)
+    view.setMinimumSize(10, 10)
+    view.resize(130, 130)
+    room = place(view.images[0], view.rect().toRectF())
+    assert (room.width(), room.height()) == (120, 90)
+
+
+def test_samples_become_pixels() -> None:
+    planes = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    image = to_qimage(planes)
+    assert image.pixelColor(2, 1).getRgb()[:3] == tuple(planes[1, 2, :3])
+    grey = to_qimage(planes[:, :, :2])
+    assert grey.pixelColor(1, 0).getRgb()[:3] == (planes[0, 1, 0],) * 3

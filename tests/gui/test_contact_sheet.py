@@ -1,0 +1,135 @@
+"""The contact sheet follows the window; a click adopts, two pins are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QDialog, QSpinBox
+from pytestqt.qtbot import QtBot
+
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
+from kernelscope.gui.dialogs.blind_dialog import BlindDialog
+from kernelscope.gui.dialogs.contact_sheet import ContactSheet
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.image import Image
+from tests.gui.helpers import child, load
+
+SIDE = 64
+
+
+@pytest.fixture
+def real(qtbot: QtBot, tmp_path: Path) -> Iterator[MainWindow]:
+    """A window with the real CPU, and a noisy picture of which the truth is known."""
+    settings = Settings(tmp_path / "settings.json")
+    settings.set_text("live", "off")
+    window = MainWindow({"cpu": CpuBackend()}, settings)
+    window.resize(1000, 700)
+    window.show()
+    qtbot.waitExposed(window)
+    y, x = np.mgrid[:SIDE, :SIDE] / SIDE
+    clean = (120 + 40 * np.sin(7 * x + 4 * y)).astype(np.uint8)
+    noise = np.random.default_rng(4).normal(0, 12, clean.shape)
+    noisy = (clean + noise).clip(1, 254).astype(np.uint8)
+    Pillow.fromarray(noisy).save(tmp_path / "noisy.png")
+    load(qtbot, window, tmp_path / "noisy.png")
+    window.panel.set_filter("mean")
+    window.page.set_reference(Image.from_array(clean, "clean"))
+    yield window
+    window.close()
+
+
+def _sheet(qtbot: QtBot, window: MainWindow) -> ContactSheet:
+    window.actions_["contactSheet"].trigger()
+    sheet = window.companions.contact_sheet
+    assert sheet is not None
+    _settled(qtbot, sheet)
+    return sheet
+
+
+def _settled(qtbot: QtBot, sheet: ContactSheet) -> None:
+    qtbot.waitUntil(lambda: all(tile.psnr is not None for tile in sheet.tiles if tile.isVisible()))
+
+
+def test_nine_values_with_their_results_times_and_figures(qtbot: QtBot, real: MainWindow) -> None:
+    sheet = _sheet(qtbot, real)
+    assert [tile.value for tile in sheet.tiles] == [3, 5, 7, 9, 11, 13, 15, 17, 19]
+    source = real.page.source
+    assert isinstance(source, Image)
+    backends = {"cpu": CpuBackend()}
+    for tile in sheet.tiles:
+        result = execute(Request.create(source, "mean", {"size": tile.value}), backends)
+        grey = tile.image.convertToFormat(tile.image.Format.Format_Grayscale8)
+        for y, x in ((0, 0), (31, 17), (SIDE - 1, SIDE - 1)):
+            assert grey.pixelColor(x, y).red() == result.image.pixels[y, x]
+        assert "dB" in tile.text
+        assert "one run" in tile.text
+    backends["cpu"].close()
+    best = [tile for tile in sheet.tiles if "best" in tile.text]
+    assert [tile.psnr for tile in best] == [max(tile.psnr or 0 for tile in sheet.tiles)]
+
+
+def test_a_click_adopts_the_value(qtbot: QtBot, real: MainWindow) -> None:
+    sheet = _sheet(qtbot, real)
+    qtbot.mouseClick(sheet.tiles[2], Qt.MouseButton.LeftButton)
+    assert child(real, QSpinBox, "sizeBox").value() == 7
+    qtbot.waitUntil(lambda: [t.value for t in sheet.tiles if "current" in t.text] == [7])
+    QTest.keyClick(sheet.tiles[3], Qt.Key.Key_Return)
+    assert child(real, QSpinBox, "sizeBox").value() == 9
+
+
+def test_the_sheet_follows_the_settings(qtbot: QtBot, real: MainWindow) -> None:
+    sheet = _sheet(qtbot, real)
+    child(real, QSpinBox, "sizeBox").setValue(21)
+    qtbot.waitUntil(lambda: 21 in [tile.value for tile in sheet.tiles])
+    _settled(qtbot, sheet)
+    assert [tile.value for tile in sheet.tiles if "current" in tile.text] == [21]
+    real.panel.set_filter("median")
+    qtbot.waitUntil(lambda: "mask size" in sheet.tiles[0].caption.lower())
+    _settled(qtbot, sheet)
+
+
+def test_pinned_results_are_compared(qtbot: QtBot, real: MainWindow) -> None:
+    sheet = _sheet(qtbot, real)
+    assert not sheet.swipe_button.isEnabled()
+    qtbot.mouseClick(sheet.tiles[0], Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ShiftModifier)
+    assert not sheet.blind_button.isEnabled()
+    QTest.keyClick(sheet.tiles[4], Qt.Key.Key_P)
+    assert sheet.swipe_button.isEnabled()
+    qtbot.mouseClick(sheet.swipe_button, Qt.MouseButton.LeftButton)
+    assert child(sheet, QDialog, "sheetSwipe").windowTitle() == "Mask size 3 px and Mask size 11 px"
+    qtbot.mouseClick(sheet.blind_button, Qt.MouseButton.LeftButton)
+    blind = child(sheet, BlindDialog, "blindTest")
+    assert blind.sides[0].image in (sheet.tiles[0].image, sheet.tiles[4].image)
+    QTest.keyClick(sheet.tiles[8], Qt.Key.Key_P)  # a third takes the place of the first
+    assert [tile.value for tile in sheet.tiles if "pinned" in tile.text] == [11, 19]
+
+
+def test_a_filter_without_such_parameters_says_so(qtbot: QtBot, real: MainWindow) -> None:
+    sheet = _sheet(qtbot, real)
+    real.panel.set_filter("rotating_mask")
+    qtbot.waitUntil(lambda: "no parameter" in sheet.note.text())
+    assert not any(tile.isVisible() for tile in sheet.tiles)
+
+
+def test_a_window_that_closes_computes_no_sheet(qtbot: QtBot, real: MainWindow) -> None:
+    sheet = _sheet(qtbot, real)
+    sheet.touch()
+    real.close()
+    qtbot.wait(400)  # longer than the sheet rests; an error in the loop would fail the test
+    assert not sheet.isVisible()
+
+
+def test_closing_stops_the_work(qtbot: QtBot, real: MainWindow) -> None:
+    sheet = _sheet(qtbot, real)
+    sheet.compute()
+    sheet.close()
+    qtbot.waitUntil(lambda: not real.runner.bridge.occupied)

@@ -1,0 +1,459 @@
+"""The panel of runs: the strip, the table, speed-ups, the keyboard."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAction, QColor, QGuiApplication, QKeySequence
+from PySide6.QtWidgets import QComboBox, QTreeWidgetItem, QWidget
+from pytestqt.qtbot import QtBot
+
+from kernelscope import filters
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Judgement, Result
+from kernelscope.engine.timing import Repeats, Stage
+from kernelscope.gui.model.gallery import Gallery, Order
+from kernelscope.gui.model.level_colours import colour
+from kernelscope.gui.model.runs import Run
+from kernelscope.gui.panels import bars, run_table
+from kernelscope.gui.panels.run_table import COLUMN_NAMES, PARTS, SPEED_UP, SPREAD
+from kernelscope.gui.panels.runs_panel import RunsPanel
+from kernelscope.gui.widgets.theme import kernel_fill, quiet_text, transfers_fill
+from kernelscope.images.image import Image
+from kernelscope.judging.metrics import Quality
+from kernelscope.spec.borders import Border
+
+FILTER = next(
+    spec for spec in filters.discover().values() if any(p.name == "size" for p in spec.parameters)
+)
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> RunsPanel:
+    panel = RunsPanel(Gallery())
+    qtbot.addWidget(panel)
+    panel.resize(1700, 320)
+    panel.show()
+    return panel
+
+
+def result(
+    milliseconds: float = 10.0,
+    size: int = 3,
+    width: int = 1000,
+    level: str = "serial",
+    value: int = 0,
+    **options: Any,
+) -> Result:
+    """Return a result whose stages are prepare and compute, a tenth and nine tenths."""
+    image = Image.from_array(np.full((500, width), value, np.uint8), "flat")
+    request = Request.create(image, FILTER.id, {"size": size}, **options)
+    seconds = milliseconds / 1e3
+    stages = (
+        Stage("prepare", 0.1 * seconds),
+        Stage("compile", 2.0, counted=False),
+        Stage("compute", 0.9 * seconds),
+    )
+    output = Image.from_array(np.zeros((500, width), np.uint8))
+    return Result(request, output, "cpu", level, stages)
+
+
+def gpu_result(
+    level: str,
+    kernel: float,
+    download: float,
+    *,
+    upload: float = 0.0,
+    repeats: tuple[float, ...] = (),
+    **options: Any,
+) -> Result:
+    """Return a run of the same work as `result`, times in milliseconds."""
+    image = Image.from_array(np.zeros((500, 1000), np.uint8), "flat")
+    request = Request.create(image, FILTER.id, {"size": 3}, **options)
+    stages = [
+        *([Stage("upload", upload / 1e3)] if upload else []),
+        Stage("kernel", kernel / 1e3, repeats=tuple(each / 1e3 for each in repeats)),
+        Stage("download", download / 1e3),
+        Stage("convert", 1e-4),
+    ]
+    return Result(request, image, "gpu", level, tuple(stages))
+
+
+def measured(each: Result, *milliseconds: float) -> Result:
+    """Return a result as a measured run of these totals; computing is nine tenths of them."""
+    totals = tuple(time / 1e3 for time in milliseconds)
+    return replace(each, repeats=Repeats(totals, tuple(0.9 * time for time in totals), True))
+
+
+def with_psnr(each: Result, psnr: float) -> Result:
+    before, after = (Quality(1.0, 1.0, value, 0.9) for value in (psnr - 3, psnr))
+    return replace(each, quality=Judgement(before, after))
+
+
+def add(panel: RunsPanel, *results: Result) -> list[Run]:
+    """Add runs to the gallery; the last one is then on top."""
+    gallery = panel._gallery
+    runs = []
+    for each in results:
+        run = gallery.add(each)
+        gallery.keep(run, gallery.examine(run))
+        runs.append(run)
+    panel.refresh()
+    return runs
+
+
+def twice(panel: RunsPanel, *results: Result) -> list[Run]:
+    """Add each result twice: the first run of its kind is measured by nobody."""
+    return add(panel, *(each for each in results for _ in range(2)))
+
+
+def column(panel: RunsPanel, title: str) -> list[str]:
+    """Return the cells under a heading, from the text that is copied."""
+    header, *lines = (line.split("\t") for line in panel.table.text().splitlines())
+    return [line[header.index(title)] for line in lines]
+
+
+def item(panel: RunsPanel, row: int) -> QTreeWidgetItem:
+    """Return the row of the n-th run in the table."""
+    return panel.table._items[panel.table.shown[row]]
+
+
+def groups(panel: RunsPanel) -> list[tuple[str, int]]:
+    """Return the text of each group and how many rows it has."""
+    table = panel.table
+    tops = (table.topLevelItem(n) for n in range(table.topLevelItemCount()))
+    return [(top.text(0), top.childCount()) for top in tops]
+
+
+# The table -----------------------------------------------------------------------------
+
+
+def test_runs_stand_in_groups_of_equal_work(panel: RunsPanel) -> None:
+    add(panel, result(), result(size=5), result(level="parallel"))
+    assert groups(panel) == [
+        (f"{FILTER.name}  3×3  reflect border  –  flat, 1000×500", 2),
+        (f"{FILTER.name}  5×5  reflect border  –  flat, 1000×500", 1),
+    ]
+    assert column(panel, "Run") == ["3", "1", "2"]
+    assert column(panel, "Run on") == ["CPU parallel", "CPU serial", "CPU serial"]
+
+
+def test_times_have_few_digits_and_their_unit(panel: RunsPanel) -> None:
+    add(panel, result(15972.922), result(1.2587, size=5), result(0.03125, size=7))
+    assert column(panel, "Total") == ["0.03125 ms", "1.259 ms", "15.97 s"]
+
+
+def test_headings_over_numbers_are_aligned_right_as_the_numbers(panel: RunsPanel) -> None:
+    add(panel, result())
+    header = panel.table.headerItem()
+    for number, name in enumerate(COLUMN_NAMES):
+        right = bool(header.textAlignment(number) & Qt.AlignmentFlag.AlignRight)
+        assert right == (name not in ("Run", "Run on", "Parts")), name
+        assert bool(item(panel, 0).textAlignment(number) & Qt.AlignmentFlag.AlignRight) == right
+
+
+def test_the_bars_take_the_room_and_compare_within_a_group(panel: RunsPanel) -> None:
+    add(panel, result(10.0), result(2.5, level="parallel"), result(1.0, size=5))
+    widths = [panel.table.columnWidth(n) for n in range(len(COLUMN_NAMES))]
+    panel.resize(1740, 320)
+    wider = [panel.table.columnWidth(n) for n in range(len(COLUMN_NAMES))]
+    assert [n for n, (a, b) in enumerate(zip(widths, wider, strict=True)) if a != b] == [PARTS]
+    ends = [item(panel, row).data(PARTS, bars.BARS)[-1][2] for row in range(3)]
+    assert ends == pytest.approx([1.0, 0.25, 1.0])
+
+
+def test_a_bar_shows_kernel_transfers_and_the_rest(panel: RunsPanel) -> None:
+    add(panel, gpu_result("tuned", 5.0, 2.0, upload=2.9))
+    shown = item(panel, 0).data(PARTS, bars.BARS)
+    assert [name for name, _, _ in shown] == ["kernel", "transfers", "other stages"]
+    assert [round(stop, 2) for _, _, stop in shown] == [0.5, 0.99, 1.0]
+    table = panel.table
+    table.clearSelection()
+    area = table.visualItemRect(item(panel, 0))
+    left, width = table.columnViewportPosition(PARTS), table.columnWidth(PARTS)
+    drawn = table.viewport().grab().toImage()
+    found = [
+        drawn.pixelColor(left + round(share * width), area.center().y()) for share in (0.25, 0.7)
+    ]
+    assert found == [kernel_fill(panel.palette()), transfers_fill(panel.palette())]
+    assert panel.findChild(QWidget, "timingLegend").isVisible()
+
+
+def test_a_level_has_its_colour_and_its_name(panel: RunsPanel) -> None:
+    add(panel, gpu_result("shared", 1.0, 1.0))
+    cell = item(panel, 0)
+    square = cell.icon(run_table.WHERE).pixmap(6, 6).toImage()
+    assert square.pixelColor(1, 1) == QColor(colour("shared"))
+    assert cell.text(run_table.WHERE) == "GPU shared"
+
+
+@pytest.mark.parametrize("heading", ["Run", "Total", "PSNR"])
+def test_a_click_on_a_heading_sorts_groups_and_rows(
+    qtbot: QtBot, panel: RunsPanel, heading: str
+) -> None:
+    add(
+        panel,
+        with_psnr(result(10.0), 30.0),
+        with_psnr(result(2.0, level="parallel"), 30.0),
+        with_psnr(result(5.0, size=5), 33.5),
+    )
+    header = panel.table.header()
+    number = COLUMN_NAMES.index(heading)
+    place = QPoint(header.sectionViewportPosition(number) + 5, header.height() // 2)
+    orders = []
+    for _ in range(2):
+        qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        orders.append(column(panel, "Run"))
+        (mark,) = (
+            t for t in map(panel.table.headerItem().text, range(header.count())) if t[-1] in "▾▴"
+        )
+        assert mark[:-2] == heading
+    expected = {"Run": ["1", "2", "3"], "Total": ["2", "1", "3"], "PSNR": ["1", "2", "3"]}[heading]
+    assert expected in orders
+    assert orders[0] != orders[1]
+
+
+def test_copy_gives_the_whole_table_with_the_filter(qtbot: QtBot, panel: RunsPanel) -> None:
+    add(panel, result(), result(size=5))
+    panel.table.setFocus()
+    window_shortcut = QAction(panel)
+    window_shortcut.setShortcut(QKeySequence.StandardKey.Copy)
+    panel.addAction(window_shortcut)
+    with qtbot.assertNotEmitted(window_shortcut.triggered):
+        qtbot.keyClick(panel.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    lines = QGuiApplication.clipboard().text().splitlines()
+    assert len(lines) == 3
+    assert {line.count("\t") for line in lines} == {len(COLUMN_NAMES)}
+    assert "mask size 5 px" in lines[1]
+
+
+# Speed-ups -----------------------------------------------------------------------------
+
+
+def test_the_same_work_at_the_same_level_is_never_a_speed_up(panel: RunsPanel) -> None:
+    add(panel, *(result(milliseconds) for milliseconds in (31.2, 10.0, 8.0, 12.0)))
+    assert column(panel, "Speed-up") == ["–"] * 4
+    add(panel, result(4.0, level="parallel"))
+    gains = dict(zip(column(panel, "Run"), column(panel, "Speed-up"), strict=True))
+    assert gains == {"5": "–", "4": "baseline", "3": "baseline", "2": "baseline", "1": "–"}
+
+
+def test_measured_runs_at_two_levels_are_compared_at_once(panel: RunsPanel) -> None:
+    add(
+        panel,
+        measured(result(10.0), 9.0, 10.0, 11.0),
+        measured(result(2.0, level="parallel"), 2.1, 2.0, 1.9),
+    )
+    assert column(panel, "Speed-up") == ["5×", "baseline"]
+    assert column(panel, "Kernel speed-up") == ["5×", "baseline"]
+    assert column(panel, "Spread") == ["± 5 %, 3 runs", "± 10 %, 3 runs"]
+    assert item(panel, 0).font(SPEED_UP).bold()
+    assert item(panel, 0).toolTip(SPEED_UP).splitlines() == [
+        "total: CPU serial / CPU parallel = 5",
+        "CPU serial: 10.00 ms, median of 3 (9.000 ms to 11.00 ms)",
+        "CPU parallel: 2.000 ms, median of 3 (1.900 ms to 2.100 ms)",
+    ]
+
+
+def test_a_first_run_is_marked_and_compared_with_nothing(panel: RunsPanel) -> None:
+    add(panel, result(90.0), result(8.0, level="parallel"))
+    assert column(panel, "Spread") == ["first run", "first run"]
+    assert column(panel, "Speed-up") == ["–", "–"]
+    assert item(panel, 0).toolTip(SPREAD) == run_table.FIRST_HELP
+    add(panel, result(2.0, level="parallel"), result(10.0))
+    assert column(panel, "Spread") == ["one run", "one run", "first run", "first run"]
+    assert column(panel, "Speed-up") == ["baseline", "≈ 5×", "–", "–"]
+
+
+def test_a_slow_run_counts_although_it_is_the_only_one(panel: RunsPanel) -> None:
+    slow = replace(result(60_000.0), repeats=Repeats((60.0,), (54.0,), False), first=True)
+    add(panel, slow, measured(result(2000.0, level="parallel"), 2000.0))
+    assert column(panel, "Spread") == ["one run", "one run"]
+    assert column(panel, "Speed-up") == ["≈ 30×", "baseline"], "not sure: one run each"
+
+
+def test_repeats_that_overlap_are_toned_down(panel: RunsPanel) -> None:
+    add(
+        panel,
+        measured(result(24.0), 10.0, 30.0, 24.0),
+        measured(result(11.0, level="parallel"), 8.0, 11.0, 12.0),
+    )
+    gain = item(panel, 0)
+    assert gain.text(SPEED_UP).startswith("≈ 2.1")
+    assert gain.foreground(SPEED_UP).color() == quiet_text(panel.palette())
+    assert "may be chance" in gain.toolTip(SPEED_UP)
+    assert not gain.font(SPEED_UP).bold()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"size": 5}, {"width": 999}, {"value": 7}, {"grey": True}, {"border": Border.WRAP}],
+    ids=str,
+)
+def test_only_the_same_work_is_compared(panel: RunsPanel, other: dict[str, Any]) -> None:
+    twice(panel, result(10.0), result(5.0, level="parallel", **other))
+    assert column(panel, "Speed-up") == ["–"] * 4
+    assert "Nothing else did the same work" in item(panel, 0).toolTip(SPEED_UP)
+
+
+def test_runs_with_other_transfers_are_measured_apart(panel: RunsPanel) -> None:
+    twice(panel, result(10.0), gpu_result("tuned", 0.1, 1.8))
+    add(panel, gpu_result("tuned", 0.1, 1.8, upload=2.0))
+    assert column(panel, "Transfers")[:2] == ["3.800 ms ↑↓", "1.800 ms ↓"]
+    assert column(panel, "Speed-up")[:2] == ["≈ 2.5×", "≈ 5×"]
+    transfers = COLUMN_NAMES.index("Transfers")
+    assert "No upload: the picture was on the card" in item(panel, 1).toolTip(transfers)
+    assert "Upload: 2.000 ms" in item(panel, 0).toolTip(transfers)
+    panel._gallery.runs.choose(panel.table.shown[1])
+    panel.refresh()
+    assert column(panel, "Speed-up")[:2] == ["–", "baseline"], "the same level"
+
+
+def test_repeats_of_a_kernel_count_each(panel: RunsPanel) -> None:
+    twice(panel, result(10.0), gpu_result("tuned", 0.2, 2.0, repeats=(0.1, 0.2, 0.4)))
+    tip = item(panel, 0).toolTip(run_table.KERNEL_TIME)
+    assert tip.startswith("GPU tuned, kernel: 0.2000 ms, median of 3 (0.1000 ms to 0.4000 ms)")
+    assert column(panel, "Kernel speed-up")[0] == "≈ 45×"
+
+
+def test_block_sizes_are_levels_of_their_own(panel: RunsPanel) -> None:
+    twice(panel, result(10.0), gpu_result("shared", 1.0, 1.0))
+    twice(panel, gpu_result("shared", 2.0, 1.0, block=(16, 16)))
+    assert column(panel, "Run on")[::2] == ["GPU shared 16×16", "GPU shared", "CPU serial"]
+    assert column(panel, "Kernel speed-up")[::2] == ["≈ 4.5×", "≈ 9×", "baseline"]
+
+
+def test_overlapped_transfers_are_in_brackets(panel: RunsPanel) -> None:
+    request = result().request
+    stages = (
+        Stage("upload", 3e-3, overlapped=True, counted=False),
+        Stage("kernel", 8e-3, overlapped=True, counted=False),
+        Stage("download", 4e-3, overlapped=True, counted=False),
+        Stage("slabs", 9e-3),
+    )
+    (run,) = add(panel, Result(request, request.image, "gpu", "tuned", stages))
+    assert column(panel, "Kernel") == ["8.000 ms"]
+    assert column(panel, "Transfers") == ["(7.000 ms ↑↓)"]
+    parts = [(part.name, round(1e3 * part.seconds, 6)) for part in run.parts]
+    assert parts == [("kernel", 8), ("transfers", 1), ("other stages", 0)]
+
+
+def test_no_time_at_all_is_no_crash(panel: RunsPanel) -> None:
+    twice(panel, result(0.0), result(0.0, level="parallel"))
+    assert column(panel, "Speed-up") == ["–", "–", "baseline", "–"]
+
+
+# The strip and both views --------------------------------------------------------------
+
+
+def test_the_strip_sorts_by_order_time_and_psnr(panel: RunsPanel) -> None:
+    one, two, three = add(
+        panel,
+        with_psnr(result(5.0), 31.0),
+        result(1.0, size=5),
+        with_psnr(result(9.0, size=7), 33.0),
+    )
+    box = panel.findChild(QComboBox, "runsOrder")
+    orders = {}
+    for order in Order:
+        box.setCurrentIndex(box.findData(order.value))
+        orders[order] = panel.strip.runs()
+    assert orders == {
+        Order.NEWEST: [three, two, one],
+        Order.FASTEST: [two, one, three],
+        Order.BEST: [three, one, two],
+    }
+
+
+def test_a_click_wants_a_run_and_a_second_with_control_a_pair(
+    qtbot: QtBot, panel: RunsPanel
+) -> None:
+    one, two = add(panel, result(), result(size=5))
+    view = panel.strip.viewport()
+    places = [panel.strip.visualItemRect(panel.strip.item(n)).center() for n in (0, 1)]
+    with qtbot.waitSignal(panel.wanted) as wanted:
+        qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=places[1])
+    assert wanted.args == [one]
+    control = Qt.KeyboardModifier.ControlModifier
+    with qtbot.waitSignal(panel.pair_wanted) as pair, qtbot.assertNotEmitted(panel.wanted):
+        qtbot.mouseClick(view, Qt.MouseButton.LeftButton, control, places[0])
+    assert pair.args == [one, two]
+    assert panel.table.selected() == [two, one], "both views have one selection"
+
+
+def test_a_click_on_a_row_wants_the_run_and_one_on_a_group_does_not(
+    qtbot: QtBot, panel: RunsPanel
+) -> None:
+    (run,) = add(panel, result())
+    table = panel.table
+    area = table.visualItemRect(item(panel, 0))
+    with qtbot.waitSignal(panel.wanted) as wanted:
+        qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=area.center())
+    assert wanted.args == [run]
+    assert panel.strip.selected() == [run]
+    heading = table.visualItemRect(table.topLevelItem(0))
+    with qtbot.assertNotEmitted(panel.wanted):
+        qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=heading.center())
+
+
+def test_arrows_move_and_show_nothing(qtbot: QtBot, panel: RunsPanel) -> None:
+    one, two = add(panel, result(), result(size=5))
+    panel.choose(two)
+    panel.strip.setFocus()
+    with qtbot.assertNotEmitted(panel.wanted):
+        qtbot.keyClick(panel.strip, Qt.Key.Key_Right)
+    assert panel.current is one
+    assert panel.table.current() is one
+    assert panel.selected == [one]
+
+
+def test_a_tile_names_only_the_settings_that_distinguish_it(panel: RunsPanel) -> None:
+    one, two = add(panel, result(), result(size=5))
+    words = panel.strip.item(0).data(Qt.ItemDataRole.AccessibleTextRole)
+    assert words == f"Run 2, {FILTER.name}, 5×5, CPU serial, 10.00 ms, first run"
+    two.name, two.starred = "the best", True
+    panel.refresh()
+    words = panel.strip.item(0).data(Qt.ItemDataRole.AccessibleTextRole)
+    assert words.startswith("Run 2, the best, 5×5")
+    assert words.endswith("starred")
+    assert column(panel, "Run") == ["★ 2  the best", "1"]
+    assert one.thumbnail is not None
+
+
+def test_the_thumbnail_is_drawn(panel: RunsPanel) -> None:
+    white = np.full((50, 100), 255, np.uint8)
+    add(panel, replace(result(), output=Image.from_array(white)))
+    area = panel.strip.visualItemRect(panel.strip.item(0))
+    drawn = panel.strip.viewport().grab().toImage()
+    middle = area.center() - QPoint(0, panel.fontMetrics().height())
+    assert drawn.pixelColor(middle) == QColor("#ffffff")
+
+
+def test_a_narrow_panel_shows_one_of_the_views(qtbot: QtBot, panel: RunsPanel) -> None:
+    add(panel, result())
+    assert panel.strip.isVisible()
+    assert panel.table.isVisible()
+    panel.resize(500, 200)
+    switch = panel.findChild(QWidget, "runsTableSwitch")
+    qtbot.waitUntil(lambda: not panel.table.isVisible())
+    assert panel.strip.isVisible()
+    qtbot.mouseClick(switch, Qt.MouseButton.LeftButton)
+    assert panel.table.isVisible()
+    assert not panel.strip.isVisible()
+    assert panel.width() == 500
+
+
+def test_the_list_is_bounded_and_keeps_baselines_and_stars(
+    panel: RunsPanel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernelscope.gui.model.runs.MAX_RUNS", 8)
+    runs = twice(panel, result(10.0), result(4.0, level="parallel"))
+    runs[3].starred = True
+    add(panel, *(result(width=width) for width in range(10, 30)))
+    numbers = sorted(run.number for run in panel.table.shown)
+    assert len(numbers) == 8
+    assert numbers[:3] == [1, 2, 4], "serial code and the star; the other run in parallel went"
