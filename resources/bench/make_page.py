@@ -1,8 +1,8 @@
 """Makes the tables and plots of README.md beside it from the JSON files beside it.
 
-``python resources/bench/make_page.py`` rewrites what stands between the marks of the page (and
-of two tables of the manual), and redraws the plots; needs the window's libraries.
-Nothing that was measured is typed by hand: a test compares the pages with the files.
+``python resources/bench/make_page.py`` rewrites the text between the marks of the page (and of two
+tables of the manual), and redraws the plots; needs the window's libraries. No measured number is
+typed by hand: a test compares the pages with the files.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from kernelscope.gui.bench.export import create_drawer, save_chart
 
 
 def blocks() -> dict[str, str]:
-    """Return what stands between the marks of the page, by their names."""
+    """Return the text between the marks of the page, by their names."""
     graphs = reports("gpu-f-graphs", "cpu-f-tables", "cpu-f-graphs")
     kernels_of_f = by_memory(graphs, ["GPU global", "GPU constant", "GPU shared"])
     contents = {
@@ -83,11 +83,11 @@ def blocks() -> dict[str, str]:
 
 
 MAY_LACK = ("f-graphs", "v-sizes", "v-patches")
-"""Blocks whose picture stands in them, as long as there is something to draw."""
+"""Blocks that contain a picture, as long as there is something to draw."""
 
 
 def manual_blocks() -> dict[Path, dict[str, str]]:
-    """Return what stands between the marks of the manual's pages."""
+    """Return the text between the marks of the manual's pages."""
     beside_opencv = in_brief(load(FOLDER / "cpu-peers.json"), "OpenCV")
     on_card = on_the_card(reports("gpu-peers-16384-more", "gpu-peers-16384"))
     return {
@@ -113,9 +113,9 @@ class Picture:
     Attributes
     ----------
     name : str
-        Of its file, without the ending.
+        Of its file, without the suffix.
     text : str
-        What it shows, for those who do not see it, where the page's own text does not say.
+        Alternative text, if the page's own text does not describe it.
     """
 
     name: str
@@ -127,7 +127,7 @@ class Picture:
 
 
 def pictures() -> Iterator[Picture]:
-    """Yield the plots of the page, without those of what was not measured."""
+    """Yield the plots of the page, without those of missing measurements."""
     for picture in _pictures():
         if any(row.seconds and picture.choice.has(row) for row in picture.report.rows):
             yield picture

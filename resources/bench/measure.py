@@ -1,11 +1,11 @@
-"""Measures everything that README.md beside it shows, and writes the JSON files that it is made of.
+"""Measures everything that README.md beside it shows, and writes the JSON files behind it.
 
 ``python resources/bench/measure.py cpu`` on a machine with nothing else to do, ``... gpu`` on one
-with a card; then ``python resources/bench/make_page.py``. ``--list`` says what each experiment
-should take, ``--only NAME ...`` and ``--without NAME ...`` choose, ``--within SECONDS`` leaves out
-what would take longer in all, ``--out DIR`` writes elsewhere. Each experiment is a run of
-``kernelscope bench``, whose arguments are printed; one that fails does not keep the others from
-being measured.
+with a GPU; then ``python resources/bench/make_page.py``. ``--list`` prints the estimated time of
+each experiment, ``--only NAME ...`` and ``--without NAME ...`` choose, ``--within SECONDS`` leaves
+out experiments that would exceed the total, ``--out DIR`` writes elsewhere. Each experiment is a
+run of ``kernelscope bench``, whose arguments are printed; if one fails, the others are still
+measured.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ FOLDER = Path(__file__).parent
 CPU, GPU, OUT = "cpu", "gpu", "OUT"
 
 _WARM_UPS = 3
-"""About how many runs a row takes before it is timed."""
+"""Approximate number of runs of a row before it is timed."""
 
 _BESIDE = 0.03
-"""About how many seconds making the data and emptying the caches take for each run."""
+"""Approximate seconds to make the data and to empty the caches for each run."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class Experiment:
     Attributes
     ----------
     name : str
-        Of the file, with neither the device before nor the ending.
+        Name of the file, with neither the device before it nor the suffix.
     arguments : tuple of str
-        Of ``bench``, without the device and the file.
+        Arguments of ``bench``, without the device and the file.
     seconds : int
-        What it should take where no earlier file tells.
+        Estimated time if there is no earlier file.
     repeats : bool
-        The plan is that of the file itself: it measures the same again.
+        The plan is that of the file itself: it repeats the measurement.
     module : bool
         The first argument is a module to run instead of ``bench``; `OUT` stands for the file.
     """
@@ -81,7 +81,7 @@ _TELLING = (
     _preset("f-selection", "F bubble", 30),
     _preset("quick-look", "Quick look", 20),
 )
-"""What the conclusions rest on."""
+"""The experiments on which the conclusions rest."""
 
 _MORE = (
     _preset("v-noise", "V noise", 30),
@@ -93,7 +93,7 @@ _LAPLACE = (
     *("--filters", "laplace", "--sizes", "128", "512", "1024", "4096"),
     *("--levels", "serial", "parallel"),
 )
-"""Of graphs 1 to 8, what tables 1 to 3 do not measure on the CPU."""
+"""Rows of graphs 1 to 8 that tables 1 to 3 do not measure on the CPU."""
 
 _BESIDE_C = (
     *("--filters", "mean", "mask", "weighted-mean", "median", "sobel", "laplace"),
@@ -128,11 +128,11 @@ EXPERIMENTS = {
         Experiment("peers-sizes", repeats=True),
     ),
 }
-"""The most telling ones first, in case time runs out."""
+"""The most informative ones first, in case time runs out."""
 
 
 def plan_of(device: str, experiment: Experiment) -> Plan | None:
-    """Return what an experiment measures, where a preset or its own file says that."""
+    """Return the plan of an experiment, if a preset or its own file defines it."""
     if experiment.repeats:
         return load(FOLDER / f"{device}-{experiment.name}.json").plan
     if "--preset" in experiment.arguments:
@@ -141,7 +141,7 @@ def plan_of(device: str, experiment: Experiment) -> Plan | None:
 
 
 def expected(device: str, experiment: Experiment) -> float:
-    """Return about how many seconds an experiment takes: by its last times, if there is a file."""
+    """Return the approximate seconds of an experiment: by its last times, if there is a file."""
     path = FOLDER / f"{device}-{experiment.name}.json"
     if experiment.module or not path.exists():
         return experiment.seconds
@@ -158,7 +158,7 @@ Cubin = tuple[str, tuple[tuple[str, str], ...]]
 
 
 def cubins(plans: Iterable[Plan]) -> Iterator[Cubin]:
-    """Yield what plans need compiled, some of it more than once."""
+    """Yield the kernels that plans need compiled, some of them more than once."""
     for plan in plans:
         for sweep in plan.sweeps:
             for case in subjects(sweep):
@@ -182,7 +182,7 @@ def cubins(plans: Iterable[Plan]) -> Iterator[Cubin]:
 
 
 def compile_kernels(needed: Iterable[Cubin]) -> None:
-    """Compile on all cores what a card would else wait for, one after the other."""
+    """Compile on all cores; otherwise the GPU would wait for one kernel after the other."""
     import pycuda.driver as cuda
 
     cuda.init()
@@ -231,9 +231,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--without", metavar="NAME", nargs="+", default=())
     parser.add_argument("--out", metavar="DIR", type=Path, default=FOLDER)
     parser.add_argument(
-        "--within", metavar="SECONDS", type=float, default=math.inf, help="leave out what is longer"
+        "--within", metavar="SECONDS", type=float, default=math.inf, help="leave out longer ones"
     )
-    parser.add_argument("--list", action="store_true", help="say what each takes, and stop")
+    parser.add_argument("--list", action="store_true", help="print the estimated times, and stop")
     options = parser.parse_args(arguments)
     known = {experiment.name: experiment for experiment in EXPERIMENTS[options.device]}
     for name in (*options.only, *options.without):

@@ -1,4 +1,4 @@
-"""Writes mri-strength.md: how far MRI NLM with its estimated beta is from its best.
+"""Writes mri-strength.md: the loss of MRI NLM with its estimated beta against its best one.
 
 Run from the root of the checkout: python resources/bench/mri_strength.py
 """
@@ -26,7 +26,7 @@ LEVELS = (2, 4, 6, 8)
 """Standard deviations of the noise, in per cent of the brightest voxel."""
 
 BETAS = 2.0 ** np.arange(-2.5, 1.76, 0.25)
-"""Among which the best is sought."""
+"""Values of beta among which the best is sought."""
 
 SETTINGS: tuple[dict[str, Any], ...] = (
     {},
@@ -79,7 +79,7 @@ def main() -> None:
     backends = {"cpu": CpuBackend()}
 
     def psnr(noisy: Scan, truths: tuple[Truth, ...], parameters: Mapping[str, Any]) -> float:
-        """Return that of the result, the mean over the components."""
+        """Return the PSNR of the result, the mean over the components."""
         scan = execute(Request.create(noisy, "mri_nlm", parameters), backends).scan
         errors = [
             np.mean((volume.voxels.astype(float) - truth) ** 2) / float(truth.max()) ** 2
@@ -90,7 +90,7 @@ def main() -> None:
     rows, losses = [], []
     for number, (name, noise, truths, fixed) in enumerate(scenes()):
         for level in LEVELS:
-            # That of varying noise is the least there is: in the middle it is three times that.
+            # The level of varying noise is its minimum; in the middle it is three times that.
             share = level / 200 if noise is Noise.VARYING_RICIAN else level / 100
             noisy = Scan(
                 tuple(

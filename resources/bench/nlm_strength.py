@@ -1,4 +1,4 @@
-"""Writes nlm-strength.md: how far non-local means with its estimated strength is from its best.
+"""Writes nlm-strength.md: the loss of non-local means with its estimated strength.
 
 Run from the root of the checkout: python resources/bench/nlm_strength.py
 """
@@ -33,8 +33,8 @@ CHOSEN_ON = (
     "stereo_motorcycle",
     "hubble_deep_field",
 )
-"""Of skimage.data, whose files are in its wheel; the last six in colour. How many operations the
-estimate spends was chosen by looking at these."""
+"""Pictures of skimage.data, whose files are in its wheel; the last six in colour. The number of
+operations of the estimate was chosen on these."""
 
 HELD_OUT = (
     "brick",
@@ -48,8 +48,8 @@ HELD_OUT = (
     "china.jpg",
     "flower.jpg",
 )
-"""The others that the wheels of scikit-image and scikit-learn have of that size, near enough, but
-for drawings and what belongs to a picture above; the last three in colour."""
+"""The other pictures of about that size in the wheels of scikit-image and scikit-learn, except
+drawings and variants of pictures above; the last three in colour."""
 
 VARIANCES = (0.0004, 0.001, 0.004, 0.015)
 SIDE = 192
@@ -124,7 +124,7 @@ class Row(NamedTuple):
 
 
 def means(rows: list[Row]) -> str:
-    """Return the cells of a table but for the first stars."""
+    """Return the cells of a table without the first asterisks."""
     losses = [row.loss for row in rows]
     of_n = np.mean([row.loss_of_n for row in rows])
     return f"{np.mean(losses):.2f} dB** | {np.median(losses):.2f} | {max(losses):.2f} | {of_n:.2f}"

@@ -1,4 +1,4 @@
-"""Conclusions of the sources as ratios: theirs, ours, and a verdict."""
+"""Conclusions of the sources as ratios: published, measured here, and a verdict."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from kernelscope.bench.statistics import (
 )
 
 _CLEAR = 1.1
-"""From this ratio on, one of two is called faster."""
+"""Smallest ratio at which one of two is called faster."""
 
 _SAME_DECIBELS = 0.01
 """Levels whose PSNRs differ by less than this agree."""
 
 
 class Verdict(StrEnum):
-    """What comes of a conclusion of a source, for one quantity."""
+    """Verdict on a conclusion of a source, for one quantity."""
 
     HOLDS = "holds"
     NO_LONGER = "no longer"
@@ -48,20 +48,20 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """What a source found, as a ratio: theirs, and ours.
+    """A finding of a source, as a ratio: published, and measured here.
 
     Attributes
     ----------
     theirs : str
-        Their ratio, and what it is of.
+        The published ratio, with its scope.
     runs, kernels : Ratio, optional
-        Ours, of whole runs and of kernels alone.
+        Measured here, of whole runs and of kernels alone.
     textbook : Ratio, optional
-        The same of textbook kernels.
+        The same for textbook kernels.
     equal : bool
         The source found that there is no difference.
     missing : str
-        Why there is none of ours.
+        Why it was not measured here.
     """
 
     source: str
@@ -86,7 +86,7 @@ class Claim:
         )
 
     def verdict(self) -> str:
-        """Return what comes of it, by each quantity, and how sure that is."""
+        """Return the verdict for each quantity, with its confidence."""
         said = []
         if self.kernels is not None:
             said.append(("kernels", self.of_kernels(self.kernels), self.kernels))
@@ -98,7 +98,7 @@ class Claim:
         return "; ".join(f"{what}: {text}" for (what, *_), text in zip(said, texts, strict=True))
 
     def of_kernels(self, found: Ratio) -> Verdict:
-        """Judge by kernels: “no longer” only where the textbook kernels say so too."""
+        """Judge by kernels: “no longer” only if the textbook kernels agree."""
         judged = judge(found, self.equal)
         if judged is not Verdict.NO_LONGER:
             return judged
@@ -114,7 +114,7 @@ class Claim:
 
 
 def judge(found: Ratio, equal: bool) -> Verdict:
-    """Say whether one is faster, or none is: wherever in its interval the ratio lies."""
+    """Return whether one is faster, or none is, anywhere in the interval of the ratio."""
     low, high = found.interval.low, found.interval.high
     if equal:
         if low > 1 / _CLEAR and high < _CLEAR:
@@ -126,14 +126,14 @@ def judge(found: Ratio, equal: bool) -> Verdict:
 
 
 def sure(interval: Interval) -> str:
-    """Return ``99 % sure``; of medians whose repeats were not kept nobody knows."""
+    """Return ``99 % sure``; medians without stored repeats have no confidence."""
     if interval.low == interval.high and not interval.confidence:
         return "single figures"
     return interval.describe().rpartition(", ")[2]
 
 
 def amount(found: Ratio | None) -> str:
-    """Return ``1.68× (1.66 to 1.7)``, with ≈ where a part was timed."""
+    """Return ``1.68× (1.66 to 1.7)``, with ≈ if a part was timed."""
     if found is None:
         return ""
     about = "≈ " if found.scaled else ""
@@ -150,7 +150,7 @@ def between(
     size: str = "",
     waiting: bool = False,
 ) -> Ratio | None:
-    """Return how many times as long one series takes as another, about the same subject."""
+    """Return the time of one series divided by that of another, about the same subject."""
     for mine in report.rows:
         if mine.series == slower and label in ("", mine.label) and size in ("", mine.size):
             other = find_baseline(report.rows, mine, faster) if mine.seconds else None
@@ -168,7 +168,7 @@ def theirs(source: str, level: str, test: Callable[[Figure], bool] = lambda figu
 
 
 def claims() -> Iterator[Claim]:
-    """Yield what can be put as a ratio of the sources' conclusions."""
+    """Yield the sources' conclusions that can be stated as a ratio."""
     yield from claims_of_f()
     yield from claims_of_m()
     yield from claims_of_n()
@@ -381,7 +381,7 @@ def mean_ratio(report: Report, slower: str, faster: str, *, shape: tuple[int, ..
 
 
 def several_gpus() -> Ratio | None:
-    """Return how many times as fast two GPUs are as one, as the run that is kept as text says."""
+    """Return the speed-up of two GPUs over one, from the run that is stored as text."""
     path = FOLDER / f"{SEVERAL}.txt"
     if not path.exists():
         return None
@@ -391,7 +391,7 @@ def several_gpus() -> Ratio | None:
 
 
 def agreement() -> tuple[str, ...]:
-    """Return the line of source N's conclusion that transfers cost accuracy."""
+    """Return the table line for source N's conclusion that transfers cost accuracy."""
     variants = [
         f.low
         for f in all_figures()

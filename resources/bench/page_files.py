@@ -13,23 +13,23 @@ EXPERIMENTS = (
     *("f-levels", "f-tables", "f-graphs", "f-selection", "m-ladder", "n-nlm", "v-one", "v-three"),
     *("v-noise", "v-sizes", "v-patches", "quick-look"),
 )
-"""Those with a CPU part and a GPU part, ``cpu-NAME.json`` and ``gpu-NAME.json``."""
+"""Files with a CPU part and a GPU part, ``cpu-NAME.json`` and ``gpu-NAME.json``."""
 
 TEXTBOOKS = ("gpu-textbook-4096", "gpu-textbook-256", "gpu-textbook-nlm")
-"""Ours beside textbook kernels, as ``tests.gpu.bench_levels`` and ``textbook_nlm`` write it."""
+"""Our kernels and textbook kernels, written by ``tests.gpu.bench_levels`` or ``textbook_nlm``."""
 
 SEVERAL = "h200-one-to-four-gpus-2026-11-21"
-"""A run on several GPUs, as text: what is said of them where no JSON has them."""
+"""A run on several GPUs, as text: used where no JSON file has such rows."""
 
 C_PEER = "C -O2"
-"""The library whose rows are the same loops in C, which *serial* is compared with."""
+"""The library whose rows are the same loops in C, the baseline of *serial*."""
 
 NOTHING = Report({}, Plan(sweeps=()), ())
 SIZE = (4096, 4096)
 
 
 def reports(*names: str) -> Report:
-    """Return what lies in those of some files that there are, as one report."""
+    """Return the existing ones of some files, as one report."""
     paths = (FOLDER / f"{name}.json" for name in names)
     return merge([NOTHING, *(load(path) for path in paths if path.exists())])
 

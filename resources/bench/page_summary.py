@@ -1,4 +1,4 @@
-"""The page in a few sentences, and the mistakes of its first version."""
+"""The page in a few sentences, and the errors of its first version."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kernelscope.bench.statistics import (
 )
 
 _FIRST_COMMITS = ("0e04ab6", "cff5683", "66fb893", "bc11e6e")
-"""Of the measurements that this page was first made from."""
+"""Commit of the measurements in the page's first version."""
 
 
 def before() -> str:
-    """Return what was wrong with this page's first figures, beside what they are now."""
+    """Return the errors in this page's first figures, with the present values."""
     text = (
         "The first figures of this page (kernels of 21 November 2026) were wrong in three ways. "
         "*Levels differed by more than memory*: up to *texture*, a kernel tested the border and "
@@ -65,7 +65,7 @@ def in_short() -> str:
 
 
 Facts = tuple[tuple[str, Sequence[Ratio | float | None]], ...]
-"""Sentences, and the numbers that stand in them; None for one that was not measured."""
+"""Sentences, and the numbers in them; None for one that was not measured."""
 
 
 def _of_pictures() -> Facts:

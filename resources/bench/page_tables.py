@@ -1,4 +1,4 @@
-"""Tables of the page: Markdown, made from rows that were measured."""
+"""Tables of the page: Markdown, made from measured rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def table(headings: Sequence[str], lines: Iterable[Sequence[str]], text: int = 1
 
 
 def milliseconds(row: Row | None, waiting: bool = False) -> str:
-    """Return the time, and where a part was timed, ≈ for all of the data and what was timed."""
+    """Return the time; of a part, ≈ with the time for all of the data, and the part."""
     if row is None or not row.seconds:
         return ""
     whole = short(1e3 * full_time(row, waiting))
@@ -46,7 +46,7 @@ def milliseconds(row: Row | None, waiting: bool = False) -> str:
 
 
 def gain(row: Row | None, rows: Sequence[Row], waiting: bool = True, over: str = BASELINE) -> str:
-    """Return how many times longer another series takes."""
+    """Return the speed-up over another series."""
     base = find_baseline(rows, row, over) if row is not None and row.seconds else None
     if row is None or base is None:
         return ""
@@ -55,7 +55,7 @@ def gain(row: Row | None, rows: Sequence[Row], waiting: bool = True, over: str =
 
 
 def subjects(rows: Iterable[Row]) -> list[list[Row]]:
-    """Return the rows in groups that are about the same filter and data."""
+    """Return the rows grouped by filter and data."""
     groups: dict[object, list[Row]] = {}
     for row in rows:
         groups.setdefault(row.subject, []).append(row)
@@ -90,14 +90,14 @@ def by_level(report: Report) -> str:
 def times(report: Report, *, waiting: bool = False, quantity: str = TIME) -> str:
     """Return a line for each filter and size, a column for each series, in ms.
 
-    Figures of time stand beside whole runs only, or where nothing says what they are of.
+    Published times are shown only next to whole runs, or if their scope is not stated.
 
     Parameters
     ----------
     waiting : bool
         Whole runs, or else computing alone.
     quantity : str
-        Of the authors' figures.
+        Quantity of the published figures.
     """
     series = list(dict.fromkeys(row.series for row in report.rows if row.seconds))
 
@@ -126,7 +126,7 @@ def times(report: Report, *, waiting: bool = False, quantity: str = TIME) -> str
 
 
 def quote(figure: Figure) -> str:
-    """Return a figure in a column of one source, with what has to be said of it."""
+    """Return a figure in a column of one source, with its remarks."""
     said = [figure.remark] if figure.remark else []
     if figure.quantity == TIME and figure.scope is Scope.NOT_STATED and figure.device == "gpu":
         said.append(str(figure.scope))
@@ -134,16 +134,16 @@ def quote(figure: Figure) -> str:
 
 
 def decibels(rows: Iterable[Row]) -> str:
-    """Return the PSNR of the results, of all levels where they differ.
+    """Return the PSNR of the results, of all levels if they differ.
 
-    A row that was timed on a part says nothing: what it filtered is another picture.
+    A row that was timed on a part is ignored: it filtered another picture.
     """
     found = sorted({f"{row.psnr:.2f}" for row in rows if row.psnr is not None and not row.is_part})
     return " to ".join(dict.fromkeys((found[0], found[-1]))) if found else ""
 
 
 def kernels(report: Report) -> str:
-    """Return a line for each row of several kernels: what each of them takes, in ms."""
+    """Return a line for each row of several kernels: the time of each, in ms."""
 
     def lines() -> Iterator[Sequence[str]]:
         for row in report.rows:
@@ -164,7 +164,7 @@ MISSING = "Not measured yet."
 
 
 def gains(report: Report, level: str) -> str:
-    """Return a line for each filter, a column for each size: speed-ups, theirs in brackets."""
+    """Return a line for each filter, a column for each size: speed-ups (published in brackets)."""
     sizes = list(dict.fromkeys(row.size for row in report.rows))
     labels = list(dict.fromkeys(row.label for row in report.rows))
     found = {(row.label, row.size): row for row in report.rows if row.series == level}
@@ -183,7 +183,7 @@ def gains(report: Report, level: str) -> str:
 def by_memory(report: Report, levels: Sequence[str]) -> str:
     """Return a line for each filter, a column for each size: speed-ups of several levels.
 
-    They stand side by side, as `levels` are, of whole runs.
+    The speed-ups of whole runs are separated by slashes, in the order of `levels`.
     """
     sizes = list(dict.fromkeys(row.size for row in report.rows if row.series in levels))
     found = {(row.label, row.size, row.series): row for row in report.rows if row.seconds}
@@ -213,7 +213,7 @@ def by_block(report: Report) -> str:
 
 
 def libraries(report: Report) -> str:
-    """Return ours beside each library: computing in ms, ours / theirs, and how results differ."""
+    """Return ours next to each library: computing in ms, ours / theirs, and differing results."""
     names = list(
         dict.fromkeys(
             row.series for row in report.rows if row.library and row.seconds and row.level != C_PEER
@@ -244,7 +244,7 @@ def libraries(report: Report) -> str:
 
 
 def beside_c(report: Report) -> str:
-    """Return the level *serial* beside the same loops in C: times, their ratio and its interval."""
+    """Return level *serial* next to the same loops in C: times, their ratio and its interval."""
 
     def lines() -> Iterator[Sequence[str]]:
         for rows in subjects(report.rows):
@@ -269,7 +269,7 @@ def beside_c(report: Report) -> str:
 def by_filter(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """Return a table of `lines`, whose first cell is a label: one for each filter.
 
-    What belongs to its mask sizes stands side by side, small ones first.
+    Cells of its mask sizes are separated by slashes, small sizes first.
     """
     groups: dict[str, list[tuple[str, ...]]] = {}
     for label, *cells in lines:
@@ -292,7 +292,7 @@ def slashed(cells: Sequence[str]) -> str:
 
 
 def in_brief(report: Report, library: str) -> str:
-    """Return what was measured how, and a line for each filter, beside a library."""
+    """Return the conditions of a measurement, and a line for each filter, next to a library."""
     known = report.machine
     version = next(text for text in known["Peers"].split(", ") if text.startswith(library))
 
@@ -316,7 +316,7 @@ def in_brief(report: Report, library: str) -> str:
 
 
 def on_the_card(report: Report) -> str:
-    """Return the same for the kernels of the level *tuned* beside NPP and CuPy."""
+    """Return the same for the kernels of the level *tuned*, next to NPP and CuPy."""
     known, names = report.machine, ("NPP", "CuPy")
 
     def lines() -> Iterator[Sequence[str]]:
@@ -343,7 +343,7 @@ _SIDE = re.compile(r"(?:mask size )?(\d+)(?:×\d+)?")
 
 
 def machines() -> str:
-    """Return what measured what, and when."""
+    """Return the machine and the date of each file."""
     lines = []
     for path in bench_files():
         report = load(path)
@@ -366,7 +366,7 @@ def machines() -> str:
 
 
 def gaps() -> str:
-    """Return which rows were timed on a part, and which could not run, with the reasons."""
+    """Return the rows that were timed on a part, and those that could not run, with reasons."""
     lines = []
     for path in bench_files():
         rows = load(path).rows

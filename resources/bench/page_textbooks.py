@@ -38,7 +38,7 @@ class Pair:
 
 @functools.cache
 def textbook() -> tuple[tuple[str, ...], tuple[Pair, ...]]:
-    """Return what measured the textbook kernels, and the pairs; nothing if there is no file."""
+    """Return the GPUs that measured the textbook kernels, and the pairs; empty without a file."""
     known: dict[str, None] = {}
     pairs: list[Pair] = []
     for name in TEXTBOOKS:
@@ -70,11 +70,11 @@ _CASES = {
     "median": "Median, mask size {0}",
     "weighted mean": "Weighted mean, mask size {0}",
 }
-"""What the bench calls the cases of `bench_levels`."""
+"""Labels of the bench for the cases of `bench_levels`."""
 
 
 def textbook_ratio(label: str, size: str, slower: str, faster: str) -> Ratio | None:
-    """Return how many times as long one textbook kernel takes as another."""
+    """Return the time of one textbook kernel divided by that of another."""
     found = {pair.level: pair for pair in textbook()[1] if (pair.label, pair.size) == (label, size)}
     if slower not in found or faster not in found:
         return None

@@ -7,7 +7,7 @@ Needs a C compiler and a quiet machine. Each pair takes turns on the same data, 
 and warm caches, after their results were compared; compiling is not counted. A line shows the
 medians, and the median ratio of neighbouring turns with its quartiles, which a change of the
 clock in between does not disturb. Exits with 1 if a ratio is above the bar. With ``--places`` it
-shows what the place of the code in memory makes of C instead, if nothing is aligned.
+shows how the address of the code changes the times of C, if nothing is aligned.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from kernelscope.spec.filter import Cpu, CpuTask  # noqa: E402
 from kernelscope.spec.levels import SERIAL  # noqa: E402
 
 BAR = 1.15
-"""What a good serial level may cost, in times of C."""
+"""Largest acceptable time of a serial level, in times of C."""
 
 SECONDS = 1.0
-"""About how long the turns of a pair take together, and at least `TURNS`."""
+"""Approximate seconds of all turns of a pair, which are at least `TURNS`."""
 
 TURNS = 9
 
 NLM_SIDE, VOLUME = 96, (8, 24, 24)
-"""What non-local means are timed on: their time for a pixel depends on no other."""
+"""Data for non-local means, whose time per pixel depends on no other."""
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     *(("mean", {"size": side}) for side in (3, 5, 9)),
@@ -70,7 +70,7 @@ def name_of(value: Any) -> str:
 
 
 def passes(spec: Any, source: Any, output: Any, values: Any, level: str) -> Callable[[], None]:
-    """Return a call of a level on this thread; sums that passes add to start from zero."""
+    """Return a call of a level on this thread; sums that passes accumulate start from zero."""
     plan = list(
         spec.implementation(Cpu).plan(CpuTask(source, output, values, Border.REFLECT, level))
     )
@@ -197,7 +197,7 @@ def moved(padding: int, folder: Path) -> ctypes.CDLL:
 
 
 def places(chosen: list[str], side: int) -> None:
-    """Print what C takes at four places of the code, a quarter of a cache line apart."""
+    """Print the times of C at four addresses of the code, a quarter of a cache line apart."""
     paddings = (16, 32, 48, 64)
     print(f"{cpu_name()}; {plain.version()}; ms of C, nothing aligned, by bytes before the code")
     print(
@@ -231,7 +231,7 @@ def places(chosen: list[str], side: int) -> None:
 
 
 def medians(side: int) -> None:
-    """Print what the serial levels of the median take beside each other."""
+    """Print the times of the serial levels of the median."""
     for size in (3, 5, 9):
         times = []
         for level in (BUBBLE.id, SERIAL.id, HUANG.id):

@@ -1,8 +1,8 @@
-"""How long a worker takes beside a window, by the interpreter's switch interval.
+"""Delay of a worker next to a busy window, by the interpreter's switch interval.
 
 Python lets another thread wait for its lock for up to `sys.getswitchinterval`, 5 ms by default.
-A worker gives the lock away with every copy and every kernel, and has to get it back before it
-can look at the clock. Prints medians and 95th percentiles in milliseconds. Run it on a machine
+A worker releases the lock with every copy and every kernel, and needs it again to read the clock.
+Prints medians and 95th percentiles in milliseconds. Run it on a machine
 that does nothing else:
 
     python resources/bench/switch_interval.py
