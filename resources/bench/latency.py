@@ -90,13 +90,13 @@ class Watch(QObject):
         self.wanted: Request | None = None
         self.loop = QEventLoop()
         self.painted = 0.0
-        QApplication.instance().installEventFilter(self)
+        pane = window.pictures.output_pane
+        for widget in (pane, *pane.findChildren(QWidget)):
+            widget.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
-        if event.type() == QEvent.Type.Paint and self.wanted is not None:
-            pane = self.window.page.output_pane
-            if isinstance(watched, QWidget) and pane.isAncestorOf(watched) and self.shows():
-                QTimer.singleShot(0, self.stop)  # after the paint, which follows this filter
+        if event.type() == QEvent.Type.Paint and self.wanted is not None and self.shows():
+            QTimer.singleShot(0, self.stop)  # after the paint, which follows this filter
         return False
 
     def shows(self) -> bool:

@@ -26,6 +26,8 @@ class RunLog:
     ----------
     origin : float, optional
         When the run started, by `time.perf_counter`; by default now.
+    logged : bool
+        Whether stages are logged as well.
 
     Attributes
     ----------
@@ -41,8 +43,9 @@ class RunLog:
         The process had not run this code before.
     """
 
-    def __init__(self, origin: float | None = None) -> None:
+    def __init__(self, origin: float | None = None, *, logged: bool = True) -> None:
         self.origin = time.perf_counter() if origin is None else origin
+        self._logged = logged
         self._stages: list[Stage] = []
         self.metrics: list[Metric] = []
         self.notices: list[str] = []
@@ -83,6 +86,8 @@ class RunLog:
         self._stages.append(
             Stage(name, seconds, counted, repeats, overlapped, start, parts, kernels)
         )
+        if not self._logged:
+            return
         _logger.debug("%s: %.3f ms", name, seconds * 1e3)
         for kernel in kernels:
             _logger.debug("%s: %s: %.3f ms", name, kernel.name, kernel.seconds * 1e3)

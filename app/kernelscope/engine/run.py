@@ -115,7 +115,7 @@ def remember(result: Result, backends: Mapping[str, Backend], costs: Costs) -> N
 def _begin(request: Request, token: CancelToken, progress: Progress) -> RunContext:
     """Start the clock of a run, at the seconds that measuring for it took before."""
     before = request.measured.seconds if request.measured else 0.0
-    log = RunLog(time.perf_counter() - before)
+    log = RunLog(time.perf_counter() - before, logged=not request.live)
     if before:
         log.add("prepare", before, begun=log.origin)
     return RunContext(log, token, progress)
@@ -139,15 +139,10 @@ def _run(
     if request.options.block is not None and not _takes_block(request, backend, level):
         notices = (*notices, _block_has_no_effect(request, backend, level))
         request = replace(request, options=replace(request.options, block=None))
-    importance = logging.DEBUG if request.live else logging.INFO
-    _logger.log(
-        importance,
-        "%s: %s, %s %s",
-        request.source.describe(),
-        request.describe(),
-        backend.name,
-        level.name,
-    )
+    if not request.live:
+        _logger.info(
+            "%s: %s, %s %s", request.source.describe(), request.describe(), backend.name, level.name
+        )
     log = context.log
     if not level.exact:
         log.notices.append(f"Level {level.name} shows a fault: its result is wrong.")
@@ -168,14 +163,14 @@ def _run(
         log.estimates,
         log.first,
     )
-    _logger.log(
-        importance,
-        "Done in %.3f ms, %.1f %s, without %.3f ms of compiling",
-        result.seconds * 1e3,
-        result.speed,
-        result.speed_unit,
-        result.compile_seconds * 1e3,
-    )
+    if not request.live:
+        _logger.info(
+            "Done in %.3f ms, %.1f %s, without %.3f ms of compiling",
+            result.seconds * 1e3,
+            result.speed,
+            result.speed_unit,
+            result.compile_seconds * 1e3,
+        )
     return result
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelscope.engine.backend import Backend
-from kernelscope.engine.control import CancelToken
+from kernelscope.engine.control import CancelToken, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.measuring import measure
 from kernelscope.engine.request import Request
@@ -222,12 +222,16 @@ class Worker:
                 job = request
                 job.work(self._backends, token, lambda value: self._listener(Reported(job, value)))
                 return Completed(job)
+
+            def report(stage: str, fraction: float) -> None:
+                self._listener(Progressed(request, stage, fraction))
+
             run = measure if request.timed else execute
             result = run(
                 request,
                 self._backends,
                 token,
-                lambda stage, fraction: self._listener(Progressed(request, stage, fraction)),
+                no_progress if request.live else report,
                 self._costs,
             )
         except Cancelled:

@@ -24,12 +24,16 @@ from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.pages.page import Evaluation, Page, Savable
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
+from kernelscope.images.reduction import is_compiled
 from kernelscope.judging import colours
 from kernelscope.judging.histogram import Histogram
 from kernelscope.spec.samples import Kind
 
 _Input: TypeAlias = tuple[Pyramid, Display]
 """An input as it is drawn, and the display that the program would choose for it."""
+
+_AT_ONCE = 1 << 22
+"""Pixels of an output that is drawn without a thread: starting one takes longer."""
 
 
 class PicturePage(Page[Image, Image]):
@@ -181,7 +185,11 @@ class PicturePage(Page[Image, Image]):
 
         self.history_changed.emit()
         self._background.forget("draw")
-        self._background.start("show", work, show, failed)
+        if not new and view is View.OUTPUT and _is_quick(result, scale):
+            self._background.forget("show")
+            show(work())
+        else:
+            self._background.start("show", work, show, failed)
 
     def set_view(self, view: View, gain: int | None) -> None:
         if (view, gain) != (self._view, self._wanted_gain):
@@ -286,6 +294,14 @@ class PicturePage(Page[Image, Image]):
 
     def copyable(self) -> Image | None:
         return self.result.image if self.result is not None else None
+
+
+def _is_quick(result: Result | None, scale: float) -> bool:
+    """Return whether the output is drawn sooner than a thread for that would start."""
+    if result is None:
+        return True
+    small = math.prod(result.output.shape[:2]) <= _AT_ONCE
+    return small and (scale > 1 / 2 or is_compiled(result.image.pixels.dtype))
 
 
 def _overlap(first: float, last: float, side: int) -> tuple[int, int]:

@@ -22,10 +22,13 @@ class FreshnessBadge(ElidedLabel):
         self.setObjectName("freshness")
         self.setAccessibleName("Freshness of the output")
         self.freshness: Freshness | None = None
+        self._details: str | None = None
 
     def show_freshness(self, freshness: Freshness | None, details: str) -> None:
         """Show how the output relates to the settings; None for no output."""
-        self.freshness = freshness
+        if (freshness, details) == (self.freshness, self._details):
+            return
+        self.freshness, self._details = freshness, details
         word = f"{freshness.symbol} {freshness}" if freshness is not None else ""
         self.set_full_text(": ".join(filter(None, (word, details))))
         self.setAccessibleDescription(self.toolTip())

@@ -167,8 +167,8 @@ class Live(QObject):
 
     def _follow(self) -> None:
         """Compute the next part, unless something is under way that may end first."""
-        self.refresh()
         wanted = self._wanted()
+        self.refresh(wanted)
         if not self.on or self._runner.busy or self._runner.bridge.occupied:
             return
         if self._failed is not None and wanted is not None and alike(self._failed[0], wanted):
@@ -182,7 +182,7 @@ class Live(QObject):
             self._stop()
         if wanted is not None and not self._estimates(wanted):
             self._run_next(wanted)
-        self.refresh()
+            self.refresh(wanted)
 
     def _run_next(self, wanted: Request) -> None:
         page = self._page()
@@ -308,9 +308,8 @@ class Live(QObject):
 
     # --- the badge ---
 
-    def refresh(self) -> None:
+    def refresh(self, wanted: Request | None) -> None:
         """Show how the output relates to the settings."""
-        wanted = self._wanted()
         shown = self._shown.get(self._page())
         fresh = freshness(shown, wanted)
         self.badge.show_freshness(fresh, self._details(fresh, shown, wanted))
