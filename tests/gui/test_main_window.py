@@ -55,6 +55,7 @@ from kernelscope.gui.canvas.image_view import ImageView
 from kernelscope.gui.dialogs import file_dialogs, saving
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.manual_window import ManualWindow
+from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.panels import run_table
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.icons import icon
@@ -1066,7 +1067,12 @@ def test_window_works_with_the_real_processor(qtbot: QtBot, store: Path, picture
         load(qtbot, window, picture)
         window.panel.set_filter("greyscale")
         press(qtbot, window, "F5")
-        qtbot.waitUntil(lambda: window.pictures.images.output.image is not None, timeout=60_000)
+
+        def is_grey() -> bool:
+            result = window.page.result
+            return result is not None and result.request.step.filter.id == "greyscale"
+
+        qtbot.waitUntil(lambda: is_grey() and window.live.freshness is Freshness.EXACT)
         np.testing.assert_array_equal(
             window.pictures.images.output.image.pixels,
             window.pictures.images.input.image.pixels,
