@@ -101,6 +101,7 @@ class Live(QObject):
         self._estimated: object = None
         """The input and the settings to which the estimated numbers in the form belong."""
         self.last: Result | None = None
+        """The last live result, of the whole or of a part."""
         self._failed: tuple[Request, str] | None = None
         """The last settings that could not be computed, and why."""
         self._rest = QTimer(self)
@@ -203,6 +204,7 @@ class Live(QObject):
         region = shown.region if known and shown is not None else None
         if region is not None and request.region is not None and region.contains(request.region):
             return
+        self._failed = None
         self._running = request, time.monotonic()
         self._runner.bridge.submit_live(replace(request, live=True))
 
