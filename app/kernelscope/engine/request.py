@@ -189,7 +189,7 @@ class Request:
         one = (*(side for axis, side in enumerate(shape) if axis != step.axis), 1)
         if step.filter.output_shape(one, step.parameters, step.border)[-1] > 1:
             raise InvalidParameter(
-                f"{self._describe_one(None, brief=False)}, makes colours, and slices have to "
+                f"{self._describe_one(None)}, makes colours, and slices have to "
                 "stay grey.",
                 "Choose other settings.",
             )
@@ -248,17 +248,15 @@ class Request:
                 shape = spec.output_shape(shape, parameters, border)
         return shape
 
-    def describe(self, estimates: Mapping[str, Any] | None = None, *, brief: bool = False) -> str:
+    def describe(self, estimates: Mapping[str, Any] | None = None) -> str:
         """Return the settings in words, without device and level.
 
         Parameters
         ----------
         estimates : mapping, optional
             Values that have been estimated.
-        brief : bool
-            Leave out parameters and a border that have their defaults, and say so.
         """
-        text = self._describe_one(estimates, brief=brief)
+        text = self._describe_one(estimates)
         if self.by_slices:
             return f"{text}, slice by slice across {AXES[self.step.axis]}"
         return text
@@ -285,16 +283,14 @@ class Request:
             chips.append(Chip("block", f"blocks of {block_name(block)}", False))
         return tuple(chips)
 
-    def _describe_one(self, estimates: Mapping[str, Any] | None, *, brief: bool) -> str:
+    def _describe_one(self, estimates: Mapping[str, Any] | None) -> str:
         """Describe the request, or that for one slice."""
         step, block = self.step, self.options.block
-        parts = [step.filter.describe(step.parameters, estimates, brief=brief)]
-        usual = step.border is Border.REFLECT
-        if len(step.filter.borders) > 1 and not (brief and usual):
+        parts = [step.filter.describe(step.parameters, estimates)]
+        if len(step.filter.borders) > 1:
             parts.append(f"{step.border} border")
         if step.grey and not self.by_slices:
             parts.append("in grey")
         if block is not None:
             parts.append(f"blocks of {block_name(block)}")
-        text = ", ".join(parts)
-        return f"{text}, the rest as by default" if brief else text
+        return ", ".join(parts)

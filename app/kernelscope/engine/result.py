@@ -123,9 +123,11 @@ class Result:
         return self.request.describe(self.estimates)
 
     @property
-    def brief_settings(self) -> str:
-        """As `settings`, without defaults."""
-        return self.request.describe(self.estimates, brief=True)
+    def caption(self) -> str:
+        """Return ``NLM · σ 0.0588 · CPU parallel``: the settings that have not their defaults."""
+        spec = self.request.step.filter
+        unusual = (chip.text for chip in self.chips if not chip.usual)
+        return " · ".join((spec.short or spec.name, *unusual, self.where))
 
     @property
     def chips(self) -> tuple[Chip, ...]:

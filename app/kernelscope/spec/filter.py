@@ -395,12 +395,10 @@ class FilterSpec:
         self,
         values: Mapping[str, Any],
         estimates: Mapping[str, Any] | None = None,
-        *,
-        brief: bool = False,
     ) -> str:
         """Return ``Median, mask size 5 px``-like text for labels and logs.
 
-        `estimates` are named too, see `estimates` above. `brief` leaves out defaults.
+        `estimates` are named too, see `estimates` above.
         """
         found = estimates or {}
         parts = [self.name]
@@ -408,8 +406,6 @@ class FilterSpec:
             value = values[parameter.name]
             if parameter.name in found:
                 parts.append(f"estimated {parameter.describe(rounded(found[parameter.name]))}")
-            elif brief and parameter.format(value) == parameter.format(parameter.default):
-                continue
             elif parameter.matters(values) and not parameter.is_absent(value):
                 parts.append(parameter.describe(value))
         return ", ".join(parts)

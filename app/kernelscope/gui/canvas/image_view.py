@@ -98,8 +98,8 @@ class ImageView(Pane):
     ) -> None:
         """Show `pyramid`; `image` provides the values under the cursor.
 
-        Nothing is drawn without a `pyramid`: see `show_hint`. `brief` replaces `details` where
-        there is no room for them.
+        Nothing is drawn without a `pyramid`: see `show_hint`. `brief` replaces `details`,
+        which its tooltip has.
         """
         self.image = image
         self.layer = Layer(image, pyramid, offset, display or Display.full(image.pixels.dtype))

@@ -68,7 +68,7 @@ class Pane(QWidget):
         self._draw_caption()
 
     def set_caption(self, text: str, brief: str = "") -> None:
-        """Show a caption; `brief` replaces it where there is no room for it."""
+        """Show a caption, or `brief` with the caption as its tooltip."""
         self._caption = text, brief
         self._draw_caption()
 

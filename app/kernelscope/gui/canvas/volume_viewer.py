@@ -197,7 +197,7 @@ class VolumeViewer(QWidget):
         hint : str
             Shown where there is no volume.
         brief : str
-            Replaces `caption` where there is no room for it.
+            Shown in place of `caption`, which its tooltip has.
         """
         self.subtracted, self._gain, self._own_window = minus, gain, window
         self.output.show_volume(volume, caption, hint, brief)

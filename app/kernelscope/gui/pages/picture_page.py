@@ -137,7 +137,7 @@ class PicturePage(Page[Image, Image]):
             result.image,
             offset_of(result.request),
             f"{result.where}, {result.settings}",
-            f"{result.where}, {result.brief_settings}",
+            result.caption,
         )
 
     def warm_up_request(self, settings: RunSettings) -> Request | None:
@@ -240,7 +240,7 @@ class PicturePage(Page[Image, Image]):
         caption = (
             drawing.title(result.image),
             f"{result.where}, {result.settings}",
-            f"{result.where}, {result.brief_settings}",
+            result.caption,
         )
         self.images.show_output(
             result.image,

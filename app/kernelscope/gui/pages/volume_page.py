@@ -363,7 +363,7 @@ class VolumePage(Page[Scan, Volume]):
         if self._view is View.OUTPUT:
             # The device comes first: a narrow window cuts off the end.
             caption = f"Output: {self.result.where}, {self.result.settings}"
-            brief = f"Output: {self.result.where}, {self.result.brief_settings}"
+            brief = f"Output: {self.result.caption}"
             self.viewer.show_output(output, caption, brief=brief)
             self.drawn.emit(None, False)
             return

@@ -17,9 +17,10 @@ class ElidedLabel(QLabel):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def set_full_text(self, text: str, brief: str = "") -> None:
-        """Show `text`; where there is no room for it, `brief` if there is one."""
+        """Show `brief`, or without one `text`; the tooltip and screen readers have all of `text`."""
         self._text, self._brief = text, brief
         self.setToolTip(text)
+        self.setAccessibleDescription(text)
         self._elide()
 
     def sizeHint(self) -> QSize:
@@ -38,6 +39,5 @@ class ElidedLabel(QLabel):
 
     def _elide(self) -> None:
         metrics, room = self.fontMetrics(), self.contentsRect().width()
-        fits = metrics.horizontalAdvance(self._text) <= room
-        text = self._text if fits or not self._brief else self._brief
+        text = self._brief or self._text
         self.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QInputDialog, QWidget
 
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.dialogs.file_dialogs import Pictures
+from kernelscope.gui.dialogs.run_pair import RunPair
 from kernelscope.gui.model.figures import figures_of
 from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.gallery import Examined, Gallery, judge_run
@@ -52,14 +53,7 @@ class RunShelf(QObject):
         Shows a result with its input and these settings.
     page : callable
         Returns the page in front.
-
-    Signals
-    -------
-    compared : Run, Run
-        The pictures of these two are to be shown over each other.
     """
-
-    compared = Signal(object, object)
 
     def __init__(
         self,
@@ -229,14 +223,19 @@ class RunShelf(QObject):
             self._show_again(run.result, run.form)
             return
         self._views.settings.show_state(run.form)
-        self._show_status(
-            f"The picture of run {run.number} is no longer in memory. Its settings are in the "
-            "panel: Run (F5) computes it again."
-        )
+        self._show_status(_missing(run))
 
     def _swipe(self, first: Run, second: Run) -> None:
-        if first.result is not None and second.result is not None:
-            self.compared.emit(first, second)
+        gone = [run for run in (first, second) if run.result is None]
+        if gone:
+            self._show_status(_missing(gone[0]))
+        elif first.size != second.size:
+            self._show_status(
+                f"Runs {first.number} and {second.number} are of pictures of different sizes: "
+                f"{first.size} and {second.size}."
+            )
+        else:
+            RunPair(first, second, self._window).show()
 
     def _on_chosen(self) -> None:
         """Show the stages of the current run, and enable what can be done with the chosen ones."""
@@ -262,3 +261,11 @@ class RunShelf(QObject):
         if runs.is_baseline(run):
             return f"The other levels are compared with {run.where}."
         return ""
+
+
+def _missing(run: Run) -> str:
+    """Return that the picture of a run was dropped, and the way to have it again."""
+    return (
+        f"The picture of run {run.number} is no longer in memory. Show the run to have its "
+        "settings in the panel: Run (F5) computes it again."
+    )

@@ -1,0 +1,230 @@
+"""Runs in the window: shown again with their form, starred, deleted, compared; the headline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QLabel, QSpinBox
+from pytestqt.qtbot import QtBot
+
+from kernelscope.gui.canvas.image_views import ImagePair
+from kernelscope.gui.dialogs.run_pair import RunPair
+from kernelscope.gui.model.arrangement import Arrangement
+from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.image import Image
+from kernelscope.menus import DockName
+from tests.gui.helpers import (
+    FakeCpu,
+    child,
+    dialog,
+    load,
+    press,
+    run,
+    save_as,
+    shown,
+    write_picture,
+)
+
+
+def median_of(qtbot: QtBot, window: MainWindow, *sizes: int) -> None:
+    """Run the median with these sizes, and wait for the thumbnails."""
+    window.panel.set_filter("median")
+    for size in sizes:
+        child(window, QSpinBox, "sizeBox").setValue(size)
+        run(qtbot, window)
+    qtbot.waitUntil(lambda: all(each.thumbnail is not None for each in window.gallery))
+
+
+def headline(window: MainWindow) -> str:
+    return child(window, QLabel, "headlineText").text()
+
+
+def focus_runs(window: MainWindow) -> None:
+    window.docks[DockName.RUNS].raise_()
+    window.runs.strip.setFocus()
+
+
+def test_return_shows_a_run_with_its_picture_and_form(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    median_of(qtbot, window, 3, 7)
+    load(qtbot, window, write_picture(tmp_path / "other.png", 9))
+    window.panel.set_filter("mean")
+    focus_runs(window)
+    qtbot.keyClick(window.runs.strip, Qt.Key.Key_Right)
+    first = window.runs.current
+    assert first is not None
+    assert first.number == 1
+    assert shown(window) == "other.png", "an arrow only moves"
+    qtbot.keyClick(window.runs.strip, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: shown(window) == picture.name)
+    assert window.panel.filter_id == "median"
+    assert child(window, QSpinBox, "sizeBox").value() == 3
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    assert window.live.freshness is Freshness.EXACT
+
+
+def test_a_dropped_picture_leaves_its_settings_and_a_word(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    window.gallery.limit = 2 * 30 * 40  # the input and one output
+    median_of(qtbot, window, 3, 7)
+    qtbot.waitUntil(lambda: "made room" in window.statusBar().currentMessage())
+    newest, first = window.gallery
+    assert (newest.result is None, first.result is None) == (False, True)
+    window.runs.wanted.emit(first)
+    assert child(window, QSpinBox, "sizeBox").value() == 3
+    assert "no longer in memory" in window.statusBar().currentMessage()
+    assert not window.findChild(QAction, "saveRun").isEnabled() or window.runs.current is newest
+
+
+def test_space_stars_delete_removes_and_the_next_one_is_chosen(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    median_of(qtbot, window, 3, 5, 7)
+    three, two, one = window.gallery
+    window.runs.choose(two)
+    focus_runs(window)
+    qtbot.keyClick(window.runs.strip, Qt.Key.Key_Space)
+    assert [each.starred for each in (three, two, one)] == [False, True, False]
+    qtbot.keyClick(window.runs.strip, Qt.Key.Key_Space)
+    assert not two.starred
+    qtbot.keyClick(window.runs.strip, Qt.Key.Key_Delete)
+    assert list(window.gallery) == [three, one]
+    assert window.runs.current is one
+    window.runs.table.setFocus()
+    window.runs.choose(three)
+    qtbot.keyClick(window.runs.strip, Qt.Key.Key_Delete)
+    qtbot.keyClick(window.runs.strip, Qt.Key.Key_Delete)
+    assert list(window.gallery) == []
+    assert not window.findChild(QAction, "starRun").isEnabled()
+
+
+def test_a_run_is_renamed_and_saved(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    median_of(qtbot, window, 3, 5)
+    _, first = window.gallery
+    window.runs.choose(first)
+    window.findChild(QAction, "renameRun").trigger()
+    box = dialog(qtbot, window, QInputDialog)
+    box.textValueSelected.emit("  the best ")
+    box.reject()
+    assert first.title == "the best"
+    window.findChild(QAction, "saveRun").trigger()
+    chooser = dialog(qtbot, window, QFileDialog)
+    assert "the best" in chooser.selectedFiles()[0]
+    save_as(qtbot, window, tmp_path / "best.png")
+    qtbot.waitUntil((tmp_path / "best.png").exists)
+
+
+def test_two_chosen_runs_lie_over_each_other(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    median_of(qtbot, window, 3, 5)
+    five, three = window.gallery
+    window.runs.choose(three)
+    assert not window.findChild(QAction, "swipeRuns").isEnabled()
+    strip = window.runs.strip
+    window.docks[DockName.RUNS].raise_()
+    place = strip.visualItemRect(strip.item(0)).center()
+    qtbot.waitUntil(strip.isVisible)
+    control = Qt.KeyboardModifier.ControlModifier
+    qtbot.mouseClick(strip.viewport(), Qt.MouseButton.LeftButton, control, place)
+    assert window.findChild(QAction, "swipeRuns").isEnabled()
+    pair = dialog(qtbot, window, RunPair)
+    images = pair.findChild(ImagePair)
+    assert images.arrangement is Arrangement.SWIPE
+    assert three.result is not None
+    assert five.result is not None
+    assert images.input.image is three.result.image
+    assert images.output.image is five.result.image
+    pair.findChild(QAction, "pairSide_By_Side").trigger()
+    assert images.arrangement is Arrangement.SIDE_BY_SIDE
+    pair.close()
+
+
+def test_f5_measures_and_the_headline_says_so(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu, repeats_runs: None
+) -> None:
+    load(qtbot, window, picture)
+    assert headline(window) == "–"
+    run(qtbot, window)
+    (entry,) = window.gallery
+    assert entry.repeats is not None
+    assert len(entry.repeats.totals) == 5
+    assert len(cpu.requests) == 6
+    qtbot.waitUntil(lambda: "MP/s" in headline(window))
+    note = child(window, QLabel, "headlineNote").toolTip()
+    assert note.startswith("CPU parallel, median of 5, ± ")
+
+
+def test_the_headline_goes_with_the_picture(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    median_of(qtbot, window, 3, 5)
+    five, three = window.gallery
+    three.seconds = 12.0
+    window.runs.wanted.emit(three)
+    qtbot.waitUntil(lambda: child(window, QSpinBox, "sizeBox").value() == 3)
+    result = three.result
+    assert result is not None
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is result.image)
+    child(window, QSpinBox, "sizeBox").setValue(9)
+    assert window.live.freshness is Freshness.OUT_OF_DATE
+    assert headline(window) != "–", "the earlier picture is still shown, with its own time"
+    load(qtbot, window, write_picture(tmp_path / "other.png", 9))
+    qtbot.waitUntil(lambda: headline(window) == "–")
+
+
+def test_a_reference_that_is_chosen_later_gives_the_runs_their_figures(
+    qtbot: QtBot, window: MainWindow, picture: Path, compiled_judging: None
+) -> None:
+    load(qtbot, window, picture)
+    median_of(qtbot, window, 3, 5)
+    assert [each.psnr for each in window.gallery] == [None, None]
+    truth = Image.from_array(255 - window.page.source.planes[:, :, 0], "truth")
+    window.page.set_reference(truth)
+    qtbot.waitUntil(lambda: all(each.psnr is not None for each in window.gallery))
+    assert all(np.isinf(each.psnr) for each in window.gallery), "the fake filter inverts"
+    qtbot.waitUntil(lambda: headline(window).endswith("equal to the reference"))
+
+
+@pytest.mark.parametrize("level", ["serial", "parallel"])
+def test_the_button_names_what_it_compares_with(
+    qtbot: QtBot, window: MainWindow, picture: Path, level: str
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("median")
+    action = window.findChild(QAction, "compareRuns")
+    note = child(window, QLabel, "runsNote")
+    for each in ("serial", "serial", "parallel", "parallel"):
+        state = window.panel.state()
+        assert state is not None
+        window.panel.show_state(state.__class__(
+            state.filter_id, state.parameters, (), {**state.options, "device": "cpu", "level": each}
+        ))
+        before = len(window.gallery)
+        press(qtbot, window, "F5")
+        qtbot.waitUntil(lambda before=before: len(window.gallery) > before)
+    newest = next(run for run in window.gallery if run.level == level)
+    window.runs.choose(newest)
+    assert action.text() == f"&Compare with CPU {level}"
+    assert action.isEnabled() == (level == "parallel")
+    if level == "serial":
+        assert note.toolTip() == "The other levels are compared with CPU serial."
+        return
+    action.trigger()
+    assert not action.isEnabled()
+    assert note.toolTip() == "The other levels are compared with CPU parallel."
