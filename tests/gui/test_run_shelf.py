@@ -14,7 +14,9 @@ from pytestqt.qtbot import QtBot
 from kernelscope.gui.canvas.image_views import ImagePair
 from kernelscope.gui.dialogs.run_pair import RunPair
 from kernelscope.gui.model.arrangement import Arrangement
+from kernelscope.gui.model.figures import figures_of
 from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.menus import DockName
@@ -170,12 +172,15 @@ def test_f5_measures_and_the_headline_says_so(
 
 
 def test_the_headline_goes_with_the_picture(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+    qtbot: QtBot,
+    window: MainWindow,
+    picture: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     load(qtbot, window, picture)
     median_of(qtbot, window, 3, 5)
-    five, three = window.gallery
-    three.seconds = 12.0
+    _, three = window.gallery
     window.runs.wanted.emit(three)
     qtbot.waitUntil(lambda: child(window, QSpinBox, "sizeBox").value() == 3)
     result = three.result
@@ -183,7 +188,14 @@ def test_the_headline_goes_with_the_picture(
     qtbot.waitUntil(lambda: window.pictures.images.output.image is result.image)
     child(window, QSpinBox, "sizeBox").setValue(9)
     assert window.live.freshness is Freshness.OUT_OF_DATE
-    assert headline(window) != "–", "the earlier picture is still shown, with its own time"
+    own = figures_of(result, three).text
+    assert headline(window) == own, "the earlier picture is still shown, with its own time"
+    monkeypatch.setattr(Live, "freshness", Freshness.PREVIEW)
+    window.live.refreshed.emit()
+    assert headline(window) == "–", "part of another result lies over it"
+    monkeypatch.undo()
+    window.live.refreshed.emit()
+    assert headline(window) == own
     load(qtbot, window, write_picture(tmp_path / "other.png", 9))
     qtbot.waitUntil(lambda: headline(window) == "–")
 
@@ -212,9 +224,14 @@ def test_the_button_names_what_it_compares_with(
     for each in ("serial", "serial", "parallel", "parallel"):
         state = window.panel.state()
         assert state is not None
-        window.panel.show_state(state.__class__(
-            state.filter_id, state.parameters, (), {**state.options, "device": "cpu", "level": each}
-        ))
+        window.panel.show_state(
+            state.__class__(
+                state.filter_id,
+                state.parameters,
+                (),
+                {**state.options, "device": "cpu", "level": each},
+            )
+        )
         before = len(window.gallery)
         press(qtbot, window, "F5")
         qtbot.waitUntil(lambda before=before: len(window.gallery) > before)

@@ -189,8 +189,7 @@ class Request:
         one = (*(side for axis, side in enumerate(shape) if axis != step.axis), 1)
         if step.filter.output_shape(one, step.parameters, step.border)[-1] > 1:
             raise InvalidParameter(
-                f"{self._describe_one(None)}, makes colours, and slices have to "
-                "stay grey.",
+                f"{self._describe_one(None)}, makes colours, and slices have to stay grey.",
                 "Choose other settings.",
             )
 

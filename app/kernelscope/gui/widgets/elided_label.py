@@ -17,7 +17,7 @@ class ElidedLabel(QLabel):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def set_full_text(self, text: str, brief: str = "") -> None:
-        """Show `brief`, or without one `text`; the tooltip and screen readers have all of `text`."""
+        """Show `brief`, or without one `text`; the tooltip and screen readers have `text`."""
         self._text, self._brief = text, brief
         self.setToolTip(text)
         self.setAccessibleDescription(text)
