@@ -142,6 +142,7 @@ def test_a_need_can_be_met_and_says_why_it_is_not(action: Action) -> None:
         assert action.need.why.endswith(".")
 
 
+COPIED = {"copyCommand", "copyPython"}
 CHOSEN = {"showRun", "starRun", "renameRun", "deleteRun"}
 
 
@@ -149,7 +150,7 @@ CHOSEN = {"showRun", "starRun", "renameRun", "deleteRun"}
     ("state", "enabled"),
     [
         (State(), set()),
-        (State(source=True), {"run", "chooseReference", "saveRecipe", "contactSheet"}),
+        (State(source=True), {"run", "chooseReference", "saveRecipe", "contactSheet", *COPIED}),
         (State(output=True), {"save", "reuse", "copy"}),
         (State(output=True, volumes=True), {"save", "reuse", "openSlice", "noiseMap"}),
         (State(components=1), set()),

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
+from kernelscope.engine.request import Request
 from kernelscope.errors import AppError
 from kernelscope.files import read_image
 from kernelscope.files.samples import truth_of
 from kernelscope.gui.dialogs.file_dialogs import Pictures
 from kernelscope.gui.dialogs.phantom_dialog import Order
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes
+from kernelscope.gui.model import replay
 from kernelscope.gui.model.history import Origin
 from kernelscope.gui.pages.page import Page, Savable
 from kernelscope.gui.pages.volume_page import VolumePage
@@ -89,6 +92,26 @@ class Files(QObject):
         picture = self._page().copyable()
         if picture is not None:
             self._dialogs.copy(picture)
+
+    def copy_command(self) -> None:
+        """Copy the steps to the output as a command line."""
+        self._copy_replay(replay.command_line, "The command is in the clipboard: {}")
+
+    def copy_python(self) -> None:
+        """Copy the steps to the output as a program."""
+        self._copy_replay(replay.python, "The program is in the clipboard.")
+
+    def _copy_replay(self, write: Callable[[Sequence[Request]], str], notice: str) -> None:
+        request = self._runner.request()
+        if request is None:
+            return
+        steps = (*self._page().moment.steps, request)
+        if not isinstance(steps[0].source, Image):
+            self._show_status("Only the steps of pictures can be copied; save a recipe instead.")
+            return
+        text = write(steps)
+        QGuiApplication.clipboard().setText(text)
+        self._show_status(notice.format(text))
 
     def choose_reference(self) -> None:
         """Let the user choose the reference of input and output."""

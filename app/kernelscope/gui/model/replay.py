@@ -1,0 +1,129 @@
+"""The steps to an output as a command line, or as Python: to repeat it, or to filter many files."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.request import Request
+from kernelscope.engine.step import Step
+from kernelscope.manual import filter_name, option_of
+
+_PROGRAM = "kernelscope"
+
+_INPUT, _OUTPUT = "input.png", "output.png"
+"""Stand for a picture that has no file, and for a result, which has none yet."""
+
+
+def command_line(requests: Sequence[Request]) -> str:
+    """Return the command that applies the steps of `requests`, one after the other.
+
+    Only what differs from the defaults is written. The device and the level are those of the
+    last step.
+    """
+    steps = [_words(each.step) for each in requests]
+    first, *others = steps
+    words = [_PROGRAM, "apply", first[0], str(_path(requests)), _OUTPUT, *first[1:]]
+    words += _option_words(requests[-1].options)
+    for step in others:
+        words += [":", *step]
+    return shlex.join(words)
+
+
+def python(requests: Sequence[Request]) -> str:
+    """Return a program that applies the steps of `requests`, one after the other."""
+    lines = [
+        "from pathlib import Path",
+        "",
+        "from kernelscope.backends import create_backends",
+        "from kernelscope.engine.options import Device",
+        "from kernelscope.engine.request import Request",
+        "from kernelscope.engine.run import execute",
+        "from kernelscope.files import read_image, write_image",
+        "from kernelscope.spec.borders import Border",
+        "",
+        "backends = create_backends()",
+        f"image = read_image(Path({str(_path(requests))!r}))",
+    ]
+    for request in requests:
+        arguments = ", ".join(_arguments(request, last=request is requests[-1]))
+        lines.append(f"image = execute(Request.create(image, {arguments}), backends).image")
+    lines += [
+        f"write_image(image, Path({_OUTPUT!r}))",
+        "for backend in backends.values():",
+        "    backend.close()",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _path(requests: Sequence[Request]) -> Path:
+    return requests[0].image.path or Path(_INPUT)
+
+
+def _words(step: Step) -> list[str]:
+    """Return the filter and the options that make the parser of the command find `step`."""
+    words = [filter_name(step.filter)]
+    for name in _typed(step):
+        parameter = step.filter.parameter(name)
+        text = parameter.format(step.parameters[name])
+        # As one word, so that a value that begins with a minus is not taken for an option.
+        words.append(f"{option_of(parameter)}={text}")
+    if step.border is not step.filter.borders[0]:
+        words.append(f"--border={step.border}")
+    if step.grey:
+        words.append("--grey")
+    return words
+
+
+def _typed(step: Step) -> list[str]:
+    """Return the parameters that have to be written.
+
+    A written parameter may imply values of others, which then have to be written as well if
+    the step has other ones.
+    """
+    typed: list[str] = []
+    while True:
+        given: dict[str, Any] = {}
+        for name in typed:
+            given |= step.filter.parameter(name).implies
+        given |= {name: step.parameters[name] for name in typed}
+        found: Mapping[str, Any] = Step.create(step.filter.id, given).parameters
+        missing = [
+            each.name
+            for each in step.filter.parameters
+            if each.name not in typed and found[each.name] != step.parameters[each.name]
+        ]
+        if not missing:
+            return [each.name for each in step.filter.parameters if each.name in typed]
+        typed += missing
+
+
+def _option_words(options: RunOptions) -> list[str]:
+    words = []
+    if options.device is not Device.AUTO:
+        words.append(f"--device={options.device}")
+    if options.level is not None:
+        words.append(f"--level={options.level}")
+    return words
+
+
+def _arguments(request: Request, *, last: bool) -> list[str]:
+    """Return the arguments of `Request.create` after the source."""
+    step = request.step
+    defaults = step.filter.defaults()
+    other = {name: value for name, value in step.parameters.items() if value != defaults[name]}
+    words = [repr(step.filter.id)]
+    if other:
+        words.append(repr(other))
+    if step.border is not step.filter.borders[0]:
+        words.append(f"border=Border({str(step.border)!r})")
+    if step.grey:
+        words.append("grey=True")
+    if last and request.options.level is not None:
+        words.append(f"level={request.options.level!r}")
+    if last and request.options.device is not Device.AUTO:
+        words.append(f"device=Device({str(request.options.device)!r})")
+    return words

@@ -1,0 +1,122 @@
+"""Steps that are copied as a command line or as Python give the same steps and pixels again."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.cli.arguments import parse
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
+from kernelscope.files import read_image
+from kernelscope.gui.model.replay import command_line, python
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.image import Image
+from kernelscope.spec.borders import Border
+from kernelscope.spec.variants import variants
+from tests.gui.helpers import load
+
+
+def _picture(path: Path | None = None) -> Image:
+    pixels = np.random.default_rng(1).integers(0, 256, (40, 30, 3), np.uint8)
+    return Image.from_array(pixels, "noise", path)
+
+
+def _requests() -> list[Request]:
+    """Requests of every filter: defaults, each parameter with other values, each border."""
+    found = []
+    for id_, spec in filters.discover().items():
+        found.append(Request.create(_picture(), id_))
+        for parameter in spec.parameters:
+            for value in variants(parameter, spec.defaults()[parameter.name], 3):
+                found.append(Request.create(_picture(), id_, {parameter.name: value}))
+        found += [Request.create(_picture(), id_, border=border) for border in spec.borders]
+        found.append(Request.create(_picture(), id_, grey=True))
+    found.append(
+        Request.create(
+            _picture(), "mask", {"mask": ((-1, 0, 1), (-2, 0, 2), (-1, 0, 1)), "divisor": "one"}
+        )
+    )
+    return found
+
+
+def _parse(text: str) -> list[Request]:
+    words = shlex.split(text)
+    assert words[:2] == ["kernelscope", "apply"]
+    command = parse(words[2:])
+    return [Request(_picture(), each, command.options) for each in command.recipe.steps]
+
+
+def test_commands_have_the_steps_that_they_were_made_from() -> None:
+    requests = _requests()
+    assert len(requests) > 100
+    for request in requests:
+        (again,) = _parse(command_line([request]))
+        assert again.step == request.step, command_line([request])
+
+
+def test_commands_leave_out_defaults() -> None:
+    image = _picture(Path("a folder/my picture.png"))
+    request = Request.create(image, "median", {"size": 5})
+    assert command_line([request]) == (
+        "kernelscope apply median 'a folder/my picture.png' output.png --size=5"
+    )
+
+
+def test_steps_are_chained_and_the_device_is_that_of_the_last() -> None:
+    first = Request.create(_picture(), "gaussian_noise")
+    last = Request.create(
+        _picture(), "median", border=Border.WRAP, device=Device.CPU, level="serial"
+    )
+    text = command_line([first, last])
+    steps = _parse(text)
+    assert [each.step for each in steps] == [first.step, last.step]
+    assert steps[0].options == last.options
+
+
+@pytest.mark.slow
+def test_the_program_writes_the_same_pixels(tmp_path: Path) -> None:
+    path = tmp_path / "in.png"
+    Pillow.fromarray(_picture().pixels).save(path)
+    image = read_image(path)
+    requests = [
+        Request.create(image, "mean", {"size": 5}, border=Border.WRAP),
+        Request.create(
+            image,
+            "mask",
+            {"mask": ((-1, 0, 1),) * 3, "divisor": "one"},
+            grey=True,
+            device=Device.CPU,
+        ),
+    ]
+    program = tmp_path / "again.py"
+    program.write_text(python(requests), encoding="utf-8")
+    subprocess.run([sys.executable, program], cwd=tmp_path, check=True)
+    backend = CpuBackend()
+    for request in requests:
+        image = execute(Request(image, request.step, request.options), {"cpu": backend}).image
+    backend.close()
+    assert (read_image(tmp_path / "output.png").pixels == image.pixels).all()
+
+
+def test_the_window_copies_both(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("median")
+    window.actions_["copyCommand"].trigger()
+    text = QGuiApplication.clipboard().text()
+    assert _parse(text)[0].step.filter.id == "median"
+    assert str(picture) in text
+    assert "in the clipboard" in window.statusBar().currentMessage()
+    window.actions_["copyPython"].trigger()
+    assert "Request.create(image, 'median')" in QGuiApplication.clipboard().text()
