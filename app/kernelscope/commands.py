@@ -55,6 +55,7 @@ PICTURE_OUTPUT = Need(
 )
 COMPONENTS = Need(lambda state: state.components > 1, "The output is not several volumes.")
 DIFFERENCE = Need(lambda state: state.difference, "Show the residual or the difference first.")
+PICTURE = Need(lambda state: state.source and not state.volumes, "Open a picture first.")
 VOLUMES = Need(lambda state: state.volumes, "Open a volume first.")
 OTHER = Need(lambda state: state.other, "Open both a picture and a volume first.")
 BUSY = Need(lambda state: state.busy, "No run is in progress.")

@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from kernelscope import commands, run_menu
 from kernelscope.commands import Action, Submenu, plain
+from kernelscope.view_menu import LOOKING
 
 
 class Side(StrEnum):
@@ -274,7 +275,7 @@ _VIEW = (
         "set_view",
         group=1,
         keys=("F3",),
-        tip="Output minus input, around mid-grey: the changes that the filter made",
+        tip="Output minus input: the changes that the filter made",
         argument="residual",
         choice="view",
         label="Residual",
@@ -285,7 +286,7 @@ _VIEW = (
         "set_view",
         group=1,
         keys=("F4",),
-        tip="Output minus reference, around mid-grey: the remaining error",
+        tip="Output minus reference: the remaining error",
         argument="difference",
         choice="view",
         label="Difference",
@@ -299,6 +300,7 @@ _VIEW = (
         tip="Sigma around each voxel of the input, as MRI NLM estimates it",
         need=commands.VOLUMES,
     ),
+    *LOOKING,
     Action(
         "switchKind",
         "Picture or &Volume",

@@ -196,6 +196,12 @@ class ImagePair(QWidget):
         self.displays.choose(side, display)
         self.apply_displays()
 
+    def choose_full(self, side: Side) -> None:
+        """Draw black black, white white, and the rest in proportion."""
+        image = self.displays.image(side)
+        if image is not None:
+            self.choose_display(side, Display.full(image.pixels.dtype))
+
     def level(self, side: Side, right: float, up: float) -> None:
         """Widen the window by a drag to the right, lower the level by one upwards, in pixels."""
         display = self.displays.of(side)
@@ -230,6 +236,16 @@ class ImagePair(QWidget):
         self._shows_input = not self._shows_input if shown is None else shown
         self._compose()
         self.arranged.emit()
+
+    @property
+    def is_magnified(self) -> bool:
+        """Whether a magnifier is drawn at the probe."""
+        return self.output.canvas.magnified
+
+    @property
+    def shows_values(self) -> bool:
+        """Whether the values are written beside the cursor."""
+        return self._shows_values
 
     def toggle_magnifier(self) -> None:
         """Draw a magnifier at the probe, or none."""

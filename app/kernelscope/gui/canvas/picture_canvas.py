@@ -73,6 +73,8 @@ class PictureCanvas(QWidget):
         Place of the line, as a share of the width or height.
     magnified : bool
         Whether a magnifier is drawn at the probe.
+    probe : Probe or None
+        The pixel that is marked; see `set_probe`.
     values : callable
         Returns the text in a pixel's cell at high magnification, by layer, x and y.
 
@@ -123,7 +125,7 @@ class PictureCanvas(QWidget):
         self.values: Callable[[Layer, int, int], list[str]] = lambda layer, x, y: []
         self.overlays: Sequence[Overlay] = ()
         self.tool: Tool | None = None
-        self._probe: Probe | None = None
+        self.probe: Probe | None = None
         self._centre, self._scale = QPointF(), 1.0
         self._pixmap = QPixmap()
         self._is_current = False
@@ -152,8 +154,8 @@ class PictureCanvas(QWidget):
 
     def set_probe(self, probe: Probe | None) -> None:
         """Mark a pixel and write the lines beside it."""
-        if probe != self._probe:
-            self._probe = probe
+        if probe != self.probe:
+            self.probe = probe
             self.update()
 
     def set_tool(self, tool: Tool | None) -> None:
@@ -317,7 +319,7 @@ class PictureCanvas(QWidget):
             marks.draw_name(painter, self.name, corner, right=False, room=room)
 
     def _draw_probe(self, painter: QPainter) -> None:
-        probe = self._probe
+        probe = self.probe
         if probe is None or not self._rooms():
             return
         corner = self.to_widget(QPointF(probe.x, probe.y))

@@ -132,12 +132,16 @@ class Display:
 
     def describe(self) -> str:
         """Return “display 100..900, gamma 0.8, Viridis”; what is usual is left out."""
-        parts = [f"display {self.low:.6g}..{self.high:.6g}"]
+        parts = [f"display {_short(self.low)}..{_short(self.high)}"]
         if self.gamma != 1:
             parts.append(f"gamma {self.gamma:.3g}")
         if self.colour_map is not ColourMap.GREY:
             parts.append(self.colour_map.value)
         return ", ".join(parts)
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 @functools.lru_cache(maxsize=16)

@@ -1,4 +1,4 @@
-"""The row above the pictures: undo and redo, and the view of the output."""
+"""The row above the pictures: undo and redo, arrangement, view of the output, its display."""
 
 from __future__ import annotations
 
@@ -22,8 +22,17 @@ class _GainBox(WholeBox):
             self.setValue(ahead[0] if steps > 0 else ahead[-1])
 
 
+_NARROW = 30
+"""Width of a button with a picture: the bar has to fit into the narrowest window."""
+
+
 class ViewBar(QWidget):
-    """Buttons for actions on the input, one for each view, and the gain of differences.
+    """Buttons for actions on the input, arrangements and views; the gain of differences.
+
+    Attributes
+    ----------
+    display_button : Switch
+        Opens the panel of levels and colours.
 
     Signals
     -------
@@ -34,16 +43,24 @@ class ViewBar(QWidget):
     gain_changed = Signal()
 
     def __init__(
-        self, steps: Sequence[QAction], views: Sequence[QAction], parent: QWidget | None = None
+        self,
+        steps: Sequence[QAction],
+        arrangements: Sequence[QAction],
+        views: Sequence[QAction],
+        display: QAction,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setObjectName("viewBar")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
+        row.setSpacing(2)
         for action in steps:
             row.addWidget(self._button(action))
         row.addStretch(1)
+        for action in arrangements:
+            row.addWidget(self._button(action, icon_only=True))
+        row.addSpacing(6)
         for action in views:
             row.addWidget(self._button(action))
         row.addSpacing(4)
@@ -54,7 +71,7 @@ class ViewBar(QWidget):
         self._gain.setToolTip("How much differences are amplified")
         self._gain.setRange(GAINS[0], GAINS[-1])
         self._gain.setPrefix("× ")
-        self._gain.setMinimumWidth(84)
+        self._gain.setMinimumWidth(68)
         self._gain.setKeyboardTracking(False)
         self._gain.valueChanged.connect(self._on_gain)
         self._auto = Switch(self)
@@ -68,6 +85,9 @@ class ViewBar(QWidget):
         self._auto.toggled.connect(self.gain_changed)
         for widget in (self._gain, self._auto):
             row.addWidget(widget)
+        row.addSpacing(4)
+        self.display_button = self._button(display, icon_only=True)
+        row.addWidget(self.display_button)
         self.show_gain(None)
 
     @property
@@ -89,7 +109,7 @@ class ViewBar(QWidget):
         else:
             self.gain_changed.emit()
 
-    def _button(self, action: QAction) -> Switch:
+    def _button(self, action: QAction, *, icon_only: bool = False) -> Switch:
         button = Switch(self)
         button.setDefaultAction(action)
         button.setObjectName(f"{action.objectName()}Button")
@@ -97,4 +117,8 @@ class ViewBar(QWidget):
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         button.setMinimumHeight(26)
         button.setAutoRaise(True)
+        if icon_only:
+            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
+        if icon_only or len(action.iconText()) == 1:
+            button.setFixedWidth(_NARROW)
         return button

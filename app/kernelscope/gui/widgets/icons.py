@@ -16,6 +16,14 @@ _SHAPES = {
     "save": '<path d="M8 1.8v7.7M4.8 6.6L8 9.8l3.2-3.2M2 11v3h12v-3"/>',
     "run": '<path d="M4 2.2v11.6L13.4 8z" fill="{accent}" stroke="{accent}"/>',
     "cancel": '<rect x="3.5" y="3.5" width="9" height="9" rx="1"/>',
+    "side": '<rect x="1" y="3" width="6" height="10" rx="1"/>'
+    '<rect x="9" y="3" width="6" height="10" rx="1"/>',
+    "swipe": '<rect x="1" y="3" width="14" height="10" rx="1"/><path d="M8 1v14M5.5 6.5L4 8l1.5 1.5'
+    'M10.5 6.5L12 8l-1.5 1.5"/>',
+    "split": '<rect x="1" y="2" width="14" height="12" rx="1"/><path d="M0.5 8h15M6.5 6L8 4.5 9.5 6'
+    'M6.5 10L8 11.5 9.5 10"/>',
+    "single": '<rect x="1" y="3" width="14" height="10" rx="1"/>',
+    "display": '<circle cx="8" cy="8" r="6"/><path d="M8 2a6 6 0 0 1 0 12z" fill="{colour}"/>',
     "kernel": '<path d="M5 4L1.5 8 5 12M11 4l3.5 4L11 12M9.2 2.5L6.8 13.5"/>',
     "benchmark": '<path d="M1.5 14h13M3.5 14V9.5M8 14V5.5M12.5 14V2"/>',
     "debug": '<rect x="1" y="2.5" width="14" height="11" rx="1.5"/>'
@@ -33,8 +41,7 @@ _ACCENTS = ("#1a7f4b", "#4cc38a")
 
 
 def icon(name: str) -> QIcon:
-    """Return one of the icons: ``load``, ``save``, ``run``, ``cancel``, ``kernel``,
-    ``benchmark``, ``debug``, ``gpu``."""
+    """Return one of the icons by name: ``load``, ``save``, ``run``, ``cancel``..."""
     return QIcon(_Engine(_SHAPES[name]))
 
 
@@ -71,5 +78,5 @@ class _Engine(QIconEngine):
 
 @functools.lru_cache(maxsize=64)
 def _renderer(shape: str, colour: str, accent: str) -> QSvgRenderer:
-    drawing = _SVG.format(colour=colour, shape=shape.format(accent=accent))
+    drawing = _SVG.format(colour=colour, shape=shape.format(accent=accent, colour=colour))
     return QSvgRenderer(QByteArray(drawing.encode()))

@@ -82,6 +82,13 @@ class Actions(Mapping[str, QAction]):
         return tuple(entry for entry in run_menu.RUNS.entries if isinstance(entry, Action))
 
     @property
+    def arrangements(self) -> tuple[QAction, ...]:
+        """The actions that arrange input and output."""
+        return tuple(
+            made for _, action, made in self._made.values() if action.choice == "arrangement"
+        )
+
+    @property
     def reference_menu(self) -> QMenu:
         return self._menus[menus.REFERENCE.id]
 

@@ -61,6 +61,7 @@ from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.settings_column import SettingsColumn
 from kernelscope.gui.window.status_bar import StatusBar
 from kernelscope.gui.window.tool_bar import ToolBar
+from kernelscope.gui.window.viewer import Viewer
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.bridge import WorkerBridge
 from kernelscope.gui.work.warm_up import warm_up
@@ -255,7 +256,12 @@ class MainWindow(QMainWindow):
         self._settings_column.run.put(self._run_bar)
         self._view_bar = ViewBar(
             tuple(self.actions_[id_] for id_ in ("undo", "redo", "reuse")),
+            self.actions_.arrangements,
             self.actions_.views,
+            self.actions_["displayControls"],
+        )
+        self.viewer = Viewer(
+            self.pictures.images, self.actions_, self._view_bar.display_button, self.settings
         )
 
     def _make_shelf(self) -> RunShelf:

@@ -1,0 +1,563 @@
+"""Looking at pictures in the window: arrangements, levels and colours, values, overlays, tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image as Pillow
+from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, Qt
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen
+from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from kernelscope.gui.canvas import marks
+from kernelscope.gui.canvas.picture_canvas import PictureCanvas
+from kernelscope.gui.canvas.tools import Place, Touch
+from kernelscope.gui.model.colour_maps import ColourMap, table
+from kernelscope.gui.model.comparison import View
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.displays import Side
+from kernelscope.gui.widgets.controls import NumberBox
+from kernelscope.gui.window.main_window import MainWindow
+from tests.gui.helpers import Opener, child, load, press, run
+
+LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
+
+
+@pytest.fixture
+def ran(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
+    """Return a window with a ramp and its inverse."""
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    return window
+
+
+def colour(canvas: PictureCanvas, x: float, y: float) -> tuple[int, int, int]:
+    """Return the colour in which the middle of a pixel of the input is drawn."""
+    drawn = canvas.grab().toImage()
+    place = canvas.to_widget(QPointF(x + 0.5, y + 0.5)).toPoint()
+    red, green, blue, _ = drawn.pixelColor(place).getRgb()
+    return red, green, blue
+
+
+def grey(canvas: PictureCanvas, x: float, y: float) -> int:
+    (value,) = set(colour(canvas, x, y))
+    return value
+
+
+def mouse(canvas: PictureCanvas, kind: QEvent.Type, at: QPointF, button: Qt.MouseButton) -> None:
+    """Send an event of the mouse: Qt's own helpers send no buttons while the mouse moves."""
+    pressed = Qt.MouseButton.NoButton if kind is QEvent.Type.MouseButtonRelease else button
+    place = canvas.mapToGlobal(at)
+    event = QMouseEvent(kind, at, place, button, pressed, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(canvas, event)
+
+
+def drag(canvas: PictureCanvas, start: QPointF, way: QPointF, button: Qt.MouseButton) -> None:
+    mouse(canvas, QEvent.Type.MouseButtonPress, start, button)
+    mouse(canvas, QEvent.Type.MouseMove, start + way, button)
+    mouse(canvas, QEvent.Type.MouseButtonRelease, start + way, button)
+    QApplication.sendEvent(canvas, QEvent(QEvent.Type.Leave))  # no probe over the picture
+
+
+# --- arrangements ---
+
+
+def value(x: int, y: int) -> int:
+    """Return the value of a pixel of the ramp; the output has 255 minus that."""
+    return 4 * y + x
+
+
+@pytest.mark.parametrize(("key", "action"), [("Alt+2", "swipe"), ("Alt+3", "split")])
+def test_one_picture_is_divided_by_a_line(
+    qtbot: QtBot, ran: MainWindow, key: str, action: str
+) -> None:
+    press(qtbot, ran, key)
+    assert ran.actions_[action].isChecked()
+    pair = ran.pictures.images
+    canvas = pair.output.canvas
+    assert not pair.input.isVisible()
+    swipes = action == "swipe"
+    before, after = ((5, 20), (35, 20)) if swipes else ((35, 5), (35, 25))
+    assert grey(canvas, *before) == value(*before)
+    assert grey(canvas, *after) == 255 - value(*after)
+
+    middle = QPointF(canvas.width() / 2, canvas.height() / 2)
+    target = canvas.to_widget(QPointF(38, 28))
+    way = QPointF(target.x() - middle.x(), 0) if swipes else QPointF(0, target.y() - middle.y())
+    drag(canvas, middle, way, LEFT)
+    assert grey(canvas, *after) == value(*after)
+
+    canvas.setFocus()
+    for _ in range(50):
+        qtbot.keyClick(canvas, Qt.Key.Key_BracketLeft)
+    assert canvas.divide == 0
+    assert grey(canvas, *before) == 255 - value(*before)
+    for _ in range(51):
+        qtbot.keyClick(canvas, Qt.Key.Key_BracketRight)
+    assert grey(canvas, *after) == value(*after)
+    assert canvas.divide == 1
+    press(qtbot, ran, "Alt+1")
+    assert grey(canvas, *before) == 255 - value(*before)
+    assert pair.input.isVisible()
+
+
+def test_dragging_beside_the_line_moves_the_picture(qtbot: QtBot, ran: MainWindow) -> None:
+    press(qtbot, ran, "Alt+2")
+    canvas = ran.pictures.images.output.canvas
+    centre, scale = canvas.camera
+    drag(canvas, QPointF(canvas.width() / 2 + 30, 40), QPointF(-24, 8), LEFT)
+    moved = canvas.camera[0] - centre
+    assert (moved.x() * scale, moved.y() * scale) == pytest.approx((24, -8))
+    assert canvas.divide == 0.5
+
+
+def test_output_alone_takes_all_the_room(qtbot: QtBot, ran: MainWindow) -> None:
+    pair = ran.pictures.images
+    narrow = pair.output.canvas.width()
+    qtbot.mouseClick(child(ran, QWidget, "outputAloneButton"), LEFT)
+    qtbot.waitUntil(lambda: pair.output.canvas.width() > 1.8 * narrow)
+    assert not pair.input.isVisible()
+    assert grey(pair.output.canvas, 5, 5) == 255 - value(5, 5)
+    shown = pair.output.canvas.seen()
+    assert shown.contains(pair.output.layer.area)
+
+
+def test_space_shows_the_input_while_it_is_held(qtbot: QtBot, ran: MainWindow) -> None:
+    canvas = ran.pictures.images.output.canvas
+    canvas.setFocus()
+    qtbot.keyPress(canvas, Qt.Key.Key_Space)
+    assert grey(canvas, 9, 20) == value(9, 20)
+    assert canvas.name == "Input"
+    assert ran.actions_["inputInstead"].isChecked()
+    qtbot.keyRelease(canvas, Qt.Key.Key_Space)
+    assert grey(canvas, 9, 20) == 255 - value(9, 20)
+    assert canvas.name == ""
+    qtbot.keyPress(canvas, Qt.Key.Key_Space)
+    ran.pictures.images.input.canvas.setFocus()  # the release would go elsewhere
+    assert grey(canvas, 9, 20) == 255 - value(9, 20)
+    press(qtbot, ran, "Ctrl+I")
+    assert grey(canvas, 9, 20) == value(9, 20)
+    press(qtbot, ran, "Ctrl+I")
+    assert grey(canvas, 9, 20) == 255 - value(9, 20)
+
+
+def test_arrangement_and_units_are_remembered(qtbot: QtBot, open_window: Opener) -> None:
+    first = open_window()
+    first.viewer.arrange("swipe")
+    first.viewer.choose_units("0 to 1")
+    first.viewer.toggle_probe()
+    second = open_window()
+    assert second.actions_["swipe"].isChecked()
+    assert second.actions_["unitsShare"].isChecked()
+    assert not second.actions_["probe"].isChecked()
+
+
+def test_residuals_have_diverging_colours(qtbot: QtBot, ran: MainWindow) -> None:
+    press(qtbot, ran, "F3")
+    drawing = ran.pictures.drawing
+    qtbot.waitUntil(lambda: ran.pictures.drawing.view is View.RESIDUAL)
+    drawing = ran.pictures.drawing
+    canvas = ran.pictures.images.output.canvas
+    colours = table(ColourMap.DIVERGING)
+    for x, y in ((3, 3), (20, 15), (38, 28)):
+        assert colour(canvas, x, y) == tuple(colours[drawing.image.pixels[y, x]])
+    assert len({colour(canvas, 20, y) for y in (0, 15, 29)}) == 3
+    ran.viewer.show_controls()
+    child(ran.viewer.panel, QComboBox, "displayDifference").setCurrentText("Grey")
+    assert grey(canvas, 20, 15) == drawing.image.pixels[15, 20]
+
+
+# --- levels and colours ---
+
+
+@pytest.fixture
+def scan(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> MainWindow:
+    """Return a window with floats from -20 to 65, and their output."""
+    ramp = np.linspace(-20, 65, 30 * 40).reshape(30, 40).astype(np.float32)
+    tifffile.imwrite(tmp_path / "scan.tif", ramp)
+    load(qtbot, window, tmp_path / "scan.tif")
+    run(qtbot, window)
+    return window
+
+
+def test_scientific_pictures_are_seen_when_they_are_opened(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    pixels = np.linspace(0, 4080, 30 * 40).reshape(30, 40).astype(np.uint16)
+    tifffile.imwrite(tmp_path / "microscope.tif", pixels)
+    load(qtbot, window, tmp_path / "microscope.tif")
+    view = window.pictures.images.input
+    shown = [grey(view.canvas, x, y) for x, y in ((0, 0), (20, 15), (39, 29))]
+    assert shown[0] == 0
+    assert 120 < shown[1] < 140
+    assert shown[2] == 255
+    np.testing.assert_array_equal(view.image.pixels, pixels)
+    view.canvas.hovered.emit(QPointF(20.5, 15.5))
+    display = Display.automatic(pixels[:, :, None])
+    text = child(window, QLabel, "pixel").text()
+    assert text == f"x 20, y 15   input {pixels[15, 20]}   {display.describe()}"
+
+
+def test_right_button_changes_level_and_window(qtbot: QtBot, scan: MainWindow) -> None:
+    pair = scan.pictures.images
+    canvas, pixels = pair.input.canvas, pair.input.image.pixels.copy()
+    before = pair.displays.of(Side.INPUT)
+    drag(canvas, QPointF(50, 50), QPointF(30, 0), RIGHT)
+    wider = pair.displays.of(Side.INPUT)
+    assert wider.width == pytest.approx(1.1 * before.width)
+    assert wider.level == pytest.approx(before.level)
+    drag(canvas, QPointF(50, 80), QPointF(0, -60), RIGHT)
+    lower = pair.displays.of(Side.INPUT)
+    assert lower.level == pytest.approx(wider.level - 0.2 * wider.width)
+    drawn = grey(canvas, 20, 15)
+    assert drawn == lower.steps(pixels)[15, 20]
+    np.testing.assert_array_equal(pair.input.image.pixels, pixels)
+    press(qtbot, scan, "Ctrl+L")
+    assert pair.displays.of(Side.INPUT) == before
+    assert pair.displays.is_automatic(Side.INPUT)
+    press(qtbot, scan, "Ctrl+Shift+L")
+    assert pair.displays.of(Side.INPUT) == Display(0, 1)
+    assert grey(canvas, 39, 29) == 255
+
+
+def test_output_is_drawn_as_the_input_unless_it_is_unlinked(qtbot: QtBot, scan: MainWindow) -> None:
+    pair = scan.pictures.images
+    pair.choose_display(Side.OUTPUT, Display(0, 100))
+    assert pair.displays.of(Side.INPUT) == Display(0, 100)
+    assert scan.actions_["linkDisplays"].isChecked()
+    scan.actions_["linkDisplays"].trigger()
+    own = Display.automatic(pair.output.image.planes)
+    assert pair.displays.of(Side.OUTPUT) == own
+    pair.choose_display(Side.OUTPUT, Display(150, 300, 0.5))
+    assert pair.displays.of(Side.INPUT) == Display(0, 100)
+    shown = pair.output.image.pixels[9:10, 9:10]
+    assert grey(pair.output.canvas, 9, 9) == Display(150, 300, 0.5).steps(shown)
+    pair.output.canvas.hovered.emit(QPointF(9.5, 9.5))
+    text = child(scan, QLabel, "pixel").text()
+    assert text.endswith("input: display 0..100, output: display 150..300, gamma 0.5")
+
+
+def test_a_display_belongs_to_its_picture(qtbot: QtBot, scan: MainWindow, picture: Path) -> None:
+    pair = scan.pictures.images
+    chosen = Display(-5, 40, 2, ColourMap.MAGMA)
+    pair.choose_display(Side.INPUT, chosen)
+    press(qtbot, scan, "Ctrl+U")  # what was made from it keeps it
+    qtbot.waitUntil(lambda: pair.output.image is None)
+    assert pair.displays.of(Side.INPUT) == chosen
+    load(qtbot, scan, picture)
+    assert pair.displays.of(Side.INPUT) == Display(0, 255)
+    for _ in range(2):
+        press(qtbot, scan, "Ctrl+Z")
+    qtbot.waitUntil(lambda: pair.input.image.title == "scan.tif" and pair.output.image is not None)
+    assert pair.displays.of(Side.INPUT) == chosen
+
+
+def test_panel_of_levels_and_colours(qtbot: QtBot, scan: MainWindow) -> None:
+    press(qtbot, scan, "Ctrl+D")
+    panel, pair = scan.viewer.panel, scan.pictures.images
+    assert panel.isVisible()
+    low, high, level, width, gamma = (
+        child(panel, NumberBox, name)
+        for name in ("displayLow", "displayHigh", "displayLevel", "displayWindow", "displayGamma")
+    )
+    low.setValue(10)
+    high.setValue(50)
+    assert pair.displays.of(Side.INPUT) == Display(10, 50)
+    assert (level.value(), width.value()) == (30, 40)
+    level.setValue(20)
+    width.setValue(10)
+    assert (low.value(), high.value()) == (15, 25)
+    gamma.setValue(0.5)
+    child(panel, QComboBox, "displayMap").setCurrentText("Viridis")
+    display = Display(15, 25, 0.5, ColourMap.VIRIDIS)
+    assert pair.displays.of(Side.OUTPUT) == display
+    canvas, pixels = pair.input.canvas, pair.input.image.pixels
+    step = display.steps(pixels)[14, 20]
+    assert 0 < step < 255
+    assert colour(canvas, 20, 14) == tuple(table(ColourMap.VIRIDIS)[step])
+    assert scan.actions_["mapViridis"].isChecked()
+
+    side = child(panel, QComboBox, "displaySide")
+    assert not side.isEnabled()
+    child(panel, QCheckBox, "displayLinked").setChecked(False)
+    side.setCurrentText("output")
+    low.setValue(100)
+    assert pair.displays.of(Side.OUTPUT).low == 100
+    assert pair.displays.of(Side.INPUT) == display
+    qtbot.mouseClick(child(panel, QPushButton, "displayAutomatic"), LEFT)
+    assert pair.displays.is_automatic(Side.OUTPUT)
+    qtbot.mouseClick(child(panel, QPushButton, "displayFull"), LEFT)
+    assert pair.displays.of(Side.OUTPUT) == Display(0, 1)
+    drag(canvas, QPointF(50, 50), QPointF(30, 0), RIGHT)  # the panel follows
+    side.setCurrentText("input")
+    assert width.value() == pytest.approx(11)
+
+
+def test_a_picture_in_colour_can_only_be_inverted(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    pixels = np.random.default_rng(4).integers(0, 256, (30, 40, 3), np.uint8)
+    Pillow.fromarray(pixels).save(tmp_path / "colour.png")
+    load(qtbot, window, tmp_path / "colour.png")
+    window.viewer.show_controls()
+    box = child(window.viewer.panel, QComboBox, "displayMap")
+    enabled = [box.model().item(row).isEnabled() for row in range(box.count())]
+    assert enabled == [each.is_grey for each in ColourMap]
+    box.setCurrentText(ColourMap.INVERTED)
+    canvas = window.pictures.images.input.canvas
+    assert colour(canvas, 7, 8) == tuple(255 - pixels[8, 7])
+
+
+# --- values ---
+
+
+def test_probe_is_shown_in_both_pictures(qtbot: QtBot, ran: MainWindow) -> None:
+    pair = ran.pictures.images
+    ran.page.use_input_as_reference()
+    canvas = pair.input.canvas
+    qtbot.mouseMove(canvas, canvas.to_widget(QPointF(20.5, 10.5)).toPoint())
+    qtbot.waitUntil(lambda: canvas.probe is not None)
+    lines = [("input", "60"), ("output", "195"), ("reference", "60")]
+    for view in (pair.input, pair.output):
+        probe = view.canvas.probe
+        assert (probe.x, probe.y) == (20, 10)
+        assert [(line.name, line.value) for line in probe.lines[1:]] == lines
+        bold = [line.name for line in probe.lines if line.bold]
+        assert bold == [view.canvas.side.value]
+    blank = pair.output.canvas.grab().toImage()
+    press(qtbot, ran, "Ctrl+Shift+I")
+    assert pair.output.canvas.probe.lines == ()
+    assert pair.output.canvas.grab().toImage() != blank
+    QApplication.sendEvent(canvas, QEvent(QEvent.Type.Leave))
+    assert pair.output.canvas.probe is None
+    assert child(ran, QLabel, "pixel").text() == ""
+
+
+def test_probe_moves_by_keys(qtbot: QtBot, ran: MainWindow) -> None:
+    canvas = ran.pictures.images.output.canvas
+    canvas.setFocus()
+    shift, ctrl = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
+    qtbot.keyClick(canvas, Qt.Key.Key_Right, shift)
+    assert (canvas.probe.x, canvas.probe.y) == (20, 15)  # the middle
+    qtbot.keyClick(canvas, Qt.Key.Key_Right, shift)
+    qtbot.keyClick(canvas, Qt.Key.Key_Up, shift)
+    qtbot.keyClick(canvas, Qt.Key.Key_Left, shift | ctrl)
+    text = child(ran, QLabel, "pixel").text()
+    assert text == f"x 11, y 14   input {value(11, 14)}   output {255 - value(11, 14)}"
+    for _ in range(5):
+        qtbot.keyClick(canvas, Qt.Key.Key_Left, shift | ctrl)
+    assert canvas.probe.x == 0
+
+
+@pytest.mark.parametrize(
+    ("action", "before", "after"),
+    [("unitsStored", "60", "195"), ("unitsBytes", "60", "195"), ("unitsShare", "0.2353", "0.7647")],
+)
+def test_units_of_values(ran: MainWindow, action: str, before: str, after: str) -> None:
+    ran.actions_[action].trigger()
+    ran.pictures.images.input.canvas.hovered.emit(QPointF(20.5, 10.5))
+    assert child(ran, QLabel, "pixel").text() == f"x 20, y 10   input {before}   output {after}"
+
+
+def test_units_of_16_bits(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    tifffile.imwrite(tmp_path / "deep.tif", np.full((9, 9), 13107, np.uint16))
+    load(qtbot, window, tmp_path / "deep.tif")
+    window.actions_["unitsBytes"].trigger()
+    window.pictures.images.input.canvas.hovered.emit(QPointF(2, 2))
+    assert "input 51 " in child(window, QLabel, "pixel").text() + " "
+
+
+def test_grid_and_values_from_2000_percent(qtbot: QtBot, ran: MainWindow) -> None:
+    pair = ran.pictures.images
+    canvas = pair.input.canvas
+
+    def colours(scale: float) -> set[int]:
+        pair.look_at(QPointF(20, 15), scale)
+        corner = canvas.to_widget(QPointF(20, 15)).toPoint()
+        side = round(scale)
+        cell = canvas.grab().toImage().copy(corner.x() + 1, corner.y() + 1, side - 2, side - 2)
+        return {cell.pixelColor(x, y).red() for x in range(side - 2) for y in range(side - 2)}
+
+    def line(scale: float) -> int:
+        pair.look_at(QPointF(20, 15), scale)
+        corner = canvas.to_widget(QPointF(20, 15)).toPoint()
+        return canvas.grab().toImage().pixelColor(corner + QPoint(0, round(scale / 2))).red()
+
+    assert line(19) == value(20, 15)
+    assert line(20) != value(20, 15)
+    assert colours(19) == {value(20, 15)}
+    assert len(colours(40)) > 5  # digits
+    assert marks.value_font(ran.font(), ["65535"], 1, 20) is None  # unreadable
+    assert marks.value_font(ran.font(), ["65535"], 1, 40) is not None
+
+
+def test_cells_of_a_residual_have_the_change(qtbot: QtBot, ran: MainWindow) -> None:
+    ran.set_view("residual")
+    pair = ran.pictures.images
+    qtbot.waitUntil(lambda: pair.output.layer is not None and pair.output.layer.minus is not None)
+    cells = pair.output.canvas.values
+    assert cells(pair.output.layer, 20, 10) == ["+135"]
+    assert cells(pair.output.layer, 39, 29) == ["-55"]
+    assert cells(pair.input.layer, 20, 10) == ["60"]
+    assert cells(pair.input.layer, 40, 10) == []
+
+
+def test_magnifier_enlarges_in_both_pictures(qtbot: QtBot, ran: MainWindow) -> None:
+    pair = ran.pictures.images
+    pair.look_at(QPointF(20, 15), 2)
+    press(qtbot, ran, "Ctrl+M")
+    assert ran.actions_["magnifier"].isChecked()
+    pair.input.canvas.hovered.emit(QPointF(20.5, 15.5))
+    for view, sign in ((pair.input, 1), (pair.output, -1)):
+        drawn = view.canvas.grab().toImage()
+        middle = view.canvas.to_widget(QPointF(20.5, 15.5))
+        expected = {step: value(20 + step, 15) for step in (-6, 3, 6)}
+        for step, wanted in expected.items():
+            seen = drawn.pixelColor((middle + QPointF(8 * step, 0)).toPoint()).red()
+            assert seen == (wanted if sign > 0 else 255 - wanted)
+
+
+# --- overlays and tools ---
+
+
+class Frame:
+    """An overlay: a filled square from (10, 10) to (14, 14)."""
+
+    def __init__(self) -> None:
+        self.places: list[Place] = []
+
+    def paint(self, painter: QPainter, place: Place) -> None:
+        self.places.append(place)
+        painter.setPen(QPen(Qt.PenStyle.NoPen))
+        painter.setBrush(QColor("#00ff00"))
+        painter.drawRect(10, 10, 4, 4)
+
+
+class Pencil:
+    """A tool that keeps what it was given."""
+
+    cursor = Qt.CursorShape.PointingHandCursor
+
+    def __init__(self, wanted: bool = True) -> None:
+        self.wanted = wanted
+        self.seen: list[tuple[str, float, float, str]] = []
+
+    def _note(self, kind: str, touch: Touch) -> None:
+        x, y = round(touch.point.x(), 6), round(touch.point.y(), 6)
+        self.seen.append((kind, x, y, touch.side.value))
+
+    def press(self, touch: Touch) -> bool:
+        self._note("press", touch)
+        return self.wanted
+
+    def drag(self, touch: Touch) -> None:
+        self._note("drag", touch)
+
+    def release(self, touch: Touch) -> None:
+        self._note("release", touch)
+
+    def hover(self, point: QPointF, side: Side) -> None:
+        pass
+
+    def key(self, event: QKeyEvent) -> bool:
+        self.seen.append(("key", event.key(), 0, ""))
+        return event.key() == Qt.Key.Key_Delete
+
+
+def test_overlays_are_drawn_in_picture_coordinates(ran: MainWindow) -> None:
+    pair = ran.pictures.images
+    overlay = Frame()
+    pair.add_overlay(overlay)
+    for look in (pair.fit, lambda: pair.look_at(QPointF(12, 13), 9)):
+        look()
+        for view in (pair.input, pair.output):
+            assert colour(view.canvas, 10, 10) == colour(view.canvas, 13, 13) == (0, 255, 0)
+            assert len(set(colour(view.canvas, 14, 10))) == 1
+            assert len(set(colour(view.canvas, 10, 9))) == 1
+    assert {place.side for place in overlay.places} == {Side.INPUT, Side.OUTPUT}
+    assert overlay.places[-1].scale == 9
+    pair.remove_overlay(overlay)
+    assert len(set(colour(pair.input.canvas, 12, 12))) == 1
+
+
+def test_tool_takes_the_left_button(qtbot: QtBot, ran: MainWindow) -> None:
+    pair = ran.pictures.images
+    pair.look_at(QPointF(20, 15), 8)
+    pencil = Pencil()
+    pair.set_tool(pencil)
+    canvas = pair.output.canvas
+    before = canvas.camera
+    drag(canvas, canvas.to_widget(QPointF(18, 12)), QPointF(16, 24), LEFT)
+    assert pencil.seen == [
+        ("press", 18, 12, "output"),
+        ("drag", 20, 15, "output"),
+        ("release", 20, 15, "output"),
+    ]
+    assert canvas.camera == before
+    assert canvas.cursor().shape() == Qt.CursorShape.PointingHandCursor
+    qtbot.keyClick(canvas, Qt.Key.Key_Delete)
+    qtbot.keyClick(canvas, Qt.Key.Key_Left)  # not for the tool: pans
+    assert canvas.camera != before
+    pencil.wanted = False
+    before = canvas.camera
+    drag(canvas, QPointF(50, 50), QPointF(16, 24), LEFT)
+    assert canvas.camera != before
+    pair.set_tool(None)
+    pencil.seen.clear()
+    drag(canvas, QPointF(50, 50), QPointF(16, 24), LEFT)
+    assert pencil.seen == []
+
+
+# --- camera ---
+
+
+def test_actual_size_keeps_the_picture_in_view(qtbot: QtBot, ran: MainWindow) -> None:
+    pair = ran.pictures.images
+    pair.look_at(QPointF(1, 29), 64)
+    press(qtbot, ran, "Ctrl+1")
+    assert pair.camera.scale * ran.devicePixelRatioF() == 1
+    for view in (pair.input, pair.output):
+        assert view.canvas.seen().contains(view.layer.area)
+    pair.look_at(QPointF(1, 29), 64)
+    for _ in range(12):
+        press(qtbot, ran, "Ctrl+-")
+    assert pair.visible() == pair.input.layer.area
+
+
+def test_double_click_fits(ran: MainWindow) -> None:
+    pair = ran.pictures.images
+    fitted = pair.camera.scale
+    pair.look_at(QPointF(1, 29), 64)
+    mouse(pair.input.canvas, QEvent.Type.MouseButtonDblClick, QPointF(60, 60), LEFT)
+    assert pair.camera.fitted
+    assert pair.camera.scale == fitted
+
+
+def test_moves_of_the_camera_are_reported(qtbot: QtBot, ran: MainWindow) -> None:
+    pair = ran.pictures.images
+    with qtbot.waitSignal(pair.looked):
+        pair.look_at(QPointF(20, 15), 40)
+    seen = pair.visible()
+    assert seen.contains(QPointF(20, 15))
+    assert seen.width() == pytest.approx(pair.output.canvas.width() / 40, abs=1 / 40)
+    with qtbot.waitSignal(pair.looked):
+        pair.output.canvas.panned.emit(QPointF(2, 0))
+    assert pair.visible().x() == pytest.approx(seen.x() + 2)
+
+
+def test_headers_are_level_with_names_in_other_scripts(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    name = tmp_path / "画像 ภาพ.png"
+    name.write_bytes(picture.read_bytes())
+    load(qtbot, window, name)
+    run(qtbot, window)
+    pair = window.pictures.images
+    tops = {view.canvas.mapTo(window, QPoint(0, 0)).y() for view in (pair.input, pair.output)}
+    assert len(tops) == 1
+    sizes: set[QSize] = {view.canvas.size() for view in (pair.input, pair.output)}
+    assert len({size.height() for size in sizes}) == 1
