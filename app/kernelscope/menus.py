@@ -300,7 +300,6 @@ _VIEW = (
         tip="Sigma around each voxel of the input, as MRI NLM estimates it",
         need=commands.VOLUMES,
     ),
-    *LOOKING,
     Action(
         "switchKind",
         "Picture or &Volume",
@@ -310,6 +309,7 @@ _VIEW = (
         tip="Switch between the open volume and the open picture",
         need=commands.OTHER,
     ),
+    *LOOKING,
     PANELS,
 )
 

@@ -163,7 +163,7 @@ _PROBE = (
 )
 
 LOOKING = (
-    Submenu("arrangeMenu", "Arran&ge", _ARRANGE, group=1),
-    Submenu("displayMenu", "&Levels and Colours", _DISPLAY, group=1),
-    Submenu("probeMenu", "Rea&d Values", _PROBE, group=1),
+    Submenu("arrangeMenu", "Arran&ge", _ARRANGE, group=3),
+    Submenu("displayMenu", "&Levels and Colours", _DISPLAY, group=3),
+    Submenu("probeMenu", "Read Value&s", _PROBE, group=3),
 )

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QDockWidget, QMenu, QToolBar, QToolButton, QTreeWi
 from pytestqt.qtbot import QtBot
 
 from kernelscope import manual, menus
-from kernelscope.commands import NOTHING, Action, State, Submenu
+from kernelscope.commands import NOTHING, PICTURE, Action, State, Submenu
 from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.menus import DOCKS, DockName, Side
@@ -146,11 +146,17 @@ COPIED = {"copyCommand", "copyPython"}
 CHOSEN = {"showRun", "starRun", "renameRun", "deleteRun"}
 
 
+LOOKING = {action.id for action in ACTIONS if action.need is PICTURE}
+
+
 @pytest.mark.parametrize(
     ("state", "enabled"),
     [
         (State(), set()),
-        (State(source=True), {"run", "chooseReference", "saveRecipe", "contactSheet", *COPIED}),
+        (
+            State(source=True),
+            {"run", "chooseReference", "saveRecipe", "contactSheet", *COPIED, *LOOKING},
+        ),
         (State(output=True), {"save", "reuse", "copy"}),
         (State(output=True, volumes=True), {"save", "reuse", "openSlice", "noiseMap"}),
         (State(components=1), set()),
@@ -200,6 +206,9 @@ def test_the_list_of_shortcuts(qtbot: QtBot, window: MainWindow) -> None:
         "File",
         "Edit",
         "View",
+        "View > Arrange",
+        "View > Levels and Colours",
+        "View > Read Values",
         "View > Panels",
         "Run",
         "Help",

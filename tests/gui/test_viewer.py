@@ -117,8 +117,11 @@ def test_dragging_beside_the_line_moves_the_picture(qtbot: QtBot, ran: MainWindo
 
 def test_output_alone_takes_all_the_room(qtbot: QtBot, ran: MainWindow) -> None:
     pair = ran.pictures.images
+    ran.resize(1280, 720)
+    button = ran.findChild(QWidget, "outputAloneButton")
+    qtbot.waitUntil(button.isVisible)
     narrow = pair.output.canvas.width()
-    qtbot.mouseClick(child(ran, QWidget, "outputAloneButton"), LEFT)
+    qtbot.mouseClick(button, LEFT)
     qtbot.waitUntil(lambda: pair.output.canvas.width() > 1.8 * narrow)
     assert not pair.input.isVisible()
     assert grey(pair.output.canvas, 5, 5) == 255 - value(5, 5)
@@ -169,6 +172,17 @@ def test_residuals_have_diverging_colours(qtbot: QtBot, ran: MainWindow) -> None
     ran.viewer.show_controls()
     child(ran.viewer.panel, QComboBox, "displayDifference").setCurrentText("Grey")
     assert grey(canvas, 20, 15) == drawing.image.pixels[15, 20]
+
+
+def test_arrangements_are_in_the_bar_where_there_is_room(qtbot: QtBot, window: MainWindow) -> None:
+    button = window.findChild(QWidget, "swipeButton")
+    window.resize(1280, 720)
+    qtbot.waitUntil(button.isVisible)
+    window.resize(900, 600)
+    qtbot.waitUntil(lambda: not button.isVisible())
+    assert window.width() == 900
+    window.resize(1280, 720)
+    qtbot.waitUntil(button.isVisible)
 
 
 # --- levels and colours ---

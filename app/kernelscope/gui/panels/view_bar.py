@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QAction
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from kernelscope.gui.widgets.controls import WholeBox
@@ -52,15 +52,19 @@ class ViewBar(QWidget):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("viewBar")
-        row = QHBoxLayout(self)
+        self._row = row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
         for action in steps:
             row.addWidget(self._button(action))
         row.addStretch(1)
+        self._arrangements = QWidget(self)
+        group = QHBoxLayout(self._arrangements)
+        group.setContentsMargins(0, 0, 6, 0)
+        group.setSpacing(2)
         for action in arrangements:
-            row.addWidget(self._button(action, icon_only=True))
-        row.addSpacing(6)
+            group.addWidget(self._button(action, icon_only=True))
+        row.addWidget(self._arrangements)
         for action in views:
             row.addWidget(self._button(action))
         row.addSpacing(4)
@@ -89,6 +93,23 @@ class ViewBar(QWidget):
         self.display_button = self._button(display, icon_only=True)
         row.addWidget(self.display_button)
         self.show_gain(None)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the size without the arrangements, which a narrow window has in its menu only."""
+        size = self._row.minimumSize()
+        return QSize(self._width_without(), size.height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        room = self.width() - self._width_without()
+        self._arrangements.setVisible(room >= self._arrangements.sizeHint().width() + 2)
+
+    def _width_without(self) -> int:
+        """Return the least width without the arrangements."""
+        width = self._row.minimumSize().width()
+        if self._arrangements.isHidden():
+            return width
+        return width - self._arrangements.sizeHint().width() - 2
 
     @property
     def gain(self) -> int | None:
