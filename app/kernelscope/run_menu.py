@@ -5,6 +5,8 @@ from __future__ import annotations
 from kernelscope import commands
 from kernelscope.commands import Action, Submenu
 
+COMPARE_TIP = "Make the level of the chosen run the baseline of all runs that did the same work"
+
 RUNS = Submenu(
     "runsMenu",
     "&Finished Runs",
@@ -61,7 +63,7 @@ RUNS = Submenu(
             "&Compare With This Level",
             "run_shelf.compare",
             group=1,
-            tip="Make the level of the chosen run the baseline of all runs that did the same work",
+            tip=COMPARE_TIP,
             need=commands.BASELINE,
             label="Compare times",
         ),

@@ -241,6 +241,7 @@ def test_the_button_names_what_it_compares_with(
     assert action.isEnabled() == (level == "parallel")
     if level == "serial":
         assert note.toolTip() == "The other levels are compared with CPU serial."
+        assert action.toolTip() == note.toolTip(), "where there is no room for the note"
         return
     action.trigger()
     assert not action.isEnabled()

@@ -16,7 +16,8 @@ class Spread:
 
     @property
     def median(self) -> float:
-        return statistics.median(self.times)
+        """The time in the middle; the lower one of two, so that it was measured."""
+        return statistics.median_low(self.times)
 
     @property
     def half(self) -> float:

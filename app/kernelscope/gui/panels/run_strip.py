@@ -44,7 +44,7 @@ _RUN = Qt.ItemDataRole.UserRole
 _SETTINGS = Qt.ItemDataRole.UserRole + 1
 _SHOWN = Qt.ItemDataRole.UserRole + 2
 
-_WIDTH = 132
+_WIDTH = 150
 """Width of a tile in pixels; its height is that of the strip."""
 
 _LEAST_PICTURE = 40

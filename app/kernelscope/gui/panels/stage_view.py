@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
     QLabel,
-    QStackedWidget,
+    QSplitter,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -28,6 +29,9 @@ from kernelscope.gui.widgets.theme import quiet_text
 
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
+_WIDE = 100
+"""Characters from which on the table and the time line have room beside each other."""
+
 _QUIET = (
     ("overlapped", "Part of “slabs”, at the same time as other stages."),
     (
@@ -40,15 +44,7 @@ _QUIET = (
 
 
 class StageView(QWidget):
-    """Title, total and stages of a run.
-
-    Signals
-    -------
-    line_shown(bool)
-        After the user switched to the time line, or back to the table.
-    """
-
-    line_shown = Signal(bool)
+    """Title, total and stages of a run: a table, and beside it the time line if there is room."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -63,24 +59,26 @@ class StageView(QWidget):
         self._total.setFont(font)
         self._stages = _stage_table()
         self._line = TimeLine()
-        self._views = QStackedWidget()
+        self._views = QSplitter()
         self._views.setObjectName("timingViews")
+        self._views.setChildrenCollapsible(False)
         self._views.addWidget(self._stages)
         self._views.addWidget(self._line)
-        switch = Switch()
-        switch.setObjectName("timingShowLine")
-        switch.setText("Time line")
-        switch.setAccessibleName("Time line")
-        switch.setToolTip("The stages of the run on a time axis, in place of the table")
-        switch.setCheckable(True)
-        switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        switch.toggled.connect(self._on_switch)
+        self._views.setSizes([350, 650])
+        self._switch = Switch()
+        self._switch.setObjectName("timingShowLine")
+        self._switch.setText("Time line")
+        self._switch.setAccessibleName("Time line")
+        self._switch.setToolTip("The stages of the run on a time axis, in place of the table")
+        self._switch.setCheckable(True)
+        self._switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._switch.toggled.connect(self._arrange)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self._title)
         column.addWidget(self._total)
         column.addWidget(self._views, 1)
-        column.addWidget(switch)
+        column.addWidget(self._switch)
 
     def show_run(self, run: Run | None) -> None:
         """Show the stages of `run`."""
@@ -115,9 +113,16 @@ class StageView(QWidget):
                     item.setForeground(column, quiet_text(self.palette()))
                     item.setToolTip(column, tip)
 
-    def _on_switch(self, line: bool) -> None:
-        self._views.setCurrentWidget(self._line if line else self._stages)
-        self.line_shown.emit(line)
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Show table and time line beside each other, or one of them where there is no room."""
+        wide = self.width() >= _WIDE * self.fontMetrics().averageCharWidth()
+        self._switch.setVisible(not wide)
+        self._line.setVisible(wide or self._switch.isChecked())
+        self._stages.setVisible(wide or not self._switch.isChecked())
 
     def _add_stage(
         self, name: str, seconds: float, share: str, *, as_is: bool = False

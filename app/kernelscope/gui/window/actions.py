@@ -131,9 +131,10 @@ class Actions(Mapping[str, QAction]):
         """Enable the actions of runs that the choice of runs allows."""
         self._set_state(replace(self.state, runs=runs, chosen=chosen, kept=kept, baseline=baseline))
 
-    def name_comparison(self, where: str) -> None:
-        """Name the level that other runs would be compared with; empty for none."""
+    def name_comparison(self, where: str, problem: str) -> None:
+        """Name the level that other runs would be compared with, or why they cannot be."""
         action = self["compareRuns"]
+        action.setToolTip(problem or run_menu.COMPARE_TIP)
         action.setText(f"&Compare with {where}" if where else "&Compare With This Level")
         action.setIconText(f"Compare with {where}" if where else "Compare times")
 

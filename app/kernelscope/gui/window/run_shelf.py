@@ -246,7 +246,7 @@ class RunShelf(QObject):
         kept = bool(chosen) and all(each.result is not None for each in chosen)
         able = run is not None and not problem
         self._actions.refresh_runs(len(self.gallery), len(chosen), kept, able)
-        self._actions.name_comparison(run.where if run is not None else "")
+        self._actions.name_comparison(run.where if run is not None else "", problem)
         runs.show_note(problem)
 
     def _no_baseline(self, run: Run | None) -> str:
