@@ -43,7 +43,7 @@ def settled(qtbot: QtBot, window: MainWindow) -> None:
 
 
 def badge(window: MainWindow) -> str:
-    return window.live.badge.toolTip().partition("\n")[0]
+    return window.live.badge.full_text
 
 
 def size(window: MainWindow, value: int) -> None:
@@ -341,3 +341,13 @@ def test_the_badge_is_true_after_hundreds_of_changes(
     window.set_view(View.OUTPUT)
     window.panel.set_filter("median")
     settled(qtbot, window)
+
+
+def test_the_badge_has_the_room_that_its_text_needs(
+    qtbot: QtBot, live_window: MainWindow, picture: Path
+) -> None:
+    window = live_window
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    qtbot.waitUntil(lambda: window.live.badge.text() == "● exact")
+    assert window.live.badge.isVisible()

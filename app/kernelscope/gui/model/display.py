@@ -82,9 +82,9 @@ class Display:
             return full
         step = max(1, round((planes.shape[0] * planes.shape[1] / _SAMPLE) ** 0.5))
         sample = planes[::step, ::step, : colour_count(planes.shape[2])]
-        low, high = np.percentile(sample, _SHARES).tolist()
         if planes.dtype == np.uint16 and sample.max() >= _HALF_OF_16_BITS:
-            return full
+            return full  # percentiles take milliseconds, with every change of a setting
+        low, high = np.percentile(sample, _SHARES).tolist()
         if planes.dtype.kind == "f" and _UNIT[0] <= low and _DARK <= high <= _UNIT[1]:
             return full
         if low == high:  # nearly all pixels are equal: take in the others

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QSize
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.widgets.elided_label import ElidedLabel
@@ -23,6 +24,8 @@ class FreshnessBadge(ElidedLabel):
         self.setAccessibleName("Freshness of the output")
         self.freshness: Freshness | None = None
         self._details: str | None = None
+        # As wide as its text where there is room, beside figures and notes.
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
 
     def show_freshness(self, freshness: Freshness | None, details: str) -> None:
         """Show how the output relates to the settings; None for no output."""
@@ -34,3 +37,12 @@ class FreshnessBadge(ElidedLabel):
         self.setAccessibleDescription(self.toolTip())
         if freshness is not None:
             self.setToolTip(f"{self.toolTip()}\n{_HELP[freshness]}")
+        self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        size = super().sizeHint()
+        size.setWidth(self.fontMetrics().horizontalAdvance(self.full_text) + 2)
+        return size
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, super().minimumSizeHint().height())
