@@ -90,6 +90,9 @@ class Watch(QObject):
         self.wanted: Request | None = None
         self.loop = QEventLoop()
         self.painted = 0.0
+        self.patience = QTimer(self)
+        self.patience.setSingleShot(True)
+        self.patience.timeout.connect(self.loop.quit)
         pane = window.pictures.output_pane
         for widget in (pane, *pane.findChildren(QWidget)):
             widget.installEventFilter(self)
@@ -119,8 +122,9 @@ class Watch(QObject):
         begun = time.perf_counter()
         change()
         self.wanted = self.window.page.request(self.window.panel.run_settings())
-        QTimer.singleShot(PATIENCE_MS, self.loop, self.loop.quit)
+        self.patience.start(PATIENCE_MS)
         self.loop.exec()
+        self.patience.stop()
         if self.wanted is not None:
             raise SystemExit(f"not painted within a minute: {self.wanted.describe()}")
         return self.painted - begun
