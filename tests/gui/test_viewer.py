@@ -13,7 +13,10 @@ from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.gui.canvas import marks
+from kernelscope.gui.canvas.drawing import draw
 from kernelscope.gui.canvas.picture_canvas import PictureCanvas
 from kernelscope.gui.canvas.tools import Place, Touch
 from kernelscope.gui.model.colour_maps import ColourMap, table
@@ -22,6 +25,7 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import Side
 from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.image import Image
 from tests.gui.helpers import Opener, child, load, press, run
 
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
@@ -172,6 +176,22 @@ def test_residuals_have_diverging_colours(qtbot: QtBot, ran: MainWindow) -> None
     ran.viewer.show_controls()
     child(ran.viewer.panel, QComboBox, "displayDifference").setCurrentText("Grey")
     assert grey(canvas, 20, 15) == drawing.image.pixels[15, 20]
+
+
+def test_residuals_of_floats_beyond_0_to_1_are_seen() -> None:
+    random = np.random.default_rng(6)
+    source = (random.random((60, 50)) * 85 - 20).astype(np.float32)
+    change = random.normal(0, 4, source.shape).astype(np.float32)
+    request = Request.create(Image.from_array(source), "mean", {"size": 3})
+    result = Result(request, Image.from_array(source + change), "cpu", "serial", ())
+    drawing = draw(View.RESIDUAL, result, None, None)
+    width = Display.automatic(source[:, :, None]).width
+    expected = np.rint(128 + drawing.gain * 255 / width * change.astype(float)).clip(0, 255)
+    assert np.abs(drawing.image.pixels - expected).max() <= 1
+    assert 0.001 < ((expected == 0) | (expected == 255)).mean() + 0.01 < 0.02
+    limit = 127 / 255 * width / drawing.gain
+    title = drawing.title(result.image)
+    assert title == f"Residual: output – input, ×{drawing.gain}, up to ±{limit:.3g}"
 
 
 def test_arrangements_are_in_the_bar_where_there_is_room(qtbot: QtBot, window: MainWindow) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from kernelscope.engine.result import Result
 from kernelscope.errors import Incomparable
 from kernelscope.gui.model.comparison import NO_REFERENCE, View, like_output
@@ -12,7 +14,7 @@ from kernelscope.gui.model.history import Reference
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.images.image import Image
 from kernelscope.judging import colours
-from kernelscope.judging.pictures import difference, suggest_gain
+from kernelscope.judging.pictures import ZERO, difference, suggest_gain
 
 _FORMULAS = {View.RESIDUAL: "output – input", View.DIFFERENCE: "output – reference"}
 
@@ -33,6 +35,9 @@ class Drawing:
         How much differences are amplified.
     minus : Image or None
         The picture that was subtracted.
+    window : float, optional
+        The difference between black and white that gains are relative to, for floats that are
+        not from 0 to 1.
     """
 
     view: View
@@ -41,6 +46,7 @@ class Drawing:
     automatic: Display
     gain: int = 1
     minus: Image | None = None
+    window: float | None = None
     problem: str = ""
 
     def title(self, output: Image) -> str:
@@ -48,7 +54,12 @@ class Drawing:
         if self.view is View.OUTPUT:
             return f"Output: {output.width}×{output.height}, {output.mode}"
         name = self.view.value.capitalize()
-        return f"{name}: {_FORMULAS[self.view]}, ×{self.gain}" if self.image else name
+        if self.image is None:
+            return name
+        caption = f"{name}: {_FORMULAS[self.view]}, ×{self.gain}"
+        if self.window is not None:
+            caption += f", up to ±{(255 - ZERO) / 255 * self.window / self.gain:.3g}"
+        return caption
 
 
 def draw(
@@ -78,10 +89,25 @@ def draw(
     else:
         other = like_output(reference.image, result)
     first, second = colours(result.image.planes), colours(other.planes)
+    width = _window_of(result.request.image)
+    if width is not None and first.dtype == second.dtype == np.float32:
+        first, second = first / np.float32(width), second / np.float32(width)
     try:
         chosen = gain or suggest_gain(first, second)
         shown = difference(first, second, chosen)
         image = Image.from_array(shown, result.request.image.title)
     except Incomparable as error:
         return Drawing(view, None, None, automatic, problem=str(error))
-    return Drawing(view, image, Pyramid(image.planes).prepare(scale), automatic, chosen, other)
+    pyramid = Pyramid(image.planes).prepare(scale)
+    return Drawing(view, image, pyramid, automatic, chosen, other, window=width)
+
+
+def _window_of(image: Image) -> float | None:
+    """Return the difference between black and white as a picture is seen; None if it is usual.
+
+    Floats beyond 0 to 1 have no white level, so differences are amplified relative to that.
+    """
+    if image.pixels.dtype.kind != "f":
+        return None
+    display = Display.automatic(image.planes)
+    return None if display.is_full(image.pixels.dtype) else display.width
