@@ -32,12 +32,14 @@ from PySide6.QtWidgets import (
 from kernelscope import filters
 from kernelscope.backends import create_backends
 from kernelscope.bench.charts import Plot
+from kernelscope.engine.options import Device
 from kernelscope.files import SAMPLES
 from kernelscope.gui.application import create_application
 from kernelscope.gui.bench.window import BenchWindow
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.phantom_dialog import Order
+from kernelscope.gui.model.ladder import Place
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
@@ -85,12 +87,6 @@ class Studio:
         self.window.panel.set_filter(filter_id)
         self.window.panel.set_values(filter_id, values)
 
-    def set_option(self, name: str, value: object) -> None:
-        boxes = self.window.panel.findChildren(QComboBox, name)
-        box = next(each for each in boxes if each.isVisibleTo(self.window))
-        box.setCurrentIndex(box.findData(value))
-        box.activated.emit(box.currentIndex())
-
     def run(self) -> None:
         before = self.window.timing.text()
         self.window.runner.run()
@@ -100,9 +96,8 @@ class Studio:
         self.settle()
 
     def run_levels(self, device: str, *levels: str) -> None:
-        self.set_option("device", device)
         for level in levels:
-            self.set_option("level", level)
+            self.window.panel.choose_place(Place(Device(device), level))
             for _ in range(REPEATS):
                 self.run()
 
@@ -189,8 +184,7 @@ def kernel(studio: Studio) -> None:
     )
     if studio.has_gpu:
         studio.run_levels("gpu", "global")
-    studio.set_option("level", "global")
-    studio.window.companions.show_kernel()
+    studio.window.companions.show_kernel(Place(Device.GPU, "global"))
     viewer = studio.window.findChild(KernelViewer)
     assert viewer is not None
     other = viewer.findChild(QComboBox, "kernelOther")

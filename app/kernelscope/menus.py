@@ -83,6 +83,7 @@ TOGGLES = {
 FILTERS = Submenu("filterMenu", "Fil&ter")
 RECENT = Submenu("recentMenu", "Open &Recent")
 SAMPLES = Submenu("samplesMenu", "Sample &Pictures")
+RECORDED = Submenu("recordedMenu", "Recorded Res&ults")
 
 _FILE = (
     Action(
@@ -103,6 +104,7 @@ _FILE = (
     ),
     RECENT,
     SAMPLES,
+    RECORDED,
     Action(
         "newPhantom",
         "New P&hantom…",
@@ -325,6 +327,15 @@ _RUN = (
         label="Run",
     ),
     Action(
+        "runLevels",
+        "Run All Le&vels",
+        "levels.run_all",
+        keys=("L",),
+        tip="Run every level of the filter on the present picture, one after the other",
+        need=commands.SOURCE,
+        label="Run all",
+    ),
+    Action(
         "cancel",
         "&Cancel",
         "runner.cancel",
@@ -367,6 +378,15 @@ _RUN = (
         need=commands.SOURCE,
     ),
     run_menu.RUNS,
+    Action(
+        "whyLevel",
+        "&Why This Level…",
+        "levels.explain",
+        group=2,
+        keys=("W",),
+        tip="The level under the cursor of the ladder: its idea, its figures and their source",
+        label="Why?",
+    ),
     Action(
         "viewKernel",
         "View &Kernel…",

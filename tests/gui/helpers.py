@@ -10,12 +10,15 @@ import numpy as np
 from PIL import Image as Pillow
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
+from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
+from kernelscope.gui.model.ladder import Place
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -168,6 +171,23 @@ def dialog(qtbot: QtBot, window: MainWindow, kind: type):
 def answer(qtbot: QtBot, box: QMessageBox, text: str) -> None:
     button = next(each for each in box.buttons() if each.text().replace("&", "") == text)
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def choose_place(window: MainWindow, device: str, level: str | None = None) -> None:
+    """Choose a rung of the ladder without running, as Space does."""
+    rungs = window.levels.ladder.rungs
+    place = Place(Device(device), level)
+    if rungs.rung_item(place) is None:
+        rungs.toggle_fold()
+    item = rungs.rung_item(place)
+    assert item is not None, place
+    rungs.setCurrentItem(item)
+    QTest.keyClick(rungs, Qt.Key.Key_Space)
+
+
+def offers(window: MainWindow, device: str) -> bool:
+    """Return whether some level of a device can run."""
+    return any(r.place.device == device and not r.obstacle for r in window.panel.rungs)
 
 
 def state(window: MainWindow) -> str:

@@ -143,6 +143,7 @@ def test_a_need_can_be_met_and_says_why_it_is_not(action: Action) -> None:
 
 
 COPIED = {"copyCommand", "copyPython"}
+RUN = {"run", "runLevels"}
 CHOSEN = {"showRun", "starRun", "renameRun", "deleteRun"}
 
 
@@ -155,7 +156,7 @@ LOOKING = {action.id for action in ACTIONS if action.need is PICTURE}
         (State(), set()),
         (
             State(source=True),
-            {"run", "chooseReference", "saveRecipe", "contactSheet", *COPIED, *LOOKING},
+            {*RUN, "chooseReference", "saveRecipe", "contactSheet", *COPIED, *LOOKING},
         ),
         (State(output=True), {"save", "reuse", "copy"}),
         (State(output=True, volumes=True), {"save", "reuse", "openSlice", "noiseMap"}),

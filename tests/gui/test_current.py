@@ -19,7 +19,19 @@ from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
-from tests.gui.helpers import FakeCpu, Opener, child, load, press, run, shown, state, write_picture
+from tests.gui.helpers import (
+    FakeCpu,
+    Opener,
+    child,
+    choose_place,
+    load,
+    offers,
+    press,
+    run,
+    shown,
+    state,
+    write_picture,
+)
 from tests.gui.test_volume_page import voxels, write
 
 
@@ -56,10 +68,9 @@ CHANGES: dict[str, tuple[Change, Change]] = {
     "filter": (lambda w: w.panel.set_filter("mean"), lambda w: w.panel.set_filter("median")),
     "border": (lambda w: choose(w, "border", "Wrap"), lambda w: choose(w, "border", "Reflect")),
     "level": (
-        lambda w: choose(w, "level", "CPU: Serial"),
-        lambda w: choose(w, "level", "Fastest"),
+        lambda w: choose_place(w, "cpu", "serial"),
+        lambda w: choose_place(w, "auto"),
     ),
-    "device": (lambda w: choose(w, "device", "CPU"), lambda w: choose(w, "device", "Auto")),
     "grey": (
         lambda w: child(w, QCheckBox, "grey").setChecked(True),
         lambda w: child(w, QCheckBox, "grey").setChecked(False),
@@ -164,14 +175,12 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
 ) -> None:
     window = open_window(Availability(True, "a card"))
     window.find_gpu()
-    device = child(window, QComboBox, "device")
-    qtbot.waitUntil(lambda: device.model().item(device.findText("GPU")).isEnabled())
+    qtbot.waitUntil(lambda: offers(window, "gpu"))
     load(qtbot, window, picture)
     window.panel.set_filter("median")
     child(window, QSpinBox, "sizeBox").setValue(7)
     choose(window, "border", "Wrap")
-    choose(window, "device", "CPU")
-    choose(window, "level", "Serial")
+    choose_place(window, "cpu", "serial")
     child(window, QCheckBox, "grey").setChecked(True)
     run(qtbot, window)
     first = window.panel.run_settings()
@@ -180,8 +189,7 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
     window.panel.set_filter("mean")
     child(window, QSpinBox, "sizeBox").setValue(5)
     choose(window, "border", "Mirror")
-    choose(window, "device", "Auto")
-    choose(window, "level", "CPU: Parallel")
+    choose_place(window, "cpu", "parallel")
     child(window, QCheckBox, "grey").setChecked(False)
     second = window.panel.run_settings()
 
@@ -230,7 +238,7 @@ def test_an_estimated_number_does_not_cost_the_level(
 ) -> None:
     load(qtbot, window, picture)
     window.panel.set_filter("nlm")
-    choose(window, "level", "CPU: Serial")
+    choose_place(window, "cpu", "serial")
     run(qtbot, window)
     assert window.panel.automatic == ("filter_sigma",)
     assert cpu.requests[-1].options.level == "serial"

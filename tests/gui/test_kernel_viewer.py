@@ -30,6 +30,7 @@ from kernelscope.backends.cuda.sources import source_files
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.launch_report import LaunchReport, Resources
+from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.errors import AppError
 from kernelscope.gui.dialogs import kernel_viewer as module
@@ -37,6 +38,7 @@ from kernelscope.gui.dialogs.code_view import CodeView, CudaHighlighter
 from kernelscope.gui.dialogs.difference_view import DifferenceView
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.model.kernel_difference import GONE, HEADING, NEW, SAME
+from kernelscope.gui.model.ladder import Place
 from kernelscope.gui.panels.gpu_options import GpuOptions
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.settings import Settings
@@ -571,10 +573,7 @@ def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
     window.companions.show_kernel()
     viewer = window.findChild(KernelViewer)
     window.file_dialogs.loaded.emit(Image.from_array(np.zeros((20, 30), np.uint8)))
-    device = window.findChild(QComboBox, "device")
-    device.setCurrentIndex(device.findData("gpu"))
-    level = window.findChild(QComboBox, "level")
-    level.setCurrentIndex(level.findData("global"))
+    window.panel.choose_place(Place(Device.GPU, "global"))
     options = window.findChild(GpuOptions, "gpuOptions")
     texts = {"repeat": "3", "memoryLimit": "64", "block": "14×18"}
     options.set_texts(texts)

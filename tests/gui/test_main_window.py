@@ -56,6 +56,7 @@ from kernelscope.gui.dialogs import file_dialogs, saving
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.model.ladder import Rung
 from kernelscope.gui.panels import run_table
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.icons import icon
@@ -74,8 +75,10 @@ from tests.gui.helpers import (
     Opener,
     answer,
     child,
+    choose_place,
     dialog,
     load,
+    offers,
     press,
     run,
     save_as,
@@ -519,22 +522,16 @@ def test_failed_save_offers_another_place(
 def test_unavailable_gpu_is_shown_disabled_with_the_reason(
     qtbot: QtBot, window: MainWindow
 ) -> None:
+    def of_gpu() -> list[Rung]:
+        return [rung for rung in window.panel.rungs if rung.place.device is Device.GPU]
+
+    assert {rung.obstacle for rung in of_gpu() if not rung.gap} == {"Looking for a GPU…"}
     window.find_gpu()
-    device, level = child(window, QComboBox, "device"), child(window, QComboBox, "level")
-    row = device.findText("GPU")
-
-    def tip() -> str:
-        return device.itemData(row, Qt.ItemDataRole.ToolTipRole)
-
-    qtbot.waitUntil(lambda: tip() == NO_GPU.summary)
-    assert not device.model().item(row).isEnabled()
-    rows = [r for r in range(level.count()) if level.itemText(r).startswith("GPU")]
-    assert rows
+    qtbot.waitUntil(lambda: of_gpu()[0].obstacle == NO_GPU.summary)
     gaps = filters.get(window.panel.filter_id).gaps("gpu")
-    for each in rows:
-        assert not level.model().item(each).isEnabled()
-        reason = gaps.get(level.itemData(each), NO_GPU.summary)
-        assert level.itemData(each, Qt.ItemDataRole.ToolTipRole) == reason
+    assert {rung.place.level for rung in of_gpu() if rung.gap} == set(gaps)
+    for rung in of_gpu():
+        assert rung.obstacle == gaps.get(rung.place.level, NO_GPU.summary)
     window.companions.show_gpu()
     dialog(qtbot, window, GpuDialog).reject()
 
@@ -556,45 +553,41 @@ def test_manual_is_one_window_that_keeps_its_page(qtbot: QtBot, open_window: Ope
 def test_available_gpu_can_be_chosen(qtbot: QtBot, open_window: Opener) -> None:
     window = open_window(Availability(True, "a card"))
     window.find_gpu()
-    device = child(window, QComboBox, "device")
-    qtbot.waitUntil(lambda: device.model().item(device.findText("GPU")).isEnabled())
-    device.setCurrentText("GPU")
-    level = child(window, QComboBox, "level")
-    assert [level.itemText(row) for row in range(level.count())][:3] == [
-        "Fastest",
-        "Single block",
-        "Global memory",
-    ]
-    assert window.panel.run_settings().options.device is Device.GPU
-    assert window.panel.run_settings().options.level is None
+    qtbot.waitUntil(lambda: offers(window, "gpu"))
+    names = [rung.full_name for rung in window.panel.rungs]
+    assert names[0] == "Auto: the faster device"
+    assert names[1:4] == ["CPU serial", "CPU parallel", "GPU single block"]
+    choose_place(window, "gpu", "tuned")
+    options = window.panel.run_settings().options
+    assert (options.device, options.level) == (Device.GPU, "tuned")
+    choose_place(window, "auto")
+    options = window.panel.run_settings().options
+    assert (options.device, options.level) == (Device.AUTO, None)
 
 
 def test_blocks_are_offered_where_they_have_an_effect(qtbot: QtBot, open_window: Opener) -> None:
     window = open_window(Availability(True, "a card"))
     window.find_gpu()
-    device, level = child(window, QComboBox, "device"), child(window, QComboBox, "level")
     block = child(window, QComboBox, "block")
-    qtbot.waitUntil(lambda: device.model().item(device.findText("GPU")).isEnabled())
-    device.setCurrentText("GPU")
+    qtbot.waitUntil(lambda: offers(window, "gpu"))
     window.panel.set_filter("mean")
     assert not block.isEnabled()  # the fastest level has blocks of its own
     offered = []
-    for row in range(level.count()):
-        level.setCurrentIndex(row)
-        level.activated.emit(row)
-        if block.isEnabled():
-            offered.append(level.itemData(row))
+    for rung in window.panel.rungs:
+        if not rung.obstacle:
+            choose_place(window, *rung.place)
+            if block.isEnabled():
+                offered.append(rung.place.level)
     assert offered == ["single-block", "global", "shared", "texture"]
+    choose_place(window, "gpu", "tuned")
     assert "up to texture" in block.toolTip()
-    level.setCurrentIndex(level.findData("shared"))
-    level.activated.emit(level.currentIndex())
+    choose_place(window, "gpu", "shared")
     assert window.panel.run_settings().options.block is None
     block.setCurrentText("16×16 threads")
     assert window.panel.run_settings().options.block == (16, 16)
-    level.setCurrentIndex(level.findData("tuned"))
-    level.activated.emit(level.currentIndex())
+    choose_place(window, "gpu", "tuned")
     assert window.panel.run_settings().options.block is None
-    device.setCurrentText("CPU")
+    choose_place(window, "cpu", "parallel")
     assert not block.isEnabled()
 
 
@@ -607,38 +600,36 @@ def test_levels_that_do_not_apply_stand_in_their_places(
 ) -> None:
     window = open_window(Availability(True, "a card"))
     window.find_gpu()
-    device, level = child(window, QComboBox, "device"), child(window, QComboBox, "level")
-    qtbot.waitUntil(lambda: device.model().item(device.findText("GPU")).isEnabled())
-    device.setCurrentText("GPU")
+    qtbot.waitUntil(lambda: offers(window, "gpu"))
     window.panel.set_filter(filter_id)
-    rows = range(1, level.count())
-    shown = [level.itemData(row) for row in rows]
+    rungs = [rung for rung in window.panel.rungs if rung.place.device is Device.GPU]
+    shown = [rung.place.level for rung in rungs]
     common = [each.id for each in GPU_LEVELS]
     assert [each for each in shown if each in common] == common
     assert [each for each in shown if each not in gaps] == [
         each.id for each in filters.get(filter_id).levels("gpu")
     ]
-    assert {level.itemData(row) for row in rows if not level.model().item(row).isEnabled()} == gaps
+    assert {rung.place.level for rung in rungs if rung.obstacle} == gaps
 
 
 def test_gpu_comes_back_after_a_filter_of_the_cpu(qtbot: QtBot, open_window: Opener) -> None:
     window = open_window(Availability(True, "a card"))
     window.find_gpu()
-    device = child(window, QComboBox, "device")
-    row = device.findText("GPU")
-    qtbot.waitUntil(lambda: device.model().item(row).isEnabled())
-    device.setCurrentText("GPU")
+    qtbot.waitUntil(lambda: offers(window, "gpu"))
+    choose_place(window, "gpu", "shared")
     window.panel.set_filter("gaussian_noise")
     assert window.panel.run_settings().options.device is Device.AUTO
-    assert not device.model().item(row).isEnabled()
-    tip = device.itemData(row, Qt.ItemDataRole.ToolTipRole)
-    assert tip == "Gaussian noise runs on the CPU only."
-    level = child(window, QComboBox, "level")
-    enabled = [level.itemText(n) for n in range(level.count()) if level.model().item(n).isEnabled()]
-    assert enabled == ["Fastest", "CPU: Serial", "CPU: Parallel"]
-    assert "seed" in level.itemData(level.count() - 1, Qt.ItemDataRole.ToolTipRole)
+    assert [rung.full_name for rung in window.panel.rungs if not rung.obstacle] == [
+        "Auto: CPU parallel",
+        "CPU serial",
+        "CPU parallel",
+    ]
+    note = child(window, QLabel, "ladderNote").text()
+    assert note.startswith("On the CPU only")
+    assert "seed" in note
     window.panel.set_filter("median")
-    assert window.panel.run_settings().options.device is Device.GPU
+    options = window.panel.run_settings().options
+    assert (options.device, options.level) == (Device.GPU, "shared")
 
 
 @pytest.mark.smoke
@@ -822,19 +813,6 @@ def test_dialogs_have_short_filters_and_open_where_pictures_are(
     again = dialog(qtbot, window, QFileDialog)
     assert Path(again.directory().absolutePath()) == picture.parent
     again.reject()
-
-
-def test_without_a_gpu_its_levels_are_marked(qtbot: QtBot, open_window: Opener) -> None:
-    window = open_window()
-    window.find_gpu()
-    device, level = (child(window, QComboBox, name) for name in ("device", "level"))
-    qtbot.waitUntil(lambda: device.itemText(2) == "GPU (not available)")
-    texts = [level.itemText(row) for row in range(level.count())]
-    of_gpu = [text for text in texts if text.startswith("GPU: ")]
-    assert of_gpu
-    assert all(text.endswith(" (not available)") for text in of_gpu)
-    assert not any("available" in text for text in texts if not text.startswith("GPU: "))
-    assert child(window, QToolButton, "viewKernelButton").text() == "View kernel…"
 
 
 def test_the_first_screen_has_load_save_run_debug_and_gpu_info(
@@ -1094,10 +1072,7 @@ def test_no_column_of_runs_is_cut_off(
     header = tree.header()
     window.panel.set_filter("median")
     for level in ("serial", "parallel"):
-        device, box = (child(window, QComboBox, name) for name in ("device", "level"))
-        device.setCurrentIndex(device.findData("cpu"))
-        box.setCurrentIndex(box.findData(level))
-        box.activated.emit(box.currentIndex())
+        choose_place(window, "cpu", level)
         for _ in range(4):
             before = len(window.gallery)
             press(qtbot, window, "F5")

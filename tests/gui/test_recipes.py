@@ -32,14 +32,24 @@ from kernelscope.files import read_recipe
 from kernelscope.gui.panels.editors import NumberEditor
 from kernelscope.gui.panels.filter_form import FilterForm
 from kernelscope.gui.widgets.messages import ErrorDialog
-from kernelscope.gui.window import run_bar
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.images.image import Image
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import Kind
-from tests.gui.helpers import FakeCpu, Opener, child, dialog, load, press, run, state
+from tests.gui.helpers import (
+    FakeCpu,
+    Opener,
+    child,
+    choose_place,
+    dialog,
+    load,
+    offers,
+    press,
+    run,
+    state,
+)
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
@@ -197,10 +207,9 @@ def test_a_step_that_does_not_run_on_the_chosen_device_runs_elsewhere(
 ) -> None:
     window = open_window(Availability(True, "a card"))
     window.find_gpu()
-    device = child(window, run_bar.QWidget, "device")
-    qtbot.waitUntil(lambda: device.model().item(device.findText("GPU")).isEnabled())
+    qtbot.waitUntil(lambda: offers(window, "gpu"))
     load(qtbot, window, picture)
-    device.setCurrentText("GPU")
+    choose_place(window, "gpu", "tuned")
     path = write_recipe(tmp_path / "two.json", {"filter": "gaussian-noise"}, {"filter": "mean"})
     run_recipe(qtbot, window, path)
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)

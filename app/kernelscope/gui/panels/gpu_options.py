@@ -80,14 +80,20 @@ class GpuOptions(QWidget):
         self._block.setEnabled(offered)
         self._block.setToolTip(_BLOCK if offered else _NO_BLOCK)
 
-    def options(self, device: Device, level: str | None) -> RunOptions:
-        """Return the options of a run on a device; raises `InvalidParameter`."""
+    def options(self, device: Device, level: str | None, *, block: bool) -> RunOptions:
+        """Return the options of a run on a device, with the chosen block if it takes one.
+
+        Raises
+        ------
+        InvalidParameter
+            While a number is being typed.
+        """
         return RunOptions(
             device,
             level,
             self._repeat.checked(),
             self._memory.checked() * MIB or None,
-            block=self._block.currentData() if self._block.isEnabled() else None,
+            block=self._block.currentData() if block and self.isEnabled() else None,
         )
 
     def show_request(self, request: Request) -> None:

@@ -26,6 +26,7 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.errors import InvalidParameter
 from kernelscope.gui.model.form_state import FormState, RunSettings
+from kernelscope.gui.model.ladder import Place, Rung
 from kernelscope.gui.panels.editors import shrink
 from kernelscope.gui.panels.filter_form import FilterForm
 from kernelscope.gui.panels.run_options import RunOptionsForm
@@ -75,12 +76,15 @@ class ParameterPanel(QScrollArea):
         The user asks for the CUDA source of the filter at its level.
     estimate_wanted : str
         The user asks to estimate the parameter of this name from the input.
+    places_offered
+        The places where the filter can run, or the one that is chosen, are others.
     """
 
     filter_changed = Signal(str)
     changed = Signal()
     kernel_wanted = Signal()
     estimate_wanted = Signal(str)
+    places_offered = Signal()
 
     def __init__(
         self, backends: Mapping[str, Backend], settings: Settings, parent: QWidget | None = None
@@ -107,11 +111,12 @@ class ParameterPanel(QScrollArea):
         self._summary.setWordWrap(True)
 
         self._make_parameters()
-        run_box = QGroupBox("Run on", self)
+        run_box = QGroupBox("Options", self)
         run_box.setObjectName("runBox")
         self._options = RunOptionsForm(backends, run_box)
         self._options.kernel_wanted.connect(self.kernel_wanted)
         self._options.changed.connect(self.changed)
+        self._options.offered.connect(self.places_offered)
         QVBoxLayout(run_box).addWidget(self._options)
 
         content = QWidget(self)
@@ -207,9 +212,23 @@ class ParameterPanel(QScrollArea):
         step = Step.of_numbers(self.filter_id, values, border=form.border, grey=form.grey)
         return RunSettings(step, self.run_options())
 
-    def run_options(self) -> RunOptions:
-        """Return the options that are set; raises `InvalidParameter`."""
-        return self._options.options()
+    def run_options(self, place: Place | None = None) -> RunOptions:
+        """Return the options of a run, here or at another place; raises `InvalidParameter`."""
+        return self._options.options(place)
+
+    @property
+    def rungs(self) -> tuple[Rung, ...]:
+        """The places where the chosen filter can run, or why it cannot."""
+        return self._options.rungs
+
+    @property
+    def place(self) -> Place:
+        """The place where the filter will run."""
+        return self._options.place
+
+    def choose_place(self, place: Place) -> None:
+        """Let the filter run there from now on."""
+        self._options.choose(place)
 
     def show_request(self, request: Request) -> None:
         """Show the settings that `request` was made with."""

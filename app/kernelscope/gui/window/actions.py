@@ -14,6 +14,7 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu
 
 from kernelscope import commands, files, menus, run_menu
+from kernelscope.bench import recorded
 from kernelscope.commands import Action, State, Submenu
 from kernelscope.gui.dialogs.command_palette import Command
 from kernelscope.gui.panels.parameter_panel import VOLUMES, by_category
@@ -50,6 +51,7 @@ class Actions(Mapping[str, QAction]):
         for menu in menus.MENUS:
             self._fill(window.menuBar().addMenu(menu.title), (menu,))
         self._fill_samples()
+        self._fill_recorded()
         self._fill_filters()
         self._menus[menus.RECENT.id].aboutToShow.connect(self.fill_recent)
         self["viewOutput"].setChecked(True)
@@ -200,6 +202,24 @@ class Actions(Mapping[str, QAction]):
                     argument=sample.path,
                 ),
             )
+
+    def _fill_recorded(self) -> None:
+        """List the recorded results of the project's cards; an installation may lack them."""
+        menu = self._menus[menus.RECORDED.id]
+        place = menus.place((menus.MENUS[0], menus.RECORDED))
+        for entry in recorded.entries():
+            self._add(
+                menu,
+                place,
+                Action(
+                    f"recorded{entry.path.stem}",
+                    entry.title.replace("&", "&&"),
+                    "companions.show_recorded",
+                    tip=f"Open {entry.path.name} in the benchmark",
+                    argument=entry.path,
+                ),
+            )
+        menu.menuAction().setVisible(not menu.isEmpty())
 
     def _fill_filters(self) -> None:
         for category, specs in by_category(Kind.VOLUME).items():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 from PySide6.QtWidgets import QWidget
 
+from kernelscope import filters
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.engine.request import Request
@@ -18,11 +20,13 @@ from kernelscope.gui.dialogs.command_palette import Command, CommandPalette
 from kernelscope.gui.dialogs.contact_sheet import ContactSheet
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
+from kernelscope.gui.dialogs.level_dialog import LevelDialog
 from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
 from kernelscope.gui.dialogs.preferences import Preferences
 from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
 from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.ladder import Entry, Place
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.settings import Settings
@@ -80,13 +84,15 @@ class Companions:
             if self.kernel_viewer is not None:
                 self.kernel_viewer.refresh()
 
-    def show_kernel(self) -> None:
-        """Show the CUDA source of the chosen filter and level."""
+    def show_kernel(self, place: Place | None = None) -> None:
+        """Show the CUDA source of the chosen filter, at its level or at that of `place`."""
         try:
             request = self.runner.create()
             if request is None:
                 stand_in = Image.from_array(_STAND_IN, "no picture")
                 request = Request(stand_in, *self.panel.run_settings())
+            if place is not None:
+                request = replace(request, options=self.panel.run_options(place))
         except AppError as error:
             dialogs.show_error(self.window, error)
             return
@@ -107,6 +113,30 @@ class Companions:
                 parent=self.window,
             )
         _bring_to_front(self.bench)
+
+    def show_recorded(self, path: Path | None) -> None:
+        """Show a recorded report in the benchmark window."""
+        self.show_bench()
+        if path is not None and self.bench is not None:
+            self.bench.open_results([path])
+
+    def show_level(self, entry: Entry) -> None:
+        """Explain a level of the chosen filter."""
+        explained = self.window.findChild(LevelDialog)
+        if explained is None:
+            explained = LevelDialog(self.window)
+            explained.bench_wanted.connect(self.show_recorded)
+            explained.kernel_wanted.connect(self.show_kernel)
+            explained.manual_wanted.connect(self.show_page)
+        explained.show_entry(entry, filters.get(self.panel.filter_id))
+        _bring_to_front(explained)
+
+    def show_page(self, name: str) -> None:
+        """Show a page of the manual."""
+        self.show_manual()
+        manual = self.window.findChild(ManualWindow)
+        if manual is not None:
+            manual.open_page(name)
 
     def show_gpu(self) -> None:
         """Show the GPU and its state, or the steps that are missing to use one."""

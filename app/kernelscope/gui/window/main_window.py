@@ -54,6 +54,7 @@ from kernelscope.gui.window.companions import Companions
 from kernelscope.gui.window.docks import make_docks
 from kernelscope.gui.window.files import Files
 from kernelscope.gui.window.keeper import Keeper
+from kernelscope.gui.window.levels import Levels
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.window.run_shelf import RunShelf, Views
@@ -146,6 +147,9 @@ class MainWindow(QMainWindow):
         self.live = Live(self.runner, self.panel, self.background, settings, lambda: self.page)
         self.headline.badge.put(self.live.badge)
         self.run_shelf = self._make_shelf()
+        self.levels = Levels(self.panel, self.runner, self.background, lambda: self.page)
+        self.levels.ladder.add_actions(self.actions_["runLevels"], self.actions_["whyLevel"])
+        self._settings_column.ladder.put(self.levels.ladder)
         self._connect()
         placement.restore(self, settings)
         self._keeper = Keeper(self, settings, self.panel)
@@ -311,6 +315,7 @@ class MainWindow(QMainWindow):
         self.runner.finished.connect(self.run_shelf.add)
         self.runner.finished.connect(lambda result, _: self.companions.add_result(result))
         self.runner.failed.connect(self._report)
+        self.levels.why_wanted.connect(self.companions.show_level)
 
     def _connect_page(self, page: Page[Any, Any]) -> None:
         page.history.form = lambda: self.panel.state() if page is self.page else None
@@ -329,6 +334,7 @@ class MainWindow(QMainWindow):
         page.zoomed.connect(lambda _: self.companions.follow())  # also when panned
         page.changed.connect(lambda _: self.companions.follow())
         self.live.follow(page)
+        self.levels.follow(page)
 
     # --- pages ---
 
@@ -481,6 +487,7 @@ class MainWindow(QMainWindow):
         self.hide()  # closing may take a moment
         self.live.close()
         self.companions.close()
+        self.levels.close()
         self.runner.bridge.close(_PATIENCE)
         self.background.close()
         self.console.close()

@@ -61,8 +61,11 @@ class Runner(QObject):
         Of every run, whether or not its input is still shown.
     failed : Exception
         A run or a setting of it.
+    aside_failed : Exception
+        A run that is not shown; see `run_aside`.
     """
 
+    aside_failed = Signal(object)
     changed = Signal()
     finished = Signal(object, object)
     failed = Signal(object)
@@ -87,6 +90,8 @@ class Runner(QObject):
         self._automatic: tuple[str, ...] = ()
         """Parameters that the current run estimates because the user wants it every time."""
         self._replaces = False
+        self._aside: Request | None = None
+        """The run in progress, if its result is listed but not shown."""
         recipes.loaded.connect(self._run_recipe)
         recipes.preparing.connect(self._on_preparing)
         recipes.wanted.connect(self._show_estimates)
@@ -190,6 +195,20 @@ class Runner(QObject):
             self._automatic = ()
             self._submit(request)
 
+    def run_aside(self, request: Request) -> None:
+        """Run `request` without showing its result, which `finished` has.
+
+        A run or a recipe in progress gives way to it.
+        """
+        self._recipes.stop()
+        self._in_progress, self._automatic = None, ()
+        self._aside = request
+        self.bridge.submit(request)
+
+    def is_aside(self, request: Request) -> bool:
+        """Return whether the result of `request` is not going to be shown."""
+        return request is self._aside
+
     def cancel(self) -> None:
         """Stop the run in progress, and the recipe that it belongs to."""
         between = self._recipes.busy and not self.bridge.busy
@@ -249,6 +268,8 @@ class Runner(QObject):
         self._bar.show_progress("estimate" if estimates else "prepare", 0.0, self._recipes.step)
 
     def _on_submitted(self, request: Request) -> None:
+        if request is not self._aside:
+            self._aside = None
         self._ended = ""
         self._bar.show_progress("Waiting", 0.0)
         instead = ", in place of the run that was under way" if self._replaces else ""
@@ -260,6 +281,12 @@ class Runner(QObject):
         self._bar.show_progress(stage, fraction, self._recipes.step)
 
     def _on_finished(self, result: Result) -> None:
+        if self._aside is not None:
+            self._aside = None
+            self.finished.emit(result, FormState.of(result.request))
+            self.changed.emit()
+            self.show_state()
+            return
         result = self._recipes.told(result)
         form = FormState.of(result.request, self._automatic)
         self.finished.emit(result, form)
@@ -279,12 +306,19 @@ class Runner(QObject):
         page.show_result(result, form)
 
     def _on_failed(self, error: Exception) -> None:
+        if self._aside is not None:
+            self._aside = None
+            self.changed.emit()
+            self.show_state()
+            self.aside_failed.emit(error)
+            return
         error = self._recipes.fail(error)
         self._end("Failed.")
         self.changed.emit()
         self.failed.emit(error)
 
     def _on_stopped(self) -> None:
+        self._aside = None
         self._end("Cancelled.")
         self._show_status("")
         self.changed.emit()

@@ -1,0 +1,246 @@
+"""Recorded figures: the project's own measurements, for machines without such a card.
+
+The reports are JSON files in ``resources/bench``. `Recorded` finds, for the settings of a filter,
+the recorded setting that is nearest, and the time of each level there::
+
+    recorded = Recorded.read()
+    for level, figure in recorded.nearest(step, (1024, 1024), 1).items():
+        print(level, figure.seconds, figure.setting, figure.card, figure.date)
+
+A figure is never scaled to another size or setting. It belongs to the setting in `Figure.setting`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from kernelscope.bench.report import Report
+from kernelscope.bench.rows import Row
+from kernelscope.bench.statistics import full_time
+from kernelscope.bench.storage import FORMAT, load
+from kernelscope.engine.step import Step
+from kernelscope.errors import AppError
+from kernelscope.paths import RESOURCES
+from kernelscope.spec.filter import FilterSpec
+
+_logger = logging.getLogger(__name__)
+
+FOLDER = RESOURCES / "bench"
+"""Reports of the project's machines; an installation may lack it."""
+
+_MISSING = 1.5
+"""Distance that a level costs which a setting lacks: levels are compared at one setting."""
+
+_BORDER, _CHANNELS, _SIZE = 0.25, 0.5, 0.25
+"""Distance for another border, for other channels, and for each factor of two in pixels."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The recorded time of a level.
+
+    Attributes
+    ----------
+    row : Row
+        The measurement.
+    machine : str
+        Name of the card or the processor.
+    date : str
+        Day of the measurement: ``22 Nov 2026``.
+    path : Path
+        The report.
+    """
+
+    row: Row
+    machine: str
+    date: str
+    path: Path
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of computing: the median of the kernels, for all of the data."""
+        return full_time(self.row)
+
+    @property
+    def total(self) -> float:
+        """Seconds of whole runs, with transfers."""
+        return full_time(self.row, waiting=True)
+
+    @property
+    def scaled(self) -> bool:
+        """Whether a part was timed, and the time scaled to all of the data."""
+        return self.row.is_part
+
+    @property
+    def card(self) -> str:
+        """The short name of the machine: ``H100``."""
+        words = [word for word in self.machine.split() if word not in ("NVIDIA", "AMD")]
+        return words[0] if words else self.machine
+
+    @property
+    def setting(self) -> str:
+        """The recorded filter, parameters, border, channels and size in words."""
+        row = self.row
+        several = f", {row.channels} channels" if row.channels > 1 else ""
+        return f"{row.label}, border {row.border}, {row.size}{several}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A recorded report, for a menu."""
+
+    path: Path
+    title: str
+
+
+class Recorded:
+    """Recorded figures by filter.
+
+    Parameters
+    ----------
+    figures : iterable of Figure
+        Those of libraries, chosen blocks or several GPUs are left out.
+    """
+
+    def __init__(self, figures: Iterable[Figure] = ()) -> None:
+        self._figures: dict[str, list[Figure]] = {}
+        for figure in figures:
+            row = figure.row
+            if row.seconds and not row.library and row.gpus == 1 and row.block is None:
+                self._figures.setdefault(row.filter, []).append(figure)
+
+    @classmethod
+    def read(cls, folder: Path = FOLDER) -> Recorded:
+        """Return the figures of the reports in `folder`; files that are no reports are skipped."""
+        figures: list[Figure] = []
+        for path in sorted(folder.glob("*.json")):
+            if not _head(path):
+                continue
+            try:
+                figures.extend(figures_of(load(path), path))
+            except AppError as error:
+                _logger.warning("%s holds no recorded figures: %s", path.name, error)
+        return cls(figures)
+
+    def nearest(
+        self, step: Step, shape: tuple[int, ...], channels: int, device: str = "gpu"
+    ) -> dict[str, Figure]:
+        """Return the figures of each level on a device, at the nearest recorded setting.
+
+        Levels come from one setting as far as it has them, and else from the next nearest.
+
+        Parameters
+        ----------
+        step : Step
+            Filter, parameters and border.
+        shape : tuple of int
+            (height, width) or (depth, height, width).
+        """
+        found = [
+            each for each in self._figures.get(step.filter.id, ()) if each.row.device == device
+        ]
+        groups: dict[Any, dict[str, Figure]] = {}
+        for figure in found:
+            groups.setdefault((figure.row.subject, figure.path), {}).setdefault(
+                figure.row.level, figure
+            )
+        most = max(map(len, groups.values()), default=0)
+
+        def rank(group: Mapping[str, Figure]) -> float:
+            row = next(iter(group.values())).row
+            return distance(row, step, shape, channels) + _MISSING * (most - len(group))
+
+        levels: dict[str, Figure] = {}
+        for group in sorted(groups.values(), key=rank):
+            for level, figure in group.items():
+                levels.setdefault(level, figure)
+        return levels
+
+
+def figures_of(report: Report, path: Path) -> Iterable[Figure]:
+    """Yield the figures of a report."""
+    date = day(report.machine.get("Date", ""))
+    for row in report.rows:
+        name = report.machine.get(row.device.upper(), row.device.upper()).partition(",")[0]
+        count, times, card = name.partition(" × ")
+        yield Figure(row, card if times and count.isdecimal() else name, date, path)
+
+
+def entries(folder: Path = FOLDER) -> list[Entry]:
+    """Return the recorded reports of GPUs, titled by plan, machine and day."""
+    found = []
+    for path in sorted(folder.glob("gpu-*.json")):
+        head = _head(path)
+        if head:
+            machine = head["machine"]
+            plan = head["plan"].get("name") or path.stem.removeprefix("gpu-")
+            card = machine.get("GPU", "").partition(",")[0].replace("NVIDIA ", "")
+            found.append(Entry(path, ", ".join((plan, card, day(machine.get("Date", ""))))))
+    return found
+
+
+def day(date: str) -> str:
+    """Return ``22 Nov 2026`` of a report's date, or the text itself if it is no date."""
+    try:
+        when = datetime.strptime(date[:10], "%Y-%m-%d")
+    except ValueError:
+        return date
+    return f"{when.day} {_MONTHS[when.month - 1]} {when.year}"
+
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+"""English in every locale, as the rest of the interface."""
+
+
+def distance(row: Row, step: Step, shape: tuple[int, ...], channels: int) -> float:
+    """Return how far a recorded row is from a setting: 0 for the same.
+
+    The radius counts most, since the work grows with it; the values in a mask count little.
+    """
+    spec, wanted = step.filter, step.parameters
+    recorded = _values(row, spec)
+    sides = (2 * spec.radius(values) + 1 for values in (wanted, recorded))
+    far = 2 * _octaves(*sides)
+    for name, value in wanted.items():
+        if value != recorded[name]:
+            numbers = isinstance(value, int | float) and isinstance(recorded[name], int | float)
+            far += min(0.5, 0.1 * _octaves(value, recorded[name])) if numbers else 0.5
+    pixels = _octaves(math.prod(shape), math.prod(row.asked))
+    return (
+        far
+        + _BORDER * (row.border != step.border)
+        + _CHANNELS * (row.channels != channels)
+        + _SIZE * pixels
+    )
+
+
+def _octaves(first: float, second: float) -> float:
+    """Return the factor between two numbers as powers of two; those below 0 count as near 0."""
+    return abs(math.log2(max(first, 1e-3) / max(second, 1e-3)))
+
+
+def _values(row: Row, spec: FilterSpec) -> dict[str, Any]:
+    """Return the parameters of a row; a report may be older than a parameter, or know others."""
+    known = {parameter.name: parameter for parameter in spec.parameters}
+    return spec.defaults() | {
+        name: known[name].parse(text) for name, text in row.parameters.items() if name in known
+    }
+
+
+def _head(path: Path) -> dict[str, Any]:
+    """Return a report without its rows; empty if the file is none or cannot be read."""
+    try:
+        head, rows, _ = path.read_text("utf-8").partition('\n "rows": [')
+        content = json.loads(f"{head}{rows}]}}" if rows else head)
+    except (OSError, ValueError) as error:
+        _logger.warning("%s cannot be read: %s", path, error)
+        return {}
+    is_report = isinstance(content, dict) and content.get("format") == FORMAT
+    return content if is_report else {}

@@ -1,0 +1,109 @@
+"""Why a level takes the time it takes: its sentence, its figures, their source."""
+
+from __future__ import annotations
+
+from html import escape
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from kernelscope.gui.model.ladder import Entry, describe_figure, describe_time
+from kernelscope.gui.model.level_colours import colour
+from kernelscope.spec.filter import FilterSpec
+
+_WIDTH = 460
+
+
+class LevelDialog(QDialog):
+    """Explains a level; stays open beside the window, and follows the level that is asked for.
+
+    Signals
+    -------
+    bench_wanted : Path or None
+        Open the benchmark, with this recorded report.
+    kernel_wanted : Place
+        Show the source of the kernel of this level.
+    manual_wanted : str
+        Open this page of the manual.
+    """
+
+    bench_wanted = Signal(object)
+    kernel_wanted = Signal(object)
+    manual_wanted = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("levelDialog")
+        self.setModal(False)
+        self._entry: Entry | None = None
+        self._text = QLabel(self)
+        self._text.setObjectName("levelText")
+        self._text.setWordWrap(True)
+        self._text.setTextFormat(Qt.TextFormat.RichText)
+        self._text.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self._text.setMinimumWidth(_WIDTH)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        self._bench = self._add(buttons, "levelBench", "")
+        self._bench.clicked.connect(self._open_bench)
+        self._kernel = self._add(buttons, "levelKernel", "View &Kernel")
+        self._kernel.clicked.connect(self._open_kernel)
+        manual = self._add(buttons, "levelManual", "&Manual")
+        manual.clicked.connect(lambda: self.manual_wanted.emit("gpu-levels"))
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.setSpacing(12)
+        column.addWidget(self._text)
+        column.addWidget(buttons)
+
+    @staticmethod
+    def _add(buttons: QDialogButtonBox, name: str, text: str) -> QPushButton:
+        button = QPushButton(text)
+        button.setObjectName(name)
+        button.setAutoDefault(False)
+        buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
+        return button
+
+    def show_entry(self, entry: Entry, spec: FilterSpec) -> None:
+        """Explain a level of a filter."""
+        self._entry = entry
+        rung = entry.rung
+        self.setWindowTitle(f"{rung.full_name} – {spec.name}")
+        parts = [_title(entry)]
+        if rung.level is not None:
+            parts.append(f"<p>{escape(rung.level.help)}</p>")
+        if rung.obstacle:
+            word = "Not for this filter" if rung.gap else "Cannot run here"
+            parts.append(f"<p><b>{word}.</b> {escape(rung.obstacle)}</p>")
+        if entry.time is not None:
+            parts.append(f"<p><b>Time.</b> {escape(describe_time(entry.time))}</p>")
+        if entry.figure is not None:
+            parts.append(f"<p><b>Time.</b> {escape(describe_figure(entry.figure))}</p>")
+            parts.append(f"<p>File: {escape(entry.figure.path.name)}</p>")
+        if entry.parity is not None:
+            parts.append(f"<p><b>Result.</b> {escape(entry.parity.describe())}</p>")
+        if entry.remark:
+            parts.append(f"<p>{escape(entry.remark)}</p>")
+        parts.append(f"<p><b>Source of {escape(spec.name)}.</b> {escape(spec.source)}</p>")
+        self._text.setText("".join(parts))
+        recorded = entry.figure is not None
+        self._bench.setText("Open in &Benchmark" if recorded else "&Benchmark")
+        self._kernel.setVisible(rung.device == "GPU" and not rung.gap)
+        self.adjustSize()
+
+    def _open_kernel(self) -> None:
+        if self._entry is not None:
+            self.kernel_wanted.emit(self._entry.rung.place)
+
+    def _open_bench(self) -> None:
+        figure = self._entry.figure if self._entry is not None else None
+        self.bench_wanted.emit(figure.path if figure is not None else None)
+
+
+def _title(entry: Entry) -> str:
+    """Return the heading, with the colour of the level beside its name."""
+    level = entry.rung.level
+    mark = f"<span style='color:{colour(level)}'>■</span> " if level is not None else ""
+    return f"<h3>{mark}{escape(entry.rung.full_name)}</h3>"

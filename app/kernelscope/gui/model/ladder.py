@@ -1,0 +1,483 @@
+"""The ladder: the levels of a filter as rungs, their times, and whether their results agree.
+
+A `Rung` is a place where the filter can run, or a reason why it cannot. `Ladder` keeps the times
+of measured runs and hands out only those that belong to the settings and the picture in question;
+after a change of either there are none, and they come back with the settings. Results agree if
+they were compared: the reference is the serial level, or the first rung that has a result.
+
+    Auto               CPU parallel
+    CPU  Serial        ▮▮▮▮▮▮▮▮▮▮▮▮   10.2 ms   reference
+    CPU  Parallel      ▮▮▮▮▮           1.9 ms   ✓
+    GPU  Tuned         ▨▨            0.019 ms   recorded on an H100
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from kernelscope.bench.recorded import Figure, Recorded
+from kernelscope.bench.rows import Difference
+from kernelscope.engine.backend import Availability, Backend
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.images.source import Source
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import GPU_LEVELS, Level
+from kernelscope.spec.samples import Pixels
+
+KEPT_BYTES = 256 << 20
+"""Limit for results that are kept to be compared with those of other levels."""
+
+LEAST_DECADES = 2.0
+"""The axis of the bars is logarithmic, and covers at least a factor of 100."""
+
+LIMIT = 30.0
+"""Seconds that a level may take when all levels run; a slower one runs when it is clicked."""
+
+
+class Place(NamedTuple):
+    """Device and level of a run; without a level the fastest of the device."""
+
+    device: Device
+    level: str | None = None
+
+
+AUTO = Place(Device.AUTO)
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A place to run a filter.
+
+    Attributes
+    ----------
+    place : Place
+    name : str
+        Name of the level: ``Shared memory``.
+    device : str
+        Name of the device: ``GPU``; empty for Auto.
+    level : Level or None
+        None for Auto.
+    obstacle : str
+        Why it cannot run here; empty if it can.
+    gap : bool
+        The level has no meaning for this filter, on any machine.
+    """
+
+    place: Place
+    name: str
+    device: str = ""
+    level: Level | None = None
+    obstacle: str = ""
+    gap: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """``GPU shared memory``, or ``Auto: CPU parallel``."""
+        return f"{self.device} {self.name[0].lower()}{self.name[1:]}" if self.device else self.name
+
+
+class Agreement(StrEnum):
+    """How the result of a level compares with the reference."""
+
+    REFERENCE = "reference"
+    EQUAL = "equal"
+    ROUNDING = "rounding"
+    DIFFERENT = "different"
+
+    @property
+    def symbol(self) -> str:
+        return {"reference": "ref", "equal": "✓", "rounding": "≈", "different": "≠"}[self]
+
+
+@dataclass(frozen=True)
+class Parity:
+    """The comparison of a result with that of the reference level.
+
+    Attributes
+    ----------
+    reference : str
+        Name of the reference level.
+    difference : Difference or None
+        None for the reference itself.
+    """
+
+    agreement: Agreement
+    reference: str
+    difference: Difference | None = None
+
+    def describe(self) -> str:
+        """Return the outcome in a sentence."""
+        if self.agreement is Agreement.REFERENCE:
+            return "The other results are compared with this one."
+        if self.agreement is Agreement.EQUAL:
+            return f"Same result as {self.reference}, in every sample."
+        assert self.difference is not None
+        share, largest = self.difference.share, self.difference.largest
+        text = f"{share:.2%} of the samples differ from {self.reference}, by up to {largest:.3g}"
+        within = " (rounding of floats)" if self.agreement is Agreement.ROUNDING else ""
+        return f"{text}{within}."
+
+
+ROUNDING = 1e-4
+"""Share of the largest value up to which floats may differ: levels add up in other orders."""
+
+
+def compare(reference: str, expected: Pixels, found: Pixels) -> Parity:
+    """Compare two results of the same request; takes as long as reading both."""
+    difference = Difference.between(expected, found)
+    if not difference.largest:
+        return Parity(Agreement.EQUAL, reference, difference)
+    most = max(abs(float(expected.max())), abs(float(expected.min())))
+    small = expected.dtype.kind == "f" and difference.largest <= ROUNDING * most
+    return Parity(Agreement.ROUNDING if small else Agreement.DIFFERENT, reference, difference)
+
+
+@dataclass(frozen=True)
+class Time:
+    """The time of a measured run, in seconds.
+
+    Attributes
+    ----------
+    computing, total : float
+        Medians: of the kernels or the stage *compute*, and of whole runs with transfers.
+    repeats : int
+    least, most : float
+        Of the computing.
+    """
+
+    computing: float
+    total: float
+    repeats: int
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, result: Result) -> Time | None:
+        """Return the time of a result; None for a single run, which cannot be compared."""
+        repeats = result.repeats
+        if repeats is None:
+            return None
+        return cls(
+            computing=result.computing_seconds,
+            total=result.seconds,
+            repeats=len(repeats.totals),
+            least=min(repeats.computing),
+            most=max(repeats.computing),
+        )
+
+
+def rungs(
+    spec: FilterSpec, backends: Mapping[str, Backend], availability: Mapping[str, Availability]
+) -> tuple[Rung, ...]:
+    """Return Auto and the levels of a filter: those of the CPU, then those of the GPU.
+
+    Parameters
+    ----------
+    availability : mapping
+        By backend; one that is missing is still being looked for.
+    """
+    found = []
+    for backend in reversed(list(backends.values())):
+        levels, gaps = backend.levels(spec), spec.gaps(backend.id)
+        if backend.id != Device.CPU and not levels:
+            continue  # `only_cpu` has the reason
+        state = availability.get(backend.id)
+        missing = ""
+        if backend.id != Device.CPU and (state is None or not state.available):
+            missing = state.summary if state is not None else f"Looking for a {backend.name}…"
+        for level in with_gaps(levels, gaps):
+            gap = gaps.get(level.id, "")
+            place = Place(Device(backend.id), level.id)
+            found.append(Rung(place, level.name, backend.name, level, gap or missing, bool(gap)))
+    usable = [rung for rung in found if not rung.obstacle]
+    devices = dict.fromkeys(rung.device for rung in usable)
+    name = f"Auto: {usable[-1].full_name}" if len(devices) == 1 else "Auto: the faster device"
+    return Rung(AUTO, name), *found
+
+
+def only_cpu(spec: FilterSpec) -> str:
+    """Return why a filter has no levels on a GPU; empty if it has some."""
+    if spec.levels(Device.GPU.value):
+        return ""
+    reasons = dict.fromkeys(spec.gaps(Device.GPU.value).values())
+    return f"On the CPU only. {' '.join(reasons)}".strip()
+
+
+def with_gaps(levels: Iterable[Level], gaps: Mapping[str, str]) -> list[Level]:
+    """Return `levels` and those that do not apply, each before what follows in `GPU_LEVELS`."""
+    found = list(levels)
+    for number, level in enumerate(GPU_LEVELS):
+        if level.id in gaps:
+            later = GPU_LEVELS[number + 1 :]
+            place = next((n for n, each in enumerate(found) if each in later), len(found))
+            found.insert(place, level)
+    return found
+
+
+def chosen_place(wanted: Place, offered: Sequence[Rung]) -> Place:
+    """Return the place where a run goes: the wanted one, else the device's fastest, else Auto."""
+    usable = [rung.place for rung in offered if not rung.obstacle]
+    if wanted in usable:
+        return wanted
+    if wanted.device is Device.AUTO:  # with a level, as older settings have it
+        return next((place for place in usable if place.level == wanted.level), AUTO)
+    has_device = any(place.device is wanted.device for place in usable)
+    return Place(wanted.device) if has_device else AUTO
+
+
+def marked(place: Place, offered: Sequence[Rung]) -> Place:
+    """Return the rung that stands for a place: for a device alone, its fastest usable level."""
+    usable = [rung.place for rung in offered if not rung.obstacle]
+    if place in usable:
+        return place
+    return [each for each in usable if each.device is place.device][-1]
+
+
+class Ladder:
+    """Times and agreement of levels, by the picture and the settings that they belong to."""
+
+    def __init__(self) -> None:
+        self._times: weakref.WeakKeyDictionary[Source, dict[Hashable, Time]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._parity: weakref.WeakKeyDictionary[Source, dict[Hashable, dict[Place, Parity]]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._compared: Request | None = None
+        """A request of the work that `_outputs` are results of."""
+        self._outputs: dict[Place, Source] = {}
+
+    def add(self, result: Result) -> bool:
+        """Keep the time of a run; return whether there is one: only measured runs have any."""
+        request, time = result.request, Time.of(result)
+        if time is None or request.region is not None:
+            return False
+        place = Place(Device(result.device), result.level)
+        key = _key(request, replace(request.options, device=place.device, level=place.level))
+        self._times.setdefault(request.source, {})[key] = time
+        if not self._is_compared(request):
+            self._compared, self._outputs = request, {}
+        known = self._parity.get(request.source, {}).get(work_of(request), {})
+        if place in known and known[place].agreement is Agreement.REFERENCE:
+            known.clear()  # the others were compared with an earlier result
+        known.pop(place, None)
+        self._outputs[place] = result.output
+        self._drop_outputs(place)
+        return True
+
+    def time(self, request: Request, options: RunOptions) -> Time | None:
+        """Return the time of the work of `request` with these options, if it was measured."""
+        return self._times.get(request.source, {}).get(_key(request, options))
+
+    def parity(self, request: Request, place: Place) -> Parity | None:
+        """Return how the result of a level compares with the reference, if that is known."""
+        return self._parity.get(request.source, {}).get(work_of(request), {}).get(place)
+
+    def to_compare(
+        self, request: Request, offered: Sequence[Rung]
+    ) -> tuple[Rung, dict[Place, tuple[Source, Source]]] | None:
+        """Return the reference and the results that have not been compared with it.
+
+        The pairs are those of the reference and of the other level.
+        """
+        if not self._is_compared(request):
+            return None
+        held = [rung for rung in offered if rung.place in self._outputs]
+        reference = next(
+            (rung for rung in held if rung.level is not None and rung.level.exact), None
+        )
+        if reference is None:
+            return None
+        known = self._parity.get(request.source, {}).get(work_of(request), {})
+        expected = self._outputs[reference.place]
+        pairs = {
+            rung.place: (expected, self._outputs[rung.place])
+            for rung in held
+            if rung is not reference
+            and (rung.place not in known or known[rung.place].reference != reference.full_name)
+        }
+        return reference, pairs
+
+    def learn(self, request: Request, reference: Rung, found: Mapping[Place, Parity]) -> None:
+        """Keep the outcome of comparisons."""
+        own = {reference.place: Parity(Agreement.REFERENCE, reference.full_name)}
+        known = self._parity.setdefault(request.source, {}).setdefault(work_of(request), {})
+        known.update({**found, **own} if found else {})
+
+    def _is_compared(self, request: Request) -> bool:
+        """Return whether the results that are kept are those of this work."""
+        kept = self._compared
+        return (
+            kept is not None and kept.source is request.source and work_of(kept) == work_of(request)
+        )
+
+    def _drop_outputs(self, newest: Place) -> None:
+        """Drop the oldest results beyond the limit; one that is dropped cannot be compared."""
+        for place in list(self._outputs):
+            held = sum(array.nbytes for each in self._outputs.values() for array in each.arrays())
+            if held <= KEPT_BYTES or place == newest:
+                return
+            del self._outputs[place]
+
+
+def work_of(request: Request) -> Hashable:
+    """Return a value that is equal for requests with the same result from the same source."""
+    step, grey = request.step, request.source.is_grey
+    return (
+        step.filter.id,
+        tuple(sorted(step.parameters.items())),
+        step.border,
+        step.grey and not grey,
+        step.axis if request.by_slices else None,
+    )
+
+
+def _key(request: Request, options: RunOptions) -> Hashable:
+    """Return the work with its place; repeats of kernels change no time."""
+    return work_of(request), replace(options, repeat=1)
+
+
+class Axis:
+    """The logarithmic axis of the bars, from just below the shortest time to the longest."""
+
+    def __init__(self, seconds: Iterable[float]) -> None:
+        logs = [math.log10(max(each, 1e-9)) for each in seconds]
+        self._high = max(logs, default=0.0)
+        self._low = min(min(logs, default=0.0) - 0.3, self._high - LEAST_DECADES)
+
+    def share(self, seconds: float) -> float:
+        """Return the length of a bar, 0 to 1."""
+        log = math.log10(max(seconds, 1e-9))
+        return min(1.0, max(0.0, (log - self._low) / (self._high - self._low)))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A rung with all that is known about it.
+
+    Attributes
+    ----------
+    time : Time or None
+        Measured here with the present settings on the present picture.
+    figure : Figure or None
+        Recorded elsewhere; only for a rung that cannot run here.
+    """
+
+    rung: Rung
+    time: Time | None = None
+    figure: Figure | None = None
+    parity: Parity | None = None
+    remark: str = ""
+
+    @property
+    def seconds(self) -> tuple[float, float] | None:
+        """Seconds of computing and of the whole run, measured or recorded."""
+        known = self.time or self.figure
+        if isinstance(known, Time):
+            return known.computing, known.total
+        return (known.seconds, known.total) if known is not None else None
+
+    def explain(self) -> str:
+        """Return all of it in lines, for a tooltip and for screen readers."""
+        rung, lines = self.rung, [self.rung.full_name]
+        if rung.level is not None:
+            lines.append(rung.level.help)
+        if rung.obstacle:
+            lines.append(rung.obstacle)
+        if self.time is not None:
+            lines.append(describe_time(self.time))
+        if self.figure is not None:
+            lines.append(describe_figure(self.figure))
+        if self.parity is not None:
+            lines.append(self.parity.describe())
+        if self.remark:
+            lines.append(self.remark)
+        return "\n".join(lines)
+
+
+def describe_time(time: Time) -> str:
+    """Return ``Computing 2.31 ms, median of 5 (2.2 to 2.5); whole run 2.49 ms``."""
+    text = f"Computing {short_time(time.computing)}"
+    if time.repeats > 1:
+        spread = f"{short_time(time.least)} to {short_time(time.most)}"
+        text = f"{text}, median of {time.repeats} ({spread})"
+    return f"{text}; whole run {short_time(time.total)}. Measured here, with these settings."
+
+
+def describe_figure(figure: Figure) -> str:
+    """Return a recorded time with its setting, machine and date."""
+    about = "≈ " if figure.scaled else ""
+    part = f" Timed on {figure.row.timed_size} and scaled." if figure.scaled else ""
+    return (
+        f"Recorded, not measured here: computing {about}{short_time(figure.seconds)}, whole run "
+        f"{about}{short_time(figure.total)}, for {figure.setting}, on {figure.machine}, "
+        f"{figure.date}.{part}"
+    )
+
+
+def short_time(seconds: float) -> str:
+    """Return a time to three digits: ``15.9 s``, ``2.31 ms``, ``23.4 µs``."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= 0.9995 * scale:
+            value = seconds / scale
+            digits = f"{value:#.3g}".removesuffix(".") if value < 999.5 else f"{value:,.0f}"
+            return f"{digits} {unit}"
+    return f"{seconds / 1e-6:.2g} µs"
+
+
+def race(offered: Sequence[Rung], expected: Mapping[Place, float]) -> tuple[list[Rung], list[Rung]]:
+    """Return the rungs to run one after the other, and those that would take too long.
+
+    They run in the order of their expected time. Those whose time is unknown follow, the last
+    ones offered, which are the fastest of their device, before the others.
+    """
+    usable = [rung for rung in offered if rung.level is not None and not rung.obstacle]
+    slow = [rung for rung in usable if expected.get(rung.place, 0.0) > LIMIT]
+    ranks = {rung.place: number for number, rung in enumerate(reversed(usable))}
+
+    def order(rung: Rung) -> tuple[float, int]:
+        return expected.get(rung.place, math.inf), ranks[rung.place]
+
+    return sorted((rung for rung in usable if rung not in slow), key=order), slow
+
+
+def expected_times(
+    request: Request,
+    offered: Sequence[Rung],
+    known: Mapping[Place, float],
+    recorded: Recorded,
+) -> dict[Place, float]:
+    """Estimate the computing of levels in seconds, from one that was measured.
+
+    Its time is multiplied by the ratio of the two levels in the recorded figures of that kind of
+    device, at the nearest recorded setting. Measured times are passed through.
+    """
+    found = dict(known)
+    for device in {rung.place.device for rung in offered if rung.level is not None}:
+        measured = {
+            rung.place: known[rung.place]
+            for rung in offered
+            if rung.place.device is device and rung.place in known
+        }
+        if not measured:
+            continue
+        shape, channels = request.source.shape[:-1], request.source.shape[-1]
+        figures = recorded.nearest(request.step, shape, channels, device.value)
+        for rung in offered:
+            place = rung.place
+            if place.device is not device or place in known or place.level not in figures:
+                continue
+            mine = figures[place.level]
+            for other, seconds in measured.items():
+                beside = figures.get(other.level or "")
+                if beside is not None and beside.row.subject == mine.row.subject:
+                    found[place] = seconds * mine.seconds / beside.seconds
+                    break
+    return found

@@ -1,0 +1,433 @@
+"""The ladder of levels: where the filter can run, how long it takes there, and whether it agrees.
+
+◉ Auto: CPU parallel
+○ ■ Serial         CPU  ▮▮▮▮▮▮▮▮▮▮▮   10.2 ms  ref
+○ ■ Parallel       CPU  ▮▮▮▮           1.9 ms   ✓
+▸ No GPU here: as recorded on an H100
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import (
+    QEvent,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+)
+from PySide6.QtCore import Signal as QtSignal
+from PySide6.QtGui import (
+    QAction,
+    QBrush,
+    QColor,
+    QFontMetrics,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPalette,
+    QPen,
+)
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QListWidget,
+    QListWidgetItem,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.engine.options import Device
+from kernelscope.gui.model.ladder import (
+    Agreement,
+    Axis,
+    Entry,
+    Place,
+    short_time,
+)
+from kernelscope.gui.model.level_colours import colour
+from kernelscope.gui.widgets import theme
+
+_ENTRY = Qt.ItemDataRole.UserRole
+_FOLD = Qt.ItemDataRole.UserRole + 1
+"""Text of the line that unfolds the levels of a device that is missing."""
+
+_MOST_HEIGHT = 210
+"""Pixels; more rungs scroll."""
+
+_FEWEST = 4
+"""Rungs that are in view in the smallest window."""
+
+_PALE = 90
+"""Opacity of the part of a bar that is not computing."""
+
+NO_TIME = "–"
+
+
+class LadderList(QListWidget):
+    """The rungs, one below the other.
+
+    Signals
+    -------
+    run_wanted : Place
+        A rung was clicked, or Return pressed on it.
+    choose_wanted : Place
+        Space was pressed: choose without running.
+    why_wanted : Entry
+        A rung that cannot run here was clicked.
+    """
+
+    run_wanted = QtSignal(object)
+    choose_wanted = QtSignal(object)
+    why_wanted = QtSignal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        self._ready = False  # Qt calls `changeEvent` while it makes the list
+        super().__init__(parent)
+        self.setObjectName("ladderRungs")
+        self.setAccessibleName("Levels")
+        self.setMouseTracking(True)
+        self.setUniformItemSizes(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFrameShape(QListWidget.Shape.NoFrame)
+        self.setItemDelegate(_RungDelegate(self))
+        self.chosen = Place(Device.AUTO)
+        self.axis = Axis(())
+        self.unfolded = False
+        self._entries: tuple[Entry, ...] = ()
+        self._fold = ""
+        self._ready = True
+
+    def show_entries(self, entries: Sequence[Entry], chosen: Place, fold: str) -> None:
+        """Show rungs; `fold` is the line over those that cannot run here, empty for no folding."""
+        self.chosen, self._entries, self._fold = chosen, tuple(entries), fold
+        self.axis = Axis(
+            value for entry in entries if entry.seconds is not None for value in entry.seconds
+        )
+        self._fill()
+
+    def _fill(self) -> None:
+        shown: list[Entry | str] = []
+        for entry in self._entries:
+            missing = bool(entry.rung.obstacle) and not entry.rung.gap
+            if self._fold and (missing or entry.rung.place.device is Device.GPU):
+                if self._fold not in shown:
+                    shown.append(self._fold)
+                if not self.unfolded:
+                    continue
+            shown.append(entry)
+        while self.count() > len(shown):
+            self.takeItem(self.count() - 1)
+        while self.count() < len(shown):
+            self.addItem(QListWidgetItem())
+        for number, what in enumerate(shown):
+            self._show(self.item(number), what)
+        if self.currentRow() < 0:
+            self.setCurrentRow(0)
+        self.setMinimumHeight(min(self.count(), _FEWEST) * _row_height(self.fontMetrics()))
+        self.updateGeometry()
+        self.viewport().update()
+
+    def _show(self, item: QListWidgetItem, what: Entry | str) -> None:
+        if isinstance(what, str):
+            item.setText(f"{'▾' if self.unfolded else '▸'} {what}")
+            item.setData(_ENTRY, None)
+            item.setToolTip("Click to fold." if self.unfolded else "Click to unfold.")
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, what)
+            return
+        rung = what.rung
+        item.setText(rung.full_name)
+        item.setData(_ENTRY, what)
+        how = "Click for the reason." if rung.obstacle else "Click to run here."
+        item.setToolTip(f"{what.explain()}\n{how}")
+        chosen = ", chosen" if rung.place == self.chosen else ""
+        spoken = " ".join(what.explain().splitlines())
+        item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{spoken}{chosen}")
+
+    def entry(self) -> Entry | None:
+        """Return the rung under the cursor of the keyboard."""
+        item = self.currentItem()
+        found = item.data(_ENTRY) if item is not None else None
+        return found if isinstance(found, Entry) else None
+
+    def rung_item(self, place: Place) -> QListWidgetItem | None:
+        """Return the line of a rung; None while it is folded away."""
+        for row in range(self.count()):
+            entry = self.item(row).data(_ENTRY)
+            if isinstance(entry, Entry) and entry.rung.place == place:
+                return self.item(row)
+        return None
+
+    def toggle_fold(self) -> None:
+        """Unfold the levels of the missing device, or fold them."""
+        self.unfolded = not self.unfolded
+        self._fill()
+
+    def _use(self, item: QListWidgetItem, *, run: bool = True) -> None:
+        entry = item.data(_ENTRY)
+        if not isinstance(entry, Entry):
+            self.toggle_fold()
+        elif entry.rung.obstacle:
+            self.why_wanted.emit(entry)
+        elif run:
+            self.run_wanted.emit(entry.rung.place)
+        else:
+            self.choose_wanted.emit(entry.rung.place)
+
+    # --- Qt ---
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        super().mouseReleaseEvent(event)
+        item = self.itemAt(event.position().toPoint())
+        if event.button() is Qt.MouseButton.LeftButton and item is not None:
+            self._use(item)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        item = self.currentItem()
+        if item is not None and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._use(item)
+        elif item is not None and event.key() == Qt.Key.Key_Space:
+            self._use(item, run=False)
+        else:
+            super().keyPressEvent(event)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange) and self._ready:
+            self._fill()  # rows are as high as their text
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, self.count() * _row_height(self.fontMetrics()) + 2 * self.frameWidth())
+
+
+def _row_height(metrics: QFontMetrics) -> int:
+    return metrics.height() + 5
+
+
+class _RungDelegate(QStyledItemDelegate):
+    """Draws a rung: mark of the choice, colour and name, bar, time, agreement."""
+
+    def sizeHint(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QSize:
+        return QSize(100, _row_height(option.fontMetrics))
+
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        entry = index.data(_ENTRY)
+        rungs = self.parent()
+        if not isinstance(entry, Entry) or not isinstance(rungs, LadderList):
+            super().paint(painter, option, index)
+            return
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        _paint_ground(painter, option)
+        colours = _Colours(option)
+        area = option.rect.adjusted(4, 0, -4, 0)
+        metrics = option.fontMetrics
+        tick = metrics.horizontalAdvance("ref") + 4
+        time = metrics.horizontalAdvance("≈ 88.8 ms")
+        name = round(area.width() * 0.5)
+        _paint_mark(painter, colours, area, chosen=entry.rung.place == rungs.chosen)
+        left = area.left() + 16
+        if entry.rung.level is not None:
+            side = metrics.ascent() - 3
+            swatch = QRectF(left, area.center().y() - side / 2 + 1, side, side)
+            painter.fillRect(swatch, _fill(entry, QColor(colour(entry.rung.level))))
+            left += side + 5
+        if entry.rung.level is None:
+            whole = QRect(left, area.top(), area.right() - left, area.height())
+            _paint_text(painter, colours.text, whole, entry.rung.full_name)
+            painter.restore()
+            return
+        text = QRect(left, area.top(), area.left() + name - left - 4, area.height())
+        ink = colours.quiet if entry.rung.obstacle else colours.text
+        _paint_name(painter, ink, colours.quiet, text, entry)
+        bar = QRect(
+            area.left() + name, area.top(), area.width() - name - time - tick, area.height()
+        )
+        _paint_bar(painter, entry, bar, rungs.axis, colours.ground)
+        figures = QRect(bar.right() + 1, area.top(), time, area.height())
+        _paint_text(painter, ink, figures, _time_text(entry), Qt.AlignmentFlag.AlignRight)
+        if entry.parity is not None:
+            wrong = entry.parity.agreement is Agreement.DIFFERENT
+            place = QRect(figures.right() + 1, area.top(), tick, area.height())
+            symbol = entry.parity.agreement.symbol
+            _paint_text(
+                painter,
+                colours.problem if wrong else colours.quiet,
+                place,
+                symbol,
+                Qt.AlignmentFlag.AlignRight,
+            )
+        painter.restore()
+
+
+class _Colours:
+    """The colours of text in a rung."""
+
+    def __init__(self, option: QStyleOptionViewItem) -> None:
+        palette = option.palette
+        self.text = palette.color(QPalette.ColorRole.Text)
+        self.ground = palette.color(QPalette.ColorRole.Base)
+        self.quiet = theme.quiet_text(palette)
+        self.problem = theme.error_text(palette)
+
+
+def _paint_ground(painter: QPainter, option: QStyleOptionViewItem) -> None:
+    """Show the cursor of the keyboard as a frame, and the mouse over a rung as a tint."""
+    tint = option.palette.color(QPalette.ColorRole.Text)
+    if option.state & QStyle.StateFlag.State_MouseOver:
+        tint.setAlpha(24)
+        painter.fillRect(option.rect, tint)
+    if option.state & QStyle.StateFlag.State_HasFocus:
+        painter.setPen(QPen(option.palette.color(QPalette.ColorRole.Highlight), 1))
+        painter.drawRect(QRectF(option.rect).adjusted(0.5, 0.5, -0.5, -0.5))
+
+
+def _paint_mark(painter: QPainter, colours: _Colours, area: QRect, *, chosen: bool) -> None:
+    centre = QPointF(area.left() + 6, area.center().y() + 1)
+    painter.setPen(QPen(colours.text if chosen else colours.quiet, 1.2))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawEllipse(centre, 4.5, 4.5)
+    if chosen:
+        painter.setBrush(colours.text)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.drawEllipse(centre, 2.5, 2.5)
+
+
+def _paint_text(
+    painter: QPainter,
+    ink: QColor,
+    place: QRect,
+    text: str,
+    align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
+) -> None:
+    painter.setPen(ink)
+    elided = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, place.width())
+    painter.drawText(place, align | Qt.AlignmentFlag.AlignVCenter, elided)
+
+
+def _paint_name(painter: QPainter, ink: QColor, quiet: QColor, place: QRect, entry: Entry) -> None:
+    """Draw the name of the level, and behind it the device if there is room."""
+    metrics, rung = painter.fontMetrics(), entry.rung
+    _paint_text(painter, ink, place, rung.name)
+    rest = place.adjusted(metrics.horizontalAdvance(f"{rung.name}  "), 0, 0, 0)
+    if rest.width() >= metrics.horizontalAdvance(rung.device):
+        _paint_text(painter, quiet, rest, rung.device)
+
+
+def _fill(entry: Entry, shade: QColor) -> QColor:
+    """Return the colour of a swatch: paler for a rung that cannot run here."""
+    if entry.rung.obstacle:
+        shade.setAlpha(_PALE)
+    return shade
+
+
+def _paint_bar(painter: QPainter, entry: Entry, area: QRect, axis: Axis, ground: QColor) -> None:
+    """Draw computing in full colour and the whole run pale; recorded figures are hatched."""
+    seconds = entry.seconds
+    if seconds is None or entry.rung.level is None:
+        return
+    shade = QColor(colour(entry.rung.level))
+    height = max(6, area.height() - 10)
+    top = area.center().y() - height / 2 + 1
+    computing, total = (axis.share(each) * area.width() for each in seconds)
+    pale = QColor(shade)
+    pale.setAlpha(_PALE)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.fillRect(QRectF(area.left(), top, max(2.0, total), height), pale)
+    body = QRectF(area.left(), top, max(2.0, computing), height)
+    painter.fillRect(body, shade)
+    if entry.time is None:
+        painter.fillRect(body, QBrush(ground, Qt.BrushStyle.BDiagPattern))
+
+
+def _time_text(entry: Entry) -> str:
+    """Return the time of computing; a remark in place of one that is missing."""
+    if entry.time is not None:
+        return short_time(entry.time.computing)
+    if entry.figure is not None:
+        about = "≈ " if entry.figure.scaled else ""
+        return f"{about}{short_time(entry.figure.seconds)}"
+    return NO_TIME
+
+
+class Ladder(QWidget):
+    """The rungs under a line that says how to read them, with *Run all* and *Why?*.
+
+    Signals
+    -------
+    run_wanted, choose_wanted : Place
+        See `LadderList`.
+    why_wanted : Entry
+        The user asks about a level.
+    """
+
+    run_wanted = QtSignal(object)
+    choose_wanted = QtSignal(object)
+    why_wanted = QtSignal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("ladder")
+        self.rungs = LadderList(self)
+        self.rungs.run_wanted.connect(self.run_wanted)
+        self.rungs.choose_wanted.connect(self.choose_wanted)
+        self.rungs.why_wanted.connect(self.why_wanted)
+        self._title = QLabel("&Levels", self)
+        self._title.setBuddy(self.rungs)
+        self._note = QLabel(self)
+        self._note.setObjectName("ladderNote")
+        self._note.setWordWrap(True)
+        self._buttons = QHBoxLayout()
+        self._buttons.setContentsMargins(8, 0, 4, 0)
+        self._buttons.addWidget(self._title, 1)
+        column = self._column = QVBoxLayout(self)
+        column.setContentsMargins(0, 4, 0, 4)
+        column.setSpacing(2)
+        column.addLayout(self._buttons)
+        column.addWidget(self.rungs, 1)
+        column.addWidget(self._note)
+        self._note.setContentsMargins(8, 0, 8, 0)
+        self._note.hide()
+        self.setMaximumHeight(_MOST_HEIGHT)
+
+    def add_actions(self, *actions: QAction) -> None:
+        """Put buttons for actions into the line over the rungs."""
+        for action in actions:
+            button = QToolButton(self)
+            button.setDefaultAction(action)
+            button.setObjectName(f"{action.objectName()}Button")
+            button.setAccessibleName(action.text().replace("&", "").removesuffix("…"))
+            button.setAutoRaise(True)
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            self._buttons.addWidget(button)
+
+    def show_entries(
+        self, entries: Sequence[Entry], chosen: Place, *, fold: str = "", note: str = ""
+    ) -> None:
+        """Show the rungs; see `LadderList.show_entries`.
+
+        Parameters
+        ----------
+        note : str
+            A line below the rungs: what was skipped, and why.
+        """
+        self.rungs.show_entries(entries, chosen, fold)
+        self._note.setText(note)
+        self._note.setVisible(bool(note))
+        self._column.activate()  # Qt would do so after the columns above have asked for the height
+        self.updateGeometry()

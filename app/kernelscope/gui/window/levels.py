@@ -1,0 +1,416 @@
+"""Keeps the ladder up to date, and runs all levels one after the other.
+
+    run_all -> Run, unless the output belongs to the settings
+            -> for each level, the quickest first: run aside -> compare -> next
+               a level that is expected to take longer than `LIMIT` is left out and named;
+               one that turns out to is stopped
+
+Runs of the ladder are measured runs. Their results are listed, but the output stays that of the
+chosen level. Results are compared between two runs, not during one, whose time it would spoil.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from kernelscope import filters
+from kernelscope.bench.recorded import Recorded
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.errors import AppError
+from kernelscope.gui.model.ladder import (
+    LIMIT,
+    Entry,
+    Parity,
+    Place,
+    Rung,
+    compare,
+    expected_times,
+    marked,
+    only_cpu,
+    race,
+    short_time,
+    work_of,
+)
+from kernelscope.gui.model.ladder import Ladder as State
+from kernelscope.gui.pages.page import Page
+from kernelscope.gui.panels.ladder import Ladder
+from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.window.runner import Runner
+from kernelscope.gui.work.background import Background
+from kernelscope.text import enumerated
+
+_logger = logging.getLogger(__name__)
+
+WORTH_SAYING = 1.0
+"""Expected seconds of a level from which they are shown before it runs."""
+
+
+class Race:
+    """The levels that run one after the other.
+
+    Attributes
+    ----------
+    request : Request or None
+        The work; None until the output belongs to the settings.
+    done : dict of Place to str
+        Levels that ended, with a remark on those that did not end well.
+    running : Rung or None
+    """
+
+    def __init__(self) -> None:
+        self.request: Request | None = None
+        self.done: dict[Place, str] = {}
+        self.running: Rung | None = None
+
+
+class Levels(QObject):
+    """Connects the ladder with the settings, the runner and the page.
+
+    Parameters
+    ----------
+    page : callable
+        Returns the page in front.
+
+    Signals
+    -------
+    why_wanted : Entry
+        The user asks about a level.
+    """
+
+    why_wanted = Signal(object)
+
+    def __init__(
+        self,
+        panel: ParameterPanel,
+        runner: Runner,
+        background: Background,
+        page: Callable[[], Page[Any, Any]],
+    ) -> None:
+        super().__init__(runner)
+        self._panel, self._runner, self._background, self._page = panel, runner, background, page
+        self.ladder = Ladder()
+        self.limit = LIMIT
+        self._state = State()
+        self._recorded: Recorded | None = None
+        self._reading = False
+        self._race: Race | None = None
+        self._note = ""
+        self._remarks: dict[Place, str] = {}
+        self._remarks_of: object = None
+        self._closed = False
+        self._limit = QTimer(self)
+        self._limit.setSingleShot(True)
+        self._limit.timeout.connect(self._on_limit)
+        self._next = QTimer(self)
+        """Goes on with the race once the window has dealt with the last result."""
+        self._next.setSingleShot(True)
+        self._next.timeout.connect(self._go_on)
+        self.ladder.run_wanted.connect(self.run_at)
+        self.ladder.choose_wanted.connect(panel.choose_place)
+        self.ladder.why_wanted.connect(self.why_wanted)
+        panel.changed.connect(self.refresh)
+        panel.places_offered.connect(self.refresh)
+        runner.finished.connect(lambda result, *_: self._on_result(result))
+        runner.aside_failed.connect(self._on_aside_failed)
+        runner.bridge.submitted.connect(self._on_submitted)
+        runner.bridge.stopped.connect(self._on_stopped)
+        runner.failed.connect(lambda _: self._end_race())
+
+    def follow(self, page: Page[Any, Any]) -> None:
+        """Follow the inputs of a page."""
+        page.changed.connect(lambda _: self.refresh())
+
+    def close(self) -> None:
+        """Start nothing any more: the window closes."""
+        self._closed = True
+        self._limit.stop()
+        self._next.stop()
+        self._race = None
+
+    # --- commands ---
+
+    def run_at(self, place: Place) -> None:
+        """Choose a place and run there, measured."""
+        self._end_race()
+        self._panel.choose_place(place)
+        self._runner.run()
+
+    def run_all(self) -> None:
+        """Run all levels on the present picture, one after the other."""
+        if self._page().source is None:
+            self._runner.request()  # says so
+            return
+        self._end_race()
+        self._note = "Running all levels. Esc stops."
+        self._race = Race()
+        self._with_recorded(self._begin)
+
+    def explain(self) -> None:
+        """Explain the level under the cursor of the ladder, or the one that is chosen."""
+        entry = self.ladder.rungs.entry()
+        if entry is None or entry.rung.level is None:
+            chosen = marked(self._panel.place, self._panel.rungs)
+            entry = next(each for each in self.entries() if each.rung.place == chosen)
+        self.why_wanted.emit(entry)
+
+    # --- showing ---
+
+    def request(self) -> Request | None:
+        """Return the request of the settings; None without an input or valid settings."""
+        settings, page = self._runner.settings(), self._page()
+        if settings is None or page.source is None:
+            return None
+        try:
+            return page.request(settings)
+        except AppError:
+            return None
+
+    def entries(self) -> list[Entry]:
+        """Return the rungs with all that is known about them for the present settings."""
+        request = self.request()
+        if request is None:
+            return [Entry(rung) for rung in self._panel.rungs]
+        figures = {}
+        if self._recorded is not None and any(map(_is_missing, self._panel.rungs)):
+            shape, channels = request.source.shape[:-1], request.source.shape[-1]
+            figures = self._recorded.nearest(request.step, shape, channels)
+        remarks = self._remarks if self._remarks_of == self._key(request) else {}
+        return [
+            Entry(
+                rung,
+                time=self._state.time(request, self._panel.run_options(rung.place)),
+                figure=figures.get(rung.place.level or "") if _is_missing(rung) else None,
+                parity=self._state.parity(request, rung.place),
+                remark=remarks.get(rung.place, ""),
+            )
+            for rung in self._panel.rungs
+        ]
+
+    def refresh(self) -> None:
+        """Show what belongs to the present settings and picture, and end a race for others."""
+        if self._closed:
+            return
+        request = self.request()
+        race = self._race
+        if race is not None and race.request is not None:
+            current = request is not None and self._key(request) == self._key(race.request)
+            if not current:
+                self._stop_race()
+        if self._race is None and self._remarks_of != self._key(request):
+            self._note = ""
+        missing = [rung for rung in self._panel.rungs if _is_missing(rung)]
+        if missing and self._recorded is None:
+            self._read()
+        entries = self.entries()
+        fold = _fold(entries) if missing else ""
+        chosen = marked(self._panel.place, self._panel.rungs)
+        note = self._note or only_cpu(filters.get(self._panel.filter_id))
+        self.ladder.show_entries(entries, chosen, fold=fold, note=note)
+
+    @staticmethod
+    def _key(request: Request | None) -> object:
+        return (id(request.source), work_of(request)) if request is not None else None
+
+    # --- recorded figures ---
+
+    def _with_recorded(self, then: Callable[[], None]) -> None:
+        """Call `then` once the recorded figures have been read."""
+        if self._recorded is not None:
+            then()
+            return
+
+        def keep(recorded: Recorded) -> None:
+            self._recorded, self._reading = recorded, False
+            self.refresh()
+            then()
+
+        def failed(error: Exception) -> None:
+            _logger.error("Recorded figures could not be read", exc_info=error)
+            keep(Recorded())
+
+        self._reading = True
+        self._background.start("recorded", Recorded.read, keep, failed)
+
+    def _read(self) -> None:
+        if not self._reading:
+            self._with_recorded(lambda: None)
+
+    # --- results ---
+
+    def _on_result(self, result: Result) -> None:
+        self._limit.stop()
+        race = self._race
+        if race is not None and race.running is not None:
+            race.done[race.running.place] = ""
+            race.running = None
+        self._state.add(result)
+        self.refresh()
+        self._compare(result.request)
+
+    def _compare(self, request: Request) -> None:
+        """Compare the new results with the reference; then go on with the race."""
+        found = self._state.to_compare(request, self._panel.rungs)
+        if found is None or not found[1]:
+            self._next.start()
+            return
+        reference, pairs = found
+
+        def work() -> dict[Place, Parity]:
+            return {
+                place: compare(reference.full_name, expected.planes, other.planes)
+                for place, (expected, other) in pairs.items()
+            }
+
+        def learn(parities: dict[Place, Parity]) -> None:
+            self._state.learn(request, reference, parities)
+            self.refresh()
+            self._next.start()
+
+        def failed(error: Exception) -> None:
+            _logger.error("Results could not be compared", exc_info=error)
+            self._next.start()
+
+        self._background.start("parity", work, learn, failed)
+
+    # --- the race ---
+
+    def _begin(self) -> None:
+        """Run first where the output does not belong to the settings."""
+        if self._race is None:
+            return
+        if self._page().is_current(self._runner.settings()):
+            self._go_on()
+            return
+        self._runner.run()
+        if not self._runner.busy:  # refused, and said so
+            self._end_race()
+
+    def _go_on(self) -> None:
+        """Run the next level of the race, if there is one."""
+        race_, request = self._race, self.request()
+        if race_ is None or self._closed or self._runner.busy:
+            return
+        if request is None:
+            self._end_race()
+            return
+        race_.request = race_.request or request
+        known = self._known(request)
+        expected = expected_times(request, self._panel.rungs, known, self._recorded or Recorded())
+        order, slow = race(self._panel.rungs, expected)
+        left = [rung for rung in order if rung.place not in known and rung.place not in race_.done]
+        if not left:
+            self._finish(race_, [rung for rung in slow if rung.place not in known], expected)
+            return
+        rung = left[0]
+        seconds = expected.get(rung.place, 0.0)
+        takes = f", about {_about(seconds)}" if seconds >= WORTH_SAYING else ""
+        count = f"{len(order) - len(left) + 1} of {len(order)}"
+        self._note = f"Running {rung.full_name}{takes} ({count}). Esc stops."
+        try:
+            options = self._panel.run_options(rung.place)
+            following = Request(request.source, request.step, options, timed=True)
+        except AppError as error:
+            race_.done[rung.place] = error.message
+            self._next.start()
+            return
+        race_.running = rung
+        self._runner.run_aside(following)
+        self._limit.start(round(1000 * self.limit))
+        self.refresh()
+
+    def _known(self, request: Request) -> dict[Place, float]:
+        """Return the levels with a time for these settings, in seconds."""
+        known = {}
+        for rung in self._panel.rungs:
+            time = self._state.time(request, self._panel.run_options(rung.place))
+            if rung.level is not None and time is not None:
+                known[rung.place] = time.computing
+        return known
+
+    def _finish(self, ended: Race, slow: list[Rung], expected: dict[Place, float]) -> None:
+        """Say which levels are left, and why."""
+        self._remarks = {place: text for place, text in ended.done.items() if text}
+        for rung in slow:
+            about = _about(expected[rung.place])
+            self._remarks[rung.place] = f"Left out: about {about} here. Click to run it."
+        self._remarks_of = self._key(self.request())
+        names = {rung.place: rung.full_name for rung in self._panel.rungs}
+        words = [f"{names[place]} ({_brief(text)})" for place, text in self._remarks.items()]
+        left = f"Not run: {enumerated(words, 'and')}. Click to run." if words else ""
+        self._race, self._note = None, left
+        self.refresh()
+
+    def _on_aside_failed(self, error: Exception) -> None:
+        """Note why a level failed, and go on with the others."""
+        self._limit.stop()
+        if self._race is not None and self._race.running is not None:
+            self._race.done[self._race.running.place] = str(error)
+            self._race.running = None
+            self._next.start()
+
+    def _on_limit(self) -> None:
+        """Stop a level that takes too long, and go on with the others."""
+        race_ = self._race
+        if race_ is None or race_.running is None:
+            return
+        place, race_.running = race_.running.place, None
+        race_.done[place] = f"Stopped after {_about(self.limit)}. Click to run it."
+        self._race = None  # so that stopping it does not end the race
+        self._runner.cancel()
+        self._race = race_
+        self._next.start()
+
+    def _on_submitted(self, request: Request) -> None:
+        """End the race if another run takes the place of its own."""
+        race_ = self._race
+        if race_ is not None and race_.request is not None and not self._runner.is_aside(request):
+            self._end_race()
+
+    def _on_stopped(self) -> None:
+        self._end_race()
+
+    def _stop_race(self) -> None:
+        running = self._race is not None and self._race.running is not None
+        self._end_race()
+        if running:
+            self._runner.cancel()
+
+    def _end_race(self) -> None:
+        self._limit.stop()
+        if self._race is not None:
+            self._race, self._note = None, ""
+            self.refresh()
+
+
+def _is_missing(rung: Rung) -> bool:
+    """Return whether a rung could run on a machine with the device."""
+    return bool(rung.obstacle) and not rung.gap
+
+
+def _fold(entries: list[Entry]) -> str:
+    """Return the line over the levels of the device that is missing."""
+    missing = [entry for entry in entries if _is_missing(entry.rung)]
+    device = missing[0].rung.device
+    figures = [entry.figure for entry in missing if entry.figure is not None]
+    if not figures:
+        return f"No {device} here: {len(missing)} levels"
+    cards = enumerated(list(dict.fromkeys(figure.card for figure in figures)), "and")
+    date = figures[0].date
+    return f"No {device} here: recorded on an {cards}, {date}"
+
+
+def _about(seconds: float) -> str:
+    """Return a duration in whole seconds, minutes or hours."""
+    if seconds < 90:
+        return f"{seconds:.0f} s" if seconds >= 1 else short_time(seconds)
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _brief(remark: str) -> str:
+    """Return a remark for a line that has little room."""
+    return remark.removesuffix(" Click to run it.").removeprefix("Left out: ").rstrip(".")

@@ -1,0 +1,315 @@
+"""The ladder in the window: click, keys, all levels, recorded figures, and what is never shown."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QPushButton, QSpinBox
+from pytestqt.qtbot import QtBot
+
+from kernelscope.bench import recorded
+from kernelscope.engine.backend import Availability
+from kernelscope.engine.options import Device
+from kernelscope.errors import AppError
+from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
+from kernelscope.gui.dialogs.level_dialog import LevelDialog
+from kernelscope.gui.model.ladder import AUTO, Agreement, Entry, Place
+from kernelscope.gui.window.main_window import MainWindow
+from tests.gui.helpers import FakeCpu, Opener, child, choose_place, load, offers, press
+
+pytestmark = pytest.mark.usefixtures("repeats_runs")
+
+SERIAL, PARALLEL = Place(Device.CPU, "serial"), Place(Device.CPU, "parallel")
+TUNED = Place(Device.GPU, "tuned")
+
+
+def entry(window: MainWindow, place: Place) -> Entry:
+    """Return the rung as it is shown."""
+    rungs = window.levels.ladder.rungs
+    item = rungs.rung_item(place)
+    if item is None:
+        rungs.toggle_fold()
+        item = rungs.rung_item(place)
+    assert item is not None, place
+    found = item.data(Qt.ItemDataRole.UserRole)
+    assert isinstance(found, Entry)
+    return found
+
+
+def click(window: MainWindow, place: Place) -> None:
+    rungs = window.levels.ladder.rungs
+    entry(window, place)  # unfolds
+    item = rungs.rung_item(place)
+    assert item is not None
+    rungs.scrollToItem(item)
+    spot = rungs.visualItemRect(item).center()
+    QTest.mouseClick(rungs.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+
+
+def note(window: MainWindow) -> str:
+    return window.findChild(QLabel, "ladderNote").text()
+
+
+@pytest.fixture
+def ready(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
+    """Return a window without a GPU, with a picture and a filter of two levels."""
+    load(qtbot, window, picture)
+    window.find_gpu()
+    qtbot.waitUntil(lambda: window.levels.entries()[-1].figure is not None)
+    window.panel.set_filter("mean")
+    return window
+
+
+def test_a_click_runs_at_that_level(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:
+    assert entry(ready, SERIAL).time is None
+    click(ready, SERIAL)
+    qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
+    assert {(each.options.device, each.options.level) for each in cpu.requests} == {SERIAL}
+    assert ready.panel.place == SERIAL
+    assert ready.levels.ladder.rungs.chosen == SERIAL
+    time = entry(ready, SERIAL).time
+    assert time is not None
+    assert time.repeats >= 3
+    assert entry(ready, PARALLEL).time is None
+
+
+def test_the_keyboard_moves_chooses_and_runs(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:
+    rungs = ready.levels.ladder.rungs
+    rungs.setFocus()
+    rungs.setCurrentRow(0)
+    QTest.keyClick(rungs, Qt.Key.Key_Down)
+    QTest.keyClick(rungs, Qt.Key.Key_Down)
+    assert ready.panel.place == AUTO, "moving chooses nothing"
+    QTest.keyClick(rungs, Qt.Key.Key_Space)
+    assert ready.panel.place == PARALLEL
+    assert cpu.requests == []
+    QTest.keyClick(rungs, Qt.Key.Key_Up)
+    QTest.keyClick(rungs, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
+    assert ready.panel.place == SERIAL
+
+
+def test_times_vanish_with_the_settings_and_come_back(qtbot: QtBot, ready: MainWindow) -> None:
+    click(ready, SERIAL)
+    qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
+    first = entry(ready, SERIAL).time
+    size = child(ready, QSpinBox, "sizeBox")
+    size.setValue(9)
+    assert entry(ready, SERIAL).time is None
+    ready.panel.set_filter("median")
+    assert entry(ready, SERIAL).time is None
+    ready.panel.set_filter("mean")
+    size.setValue(3)
+    assert entry(ready, SERIAL).time == first
+
+
+def test_times_are_not_those_of_another_picture(
+    qtbot: QtBot, ready: MainWindow, tmp_path: Path
+) -> None:
+    from tests.gui.helpers import write_picture
+
+    click(ready, SERIAL)
+    qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
+    load(qtbot, ready, write_picture(tmp_path / "other.png", 3))
+    assert entry(ready, SERIAL).time is None
+
+
+def test_l_runs_all_levels_and_compares_them(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:
+    choose_place(ready, "cpu", "parallel")
+    press(qtbot, ready, "L")
+    qtbot.waitUntil(lambda: entry(ready, PARALLEL).parity is not None)
+    qtbot.waitUntil(lambda: note(ready) == "")
+    for place in (SERIAL, PARALLEL):
+        assert entry(ready, place).time is not None
+    reference = entry(ready, SERIAL).parity
+    assert reference is not None
+    assert reference.agreement is Agreement.REFERENCE
+    parity = entry(ready, PARALLEL).parity
+    assert parity is not None
+    assert (parity.agreement, parity.reference) == (Agreement.EQUAL, "CPU serial")
+    assert ready.panel.place == PARALLEL, "the choice stays"
+    shown = ready.page.result
+    assert shown is not None
+    assert shown.level == "parallel", "and so does the output"
+    assert ready.page.is_current(ready.runner.settings())
+
+
+def test_l_does_not_run_again_what_was_measured(
+    qtbot: QtBot, ready: MainWindow, cpu: FakeCpu
+) -> None:
+    press(qtbot, ready, "L")
+    qtbot.waitUntil(lambda: entry(ready, PARALLEL).parity is not None)
+    qtbot.waitUntil(lambda: note(ready) == "")
+    cpu.requests.clear()
+    press(qtbot, ready, "L")
+    qtbot.waitUntil(lambda: note(ready) == "")
+    assert cpu.requests == []
+
+
+def test_results_that_differ_are_marked(
+    qtbot: QtBot, ready: MainWindow, cpu: FakeCpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = cpu.run
+
+    def wrong(request: object, level: object, context: object) -> object:
+        image = run(request, level, context)  # type: ignore[arg-type]
+        if level.id == "parallel":  # type: ignore[attr-defined]
+            return image.like(image.planes ^ 1)  # type: ignore[union-attr]
+        return image
+
+    monkeypatch.setattr(cpu, "run", wrong)
+    press(qtbot, ready, "L")
+    qtbot.waitUntil(lambda: entry(ready, PARALLEL).parity is not None)
+    parity = entry(ready, PARALLEL).parity
+    assert parity is not None
+    assert parity.agreement is Agreement.DIFFERENT
+    assert "100.00% of the samples differ from CPU serial, by up to 1" in parity.describe()
+
+
+def test_esc_stops_the_levels(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:
+    click(ready, PARALLEL)
+    qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
+    cpu.go.clear()
+    cpu.entered.clear()
+    press(qtbot, ready, "L")
+    qtbot.waitUntil(cpu.entered.is_set)
+    qtbot.waitUntil(lambda: note(ready).startswith("Running CPU serial"))
+    assert "Esc stops" in note(ready)
+    press(qtbot, ready, "Esc")
+    qtbot.waitUntil(lambda: not ready.runner.busy)
+    cpu.go.set()
+    assert note(ready) == ""
+    qtbot.wait(50)
+    assert not ready.runner.busy
+    assert entry(ready, SERIAL).time is None
+
+
+def test_other_settings_end_the_race(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:
+    click(ready, PARALLEL)
+    qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
+    cpu.go.clear()
+    press(qtbot, ready, "L")
+    qtbot.waitUntil(lambda: note(ready).startswith("Running CPU serial"))
+    child(ready, QSpinBox, "sizeBox").setValue(9)
+    qtbot.waitUntil(lambda: not ready.runner.busy)
+    cpu.go.set()
+    assert note(ready) == ""
+    assert entry(ready, SERIAL).time is None
+
+
+def test_a_level_that_takes_too_long_is_stopped_with_a_word(
+    qtbot: QtBot, ready: MainWindow, cpu: FakeCpu
+) -> None:
+    click(ready, PARALLEL)
+    qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
+    ready.levels.limit = 0.05
+    cpu.go.clear()
+    press(qtbot, ready, "L")
+    qtbot.waitUntil(lambda: note(ready).startswith("Not run: CPU serial (Stopped after"))
+    assert not ready.runner.busy
+    assert "Click to run" in entry(ready, SERIAL).remark
+    cpu.go.set()
+    click(ready, SERIAL)  # which has no limit
+    qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
+
+
+def test_a_level_that_fails_does_not_stop_the_others(
+    qtbot: QtBot, ready: MainWindow, cpu: FakeCpu
+) -> None:
+    click(ready, PARALLEL)
+    qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
+    cpu.error = AppError("There is no memory left.", "Close something.")
+    press(qtbot, ready, "L")
+    qtbot.waitUntil(lambda: note(ready).startswith("Not run: CPU serial (There is no memory left"))
+    assert "no memory left" in entry(ready, SERIAL).remark
+
+
+def test_a_missing_card_has_recorded_figures_with_their_day(ready: MainWindow) -> None:
+    shown = entry(ready, TUNED)
+    assert shown.figure is not None
+    assert shown.time is None
+    rungs = ready.levels.ladder.rungs
+    folds = [rungs.item(row).text() for row in range(rungs.count())]
+    assert f"▾ No GPU here: recorded on an H100, {shown.figure.date}" in folds
+    item = rungs.rung_item(TUNED)
+    assert item is not None
+    for words in ("Recorded, not measured here", "H100", shown.figure.date, "mask size 3"):
+        assert words in item.toolTip()
+        assert words in item.data(Qt.ItemDataRole.AccessibleTextRole)
+
+
+def test_the_levels_of_a_missing_card_are_folded(ready: MainWindow) -> None:
+    rungs = ready.levels.ladder.rungs
+    assert rungs.rung_item(TUNED) is None
+    fold = rungs.count() - 1
+    rungs.setCurrentRow(fold)
+    QTest.keyClick(rungs, Qt.Key.Key_Return)
+    assert rungs.rung_item(TUNED) is not None
+    QTest.keyClick(rungs, Qt.Key.Key_Return)
+    assert rungs.rung_item(TUNED) is None
+
+
+def test_why_explains_a_level_and_leads_to_kernel_and_bench(
+    qtbot: QtBot, ready: MainWindow, cpu: FakeCpu
+) -> None:
+    click(ready, TUNED)  # cannot run here, and says why
+    assert cpu.requests == []
+    why = ready.findChild(LevelDialog)
+    assert why.isVisible()
+    text = why.findChild(QLabel, "levelText").text()
+    for words in ("Tuned", "No NVIDIA driver was found.", "Recorded, not measured here", "H100"):
+        assert words.lower() in text.lower()
+    why.findChild(QPushButton, "levelKernel").click()
+    viewer = ready.findChild(KernelViewer)
+    assert viewer.isVisible()
+    viewer.close()
+    why.findChild(QPushButton, "levelBench").click()
+    bench = ready.companions.bench
+    assert bench is not None
+    figure = entry(ready, TUNED).figure
+    assert figure is not None
+    assert figure.path.name in bench.findChild(QLabel, "benchState").text()
+    bench.close()
+    why.reject()
+    press(qtbot, ready, "W")
+    assert why.isVisible()
+    assert ready.findChildren(LevelDialog) == [why]
+
+
+def test_recorded_results_open_from_the_menu(qtbot: QtBot, window: MainWindow) -> None:
+    path = recorded.entries()[0].path
+    window.findChild(QAction, f"recorded{path.stem}").trigger()
+    bench = window.companions.bench
+    assert bench is not None
+    assert bench.isVisible()
+    assert path.name in bench.findChild(QLabel, "benchState").text()
+    bench.close()
+
+
+def test_with_a_card_its_rungs_run(qtbot: QtBot, open_window: Opener, picture: Path) -> None:
+    window = open_window(Availability(True, "a card"))
+    window.find_gpu()
+    load(qtbot, window, picture)
+    qtbot.waitUntil(lambda: offers(window, "gpu"))
+    window.panel.set_filter("mean")
+    assert entry(window, TUNED).figure is None
+    click(window, TUNED)
+    qtbot.waitUntil(lambda: entry(window, TUNED).time is not None)
+    press(qtbot, window, "L")
+    qtbot.waitUntil(lambda: note(window).startswith("Running"))
+    qtbot.waitUntil(lambda: note(window) == "")
+    runnable = [each for each in window.levels.entries()[1:] if not each.rung.obstacle]
+    assert len(runnable) > 5
+    assert all(each.time is not None and each.parity is not None for each in runnable)
+    assert not [each for each in threading.enumerate() if each.name == "kernelscope-parity"]
+
+
+def test_the_ladder_stays_small(ready: MainWindow) -> None:
+    ready.levels.ladder.rungs.toggle_fold()
+    assert ready.levels.ladder.sizeHint().height() > 100
+    assert ready.levels.ladder.height() <= 210

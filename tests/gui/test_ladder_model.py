@@ -1,0 +1,264 @@
+"""The ladder without a window: rungs, times that belong to settings, agreement, order of a race."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelscope import filters
+from kernelscope.bench.recorded import Figure, Recorded
+from kernelscope.bench.rows import Row
+from kernelscope.engine.backend import Availability
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.engine.timing import Repeats, Stage
+from kernelscope.gui.model.ladder import (
+    AUTO,
+    LIMIT,
+    Agreement,
+    Axis,
+    Entry,
+    Ladder,
+    Place,
+    chosen_place,
+    compare,
+    expected_times,
+    marked,
+    race,
+    rungs,
+    short_time,
+)
+from kernelscope.images.image import Image
+from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu
+
+CPU, GPU = Device.CPU, Device.GPU
+HERE = Availability(True, "a card")
+
+
+def picture(value: int = 0) -> Image:
+    return Image.from_array(np.full((20, 30), value, np.uint8), "a picture")
+
+
+def offered(filter_id: str = "mean", gpu: Availability | None = HERE) -> Any:
+    backends = {"gpu": FakeGpu(), "cpu": FakeCpu()}
+    states = {"gpu": gpu} if gpu is not None else {}
+    return rungs(filters.get(filter_id), backends, states)
+
+
+def result(
+    source: Image,
+    level: str = "serial",
+    seconds: float = 0.01,
+    *,
+    output: Image | None = None,
+    measured: bool = True,
+    **settings: Any,
+) -> Result:
+    request = Request.create(source, "mean", settings or None, device=CPU, level=level)
+    stages = (Stage("compute", seconds), Stage("convert", seconds / 10))
+    repeats = Repeats((1.1 * seconds,) * 3, (seconds, 0.9 * seconds, 1.2 * seconds), True)
+    return Result(
+        request, output or source, "cpu", level, stages, repeats=repeats if measured else None
+    )
+
+
+def options(level: str, **others: Any) -> RunOptions:
+    return RunOptions(CPU, level, **others)
+
+
+def test_rungs_are_auto_the_cpu_and_the_gpu_from_slow_to_fast() -> None:
+    found = offered()
+    assert found[0].place == AUTO
+    assert [rung.place.device for rung in found[1:3]] == [CPU, CPU]
+    assert found[-1].place == Place(GPU, "tuned")
+    assert found[0].name == "Auto: the faster device"
+    assert found[1].full_name == "CPU serial"
+
+
+def test_without_a_card_its_rungs_have_the_reason_and_auto_names_the_cpu() -> None:
+    found = offered(gpu=NO_GPU)
+    of_gpu = [rung for rung in found if rung.place.device is GPU and not rung.gap]
+    assert {rung.obstacle for rung in of_gpu} == {NO_GPU.summary}
+    assert found[0].name == "Auto: CPU parallel"
+    assert {rung.obstacle for rung in offered(gpu=None) if rung.place.device is GPU} >= {
+        "Looking for a GPU…"
+    }
+
+
+@pytest.mark.parametrize(
+    ("wanted", "filter_id", "gpu", "place", "rung"),
+    [
+        (Place(GPU, "shared"), "mean", HERE, Place(GPU, "shared"), Place(GPU, "shared")),
+        (Place(GPU, "shared"), "mean", NO_GPU, AUTO, AUTO),
+        (Place(GPU, "shared"), "gaussian_noise", HERE, AUTO, AUTO),
+        (Place(GPU, "constant"), "median", HERE, Place(GPU), Place(GPU, "tuned")),
+        (Place(CPU), "mean", HERE, Place(CPU), Place(CPU, "parallel")),
+        (Place(Device.AUTO, "serial"), "mean", HERE, Place(CPU, "serial"), Place(CPU, "serial")),
+        (Place(CPU, "no such"), "mean", HERE, Place(CPU), Place(CPU, "parallel")),
+    ],
+)
+def test_a_place_that_is_not_offered_has_a_stand_in(
+    wanted: Place, filter_id: str, gpu: Availability, place: Place, rung: Place
+) -> None:
+    found = offered(filter_id, gpu)
+    assert chosen_place(wanted, found) == place
+    assert marked(place, found) == rung
+
+
+def test_a_time_belongs_to_its_settings_its_picture_and_its_place() -> None:
+    ladder, source = Ladder(), picture()
+    run = result(source)
+    assert ladder.add(run)
+    time = ladder.time(run.request, options("serial"))
+    assert time is not None
+    assert (time.computing, time.repeats) == (0.01, 3)
+    assert time.total == pytest.approx(0.011)
+    assert (time.least, time.most) == pytest.approx((0.009, 0.012))
+    assert ladder.time(run.request, options("parallel")) is None
+    assert ladder.time(run.request, options("serial", memory_limit=1 << 20)) is None
+    assert ladder.time(run.request, options("serial", repeat=5)) == time
+    assert ladder.time(replace(run.request, source=picture()), options("serial")) is None
+    larger = Request.create(source, "mean", {"size": 7})
+    assert ladder.time(larger, options("serial")) is None
+    ladder.add(result(source, size=7, seconds=1.0))
+    assert ladder.time(run.request, options("serial")) == time  # it comes back with its settings
+
+
+def test_a_single_run_has_no_time_to_compare() -> None:
+    ladder = Ladder()
+    run = result(picture(), measured=False)
+    assert not ladder.add(run)
+    assert ladder.time(run.request, options("serial")) is None
+
+
+def test_results_are_compared_with_the_serial_level_whenever_it_comes() -> None:
+    ladder, source, found = Ladder(), picture(), offered()
+    first = result(source, "parallel", output=picture(9))
+    ladder.add(first)
+    reference, pairs = ladder.to_compare(first.request, found)
+    assert (reference.full_name, pairs) == ("CPU parallel", {})
+    ladder.add(result(source, "serial", output=picture(8)))
+    reference, pairs = ladder.to_compare(first.request, found)
+    assert reference.full_name == "CPU serial"
+    ((place, (expected, other)),) = pairs.items()
+    assert place == Place(CPU, "parallel")
+    parity = compare(reference.full_name, expected.planes, other.planes)
+    ladder.learn(first.request, reference, {place: parity})
+    known = ladder.parity(first.request, place)
+    assert known is not None
+    assert known.agreement is Agreement.DIFFERENT
+    assert known.describe() == "100.00% of the samples differ from CPU serial, by up to 1."
+    own = ladder.parity(first.request, reference.place)
+    assert own is not None
+    assert own.agreement is Agreement.REFERENCE
+    assert ladder.to_compare(first.request, found) == (reference, {})
+    again = result(source, "parallel", output=picture(8))
+    ladder.add(again)  # a new result is compared again
+    _, pairs = ladder.to_compare(first.request, found)
+    assert place in pairs
+
+
+def test_nothing_is_said_about_results_of_other_settings() -> None:
+    ladder, source, found = Ladder(), picture(), offered()
+    ladder.add(result(source, "serial"))
+    ladder.add(result(source, "parallel", size=7))
+    assert ladder.to_compare(Request.create(source, "mean"), found) is None
+    _, pairs = ladder.to_compare(Request.create(source, "mean", {"size": 7}), found)
+    assert pairs == {}
+
+
+def test_floats_may_differ_by_rounding() -> None:
+    expected = np.full((4, 4, 1), 100, np.float32)
+    assert compare("a", expected, expected.copy()).agreement is Agreement.EQUAL
+    near, far = expected + np.float32(0.005), expected + np.float32(0.05)
+    assert compare("a", expected, near).agreement is Agreement.ROUNDING
+    assert compare("a", expected, far).agreement is Agreement.DIFFERENT
+    whole = np.full((4, 4, 1), 60000, np.uint16)
+    assert compare("a", whole, whole + np.uint16(1)).agreement is Agreement.DIFFERENT
+
+
+def test_bars_are_logarithmic() -> None:
+    axis = Axis((1e-5, 1e-3, 1e-1))
+    shares = [axis.share(each) for each in (1e-5, 1e-3, 1e-1)]
+    assert shares[2] == 1.0
+    assert shares[1] - shares[0] == pytest.approx(shares[2] - shares[1])
+    assert shares[0] > 0
+    assert axis.share(1e9) == 1.0
+    near = Axis((0.9, 1.0))
+    assert near.share(0.9) > 0.9, "a factor of 1.1 does not look like more"
+
+
+def test_the_race_begins_with_the_quickest_and_leaves_out_the_slow() -> None:
+    found = offered()
+    order, slow = race(found, {Place(CPU, "serial"): LIMIT + 1, Place(GPU, "global"): 0.001})
+    assert [rung.full_name for rung in slow] == ["CPU serial"]
+    assert order[0].place == Place(GPU, "global")
+    assert order[1].place == Place(GPU, "tuned")  # unknown: the fastest ones first
+    assert all(rung.level is not None and not rung.obstacle for rung in order)
+    assert not race(found, {Place(CPU, "serial"): LIMIT})[1]
+
+
+def row(level: str, seconds: float, **others: Any) -> Row:
+    spec = filters.get("mean")
+    defaults = {each.name: each.format(each.default) for each in spec.parameters}
+    return Row(
+        label="Mean",
+        filter="mean",
+        parameters=defaults,
+        border="reflect",
+        content="noise",
+        channels=1,
+        asked=(512, 512),
+        shape=(512, 512),
+        device=others.pop("device", "cpu"),
+        level=level,
+        seconds=(seconds,),
+        **others,
+    )
+
+
+def test_the_cost_of_a_level_follows_from_one_that_was_measured() -> None:
+    figures = [
+        Figure(row(level, seconds), "a processor", "22 Nov 2026", Path("cpu.json"))
+        for level, seconds in (("serial", 3.0), ("parallel", 0.1))
+    ]
+    request = Request.create(picture(), "mean")
+    known = {Place(CPU, "parallel"): 0.5}
+    expected = expected_times(request, offered(), known, Recorded(figures))
+    assert expected == {Place(CPU, "parallel"): 0.5, Place(CPU, "serial"): pytest.approx(15.0)}
+    assert expected_times(request, offered(), known, Recorded()) == known
+    assert expected_times(request, offered(), {}, Recorded(figures)) == {}
+
+
+def test_a_recorded_time_says_where_it_comes_from() -> None:
+    part = replace(row("tuned", 0.002, device="gpu"), shape=(256, 512))
+    figure = Figure(part, "NVIDIA H100 80GB HBM3", "22 Nov 2026", Path("gpu.json"))
+    rung = next(each for each in offered(gpu=NO_GPU) if each.place == Place(GPU, "tuned"))
+    entry = Entry(rung, figure=figure)
+    assert entry.seconds == pytest.approx((0.004, 0.004))
+    text = entry.explain()
+    for words in (
+        *("Recorded, not measured here", "≈ 4.00 ms", "512×512", "NVIDIA H100 80GB HBM3"),
+        *("22 Nov 2026", "Timed on 512×256 and scaled", NO_GPU.summary),
+    ):
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (15.93, "15.9 s"),
+        (0.2099, "210 ms"),
+        (0.00231, "2.31 ms"),
+        (2.34e-5, "23.4 µs"),
+        (0.9996, "1.00 s"),
+        (4e-7, "0.4 µs"),
+    ],
+)
+def test_times_have_three_digits(seconds: float, text: str) -> None:
+    assert short_time(seconds) == text
