@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import shutil
 import socket
 import struct
 import subprocess
@@ -40,7 +41,7 @@ def missing(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     monkeypatch.setattr(screen, "load", load)
     monkeypatch.setattr(screen, "_reaches_x", lambda: True)
     monkeypatch.setattr(screen, "_reaches_wayland", lambda: False)
-    monkeypatch.setattr(screen.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     return names
 
 
@@ -63,7 +64,7 @@ def test_a_library_that_nobody_expected_is_named(
 ) -> None:
     missing.add("libnew.so.7")
     assert "libraries of the system: libnew.so.7. Install them" in refusal(DISPLAY=":0")
-    monkeypatch.setattr(screen.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     assert refusal(DISPLAY=":0").endswith("Install the packages of your system that have them.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
 import time
 from collections.abc import Iterator
@@ -136,7 +137,7 @@ def test_pages_are_given_while_the_block_runs(device: Card) -> None:
     """All of them, if there is time, and nothing but them; afterwards nobody writes any more."""
     target = np.full((memory.CHUNKS + 1) * CHUNK, 7, np.uint8)
     touched = np.zeros_like(target, dtype=bool)
-    touched.reshape(-1, CHUNK)[:, :: memory.mmap.PAGESIZE] = True
+    touched.reshape(-1, CHUNK)[:, :: mmap.PAGESIZE] = True
 
     def give() -> None:
         with device.staging.giving_pages_to(target):

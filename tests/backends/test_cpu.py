@@ -85,7 +85,9 @@ def run(
     pixels = np.arange(4 * 5 * channels, dtype=np.uint8).reshape(4, 5, channels)
     request = Request(Image.from_array(pixels), Step(spec, {}, Border.VALID, grey))
     context = RunContext(log or RunLog(), token or CancelToken(), progress)
-    return backend.run(request, level, context)
+    output = backend.run(request, level, context)
+    assert isinstance(output, Image)
+    return output
 
 
 @pytest.mark.parametrize("level", [SERIAL, PARALLEL])
@@ -175,7 +177,13 @@ def test_cancelling_in_the_middle(backend) -> None:
     token = CancelToken()
     kernel = Recorder(10_000)
     with pytest.raises(Cancelled):
-        run(backend, [kernel], SERIAL, token, lambda stage, done: done > 0.1 and token.cancel())
+        run(
+            backend,
+            [kernel],
+            SERIAL,
+            token,
+            lambda stage, done: token.cancel() if done > 0.1 else None,
+        )
     assert 0 < kernel.counts.sum() < 10_000
 
 

@@ -16,6 +16,7 @@ class Counting:
     """A compiler that counts how often it is asked."""
 
     name = "counting"
+    through = ""
 
     def __init__(self, version: str = "1") -> None:
         self.asked = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import metadata
 from types import SimpleNamespace
 from typing import Any
 
@@ -192,7 +193,7 @@ def test_versions(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
             )
 
     monkeypatch.setitem(sys.modules, "pynvml", Nvml())
-    monkeypatch.setattr(info.metadata, "version", lambda package: "2026.1")
+    monkeypatch.setattr(metadata, "version", lambda package: "2026.1")
     facts = {fact.name: fact.value for fact in info.software_group(cuda, Compiler()).facts}
     assert facts == {
         "Driver": "580.65.06",

@@ -116,7 +116,11 @@ def test_each_axis_has_its_radii() -> None:
     depth, height, width = SHAPE
     padded = plan("shared", 1, search_radius=(5, 4, 2), patch_radius=(3, 2, 1)).scratch["padded"]
     assert padded.size(depth, depth) == 4 * (depth + 6) * (height + 12) * (width + 16)
-    flat = {"search_radius": (5, 4, 2), "patch_radius": (3, 2, 1), "dimensions": "2d"}
+    flat: dict[str, Any] = {
+        "search_radius": (5, 4, 2),
+        "patch_radius": (3, 2, 1),
+        "dimensions": "2d",
+    }
     assert radii(plan("global", 1, **flat).launches[-1]) == ([5, 4, 0], [3, 2, 0])
 
 

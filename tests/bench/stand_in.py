@@ -12,8 +12,7 @@ from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.request import Request
 from kernelscope.engine.timing import KernelTime, Metric
 from kernelscope.errors import OutOfMemory
-from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import PARALLEL, Level
 
@@ -55,7 +54,7 @@ class StandIn(CpuBackend):
         request: Request,
         level: Level,
         context: RunContext,
-    ) -> Image | Scan:
+    ) -> Source:
         self.requests.append(request)
         if level.id == self.too_large_for:
             raise OutOfMemory("The GPU has too little memory.")

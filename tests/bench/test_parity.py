@@ -14,7 +14,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.errors import AppError, Cancelled, InvalidParameter
 from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.spec.levels import Level
 from tests.bench.stand_in import StandIn
 
@@ -27,7 +27,7 @@ class Liar(StandIn):
         request: Request,
         level: Level,
         context: RunContext,
-    ) -> Image | Scan:
+    ) -> Source:
         result = super().run(request, level, context)
         planes = result.planes.copy()
         if level.id == "global":
@@ -74,7 +74,7 @@ class Talker(StandIn):
         request: Request,
         level: Level,
         context: RunContext,
-    ) -> Image | Scan:
+    ) -> Source:
         context.log.notices.append("In strips.")
         if level.id == "tuned":
             context.log.notices.append("Another kernel.")
@@ -96,7 +96,7 @@ def test_levels_that_do_not(image: Image, backends: dict[str, Backend]) -> None:
     assert parity.pair == ("GPU shared", "GPU global")
     assert parity.place == (3, 4, 0)
     assert parity.share == pytest.approx(2 / 120)
-    assert (parity.map[3, 4], parity.map[1, 1], np.count_nonzero(parity.map)) == (250, 1, 2)
+    assert [parity.map[3, 4], parity.map[1, 1], np.count_nonzero(parity.map)] == [250, 1, 2]
     assert "1.67% of the samples differ" in parity.describe()
     backends["gpu"].close()
 

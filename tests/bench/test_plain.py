@@ -9,6 +9,7 @@ import subprocess
 from typing import Any
 
 import numpy as np
+import platformdirs
 import pytest
 from numpy.typing import NDArray
 
@@ -163,7 +164,7 @@ def test_a_compiler_that_fails_is_reported(tmp_path: Any, monkeypatch: pytest.Mo
     broken = tmp_path / "broken.c"
     broken.write_text("int main(")
     monkeypatch.setattr(plain, "SOURCE", broken)
-    monkeypatch.setattr(plain.platformdirs, "user_cache_path", lambda *_, **__: tmp_path)
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda *_, **__: tmp_path)
     with pytest.raises(AppError, match=r"cannot compile broken\.c"):
         plain.library.__wrapped__(np.dtype(np.uint8))
     assert not list((tmp_path / "plain").iterdir()), "nothing half-made stays"

@@ -116,8 +116,9 @@ def options(parser: argparse.ArgumentParser) -> Iterator[tuple[str, int]]:
     """Yield the options of a parser and how many values they take."""
     for action in parser._actions:
         if action.option_strings and not isinstance(action, argparse._HelpAction):
-            values = {"*": 2, "+": 2, "?": 1, None: 1}.get(action.nargs, action.nargs)
-            yield action.option_strings[0], values
+            known: dict[int | str | None, int] = {"*": 2, "+": 2, "?": 1, None: 1}
+            values = known.get(action.nargs)
+            yield action.option_strings[0], int(action.nargs or 0) if values is None else values
 
 
 def of_apply(rng: random.Random) -> list[str]:

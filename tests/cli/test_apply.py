@@ -295,9 +295,9 @@ def test_a_grey_result_is_judged_by_the_grey_reference(capsys: pytest.CaptureFix
     assert apply("mean in.png out.png --grey --reference input --difference d.png") == 0
     _, after, of_difference = capsys.readouterr().out.splitlines()
     assert figures(after) == pytest.approx(expected(read("out.png"), read("grey.png")), rel=5e-4)
-    planes = [read(name)[:, :, None] for name in ("out.png", "grey.png")]
-    gain = suggest_gain(*planes)
-    np.testing.assert_array_equal(read("d.png"), difference(*planes, gain)[:, :, 0])
+    first, second = (read(name)[:, :, None] for name in ("out.png", "grey.png"))
+    gain = suggest_gain(first, second)
+    np.testing.assert_array_equal(read("d.png"), difference(first, second, gain)[:, :, 0])
     assert of_difference == f"d.png: output - reference, ×{gain} around grey 128"
 
 

@@ -237,7 +237,7 @@ def test_estimates_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert apply(f"mri-nlm T1.nii.gz out.nii --component T2.nii {QUICK}") == 0
     output = capsys.readouterr()
     texts = [f"{estimate_global(read(name).T):.4g}" for name in ("T1.nii.gz", "T2.nii")]
-    beta = re.search(r"note: MRI NLM: beta was estimated: (\S+) \(of T1", output.err)[1]
+    (beta,) = re.findall(r"note: MRI NLM: beta was estimated: (\S+) \(of T1", output.err)
     assert f"sigma from volume, estimated sigma {', '.join(texts)}, beta {beta}" in output.out
     note = f"MRI NLM: sigma was estimated: {', '.join(texts)} (of T1.nii.gz, T2.nii)."
     assert f"note: {note}\n" in output.err

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from kernelscope.engine.backend import Availability
+from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.request import Request
@@ -15,7 +15,7 @@ from kernelscope.images.image import Image
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import CPU_LEVELS, Level
 
-Body = Callable[[Request, CancelToken, Progress], None]
+Body = Callable[[Request, CancelToken, Progress], object]
 
 
 class FakeBackend:
@@ -39,6 +39,12 @@ class FakeBackend:
 
     def availability(self) -> Availability:
         return self._availability
+
+    def facts(self) -> Iterator[FactGroup]:
+        return iter(())
+
+    def load(self) -> tuple[Fact, ...]:
+        return ()
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
         return self._levels

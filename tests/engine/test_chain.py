@@ -307,6 +307,8 @@ def test_an_estimate_is_made_of_the_picture_that_is_there(grey: bool, cpu: Backe
     noisy, result = execute_recipe(recipe(noise, nlm), image, cpu)
     source = to_grey(noisy.image) if grey else noisy.image
     (parameter,) = (p for p in filters.get("nlm").parameters if p.name == "filter_sigma")
+    assert isinstance(parameter, FloatParameter)
+    assert parameter.estimate is not None
     expected = parameter.estimate(colours(source.planes), result.request.step.parameters)
     number = result.request.step.parameters["filter_sigma"]
     assert number == pytest.approx(expected, rel=1e-3)
@@ -328,6 +330,8 @@ def test_volumes_are_estimated_together(components: int) -> None:
     ]
     request = Request.create(Scan(tuple(volumes)), "mri-nlm", {"search_radius": 1})
     parameter = request.step.filter.parameter("beta")
+    assert isinstance(parameter, FloatParameter)
+    assert parameter.estimate is not None
     assert isinstance(parameter, FloatParameter)
     assert parameter.estimate is not None
     expected = parameter.estimate(request.scan.planes, request.step.parameters)
@@ -378,6 +382,7 @@ def test_an_estimate_lies_within_the_range() -> None:
     flat = Image.from_array(np.full((40, 40), 128, np.uint8))
     (parameter,) = (p for p in filters.get("nlm").parameters if p.name == "filter_sigma")
     numbers = estimate(Request.create(flat, "nlm"), ["filter_sigma"])
+    assert isinstance(parameter, FloatParameter)
     assert numbers == {"filter_sigma": parameter.minimum}
 
 

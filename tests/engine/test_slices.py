@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -122,7 +124,7 @@ def test_what_holds_for_every_slice_is_told_once() -> None:
 def test_every_slice_gets_the_block_that_was_asked_for() -> None:
     asked: list[Request] = []
     gpu = FakeBackend("gpu", lambda request, *_: asked.append(request), levels=GPU_LEVELS)
-    options = {"device": Device.GPU, "level": "global", "block": (8, 8)}
+    options: dict[str, Any] = {"device": Device.GPU, "level": "global", "block": (8, 8)}
     execute(Request.create(Scan((volume("uint8"),)), "mean", **options), {"gpu": gpu})
     assert [request.options.block for request in asked] == [(8, 8)] * SHAPE[0]
 

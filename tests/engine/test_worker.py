@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
@@ -71,7 +72,7 @@ def start(listener: Listener) -> Iterator[Callable[..., Worker]]:
     """Return a function that starts a worker on fake or real backends; all are closed."""
     workers = []
 
-    def start(backend: FakeBackend | CpuBackend) -> Worker:
+    def start(backend: Backend) -> Worker:
         workers.append(Worker({"cpu": backend}, listener))
         return workers[-1]
 

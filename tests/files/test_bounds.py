@@ -149,7 +149,7 @@ class TestClaims:
         monkeypatch.setattr(watched, "_CALLS", 1)
         monkeypatch.setattr(watched, "SECONDS", 0.0)
         monkeypatch.setattr(watched, "SECONDS_PER_BYTE", 1e-6)
-        monkeypatch.setattr(watched.time, "thread_time", iter(np.arange(0, 99, 0.01)).__next__)
+        monkeypatch.setattr(time, "thread_time", iter(np.arange(0, 99, 0.01)).__next__)
         assert (read_volume(path, number).voxels == number).all()
 
     @pytest.mark.parametrize("factor", [1.0, float("inf"), float("nan"), 1e38, 1e-38])

@@ -95,14 +95,18 @@ class TestGoodPages:
     @pytest.mark.parametrize("kind", KINDS)
     def test_last_bit_first(self, put, kind):
         bits = page(np.random.default_rng(3), 3)
-        data = bytearray(by_libtiff(bits, kind))
+        data = by_libtiff(bits, kind)
         ((start, count),) = segments(data)
         strip = bytes(int(f"{byte:08b}"[::-1], 2) for byte in data[start : start + count])
         compression, options = {"h": (2, 0), "g": (3, KINDS[kind][1] or 0)}[kind[0]]
         if kind == "group4":
             compression = 4
+        rows, width = bits.shape
         inverted = read_image(
-            put("a.tif", tiff(strip, *bits.shape, compression, t266=2, t292=options))
+            put(
+                "a.tif",
+                tiff(strip, rows, width, compression, t266=2, t292=options),
+            )
         )
         with tifffile.TiffFile(io.BytesIO(data)) as file:
             black_is_zero = file.pages[0].photometric == 1

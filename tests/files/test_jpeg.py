@@ -179,7 +179,7 @@ class TestDataThatEndEarly:
 def test_complete_data_without_an_end_mark_are_complete() -> None:
     """Segments of a TIFF and frames of DICOM may lack it: their length is known."""
     pixels = np.random.default_rng(3).integers(0, 256, (40, 50), np.uint8)
-    data = imagecodecs.jpeg8_encode(pixels, level=95)[:-2]
+    data = bytes(imagecodecs.jpeg8_encode(pixels, level=95)[:-2])
     jpeg.check_complete(data, imagecodecs.jpeg8_decode(data), imagecodecs.jpeg8_decode)
     shorter = data[: len(data) * 2 // 3]
     with pytest.raises(Unreadable, match="cut off or damaged"):

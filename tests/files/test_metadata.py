@@ -7,6 +7,7 @@ import zlib
 from dataclasses import replace
 
 import numpy as np
+import PIL.ExifTags
 import PIL.Image
 import PIL.ImageCms
 import pytest
@@ -107,9 +108,9 @@ class TestKept:
         data = data[:end] + struct.pack(f"{order}I", len(data)) + data[end + 4 :] + table
         image = read_image(saved_elsewhere(tmp_path / "a.jpg", held=data))
         with PIL.Image.open(tmp_path / "a.jpg") as other:
-            assert other.getexif().get_ifd(PIL.Image.ExifTags.IFD.IFD1)
+            assert other.getexif().get_ifd(PIL.ExifTags.IFD.IFD1)
         with PIL.Image.open(write_image(image, tmp_path / "b.jpg")) as other:
-            assert not other.getexif().get_ifd(PIL.Image.ExifTags.IFD.IFD1)
+            assert not other.getexif().get_ifd(PIL.ExifTags.IFD.IFD1)
 
     def test_grey_profile_of_a_grey_picture(self, tmp_path):
         image = read_image(saved_elsewhere(tmp_path / "a.png", (4, 6), GREY))

@@ -27,6 +27,7 @@ SHAPE = (11, 13)
 def opencv(path: Path) -> np.ndarray:
     """Read with an independent library, channels in our order."""
     pixels = cv2.imread(str(path), cv2.IMREAD_UNCHANGED | cv2.IMREAD_IGNORE_ORIENTATION)
+    assert pixels is not None
     if pixels.ndim == 2:
         return pixels
     return pixels[:, :, [2, 1, 0, 3][: pixels.shape[2]]]

@@ -133,7 +133,7 @@ class TestAlpha:
         white = 1 if dtype == np.float32 else np.iinfo(dtype).max
         stored = np.array([[[white / 5, 0, white * 2 / 5, white * 2 / 5], [0, 0, 0, 0]]])
         image = tiff(stored.astype(dtype), photometric="rgb", extrasamples=["assocalpha"])
-        expected = [[[white / 2, 0, white, white * 2 / 5], [0, 0, 0, 0]]]
+        expected = np.array([[[white / 2, 0, white, white * 2 / 5], [0, 0, 0, 0]]])
         np.testing.assert_allclose(image.pixels, expected, atol=0.51 if white > 1 else 1e-6)
         assert image.notices == ("Premultiplied alpha converted to plain alpha.",)
 

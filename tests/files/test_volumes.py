@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import struct
 from pathlib import Path
+from typing import Any
 
 import nibabel
 import numpy as np
@@ -32,7 +33,7 @@ SHAPE = (4, 5, 6)
 AFFINE = np.array([[-1.5, 0, 0, 80], [0, 0.2, 2, -9], [0, 3, -0.3, 7], [0, 0, 0, 1]])
 
 
-def voxels(dtype: object = np.int16, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
+def voxels(dtype: Any = np.int16, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
     """Distinct values over the whole range of a type; a result has its own order."""
     rng = np.random.default_rng(5)
     dtype = np.dtype(dtype)

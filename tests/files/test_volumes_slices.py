@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelscope import atomic
 from kernelscope.errors import ImageWriteError, LossyFormat
 from kernelscope.files import read_image
 from kernelscope.files.volumes import check_write_volume, read_volume, slices, write_volume
@@ -148,7 +147,7 @@ def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(
             raise OSError(5, "Input/output error")
         return rename(self, target)
 
-    monkeypatch.setattr(atomic.Path, "rename", fail)
+    monkeypatch.setattr(Path, "rename", fail)
     with pytest.raises(ImageWriteError, match="cannot be written"):
         write_volume(volume("u1", 3), path)
     assert names(tmp_path) == ["out.pngs"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -16,7 +17,6 @@ import PIL.Image
 import pytest
 import tifffile
 
-from kernelscope import atomic
 from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
 from kernelscope.files import READABLE, WRITABLE, check_write, read_image, write_image
 from tests.files.makers import picture
@@ -265,7 +265,7 @@ class TestAtomic:
         def fail(*_args):
             raise OSError(code, os.strerror(code))
 
-        owner = {"fsync": atomic.os, "copymode": atomic.shutil, "replace": Path}[step]
+        owner = {"fsync": os, "copymode": shutil, "replace": Path}[step]
         monkeypatch.setattr(owner, step, fail)
         with pytest.raises(ImageWriteError, match=r"^a\.png: .*another place") as caught:
             write_image(picture(noise(SHAPE)), old)
@@ -318,7 +318,7 @@ write_image(Image.from_array(np.zeros((99, 99), np.uint8)), sys.argv[1])
         def interrupt(_descriptor):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(atomic.os, "fsync", interrupt)
+        monkeypatch.setattr(os, "fsync", interrupt)
         with pytest.raises(KeyboardInterrupt):
             write_image(picture(noise(SHAPE)), old)
         assert list(old.parent.iterdir()) == [old]
@@ -347,7 +347,7 @@ write_image(Image.from_array(np.zeros((99, 99), np.uint8)), sys.argv[1])
     def test_write_protected(self, old, noise, monkeypatch):
         """Replacing would work, as only the folder's permissions count for it."""
         old.chmod(0o444)
-        monkeypatch.setattr(atomic.os, "access", lambda _path, mode: mode != os.W_OK)
+        monkeypatch.setattr(os, "access", lambda _path, mode: mode != os.W_OK)
         with pytest.raises(ImageWriteError, match=r"write-protected.*another place"):
             write_image(picture(noise(SHAPE)), old)
         assert old.read_bytes() == b"the old file"
@@ -381,7 +381,7 @@ class TestCheckBeforehand:
 
     def test_a_protected_folder(self, tmp_path, monkeypatch):
         # The tests may run as root, who may write anywhere.
-        monkeypatch.setattr(atomic.os, "access", lambda *_: False)
+        monkeypatch.setattr(os, "access", lambda *_: False)
         with pytest.raises(ImageWriteError, match="not allowed"):
             check_write(tmp_path / "a.png", (*SHAPE, 1), np.dtype(np.uint8))
 

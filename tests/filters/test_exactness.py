@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kernelscope import filters
 from kernelscope.filters.mask import SPEC
 from kernelscope.filters.nlm import cuda_tuned as cuda_nlm_tuned
-from kernelscope.filters.nlm.cuda_tuned import _exponent, patch_profile
+from kernelscope.filters.nlm.cuda_tuned import _exponent
 from kernelscope.filters.shared.correlation import _GROUP, Divisor, one_part, working_type
 from kernelscope.filters.shared.correlation_cuda import (
     _FLOAT_GAIN,
@@ -25,6 +25,7 @@ from kernelscope.filters.shared.correlation_cuda import (
     reciprocal,
     weight_type,
 )
+from kernelscope.filters.shared.non_local import patch_profile
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaTask
 from kernelscope.spec.parameters import Mask

@@ -32,7 +32,7 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
 @pytest.mark.parametrize(
     ("values", "variance"), [({}, 0.001), ({"variance": 0.04}, 0.04), ({"sigma": 0.3}, 0.09)]
 )
-def test_moments(values: dict[str, float], variance: float) -> None:
+def test_moments(values: dict[str, Any], variance: float) -> None:
     noise = add_noise(SPEC, even(0.5), **values) - np.float64(0.5)
     n = noise.size
     # Five standard errors each: of the mean, the variance, the skewness and the kurtosis.

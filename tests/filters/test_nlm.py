@@ -76,7 +76,8 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
     cells = windows(source, radius, patch_border)[0].astype(np.float64)
     counted = windows(source, radius, border)[1]
     own = cells[..., reach : reach + side, reach : reach + side]
-    total = weight = 0
+    total: Any = 0
+    weight: Any = 0
     for y, x in np.ndindex(2 * reach + 1, 2 * reach + 1):
         apart = (weights * (cells[..., y : y + side, x : x + side] - own)) ** 2
         centre = (..., y + side // 2, x + side // 2)
@@ -138,7 +139,7 @@ class TestScikitImage:
 
     def test_over_the_whole_image(self, patch: int, h: float, colours: int, level: Level) -> None:
         """Its patches go on as by ``mirror``, its candidates are in the image."""
-        options = {"border": Border.MIRROR, "search": "image"}
+        options: dict[str, Any] = {"border": Border.MIRROR, "search": "image"}
         assert self.compare(patch, h, colours, level, **options) < 0.0035
         if colours == 3:
             assert self.compare(patch, h, colours, level, colour="separate", **options) > 0.01

@@ -13,6 +13,7 @@ from kernelscope.filters.gaussian_noise import SPEC as NOISE
 from kernelscope.filters.nlm import SPEC
 from kernelscope.filters.nlm import strength as nlm_strength
 from kernelscope.filters.nlm.strength import estimate_strength, estimated_errors, flat_sigma
+from kernelscope.filters.shared.non_local import patch_profile
 from tests.filters import apply
 from tests.noise import add_noise
 
@@ -49,7 +50,7 @@ def test_errors_are_known_without_the_clean_picture(
     noise = np.random.default_rng(colours).standard_normal(clean.shape, np.float32)
     noisy = clean + np.float32(sigma) * noise
     values = SPEC.validate(parameters)
-    unit = 2 * sigma**2 * float(nlm_strength.patch_profile(values).sum() ** 2)
+    unit = 2 * sigma**2 * float(patch_profile(values).sum() ** 2)
     strengths = unit * np.array([0.1, 0.4, 1.0, 3.0])
     found = estimated_errors(noisy, values, sigma, strengths)
     actual = [

@@ -23,9 +23,9 @@ class TestHead:
     @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 40, 30), (3, 5, 7), (20, 1, 1)])
     def test_any_size(self, shape):
         made = head(shape, ["T1w"], shading=0.2)
-        assert made.labels.shape == made.truth["T1w"].shape == shape
-        assert made.truth["T1w"].dtype == np.float32
-        assert np.isfinite(made.truth["T1w"]).all()
+        assert made.labels.shape == made.truth[Contrast.T1W].shape == shape
+        assert made.truth[Contrast.T1W].dtype == np.float32
+        assert np.isfinite(made.truth[Contrast.T1W]).all()
 
     def test_every_tissue_is_there(self, made):
         counts = np.bincount(made.labels.ravel(), minlength=len(Tissue))
@@ -74,7 +74,7 @@ class TestHead:
         body = phantom._Ellipsoid(Tissue.SCALP, (0.1, -0.05, 0.2), (0.7, 0.3, 0.5), angle)
         monkeypatch.setattr(phantom, "_HEAD", (body,))
         shape, pieces = (36, 48, 60), 4
-        share = head(shape, ["T1w"]).truth["T1w"] / BRIGHTEST
+        share = head(shape, ["T1w"]).truth[Contrast.T1W] / BRIGHTEST
 
         z, y, x = ((np.arange(side * pieces) + 0.5) / (side * pieces) * 2 - 1 for side in shape)
         dx, dy, dz = np.meshgrid(x - 0.1, y + 0.05, z - 0.2, indexing="ij")
@@ -97,16 +97,16 @@ class TestHead:
     def test_one_contrast_is_the_same_as_among_several(self, made):
         alone = head((SIDE, SIDE, SIDE), ["T2w"])
         assert list(alone.truth) == [Contrast.T2W]
-        np.testing.assert_array_equal(alone.truth["T2w"], made.truth["T2w"])
+        np.testing.assert_array_equal(alone.truth[Contrast.T2W], made.truth[Contrast.T2W])
         np.testing.assert_array_equal(alone.labels, made.labels)
 
     def test_shading_is_smooth_and_bounded(self, made):
-        shaded = head((SIDE, SIDE, SIDE), ["PDw"], shading=0.3).truth["PDw"]
-        bright = made.truth["PDw"] > 1
-        factor = shaded[bright] / made.truth["PDw"][bright]
+        shaded = head((SIDE, SIDE, SIDE), ["PDw"], shading=0.3).truth[Contrast.PDW]
+        bright = made.truth[Contrast.PDW] > 1
+        factor = shaded[bright] / made.truth[Contrast.PDW][bright]
         assert 0.7 <= factor.min() < 0.85 < 0.97 < factor.max() <= 1
         plane = head((1, 8, 8), ["PDw"], shading=0.3)
-        assert plane.truth["PDw"].max() <= BRIGHTEST
+        assert plane.truth[Contrast.PDW].max() <= BRIGHTEST
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -130,8 +130,8 @@ class TestHead:
 class TestVoxels:
     def test_the_head_is_as_large_as_a_head(self):
         """Voxels of 1 mm that fill 181 x 217 x 181 mm are those of the default size."""
-        filled = head((181, 217, 181), ["T1w"]).truth["T1w"]
-        part = head((61, 109, 181), ["T1w"], voxel=(1, 1, 1)).truth["T1w"]
+        filled = head((181, 217, 181), ["T1w"]).truth[Contrast.T1W]
+        part = head((61, 109, 181), ["T1w"], voxel=(1, 1, 1)).truth[Contrast.T1W]
         np.testing.assert_allclose(part, filled[60:121, 54:163], atol=0.02)
 
     def test_thick_slices_lie_where_they_are(self):

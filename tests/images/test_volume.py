@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations, product
+from typing import Any
 
 import nibabel
 import numpy as np
@@ -15,7 +16,7 @@ from kernelscope.errors import InvalidImage, InvalidParameter
 from kernelscope.images.volume import DTYPES, MAX_VOXELS, Stored, Volume, narrowed, stack
 
 
-def volume(shape: tuple[int, ...] = (2, 3, 4), dtype: object = np.uint8, **more: object) -> Volume:
+def volume(shape: tuple[int, ...] = (2, 3, 4), dtype: Any = np.uint8, **more: Any) -> Volume:
     return Volume.from_array(np.arange(np.prod(shape)).reshape(shape).astype(dtype), **more)
 
 

@@ -40,9 +40,10 @@ def test_the_gain_fills_the_range(dtype: str) -> None:
     other = np.full((400, 300, 1), 0.5)
     picture = other + rng.normal(0, 0.01, other.shape)
     both = [(WHITES[dtype] * array).astype(dtype) for array in (picture, other)]
-    gain = suggest_gain(*both)
+    first, second = both
+    gain = suggest_gain(first, second)
     assert gain == 10
-    shown = difference(*both, gain)
+    shown = difference(first, second, gain)
     assert np.mean((shown == 0) | (shown == 255)) < 0.006
     assert np.ptp(shown) > 180
 

@@ -29,7 +29,7 @@ from kernelscope.spec.parameters import (
     RadiiParameter,
 )
 
-TEXTS = {"name": "value", "label": "Value", "help": "A value."}
+TEXTS: dict[str, Any] = {"name": "value", "label": "Value", "help": "A value."}
 INT = IntParameter(**TEXTS, default=1, minimum=-5, maximum=100)
 ODD = OddParameter(**TEXTS, default=3, minimum=3, maximum=99)
 FLOAT = FloatParameter(**TEXTS, default=0.5, minimum=-1e6, maximum=1e6)
