@@ -124,6 +124,7 @@ class Live(QObject):
         page.changed.connect(lambda new: self.touch() if new else self._follow())
         page.returned.connect(lambda _: self._leave())
         page.opening.connect(self._leave)
+        page.history_changed.connect(lambda: self.refresh(self._wanted()))
         page.zoomed.connect(lambda _: self._follow())  # and panned
 
     def close(self) -> None:
@@ -172,6 +173,8 @@ class Live(QObject):
         self.refresh(wanted)
         if not self.on or self._runner.busy or self._runner.bridge.occupied:
             return
+        if self._page().is_behind:
+            return  # the view shows another input still, and would take a part for its own
         if self._failed is not None and wanted is not None and alike(self._failed[0], wanted):
             return
         if self._running is not None:
