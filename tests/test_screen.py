@@ -93,6 +93,7 @@ def test_screens_that_are_not_there(missing: set[str], monkeypatch: pytest.Monke
     assert refusal(QT_QPA_PLATFORM="magic").startswith("Qt has no platform “magic”")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("platform", ["xcb", "wayland", "magic", "wayland;xcb"])
 def test_no_core_dump(platform: str) -> None:
     """Qt itself ends the process with SIGABRT here, whether libraries or a screen are missing."""

@@ -223,6 +223,7 @@ def test_notices_go_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_verbose_logs_the_stages(grey: Path, tmp_path: Path) -> None:
     process = start("apply", "mean", str(grey), str(tmp_path / "out.png"), "--verbose")
     out, err = process.communicate()

@@ -226,6 +226,7 @@ class TestDamaged:
         assert image.notices == (DAMAGED,)
         assert image.metadata.exif == b""
 
+    @pytest.mark.slow
     def test_every_byte_of_exif(self, tmp_path):
         """Whatever stands there, the picture is read, and saved again."""
         rng = np.random.default_rng(4)

@@ -547,6 +547,7 @@ class TestDamage:
         assert all(message.startswith("broken" + suffix) for message in refusals)
         assert capfd.readouterr() == ("", "")
 
+    @pytest.mark.slow
     @pytest.mark.skipif(sys.version_info >= (3, 12), reason="None has no count there")
     def test_none_is_not_used_up(self, put):
         """A codec that loses a reference to it ends the process, once none is left."""

@@ -792,6 +792,7 @@ class TestRefused:
         self.refuse(folder / "report", "the file holds no picture")
 
 
+@pytest.mark.slow
 def test_hundreds_of_thousands_of_elements(tmp_path, monkeypatch):
     """Small ones take much longer than their bytes are worth, so the watch ends them."""
     monkeypatch.setattr(watched, "SECONDS", 0.05)

@@ -46,6 +46,7 @@ def test_what_is_written_is_read(tmp_path: Path, suffix: str, dtype: str) -> Non
     np.testing.assert_array_equal(picture.planes[:, :, 0], made.voxels[4])
 
 
+@pytest.mark.slow
 def test_a_thousand_slices_stay_in_order(tmp_path: Path) -> None:
     values = np.arange(1001, dtype=np.uint16).reshape(-1, 1, 1)
     path = write_volume(Volume.from_array(values), tmp_path / "out.pngs")

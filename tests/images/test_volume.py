@@ -241,6 +241,7 @@ class TestStack:
             stack([volume(affine=np.eye(4)), volume(affine=np.diag([1.1, 1, 1, 1]))])
 
 
+@pytest.mark.slow
 @given(stn.arrays(np.int64, 3, elements=st.integers(-(2**24), 2**24)))
 def test_narrowed_keeps_every_value(values: np.ndarray) -> None:
     result = narrowed(values)

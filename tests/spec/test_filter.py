@@ -49,6 +49,7 @@ masks = st.sampled_from([3, 5, 9]).flatmap(
 )
 
 
+@pytest.mark.slow
 @without_deadline
 @given(
     st.one_of(
