@@ -50,8 +50,6 @@ FOLDER = Path(__file__).parent / "screenshots"
 RESULTS = Path(__file__).parent / "bench"
 
 GPU_PICTURES = ("gpu-window", "volume-gpu", "gpu-info")
-REPEATS = 3
-"""Runs of each level: the first of them warms up."""
 
 
 class Studio:
@@ -68,12 +66,16 @@ class Studio:
         gpu = self.window.companions.availability.get("gpu")
         self.has_gpu = gpu is not None and gpu.available
 
-    def wait(self, condition: Callable[[], bool], seconds: float = 600) -> None:
+    def wait(self, condition: Callable[[], bool], seconds: float = 120) -> None:
         end = time.monotonic() + seconds
         while not condition():
             self.app.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 50)
             if time.monotonic() > end:
-                raise TimeoutError
+                seen = [each for each in self.app.topLevelWidgets() if each.isVisible()]
+                texts = [label.text() for each in seen for label in each.findChildren(QLabel)]
+                print("waited in vain; the windows say:", *texts, sep="\n  ", file=sys.stderr)
+                sys.stderr.flush()
+                os._exit(1)  # threads of the worker may still run
 
     def settle(self) -> None:
         end = time.monotonic() + 0.5
@@ -88,18 +90,17 @@ class Studio:
         self.window.panel.set_values(filter_id, values)
 
     def run(self) -> None:
-        before = self.window.timing.text()
+        ended: list[object] = []
+        connection = self.window.runner.finished.connect(lambda result: ended.append(result))
         self.window.runner.run()
-        self.wait(
-            lambda: self.window.timing.text() != before and not self.window.runner.bridge.busy
-        )
+        self.wait(lambda: bool(ended) and not self.window.runner.busy)
+        self.window.runner.disconnect(connection)
         self.settle()
 
     def run_levels(self, device: str, *levels: str) -> None:
         for level in levels:
             self.window.panel.choose_place(Place(Device(device), level))
-            for _ in range(REPEATS):
-                self.run()
+            self.run()
 
     def estimate(self, name: str) -> None:
         self.window.runner.estimate(name)
