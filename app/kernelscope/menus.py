@@ -162,9 +162,14 @@ _REFERENCE = (
 REFERENCE = Submenu("referenceMenu", "Re&ference", _REFERENCE, group=2)
 
 _EDIT = (
-    Action("undo", "&Undo", "page.undo", keys=("Ctrl+Z",), need=commands.UNDO, label="↶"),
+    Action("undo", "&Undo", "page.undo", keys=("Ctrl+Z",), need=commands.UNDO, icon="undo"),
     Action(
-        "redo", "&Redo", "page.redo", keys=("Ctrl+Shift+Z", "Ctrl+Y"), need=commands.REDO, label="↷"
+        "redo",
+        "&Redo",
+        "page.redo",
+        keys=("Ctrl+Shift+Z", "Ctrl+Y"),
+        need=commands.REDO,
+        icon="redo",
     ),
     Action(
         "reuse",
@@ -218,6 +223,7 @@ _EDIT = (
         "companions.show_preferences",
         group=3,
         keys=("Ctrl+,",),
+        icon="preferences",
         tip="Theme and size of text",
     ),
 )
@@ -238,6 +244,14 @@ _PANELS = (
         checkable=True,
         icon="debug",
         label="Debug",
+    ),
+    Action(
+        "onlyPictures",
+        "Only the &Pictures",
+        "drawer.toggle",
+        group=1,
+        keys=("F11",),
+        tip="Hide all panels, or bring them back",
     ),
 )
 

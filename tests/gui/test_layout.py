@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QByteArray
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtCore import QByteArray, QPoint, QPointF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QTabBar, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.widgets.slot import Slot
@@ -11,6 +12,7 @@ from kernelscope.gui.window import placement
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.settings_column import SettingsColumn
 from kernelscope.menus import DockName
+from tests.gui.helpers import press
 
 
 def test_a_slot_takes_no_room_until_it_is_filled(qtbot: QtBot) -> None:
@@ -59,3 +61,32 @@ def test_damaged_layouts_are_ignored(window: MainWindow) -> None:
     window.settings.set_blob("geometry", QByteArray(b"not a geometry"))
     placement.restore(window, window.settings)
     assert not window.docks[DockName.QUALITY].isHidden()
+
+
+def test_one_key_leaves_only_the_pictures(qtbot: QtBot, window: MainWindow) -> None:
+    window.docks[DockName.CONSOLE].close()
+    window.docks[DockName.QUALITY].raise_()
+    qtbot.waitUntil(lambda: not window.docks[DockName.QUALITY].visibleRegion().isEmpty())
+    shown = {name for name, dock in window.docks.items() if not dock.isHidden()}
+    press(qtbot, window, "F11")
+    assert all(dock.isHidden() for dock in window.docks.values())
+    run = window.findChild(QToolButton, "runTool")
+    qtbot.waitUntil(run.isVisible)  # it stays in reach
+    press(qtbot, window, "F11")
+    assert {name for name, dock in window.docks.items() if not dock.isHidden()} == shown
+    qtbot.waitUntil(lambda: not window.docks[DockName.QUALITY].visibleRegion().isEmpty())
+
+
+def test_the_wheel_does_not_change_tabs(qtbot: QtBot, window: MainWindow) -> None:
+    def bars() -> list[QTabBar]:
+        found = window.findChildren(QTabBar, "", Qt.FindChildOption.FindDirectChildrenOnly)
+        return [bar for bar in found if bar.isVisible() and bar.count() > 1]
+
+    qtbot.waitUntil(lambda: bool(bars()))
+    qtbot.wait(20)
+    (bar,) = bars()
+    before = bar.currentIndex()
+    for notch in (-120, 120):
+        place = QPointF(bar.mapTo(window, bar.rect().center()))
+        QTest.wheelEvent(window.windowHandle(), place, QPoint(0, notch))
+        assert bar.currentIndex() == before

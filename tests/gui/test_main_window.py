@@ -59,7 +59,7 @@ from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.ladder import Rung
 from kernelscope.gui.panels import run_table
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.icons import icon
+from kernelscope.gui.widgets.icons import NAMES, icon
 from kernelscope.gui.widgets.messages import BugDialog, ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
@@ -860,7 +860,7 @@ def test_debug_is_down_while_the_console_is_in_sight(qtbot: QtBot, window: MainW
     qtbot.waitUntil(button.isChecked)
 
 
-@pytest.mark.parametrize("name", ["load", "save", "run", "cancel", "debug", "gpu"])
+@pytest.mark.parametrize("name", NAMES)
 def test_icons_are_drawn_in_the_colours_of_the_palette(qtbot: QtBot, name: str) -> None:
     def darkest(drawn: QIcon, mode: QIcon.Mode) -> int:
         image = drawn.pixmap(QSize(32, 32), 1.0, mode).toImage()

@@ -56,7 +56,7 @@ class ViewBar(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
         for action in steps:
-            row.addWidget(self._button(action))
+            row.addWidget(self._button(action, icon_only=not action.icon().isNull()))
         row.addStretch(1)
         self._arrangements = QWidget(self)
         group = QHBoxLayout(self._arrangements)
@@ -140,6 +140,5 @@ class ViewBar(QWidget):
         button.setAutoRaise(True)
         if icon_only:
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
-        if icon_only or len(action.iconText()) == 1:
             button.setFixedWidth(_NARROW)
         return button

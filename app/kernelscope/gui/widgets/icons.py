@@ -1,4 +1,4 @@
-"""The icons of the tool bar, drawn in the colours of the palette: a desktop may have none."""
+"""The icons: lines of one width in the colours of the palette; a desktop may have none."""
 
 from __future__ import annotations
 
@@ -31,17 +31,24 @@ _SHAPES = {
     "gpu": '<rect x="4" y="4" width="8" height="8" rx="1"/><rect x="6.6" y="6.6" width="2.8" '
     'height="2.8"/><path d="M6 1.5V4M10 1.5V4M6 12v2.5M10 12v2.5M1.5 6H4M1.5 10H4M12 6h2.5'
     'M12 10h2.5"/>',
+    "undo": '<path d="M5.5 3L2.5 6l3 3"/><path d="M2.5 6h6.5a4 4 0 0 1 0 8H6"/>',
+    "redo": '<path d="M10.5 3l3 3-3 3"/><path d="M13.5 6H7a4 4 0 0 0 0 8h3"/>',
+    "preferences": '<circle cx="8" cy="8" r="2.2"/><path d="M8 1.8v2.2M8 12v2.2M1.8 8H4M12 8h2.2'
+    'M3.6 3.6l1.6 1.6M10.8 10.8l1.6 1.6M12.4 3.6l-1.6 1.6M5.2 10.8l-1.6 1.6"/>',
 }
 _SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><g fill="none" stroke="{colour}" '
     'stroke-width="1.4" stroke-linecap="round" stroke-linejoin="round">{shape}</g></svg>'
 )
-_ACCENTS = ("#1a7f4b", "#4cc38a")
-"""The green of *Run*, on a light ground and on a dark one."""
+_ACCENTS = ("#2560c8", "#6aa5ff")
+"""The accent of *Run*, on a light ground and on a dark one: a palette of a desktop may lack it."""
+
+NAMES = tuple(_SHAPES)
+"""The icons there are."""
 
 
 def icon(name: str) -> QIcon:
-    """Return one of the icons by name: ``load``, ``save``, ``run``, ``cancel``..."""
+    """Return one of the icons; see `NAMES`."""
     return QIcon(_Engine(_SHAPES[name]))
 
 
@@ -58,6 +65,8 @@ class _Engine(QIconEngine):
         group = QPalette.ColorGroup.Disabled if off else QPalette.ColorGroup.Active
         role = QPalette.ColorRole.ButtonText
         if mode is QIcon.Mode.Selected:  # the line of a menu that is pointed at
+            role = QPalette.ColorRole.HighlightedText
+        if state is QIcon.State.On and not off:  # a switch that is on is filled
             role = QPalette.ColorRole.HighlightedText
         colour = palette.color(group, role).name()
         plain = off or mode is QIcon.Mode.Selected

@@ -269,6 +269,8 @@ class Actions(Mapping[str, QAction]):
             made.setStatusTip(made.toolTip())
         if action.icon:
             made.setIcon(icon(action.icon))
+            # A menu ticks what is on; the colours of a switch that is on would not be seen there.
+            made.setIconVisibleInMenu(not (action.checkable or action.choice))
         if action.label:
             made.setIconText(action.label)
         made.setCheckable(action.checkable or bool(action.choice))

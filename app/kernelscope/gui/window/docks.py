@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from PySide6.QtCore import QObject, Qt, QTimer
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QWidget
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabBar, QTabWidget, QWidget
 
 from kernelscope.menus import DOCKS, DockName, Side
 
@@ -63,6 +63,36 @@ def make_docks(
     return docks
 
 
+class Drawer:
+    """Hides all docks, so that the pictures have the window, and brings them back."""
+
+    def __init__(self, docks: Iterable[QDockWidget]) -> None:
+        self._docks = tuple(docks)
+        self._closed: tuple[QDockWidget, ...] = ()
+        self._front: tuple[QDockWidget, ...] = ()
+
+    def toggle(self) -> None:
+        """Hide the docks that are shown; if there are none, show those hidden last, or all."""
+        shown = tuple(dock for dock in self._docks if not dock.isHidden())
+        if shown:
+            self._closed = shown
+            self._front = tuple(dock for dock in shown if not dock.visibleRegion().isEmpty())
+            for dock in shown:
+                dock.hide()
+            return
+        for dock in self._closed or self._docks:
+            dock.show()
+        for dock in self._front:
+            dock.raise_()
+
+
+class _WheelGuard(QObject):
+    """Keeps the wheel from changing tabs."""
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        return event.type() == QEvent.Type.Wheel
+
+
 class _Title(QObject):
     """Hides the title bar of a dock that lies behind a tab of the same name."""
 
@@ -73,6 +103,7 @@ class _Title(QObject):
         self._none.hide()
         for signal in (dock.visibilityChanged, dock.topLevelChanged, dock.dockLocationChanged):
             signal.connect(self._wait)
+        self._guard = _WheelGuard(self)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._update)
@@ -83,6 +114,10 @@ class _Title(QObject):
 
     def _update(self) -> None:
         window = self._dock.parentWidget()
+        if isinstance(window, QMainWindow):
+            direct = Qt.FindChildOption.FindDirectChildrenOnly
+            for tabs in window.findChildren(QTabBar, "", direct):
+                tabs.installEventFilter(self._guard)  # Qt makes the bars when docks meet
         beside = window.tabifiedDockWidgets(self._dock) if isinstance(window, QMainWindow) else []
         tabbed = any(not each.isHidden() for each in beside) and not self._dock.isFloating()
         if tabbed is not (self._dock.titleBarWidget() is self._none):

@@ -51,7 +51,7 @@ from kernelscope.gui.window import placement
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.centre import Centre
 from kernelscope.gui.window.companions import Companions
-from kernelscope.gui.window.docks import make_docks
+from kernelscope.gui.window.docks import Drawer, make_docks
 from kernelscope.gui.window.files import Files
 from kernelscope.gui.window.keeper import Keeper
 from kernelscope.gui.window.levels import Levels
@@ -252,6 +252,7 @@ class MainWindow(QMainWindow):
                 DockName.CONSOLE: self.console,
             },
         )
+        self.drawer = Drawer(self.docks.values())
         self.actions_ = Actions(self, self.docks, self.settings)
         self.quality.set_menu(self.actions_.reference_menu)
         self._tool_bar = ToolBar(*self.actions_.tools, parent=self)
