@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image as Pillow
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
@@ -24,6 +26,7 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import CPU_LEVELS, Level
+from kernelscope.spec.parameters import FloatParameter
 
 WIDTH, HEIGHT = 40, 30
 
@@ -198,3 +201,9 @@ def save_as(qtbot: QtBot, window: MainWindow, path: Path) -> None:
     chooser = dialog(qtbot, window, QFileDialog)
     chooser.fileSelected.emit(str(path))
     chooser.reject()
+
+
+def estimated(parameter: FloatParameter, planes: NDArray[Any], values: Mapping[str, Any]) -> float:
+    """Return the filter's estimate, within the range of the parameter."""
+    assert parameter.estimate is not None
+    return min(max(parameter.estimate(planes, values), parameter.minimum), parameter.maximum)

@@ -77,6 +77,7 @@ from tests.gui.helpers import (
     child,
     choose_place,
     dialog,
+    estimated,
     load,
     offers,
     press,
@@ -734,8 +735,8 @@ def test_every_filter_runs_with_the_values_that_its_form_shows(
     wanted = spec.validate({})
     for parameter in spec.parameters:
         if is_estimated(parameter):  # its button is down from the start
-            wanted[parameter.name] = parameter.estimate(
-                window.pictures.images.input.image.planes, wanted
+            wanted[parameter.name] = estimated(
+                parameter, window.pictures.images.input.image.planes, wanted
             )
     assert dict(cpu.requests[-1].step.parameters) == wanted
     child(window, QComboBox, "filter")

@@ -44,6 +44,7 @@ from tests.gui.helpers import (
     child,
     choose_place,
     dialog,
+    estimated,
     load,
     offers,
     press,
@@ -319,7 +320,7 @@ def test_estimate_fills_the_field_from_the_input(
     image = window.pictures.images.input.image
     button.click()
     box = child(window, QDoubleSpinBox, f"{parameter.name}Box")
-    expected = parameter.estimate(image.planes, spec.defaults())
+    expected = estimated(parameter, image.planes, spec.defaults())
     qtbot.waitUntil(lambda: "estimated from ramp.png" in window.statusBar().currentMessage())
     assert box.value() == pytest.approx(expected, rel=1e-3, abs=10**-parameter.decimals)
     child(window, QAbstractButton, "reset").click()
@@ -353,7 +354,7 @@ def test_a_recipe_may_leave_a_number_to_the_picture(
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     (request,) = cpu.requests
     assert request.step.parameters[parameter.name] == pytest.approx(
-        parameter.estimate(window.pictures.images.input.image.planes, spec.defaults()), rel=1e-3
+        estimated(parameter, window.pictures.images.input.image.planes, spec.defaults()), rel=1e-3
     )
 
 
@@ -365,9 +366,8 @@ def test_every_run_estimates_until_a_number_is_set(
     box = child(window, QDoubleSpinBox, "filter_sigmaBox")
     button = child(window, QToolButton, "filter_sigmaEstimate")
     spec = filters.get("nlm")
-    expected = spec.parameter("filter_sigma").estimate(
-        window.pictures.images.input.image.planes, spec.defaults()
-    )
+    image = window.pictures.images.input.image
+    expected = estimated(spec.parameter("filter_sigma"), image.planes, spec.defaults())
     assert button.isChecked(), "the default"
     window.runner.run()
     qtbot.waitUntil(lambda: len(cpu.requests) == 1)
