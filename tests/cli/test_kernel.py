@@ -11,12 +11,13 @@ import pytest
 
 from kernelscope import machine
 from kernelscope.backends.cuda import inspection
+from kernelscope.backends.cuda.compiler import Nvrtc
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.cli.common import every_filter, open_backends
 from kernelscope.cli.main import main
 from kernelscope.errors import AppError
 from kernelscope.manual import filter_name
-from kernelscope.paths import RESOURCES
+from kernelscope.paths import KERNELS, RESOURCES
 from kernelscope.spec.filter import FilterSpec
 
 WITH_KERNELS = [spec for spec in every_filter().values() if spec.levels("gpu")]
@@ -116,13 +117,69 @@ def test_mistakes(
     assert message in capsys.readouterr().err
 
 
-def test_without_nvrtc(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def missing(*_: object, **__: object) -> Any:
-        raise AppError("The report needs NVRTC.", "Install it.")
+@pytest.fixture
+def no_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(self: object) -> str:
+        raise RuntimeError("libnvrtc.so.13 not found")
 
-    monkeypatch.setattr(inspection, "compile_report", missing)
+    monkeypatch.setattr(Nvrtc, "version", version)
+
+
+def test_without_nvrtc_the_source_is_printed(
+    no_nvrtc: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["kernel", "mean", "--level", "shared", "--size", "5"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith(read_source("mean"))
+    plan = printed.out.removeprefix(read_source("mean"))
+    assert "mean_shared: 32×128 blocks of 32×8 threads\n" in plan
+    assert "-DSIZE=5" in plan
+    assert printed.err.startswith("note: The compiler's report is left out. ")
+    assert "pip install" in printed.err
+
+
+def test_json_without_nvrtc_has_the_notice(
+    no_nvrtc: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = run_json(capsys, "mean")
+    assert found["kernels"][0]["reports"] == {}
+    assert "pip install" in found["notice"]
+
+
+def test_the_report_alone_needs_nvrtc(no_nvrtc: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kernel", "mean", "--report-only"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("error: The report needs NVRTC")
+
+
+def test_a_kernel_that_does_not_compile_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> Any:
+        raise AppError("NVRTC could not compile mean.cu.")
+
+    monkeypatch.setattr(inspection, "compile_report", fail)
     assert main(["kernel", "mean"]) == 1
-    assert capsys.readouterr().err == "error: The report needs NVRTC. Install it.\n"
+    assert "could not compile" in capsys.readouterr().err
+
+
+def test_the_entry_point_is_that_of_the_macros(
+    uncompiled: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {}
+    for search in ("window", "image"):
+        kernels = run_json(capsys, "nlm", "--search", search, "--type", "16")["kernels"]
+        (kernel,) = (each for each in kernels if each["name"] == "nlm_tuned")
+        assert kernel["defines"]["WHOLE"] == str(int(search == "image"))
+        found[search] = kernel["lines"]
+        text = (KERNELS / kernel["file"]).read_text(encoding="utf-8").split("\n")
+        first, last = kernel["lines"]
+        assert any("nlm_tuned(" in line for line in text[first - 1 : last])
+    assert found["image"][1] < found["window"][0], "each has a kernel of its own"
+    assert main(["kernel", "nlm", "--type", "16", "--report-only"]) == 0
+    first, last = found["window"]
+    assert f"entry point: nlm_tuned.cuh, lines {first} to {last}" in capsys.readouterr().out
 
 
 def test_neither_window_nor_pycuda_is_loaded() -> None:

@@ -40,6 +40,7 @@ from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.model.kernel_difference import GONE, HEADING, NEW, SAME
 from kernelscope.gui.model.ladder import Place
 from kernelscope.gui.panels.gpu_options import GpuOptions
+from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.theme import added_fill, removed_fill
@@ -117,6 +118,29 @@ def test_every_kernel_is_found_in_its_source(
         marked = view.toPlainText().split("\n")[start:stop]
         assert any(f"{kernel}(" in line for line in marked)
         assert marked[-1].startswith("}")
+
+
+def test_the_kernel_in_view_is_that_of_the_macros(viewer: KernelViewer) -> None:
+    marked = {}
+    for search in ("window", "image"):
+        image = Image.from_array(np.zeros((100, 70), np.uint16))
+        viewer.show_request(Request.create(image, "nlm", {"search": search}, level="tuned"))
+        view = current(viewer)
+        start, stop = marked[search] = view.marked_lines
+        assert "nlm_tuned(" in "".join(view.toPlainText().split("\n")[start:stop])
+        assert not set(view.dimmed_lines) & set(range(start, stop))
+        tabs = viewer.findChild(QTabWidget, "kernelFiles")
+        assert "Dimmed lines are left out" in tabs.tabToolTip(tabs.currentIndex())
+        dim = theme.quiet_text(view.palette()).name()
+        dimmed = {
+            each.cursor.blockNumber()
+            for each in view.extraSelections()
+            if each.format.foreground().color().name() == dim
+        }
+        assert dimmed == set(view.dimmed_lines)
+        if search == "image":
+            assert set(range(*marked["window"])) <= dimmed
+    assert marked["image"][1] < marked["window"][0]
 
 
 def test_the_files_are_the_source_and_its_headers(viewer: KernelViewer) -> None:

@@ -2,7 +2,7 @@
 
 The source is printed as it is compiled: with its headers included, and with the macros that
 specialise it for the level and the parameters. This needs neither a window nor a GPU: the report
-comes from NVRTC, for the requested GPU architectures.
+comes from NVRTC, for the requested GPU architectures. Without NVRTC a notice stands in its place.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from kernelscope.cli.common import (
     PROGRAM,
     STATUS,
     Parser,
+    Speaker,
     every_filter,
     positive,
     show,
@@ -31,10 +32,12 @@ from kernelscope.spec.samples import Kind
 
 if TYPE_CHECKING:
     from kernelscope.backends.cuda.inspection import PlannedLaunch
+    from kernelscope.backends.cuda.preprocessor import Place
     from kernelscope.engine.launch_report import Resources
     from kernelscope.engine.request import Request
     from kernelscope.engine.step import Step
     from kernelscope.spec.filter import FilterSpec
+    from kernelscope.spec.launch import Launch
 
 _TYPES: dict[str, Any] = {"8": np.uint8, "16": np.uint16, "float": np.float32}
 _SIDES = {Kind.PICTURE: 1024, Kind.VOLUME: 128}
@@ -50,18 +53,18 @@ def kernel(arguments: list[str]) -> int:
     options = _parser(spec).parse_args(arguments[1:])
     request = _request(step_of(spec, options), options)
     level = next(each for each in spec.levels("gpu") if each.id == options.level)
-    from kernelscope.backends.cuda.inspection import REPORTED, compile_report, plans, reporter
+    from kernelscope.backends.cuda.inspection import plans, reporter
     from kernelscope.backends.cuda.sources import read_source
 
     made = plans(request, level)
-    architectures = options.arch or REPORTED
-    reports = [compile_report(spec.id, each.launch, architectures=architectures) for each in made]
+    reports, missing = _reports(spec, made, options)
     if options.json:
         content = {
             "filter": filter_name(spec),
             "level": level.id,
             "compiler": reporter(),
-            "kernels": [_entry(*each) for each in zip(made, reports, strict=True)],
+            "notice": missing,
+            "kernels": [_entry(spec, *each) for each in zip(made, reports, strict=True)],
             "source": read_source(spec.id),
         }
         print(json.dumps(content, indent=2))
@@ -69,8 +72,39 @@ def kernel(arguments: list[str]) -> int:
     if not options.report_only:
         show(read_source(spec.id))
     for each, report in zip(made, reports, strict=True):
-        _print_report(each, report, reporter())
+        _print_report(spec, each, report, reporter())
+    if missing:
+        Speaker(quiet=False).notices([missing])
     return 0
+
+
+def _reports(
+    spec: FilterSpec, made: Sequence[PlannedLaunch], options: argparse.Namespace
+) -> tuple[list[dict[str, Resources | None]], str]:
+    """Return the compiler's report on each launch, or a notice if there is no compiler.
+
+    Raises
+    ------
+    NoCompiler
+        If nothing but the report is wanted.
+    """
+    from kernelscope.backends.cuda.inspection import REPORTED, NoCompiler, compile_report
+
+    architectures = options.arch or REPORTED
+    try:
+        found = [compile_report(spec.id, each.launch, architectures=architectures) for each in made]
+    except NoCompiler as error:
+        if options.report_only:
+            raise
+        return [{} for _ in made], f"The compiler's report is left out. {error}"
+    return found, ""
+
+
+def _entry_point(spec: FilterSpec, launch: Launch) -> Place | None:
+    from kernelscope.backends.cuda.preprocessor import find_kernel
+    from kernelscope.backends.cuda.sources import source_files
+
+    return find_kernel(source_files(spec.id), launch.kernel, launch.defines)
 
 
 def _request(step: Step, options: argparse.Namespace) -> Request:
@@ -93,10 +127,15 @@ def _request(step: Step, options: argparse.Namespace) -> Request:
     return Request(source, step.with_numbers(), run)
 
 
-def _entry(planned: PlannedLaunch, report: Mapping[str, Resources | None]) -> dict[str, Any]:
+def _entry(
+    spec: FilterSpec, planned: PlannedLaunch, report: Mapping[str, Resources | None]
+) -> dict[str, Any]:
     launch = planned.launch
+    place = _entry_point(spec, launch)
     return {
         "name": launch.kernel,
+        "file": place.file if place else None,
+        "lines": [place.start + 1, place.stop] if place else None,
         "grid": list(planned.grid),
         "block": list(launch.block),
         "dynamic_shared_bytes": launch.shared_bytes,
@@ -110,11 +149,18 @@ def _entry(planned: PlannedLaunch, report: Mapping[str, Resources | None]) -> di
 
 
 def _print_report(
-    planned: PlannedLaunch, report: Mapping[str, Resources | None], compiler: str
+    spec: FilterSpec,
+    planned: PlannedLaunch,
+    report: Mapping[str, Resources | None],
+    compiler: str,
 ) -> None:
     launch = planned.launch
     grid, block = ("×".join(map(str, each)) for each in (planned.grid, launch.block))
-    show(f"\n{launch.kernel}: {grid} blocks of {block} threads, compiled by {compiler}")
+    compiled = f", compiled by {compiler}" if report else ""
+    show(f"\n{launch.kernel}: {grid} blocks of {block} threads{compiled}")
+    place = _entry_point(spec, launch)
+    if place is not None:
+        show(f"  entry point: {place.file}, lines {place.start + 1} to {place.stop}")
     if planned.notice:
         show(f"  {planned.notice}")
     defines = " ".join(f"-D{name}={value}" for name, value in sorted(launch.defines.items()))

@@ -17,6 +17,10 @@ REPORTED = ("sm_75", "sm_90")
 """The oldest generation that the kernels are made for, and a recent one: Turing and Hopper."""
 
 
+class NoCompiler(AppError):
+    """NVRTC is not installed."""
+
+
 @dataclass(frozen=True)
 class PlannedLaunch:
     """How a filter is going to be launched.
@@ -68,8 +72,10 @@ def compile_report(
 
     Raises
     ------
+    NoCompiler
+        If NVRTC is not installed.
     AppError
-        If NVRTC is not installed, or does not compile the kernel.
+        If NVRTC does not compile the kernel.
     """
     compiler = compiler or _nvrtc()
     cache = CubinCache(compiler)
@@ -95,7 +101,7 @@ def _nvrtc() -> Compiler:
     try:
         compiler.version()
     except Exception as error:  # whatever the loader of a missing library raises
-        raise AppError(
+        raise NoCompiler(
             "The report needs NVRTC, NVIDIA's run-time compiler.",
             "Install it, also without a GPU: pip install cuda-bindings nvidia-cuda-nvrtc",
         ) from error

@@ -60,12 +60,21 @@ def source_files(filter_id: str) -> tuple[SourceFile, ...]:
     return tuple(files)
 
 
-def find_function(lines: Sequence[str], name: str) -> tuple[int, int] | None:
-    """Return the first line of a function, with its comment, and the one after the last."""
-    start = next((n for n, line in enumerate(lines) if re.search(rf"\b{name}\(", line)), None)
+def find_function(
+    lines: Sequence[str], name: str, active: Sequence[bool] | None = None
+) -> tuple[int, int] | None:
+    """Return the first line of a function, with its comment, and the one after the last.
+
+    Parameters
+    ----------
+    active : sequence of bool, optional
+        Whether each line is compiled; a function in others is passed over.
+    """
+    kept = [n for n in range(len(lines)) if active is None or active[n]]
+    start = next((n for n in kept if re.search(rf"\b{name}\(", lines[n])), None)
     if start is None:
         return None
-    end = next((n for n in range(start, len(lines)) if lines[n].startswith("}")), start)
+    end = next((n for n in kept if n >= start and lines[n].startswith("}")), start)
     while start and lines[start - 1].startswith(("template", "//", 'extern "C"', "__")):
         start -= 1
     return start, end + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QRect, QSize, Qt
 from PySide6.QtGui import (
@@ -19,7 +20,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
 
-from kernelscope.backends.cuda.sources import find_function
 from kernelscope.gui.widgets import theme
 
 _KEYWORDS = (
@@ -135,6 +135,7 @@ class CodeView(QPlainTextEdit):
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.setFont(theme.fixed_font())
         self._marked = (0, 0)
+        self._active: tuple[bool, ...] = ()
         self._numbers = _LineNumbers(self)
         self._highlighter = CudaHighlighter(self.document(), self.palette())
         self.setPlainText(text)
@@ -142,18 +143,26 @@ class CodeView(QPlainTextEdit):
         self.updateRequest.connect(self._on_update)
         self._make_room()
 
-    def show_function(self, name: str) -> bool:
-        """Mark the function `name` and scroll to it; return whether it was found."""
-        found = find_function(self.toPlainText().split("\n"), name)
-        if found is None:
-            self._mark(0, 0)
-            return False
-        start, stop = found
-        self._mark(start, stop)
-        cursor = QTextCursor(self.document().findBlockByNumber(start))
-        self.setTextCursor(cursor)
-        self.verticalScrollBar().setValue(max(0, start - 2))
-        return True
+    def show_place(self, place: tuple[int, int] | None, active: Sequence[bool] = ()) -> None:
+        """Mark the lines of a function and scroll to it; dim the lines that are not compiled.
+
+        Parameters
+        ----------
+        place : tuple of int, optional
+            The first line, from 0, and the one after the last.
+        active : sequence of bool
+            Whether each line is compiled; empty if that is unknown.
+        """
+        self._active = tuple(active)
+        self._mark(*(place or (0, 0)))
+        if place is not None:
+            self.setTextCursor(QTextCursor(self.document().findBlockByNumber(place[0])))
+            self.verticalScrollBar().setValue(max(0, place[0] - 2))
+
+    @property
+    def dimmed_lines(self) -> tuple[int, ...]:
+        """Numbers of the lines that are not compiled, from 0 on."""
+        return tuple(line for line, active in enumerate(self._active) if not active)
 
     @property
     def marked_lines(self) -> tuple[int, int]:
@@ -170,6 +179,13 @@ class CodeView(QPlainTextEdit):
             selection.format.setBackground(colour)
             selection.format.setProperty(QTextCharFormat.Property.FullWidthSelection, True)
             selection.cursor = QTextCursor(self.document().findBlockByNumber(line))
+            selections.append(selection)
+        for line in self.dimmed_lines:
+            selection = QTextEdit.ExtraSelection()
+            selection.format.setForeground(theme.quiet_text(self.palette()))
+            selection.format.setFontWeight(QFont.Weight.Normal)
+            selection.cursor = QTextCursor(self.document().findBlockByNumber(line))
+            selection.cursor.select(QTextCursor.SelectionType.LineUnderCursor)
             selections.append(selection)
         self.setExtraSelections(selections)
 

@@ -31,6 +31,7 @@ from kernelscope.backends.cuda.inspection import (
     plans,
     reporter,
 )
+from kernelscope.backends.cuda.preprocessor import active_lines, find_kernel
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.launch_report import LaunchReport, Resources
@@ -43,6 +44,7 @@ from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.messages import add_button, close_box, headline
 from kernelscope.gui.work.background import Background
+from kernelscope.spec.launch import Launch
 
 _LAST_RUN = "Last run on the GPU"
 _COMPILE = "gpu-compile-report"
@@ -216,15 +218,8 @@ class KernelViewer(QDialog):
         self._plan = plan(request, level)
         self._help.setText(" ".join(filter(None, (level.help, self._plan.notice))))
         launch = self._plan.launch
-        found = None
         self._show_difference(raised=False)
-        for place in range(self._tabs.count()):
-            view = self._tabs.widget(place)
-            assert isinstance(view, CodeView)
-            if view is not self._difference and view.show_function(launch.kernel):
-                found = place if found is None else found
-        if self._tabs.currentWidget() is not self._difference or self._difference is None:
-            self._tabs.setCurrentIndex(found or 0)
+        self._show_kernel(request, launch)
         self._facts.set_group(_planned(self._plan, request))
         self._facts.set_group(
             FactGroup(
@@ -233,6 +228,26 @@ class KernelViewer(QDialog):
             )
         )
         self._show_last_run(self._plan)
+
+    def _show_kernel(self, request: Request, launch: Launch) -> None:
+        """Mark the kernel in its file, and dim the lines that its macros leave out."""
+        files = source_files(request.step.filter.id)
+        active = active_lines(files, launch.defines)
+        found = find_kernel(files, launch.kernel, launch.defines)
+        first = 0
+        for number in range(self._tabs.count()):
+            view = self._tabs.widget(number)
+            assert isinstance(view, CodeView)
+            if view is self._difference:
+                continue
+            name = self._tabs.tabText(number)
+            here = found is not None and found.file == name
+            view.show_place((found.start, found.stop) if found and here else None, active[name])
+            dimmed = " Dimmed lines are left out by the macros of the launch."
+            self._tabs.setTabToolTip(number, f"{name}.{dimmed if view.dimmed_lines else ''}")
+            first = number if here else first
+        if self._tabs.currentWidget() is not self._difference or self._difference is None:
+            self._tabs.setCurrentIndex(first)
 
     def _offer_others(self) -> None:
         """Offer every level to compare with, the one that was chosen kept where it is there."""

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from kernelscope.backends.cuda.inspection import PlannedLaunch
-from kernelscope.backends.cuda.sources import SourceFile, find_function
+from kernelscope.backends.cuda.preprocessor import find_kernel
+from kernelscope.backends.cuda.sources import SourceFile
 from kernelscope.engine.backend import Fact
+from kernelscope.spec.launch import Launch
 
 SAME, GONE, NEW, HEADING = "same", "gone", "new", "heading"
 """The kinds of lines: in both, in the first only, in the second only, in neither."""
@@ -66,8 +68,7 @@ def difference(
         lines += _of_facts(before or (), after or ())
     lines.append(Line(HEADING, "// Kernel" if len(pairs) == 1 else "// Kernels"))
     sources = [
-        _joined(_function(files, plan.launch.kernel) for plan, _ in side)
-        for side in (first, second)
+        _joined(_function(files, plan.launch) for plan, _ in side) for side in (first, second)
     ]
     return [*lines, *_of_texts(*sources)]
 
@@ -80,14 +81,13 @@ def _joined(functions: Iterator[list[str]]) -> list[str]:
     return lines
 
 
-def _function(files: Sequence[SourceFile], name: str) -> list[str]:
+def _function(files: Sequence[SourceFile], launch: Launch) -> list[str]:
     """Return the lines of a kernel."""
-    for file in files:
-        lines = file.text.split("\n")
-        found = find_function(lines, name)
-        if found is not None:
-            return lines[slice(*found)]
-    return [f"// {name} is made by a macro"]
+    place = find_kernel(files, launch.kernel, launch.defines)
+    if place is None:
+        return [f"// {launch.kernel} is made by a macro"]
+    (text,) = (file.text for file in files if file.name == place.file)
+    return text.split("\n")[place.start : place.stop]
 
 
 def _of_facts(before: Sequence[Fact], after: Sequence[Fact]) -> Iterator[Line]:
