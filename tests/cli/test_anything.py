@@ -102,8 +102,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "kernelscope.gui.run",
     ):
         monkeypatch.setattr(place, begin)
-    for place in ("log_to_stderr", "log_nothing"):  # they outlive a test
-        monkeypatch.setattr(f"kernelscope.cli.apply.{place}", lambda: None)
+    monkeypatch.setattr("kernelscope.cli.apply.log_to_stderr", lambda: None)  # outlives a test
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
     PillowImage.fromarray(np.zeros((20, 30, 3), np.uint8)).save("in.png")

@@ -484,3 +484,12 @@ def test_a_filter_of_pictures_points_to_that_of_volumes(
     np.save(volume, np.arange(512, dtype=np.uint8).reshape(8, 8, 8))
     assert main(["apply", "nlm", str(volume), str(tmp_path / "out.npy")]) == 0
     assert "mri-nlm compares voxels of the whole volume" in capsys.readouterr().err
+
+
+def test_commands_leave_no_handlers(tmp_path: Path) -> None:
+    loggers = [logging.getLogger(name) for name in ("kernelscope", "PIL", "tifffile")]
+    assert main(["list"]) == 0  # libraries are silenced once
+    before = [each.handlers[:] for each in loggers]
+    for _ in range(2):
+        assert main(["apply", "mean", str(tmp_path / "none.png"), "out.png", "--quiet"]) == 1
+    assert [each.handlers for each in loggers] == before

@@ -6,6 +6,7 @@ their kind. The steps between, which are the same for both, are here.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Protocol
 
@@ -14,11 +15,11 @@ from kernelscope.cli.command import ApplyCommand
 from kernelscope.cli.common import (
     Speaker,
     StatusLine,
-    log_nothing,
     log_to_stderr,
     namesakes,
     nan_option,
     run_steps,
+    unlogged,
 )
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
@@ -59,9 +60,8 @@ def apply(arguments: list[str]) -> int:
     command = parse(arguments)
     if command.verbose:
         log_to_stderr()
-    elif command.quiet:
-        log_nothing()
-    _run(command, _medium(command))
+    with unlogged() if command.quiet and not command.verbose else nullcontext():
+        _run(command, _medium(command))
     return 0
 
 

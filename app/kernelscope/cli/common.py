@@ -304,6 +304,9 @@ def _missing_gpu(
     return [f"--gpu has no effect, because the CPU computes: {state.summary}"]
 
 
+_SILENT = logging.NullHandler()
+
+
 class _Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
@@ -312,12 +315,21 @@ class _Lines(logging.Formatter):
 def silence_libraries() -> None:
     """Keep log records of libraries off stderr, where Python prints them without a handler."""
     for name in ("PIL", "imagecodecs", "nibabel", "numba", "pydicom", "tifffile"):
-        logging.getLogger(name).addHandler(logging.NullHandler())
+        logger = logging.getLogger(name)
+        if _SILENT not in logger.handlers:
+            logger.addHandler(_SILENT)
 
 
-def log_nothing() -> None:
-    """Keep the program's own log off stderr too."""
-    logging.getLogger("kernelscope").addHandler(logging.NullHandler())
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Keep the program's own log off stderr, too."""
+    logger = logging.getLogger("kernelscope")
+    handler = logging.NullHandler()
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 def log_to_file(path: Path) -> None:
