@@ -41,6 +41,13 @@ class InvalidParameter(AppError):
     """A filter parameter outside the range that the filter allows."""
 
 
+class UnknownName(InvalidParameter):
+    """A filter, level, preset, device or library that does not exist on any machine.
+
+    On the command line this is wrong usage, and not a problem of the input or the machine.
+    """
+
+
 class InvalidRecipe(AppError):
     """A recipe that cannot be read, or that has an impossible step."""
 

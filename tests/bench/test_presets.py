@@ -132,3 +132,11 @@ def test_the_first_words_will_do(name: str, found: str) -> None:
 def test_which_preset(name: str, message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         presets.get(name)
+
+
+def test_only_the_presets_that_match_are_offered() -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        presets.get("f")
+    offered = caught.value.hint.removeprefix("Use one of: ").removesuffix(".").split("; ")
+    assert offered == [name for name in presets.PRESETS if name.startswith("F")]
+    assert 1 < len(offered) < len(presets.PRESETS)

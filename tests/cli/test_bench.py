@@ -296,18 +296,21 @@ def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "status", "message"),
     [
-        (["--levels", "fast"], "no level “fast”"),
-        (["--filters", "blur"], "no filter “blur”"),
-        (["--preset", "x"], "no preset “x”"),
-        (["--peers", "Photoshop"], "no library “Photoshop”"),
-        (["--preset", "x.json"], "x.json cannot be read"),
-        (["--out", "missing/bench.json"], "cannot be written"),
+        (["--levels", "fast"], 2, "no level “fast”"),
+        (["--filters", "blur"], 2, "no filter “blur”"),
+        (["--preset", "x"], 2, "no preset “x”"),
+        (["--preset", "F"], 2, "matches several presets"),
+        (["--peers", "Photoshop"], 2, "no library “Photoshop”"),
+        (["--preset", "x.json"], 1, "x.json cannot be read"),
+        (["--out", "missing/bench.json"], 1, "cannot be written"),
     ],
 )
-def test_mistakes(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", *arguments]) == 1
+def test_mistakes(
+    arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", *arguments]) == status
     output = capsys.readouterr()
     assert message in output.err
     assert not table(output.out)

@@ -14,7 +14,7 @@ from kernelscope.bench.plan import DEVICES, GPU, Parameters, Plan, Sweep
 from kernelscope.bench.rows import Row
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.step import check_border
-from kernelscope.errors import InvalidParameter
+from kernelscope.errors import UnknownName
 from kernelscope.spec.blocks import Block, takes_block
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
@@ -103,16 +103,16 @@ def expand(plan: Plan, backends: Mapping[str, Backend]) -> tuple[Group, ...]:
     """
     for device in plan.devices:
         if device not in DEVICES:
-            raise InvalidParameter(f"There is no device “{device}”.", "Use cpu or gpu.")
+            raise UnknownName(f"There is no device “{device}”.", "Use cpu or gpu.")
     known = {level for device in DEVICES for level in filters.levels(device)}
     for level in plan.levels:
         if level not in known:
-            raise InvalidParameter(
+            raise UnknownName(
                 f"There is no level “{level}”.", f"Use one of {', '.join(sorted(known))}."
             )
     for library in plan.libraries:
         if library not in peers.names():
-            raise InvalidParameter(
+            raise UnknownName(
                 f"There is no library “{library}”.", f"Use one of {', '.join(peers.names())}."
             )
     groups = []

@@ -15,7 +15,7 @@ from kernelscope.bench.data import HEAD_SIGMA, Content, Data
 from kernelscope.bench.figures import Figure, all_figures
 from kernelscope.bench.plan import GPU, Plan, Sweep
 from kernelscope.bench.sweeps import weights
-from kernelscope.errors import InvalidParameter
+from kernelscope.errors import UnknownName
 
 _SIDES = (128, 256, 512, 1024, 2048, 4096)
 """Sides of the pictures in source F's tables and in its last graph."""
@@ -365,15 +365,15 @@ def get(name: str) -> Preset:
 
     Raises
     ------
-    InvalidParameter
+    UnknownName
         If no name or more than one begins with `name`.
     """
     found = [
         preset for preset in PRESETS.values() if preset.name.casefold().startswith(name.casefold())
     ]
     if len(found) != 1:
-        names = "; ".join(PRESETS)
-        raise InvalidParameter(
+        names = "; ".join(preset.name for preset in found) or "; ".join(PRESETS)
+        raise UnknownName(
             f"There is no preset “{name}”." if not found else f"“{name}” matches several presets.",
             f"Use one of: {names}.",
         )

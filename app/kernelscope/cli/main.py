@@ -1,10 +1,10 @@
 """The command line: ``kernelscope`` when installed, ``python main.py`` in a checkout.
 
-Exit status: 0; 1 for errors that the user can put right (a file, a value out of range, no GPU),
-with ``error: ...`` on stderr; 2 for wrong usage (an unknown command or option); 70 for a bug;
-130 after Ctrl+C; 141 if its output can no longer be written to a pipe. Results go to stdout, the
-rest to
-stderr.
+Exit status: 0; 1 for errors that the user can put right (a file, a value out of range) and for
+whatever this machine lacks (a GPU, NVRTC), with ``error: ...`` on stderr; 2 for wrong usage (a
+command, an option, a filter, a level or a preset that does not exist anywhere); 70 for a bug; 130
+after Ctrl+C; 141 if its output can no longer be written to a pipe. Results go to stdout, the rest
+to stderr.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kernelscope.cli.common import (
 from kernelscope.cli.info import info
 from kernelscope.cli.kernel import kernel
 from kernelscope.cli.phantom import phantom
-from kernelscope.errors import AppError, Cancelled, ImageReadError
+from kernelscope.errors import AppError, Cancelled, ImageReadError, UnknownName
 from kernelscope.text import one_line
 
 
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except AppError as error:
         print(f"error: {one_line(str(error))}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, UnknownName) else 1
     except (KeyboardInterrupt, Cancelled):
         return 130
     except BrokenPipeError:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from kernelscope.errors import InvalidParameter
+from kernelscope.errors import UnknownName
 from kernelscope.spec.filter import Diagnostic, FilterSpec
 from kernelscope.spec.levels import USUAL_LEVELS, Level
 from kernelscope.spec.samples import Kind
@@ -45,7 +45,7 @@ def get(filter_id: str) -> FilterSpec:
     spec = _all().get(filter_id.replace("-", "_"))
     if spec is None:
         names = ", ".join(name.replace("_", "-") for name in sorted(_all()))
-        raise InvalidParameter(f"There is no filter “{filter_id}”.", f"Use one of {names}.")
+        raise UnknownName(f"There is no filter “{filter_id}”.", f"Use one of {names}.")
     return spec
 
 
