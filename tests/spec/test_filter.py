@@ -113,14 +113,14 @@ def test_any_text_is_read_or_refused(parameter: Parameter, text: str) -> None:
         (
             MASK,
             [[1, 2], [1, 2, 3], [1, 2, 3]],
-            "Value: rows of 2 and 3 cells, 3 in all, make no square. "
+            "Value: 3 rows of 2 and 3 cells make no square. "
             "Use as many cells in each row as there are rows.",
         ),
         (
             MASK,
             [[1, 2, 1]],
-            "Value: rows of 3 cells, 1 in all, make no square. "
-            "Use as many cells in each row as there are rows.",
+            "Value: one row of 3 cells makes no square. "
+            "Write rows with a semicolon between them, like “1 2 1; 2 4 2; 1 2 1”.",
         ),
         (MASK, np.ones((4, 4)), "Value: 4×4 has no centre. Use an odd number of rows."),
         (MASK, np.ones((11, 11)), "Value: 11×11 is out of range. Use 3×3 to 9×9."),
@@ -164,7 +164,7 @@ def test_refuses_with_the_cause(parameter: Parameter, value: Any, message: str) 
         (
             MASK,
             "0,5 1 0,5; 1 4 1; 0,5 1 0,5",
-            "Value: rows of 3 and 5 cells, 3 in all, make no square. "
+            "Value: 3 rows of 3 and 5 cells make no square. "
             "Use as many cells in each row as there are rows.",
         ),
         (NUMBERS, "20, x", "Value: “20, x” is not a list of numbers. Write “20, 15, 30”."),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from kernelscope.errors import InvalidParameter
 from kernelscope.spec.samples import Pixels
+from kernelscope.text import enumerated
 
 Mask = tuple[tuple[float, ...], ...]
 """A square convolution mask, row by row; integral weights are kept as ``int``."""
@@ -383,16 +384,26 @@ class MaskParameter(Parameter):
     maximum: int
     presets: tuple[MaskPreset, ...] = ()
 
+    def _no_square(self, counts: Sequence[int]) -> InvalidParameter:
+        """Return the error for rows with these numbers of cells."""
+        if len(counts) == 1:
+            cells = "1 cell" if counts[0] == 1 else f"{counts[0]} cells"
+            return self._refuse(
+                f"one row of {cells} makes no square",
+                "Write rows with a semicolon between them, like “1 2 1; 2 4 2; 1 2 1”.",
+            )
+        widths = enumerated(list(map(str, sorted(set(counts)))), "and")
+        return self._refuse(
+            f"{len(counts)} rows of {widths} cells make no square",
+            "Use as many cells in each row as there are rows.",
+        )
+
     def validate(self, value: Any) -> Mask:
         rows = [list(row) for row in value]
         size = len(rows)
         for row in rows:
             if len(row) != size:
-                counts = " and ".join(str(count) for count in sorted({len(r) for r in rows}))
-                raise self._refuse(
-                    f"rows of {counts} cells, {size} in all, make no square",
-                    "Use as many cells in each row as there are rows.",
-                )
+                raise self._no_square([len(each) for each in rows])
         if size % 2 == 0:
             raise self._refuse(f"{size}×{size} has no centre", "Use an odd number of rows.")
         if not self.minimum <= size <= self.maximum:
