@@ -348,6 +348,13 @@ def test_the_first_open_offers_a_quick_look(
     assert not child(make(), QFrame, "benchOffer").isVisible()
 
 
+@pytest.mark.parametrize("usable", [True, False])
+def test_the_offer_promises_only_what_the_machine_has(make: Maker, usable: bool) -> None:
+    text = child(make(usable), QLabel, "benchOfferText").text()
+    assert ("by using the GPU" in text) == usable
+    assert ("no usable GPU" in text) != usable
+
+
 # Showing -------------------------------------------------------------------------------
 
 

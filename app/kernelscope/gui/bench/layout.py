@@ -122,15 +122,19 @@ def side_by_side(side: QWidget, right: QWidget) -> QSplitter:
     return splitter
 
 
-def banner(quick: QWidget, later: QWidget) -> QFrame:
-    """Return the offer of a quick look."""
+def banner(quick: QWidget, later: QWidget, *, gpu: bool) -> QFrame:
+    """Return the offer of a quick look, of a GPU as well unless this machine has none."""
     frame = QFrame()
     frame.setObjectName("benchOffer")
     frame.setFrameShape(QFrame.Shape.StyledPanel)
     text = QLabel(
         "What do you gain on this machine by using the GPU, and by each level? "
         "A quick look answers that in about 20 seconds."
+        if gpu
+        else "This machine has no usable GPU. What do you gain by using all cores of the CPU, "
+        "and by each way of computing? A quick look answers that."
     )
+    text.setObjectName("benchOfferText")
     text.setWordWrap(True)
     row = QHBoxLayout(frame)
     row.addWidget(text, 1)

@@ -125,6 +125,7 @@ class BenchWindow(QWidget):
 
         self.form = BenchForm(opened)
         gpu = availability.get(GPU)
+        self._may_have_gpu = gpu is None or gpu.available  # None: the search is not over
         if gpu is not None:
             self.form.set_gpu(gpu.available)
         self._table = BenchTable()
@@ -469,7 +470,7 @@ class BenchWindow(QWidget):
             "benchQuick", "&Quick look", "Measure two filters at every level", self.quick_look
         )
         later = button("benchLater", "&Not now", "It stays in the list of presets", self._decline)
-        frame = banner(self._quick, later)
+        frame = banner(self._quick, later, gpu=self._may_have_gpu)
         frame.setVisible(not self._settings.text(_SEEN))
         return frame
 
