@@ -121,6 +121,18 @@ def test_open_dialog_reads_the_file_and_remembers_it(
     assert child(window, QLabel, "inputDetails").toolTip() == "40×30, grey, 8 bit"
 
 
+def test_recent_files_are_listed_once_and_with_their_names(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    window.settings.add_recent(tmp_path / "black & white.png")
+    for _ in range(3):
+        window.actions_.fill_recent()
+    names = [action.objectName() for action in window.actions()]
+    assert names.count("recent1") == names.count("clearRecent") == 1
+    (entry,) = (action for action in window.actions() if action.objectName() == "recent1")
+    assert entry.text() == "&1 black && white.png"
+
+
 def test_recent_files_open_again(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     first, second = write_picture(tmp_path / "ä b.png"), write_picture(tmp_path / "two.png")
     load(qtbot, window, first)

@@ -121,10 +121,6 @@ class Actions(Mapping[str, QAction]):
                 made.setEnabled(action.need.met(state))
         self._menus[_filters_menu(VOLUMES)].setEnabled(state.volumes)
 
-    def refresh_kind(self, volumes: bool) -> None:
-        """Enable the actions for volumes, or for a picture."""
-        self._set_state(replace(self.state, volumes=volumes))
-
     def refresh_difference(self, savable: bool) -> None:
         """Enable saving of the residual or difference that is shown."""
         self._set_state(replace(self.state, difference=savable))
@@ -157,10 +153,13 @@ class Actions(Mapping[str, QAction]):
     def fill_recent(self) -> None:
         """List the recent files as they are now."""
         menu = self._menus[menus.RECENT.id]
+        for action in menu.actions():
+            self._window.removeAction(action)
+            action.deleteLater()
         menu.clear()
         paths = self._settings.recent_files
         for number, path in enumerate(paths, start=1):
-            label = f"&{number % 10} {path.name}".replace("&&", "&")
+            label = f"&{number % 10} {path.name.replace('&', '&&')}"
             entry = Action(
                 f"recent{number}", label, "file_dialogs.open", tip=str(path), argument=path
             )
