@@ -17,7 +17,7 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.worker import Event, Finished, Worker
-from kernelscope.errors import Cancelled
+from kernelscope.errors import Cancelled, DeviceUnavailable
 from kernelscope.images.image import Image
 from kernelscope.spec.levels import CPU_LEVELS, GPU_LEVELS, Level
 from tests.engine.fakes import FakeBackend, request
@@ -170,3 +170,16 @@ def test_the_worker_measures_what_is_to_be_timed(timed: bool) -> None:
     (finished,) = (event for event in events if isinstance(event, Finished))
     assert (finished.result.repeats is not None) == timed
     assert len(backend.seen) == (6 if timed else 1)
+
+
+def test_a_repeat_that_fails_leaves_the_result() -> None:
+    class Fading(Clockwork):
+        def run(self, request: Request, level: Level, context: RunContext) -> Image:
+            if self.seen:
+                raise DeviceUnavailable("The GPU stopped.")
+            return super().run(request, level, context)
+
+    result = measure(request(), {"cpu": Fading(0.01)})
+    assert result.repeats is None, "a single run"
+    assert result.seconds == pytest.approx(0.011)
+    assert result.notices[-1].endswith("a repeat failed. The GPU stopped.")

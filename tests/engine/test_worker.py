@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.engine.backend import Backend
+from kernelscope.engine.backend import Backend, close_all
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
@@ -313,3 +313,15 @@ def test_every_request_ends_in_exactly_one_event(start, listener) -> None:
     assert sorted(ended) == [wanted.id for wanted in requests]
     started = [event.request.id for event in listener.events.queue if isinstance(event, Started)]
     assert all(before < after for before, after in itertools.pairwise(started))
+
+
+def test_a_backend_that_does_not_close_leaves_no_other_open() -> None:
+    class Stuck(FakeBackend):
+        def close(self) -> None:
+            super().close()
+            raise RuntimeError("stuck")
+
+    backends = [FakeBackend(), Stuck(), FakeBackend()]
+    with pytest.raises(RuntimeError, match="stuck"):
+        close_all(backends)
+    assert [each.closed for each in backends] == [1, 1, 1]

@@ -39,8 +39,9 @@ MOST_BYTES = 2**62
 """Larger than any memory, and still a number that the system's interfaces accept."""
 
 STATUS = (
-    "Exit status: 0 on success; 1 for an error that you can correct (a file, a value out of range, "
-    "no GPU); 2 for wrong usage; 130 after Ctrl+C."
+    "Exit status: 0 on success; 1 for an error that you can correct (a file, a value out of range) "
+    "or something that this machine lacks (a GPU); 2 for wrong usage, such as an unknown name; 130 "
+    "after Ctrl+C."
 )
 
 
@@ -175,13 +176,13 @@ def namesakes(spec: FilterSpec, kind: Kind) -> list[FilterSpec]:
 def open_backends(gpus: Sequence[int] | None = None) -> Iterator[dict[str, Backend]]:
     """Provide the backends by id, and close them."""
     from kernelscope.backends import create_backends
+    from kernelscope.engine.backend import close_all
 
     backends = create_backends(gpus)
     try:
         yield backends
     finally:
-        for backend in backends.values():
-            backend.close()
+        close_all(backends.values())
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -102,3 +103,17 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Release threads and device memory; called once."""
+
+
+class Closable(Protocol):
+    """Holds something that has to be given back."""
+
+    def close(self) -> None:
+        """Give it back."""
+
+
+def close_all(things: Iterable[Closable]) -> None:
+    """Close all of them, also if one fails; then raise its error."""
+    with ExitStack() as stack:
+        for each in reversed(list(things)):
+            stack.callback(each.close)

@@ -27,6 +27,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute, remember
 from kernelscope.engine.timing import Repeats, Stage
+from kernelscope.errors import AppError
 
 ENOUGH_SECONDS = 0.05
 """Measured time after which more repeats would not change the median by much."""
@@ -53,7 +54,7 @@ def measure(
     Raises
     ------
     AppError
-        As `execute`.
+        As `execute`; if only a repeat fails, a notice says so and the single run is returned.
     Cancelled
         If `token` was set, also between two repeats.
     """
@@ -72,7 +73,12 @@ def measure(
         progress("measure", len(runs) / MOST_REPEATS)
         token.check()
         begun = time.perf_counter() - origin
-        run = execute(again, backends, token, costs=costs, learn=False)
+        try:
+            run = execute(again, backends, token, costs=costs, learn=False)
+        except AppError as error:  # the result is there, only its time is less sure
+            notice = f"The time is that of a single run: a repeat failed. {error}"
+            first, runs = replace(first, notices=(*first.notices, notice)), []
+            break
         runs.append((begun, replace(run, output=first.output)))  # one picture in memory, not five
     result = _median(first, warm_up, runs) if runs else _only(first)
     remember(result, backends, costs)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kernelscope.engine.backend import Backend
+from kernelscope.engine.backend import Backend, close_all
 from kernelscope.engine.control import CancelToken, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.measuring import measure
@@ -181,8 +181,7 @@ class Worker:
         try:
             self._serve()
         finally:
-            for backend in self._backends.values():
-                backend.close()
+            close_all(self._backends.values())
 
     def _serve(self) -> None:
         """Run requests as they are submitted, until the worker is closed."""

@@ -14,7 +14,7 @@ from kernelscope.backends.cuda.compiler import Compiler, CubinCache, choose_comp
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.backends.cuda.probe import probe
 from kernelscope.backends.cuda.view import View
-from kernelscope.engine.backend import Availability, Fact, FactGroup
+from kernelscope.engine.backend import Availability, Fact, FactGroup, close_all
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.errors import DeviceUnavailable
@@ -228,5 +228,4 @@ class CudaBackend:
     def close(self) -> None:
         with self._opening:
             devices, self._devices = self._devices, []
-            for device in devices:
-                device.close()
+            close_all(devices)
