@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -58,3 +60,11 @@ def test_an_error_of_the_check_ends_the_bands(monkeypatch: pytest.MonkeyPatch) -
 
     with pytest.raises(Cancelled):
         parallel.sum_of_bands(work, np.zeros((8, 4, 1)), check=check)
+
+
+def test_only_cores_that_the_process_may_use_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5, 7}, raising=False)
+    assert parallel.core_count() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert parallel.core_count() == 64

@@ -29,7 +29,15 @@ from numpy.typing import NDArray
 _Part = TypeVar("_Part")
 _Value = TypeVar("_Value")
 
-MOST_THREADS = min(8, os.cpu_count() or 1)
+
+def core_count() -> int:
+    """Return the number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+MOST_THREADS = min(8, core_count())
 """More threads do not raise the bandwidth further."""
 
 SMALLEST_PART = 4 << 20

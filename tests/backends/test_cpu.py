@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope.backends.cpu import CpuBackend, core_count
+from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.errors import Cancelled
 from kernelscope.images.image import Image
+from kernelscope.parallel import core_count
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.levels import PARALLEL, SERIAL, Level

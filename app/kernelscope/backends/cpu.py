@@ -9,7 +9,6 @@ moves. Level *parallel* gives every thread the next band until none are left::
 
 from __future__ import annotations
 
-import os
 import platform
 import threading
 import time
@@ -26,6 +25,7 @@ from kernelscope.engine.request import Pass, Request
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
 from kernelscope.machine import cpu_name
+from kernelscope.parallel import core_count
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.levels import Level
 
@@ -34,13 +34,6 @@ _BAND_SECONDS = 0.05
 
 _POLL_SECONDS = 0.05
 """How often the cancel token is checked while the compiler runs."""
-
-
-def core_count() -> int:
-    """Return the number of cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _finish(done: Pass, source: NDArray[Any], output: NDArray[Any]) -> None:
