@@ -70,7 +70,8 @@ _CHAINS = """\
 A lone “:” separates several filters, each of which works on the result of the
 previous one. INPUT and OUTPUT are written once, with any of them; so are all options
 but a filter's parameters, --border and --grey, and they hold for every step. After a
-lone “--”, a name that begins with “-” is a file. For example:
+lone “--”, arguments that begin with “-” are names of files, not options. For
+example:
 
   kernelscope apply gaussian-noise in.png out.png : median --size 5 --reference input
 """
