@@ -89,6 +89,9 @@ class MainWindow(QMainWindow):
         The page in front: one of `pages`.
     """
 
+    _quality_seen = _console_seen = _close_when_saved = False
+    _cold = False
+    """Whether no filter has been compiled for yet."""
     _greets = False
     """Whether the first picture is still to be announced, with a hint."""
 
@@ -103,11 +106,6 @@ class MainWindow(QMainWindow):
         self.settings = settings
         self._backends = backends
         self._view = View.OUTPUT
-        self._quality_seen = False
-        self._console_seen = False
-        self._close_when_saved = False
-        self._cold = False
-        """Whether no filter has been compiled for yet."""
         self._make_parts()
         self._lay_out()
         bridge = WorkerBridge(backends, self, costs)
