@@ -20,6 +20,7 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.run import execute
 from kernelscope.errors import DeviceUnavailable
 from kernelscope.gui.canvas.image_views import ImageView
+from kernelscope.gui.canvas.pane import RUNNING
 from kernelscope.gui.model import freshness
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.freshness import Freshness
@@ -67,6 +68,23 @@ def test_opening_and_every_change_show_a_result_without_run(
     assert window.page.result.request.step.parameters["size"] == 7
     assert child(window, QLabel, "runState").text().startswith("Live, one run: ")
     assert not listed
+
+
+def test_the_first_output_is_announced_while_it_is_computed(
+    qtbot: QtBot, live_window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    """Compiling may take seconds, during which nobody has to press Run."""
+    window = live_window
+    hint = window.page.output_pane.hint
+    assert "Run" in hint.text()
+    cpu.go.clear()
+    load(qtbot, window, picture)
+    qtbot.waitUntil(cpu.entered.is_set)
+    assert hint.isVisible()
+    assert hint.text() == RUNNING
+    cpu.go.set()
+    settled(qtbot, window)
+    assert not hint.isVisible()
 
 
 def test_undo_and_redo_restore_settings_and_picture_together(

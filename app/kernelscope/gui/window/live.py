@@ -318,6 +318,7 @@ class Live(QObject):
         shown = self._shown.get(self._page())
         fresh = freshness(shown, wanted)
         self.badge.show_freshness(fresh, self._details(fresh, shown, wanted))
+        self._page().canvas.set_running(self._runner.busy or self._running is not None)
         self.refreshed.emit()
 
     def _details(
