@@ -90,3 +90,16 @@ def test_the_wheel_does_not_change_tabs(qtbot: QtBot, window: MainWindow) -> Non
         place = QPointF(bar.mapTo(window, bar.rect().center()))
         QTest.wheelEvent(window.windowHandle(), place, QPoint(0, notch))
         assert bar.currentIndex() == before
+
+
+def test_a_tab_that_comes_back_takes_the_title_of_its_neighbour(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    timing, quality = window.docks[DockName.TIMING], window.docks[DockName.QUALITY]
+    others = [window.docks[name] for name in (DockName.RUNS, DockName.CONSOLE)]
+    for dock in (*others, quality):
+        dock.hide()
+    qtbot.waitUntil(lambda: timing.titleBarWidget() is None)
+    quality.show()
+    for dock in (timing, quality):
+        qtbot.waitUntil(lambda dock=dock: dock.titleBarWidget() is not None)

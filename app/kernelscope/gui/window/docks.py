@@ -52,7 +52,7 @@ def make_docks(
     for each in declared:
         docks[each.name].setVisible(each.visible)
     for dock in docks.values():
-        _Title(dock)
+        _Title(dock, docks.values())
     for side, size, direction in (
         (Side.BOTTOM, _BOTTOM_HEIGHT, Qt.Orientation.Vertical),
         (Side.LEFT, _LEFT_WIDTH, Qt.Orientation.Horizontal),
@@ -94,15 +94,19 @@ class _WheelGuard(QObject):
 
 
 class _Title(QObject):
-    """Hides the title bar of a dock that lies behind a tab of the same name."""
+    """Hides the title bar of a dock that lies behind a tab of the same name.
 
-    def __init__(self, dock: QDockWidget) -> None:
+    Whether it does depends on the others of its row, which come and go.
+    """
+
+    def __init__(self, dock: QDockWidget, docks: Iterable[QDockWidget]) -> None:
         super().__init__(dock)
         self._dock = dock
         self._none = QWidget(dock)
         self._none.hide()
-        for signal in (dock.visibilityChanged, dock.topLevelChanged, dock.dockLocationChanged):
-            signal.connect(self._wait)
+        for each in docks:
+            for signal in (each.visibilityChanged, each.topLevelChanged, each.dockLocationChanged):
+                signal.connect(self._wait)
         self._guard = _WheelGuard(self)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
