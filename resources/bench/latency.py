@@ -188,11 +188,11 @@ def measure(
     for _ in range(repeats + 1):
         watch.settle()
         times.append(watch.time(change))
-        assert window.live.last is not None
-        computing.append(window.live.last.seconds)
-    shown = window.live.shown
-    assert shown is not None
-    part, painted = shown.region, window.live.last.output.planes
+        last = window.live.last  # before the whole, which follows a part when the hand rests
+        assert last is not None
+        computing.append(last.seconds)
+    shown, painted = last.request, last.output.planes
+    part = shown.region
     fresh = execute(window.page.request(window.panel.run_settings()), backends)
     whole = fresh.output.planes
     expected = part.of(whole) if part else whole
