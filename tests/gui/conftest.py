@@ -154,6 +154,7 @@ def stylist(qapp: QApplication) -> Iterator[Stylist]:
     made.setParent(None)
     made.deleteLater()
     qapp.setStyleSheet("")
-    qapp.setStyle(style)
+    if qapp.style().name() != style:
+        qapp.setStyle(style)
     qapp.setPalette(palette)
     qapp.setFont(font)

@@ -19,6 +19,7 @@ from PySide6.QtCore import (
     QRectF,
     QSize,
     Qt,
+    QTimer,
 )
 from PySide6.QtCore import Signal as QtSignal
 from PySide6.QtGui import (
@@ -202,7 +203,8 @@ class LadderList(QListWidget):
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange) and self._ready:
-            self._fill()  # rows are as high as their text
+            # Rows are as high as their text. Not now: Qt goes through all widgets meanwhile.
+            QTimer.singleShot(0, self, self._fill)
 
     def sizeHint(self) -> QSize:
         return QSize(200, self.count() * _row_height(self.fontMetrics()) + 2 * self.frameWidth())

@@ -140,5 +140,5 @@ class ViewBar(QWidget):
         button.setAutoRaise(True)
         if icon_only:
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
-            button.setFixedWidth(_NARROW)
+            button.setMinimumWidth(_NARROW)
         return button

@@ -9,6 +9,9 @@ visible focus, and the three sizes of text.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -67,7 +70,8 @@ class Stylist(QObject):
         self._application = application
         self._font = application.font()
         self.appearance = Appearance()
-        application.setStyle("Fusion")
+        if application.style().name().lower() != "fusion":
+            application.setStyle("Fusion")
         application.styleHints().colorSchemeChanged.connect(self._on_system)
 
     @property
@@ -83,13 +87,31 @@ class Stylist(QObject):
         font = QFont(self._font)
         font.setPointSizeF(max(self._font.pointSizeF(), SMALLEST) * appearance.scale)
         colours = palette(dark=self.is_dark)
-        self._application.setPalette(colours)
-        self._application.setFont(font)
-        self._application.setStyleSheet(style_sheet(colours, font.pointSizeF()))
+        with _widgets_kept():
+            self._application.setPalette(colours)
+            self._application.setFont(font)
+            self._application.setStyleSheet(style_sheet(colours, font.pointSizeF()))
 
     def _on_system(self) -> None:
         if self.appearance.scheme is Scheme.SYSTEM:
             self.apply(self.appearance)
+
+
+@contextmanager
+def _widgets_kept() -> Iterator[None]:
+    """Let Python destroy no widget.
+
+    Qt goes through a list of all widgets when the look changes and calls handlers written in
+    Python. If garbage were collected there, closed windows would vanish from under Qt.
+    """
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def stylist() -> Stylist:

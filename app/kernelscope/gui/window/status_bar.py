@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRect, Qt
+from PySide6.QtCore import QEvent, QRect, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QStatusBar, QStyle, QStyleOption, QWidget
 
@@ -34,6 +34,13 @@ class StatusBar(QStatusBar):
         self.zoom.setAccessibleName("Zoom")
         for label in (self.pixel, self.zoom):
             self.addPermanentWidget(label)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Give the labels the room that another size of text needs."""
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            for label in (self.pixel, self.zoom):
+                label.updateGeometry()
 
     def clear_figures(self) -> None:
         """Empty the labels on the right, which belong to a page."""
