@@ -183,6 +183,10 @@ def _reaches_x() -> bool:
 
 def _reaches_wayland() -> bool:
     """Return whether a compositor answers wl_display_connect of libwayland."""
+    environment = os.environ
+    named = environment.get("WAYLAND_DISPLAY", "").startswith("/")
+    if not (named or environment.get("XDG_RUNTIME_DIR") or environment.get("WAYLAND_SOCKET")):
+        return False  # libwayland has no place to look, and would print a line of its own
     try:
         wayland = load("libwayland-client.so.0")
     except OSError:

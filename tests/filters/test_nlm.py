@@ -17,6 +17,7 @@ from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import denoise_nl_means, estimate_sigma
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.chain import estimate
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
@@ -198,13 +199,16 @@ class TestEstimate:
         assert non_local.estimate_sigma(pixels) == pytest.approx(10 / 255, rel=0.05)
 
     @pytest.mark.parametrize("value", [0, 255])
-    def test_is_valid_without_noise(self, value: int) -> None:
+    def test_is_nothing_without_noise(self, value: int) -> None:
+        """The engine then takes the smallest value that the parameter may have."""
         parameter = SPEC.parameter("filter_sigma")
         assert isinstance(parameter, FloatParameter)
         assert parameter.estimate is not None
         for shape in ((1, 1, 1), (64, 48, 3)):
             pixels = np.full(shape, value, np.uint8)
-            assert parameter.estimate(pixels, SPEC.defaults()) == parameter.minimum
+            assert parameter.estimate(pixels, SPEC.defaults()) == 0
+            request = Request.create(Image.from_array(pixels), "nlm")
+            assert estimate(request, ["filter_sigma"]) == {"filter_sigma": parameter.minimum}
 
 
 @pytest.mark.parametrize("patch", [3, 5, 7, 9, 11])
