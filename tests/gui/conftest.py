@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QLocale
+from PySide6.QtCore import QLocale, Qt
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
@@ -71,6 +71,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # What a screenless platform says about every window that is shown or raised.
             quiet = r"does not support (propagateSizeHints\(\)|raise\(\)|grabbing the keyboard)"
             item.add_marker(pytest.mark.qt_log_ignore(quiet))
+
+
+@pytest.fixture(autouse=True)
+def no_window_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that leaves a window open, and close it: a dialog would block later tests."""
+    if "qapp" not in request.fixturenames:
+        yield
+        return
+    before = _windows()
+    yield
+    left = [each for each in _windows() if each not in before]
+    names = [f"{type(each).__name__} {each.windowTitle()!r}" for each in left]
+    for each in left:
+        each.hide()
+        each.deleteLater()
+    if names:
+        pytest.fail(f"windows left open: {names}")
+
+
+def _windows() -> list[QWidget]:
+    """Return the visible windows, except tips, which leave by themselves."""
+    return [
+        each
+        for each in QApplication.topLevelWidgets()
+        if each.isVisible() and each.windowType() is not Qt.WindowType.ToolTip
+    ]
 
 
 @pytest.fixture(autouse=True)
