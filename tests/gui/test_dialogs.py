@@ -113,10 +113,11 @@ def test_a_dialog_goes_with_its_window(qtbot: QtBot) -> None:
 
 def test_a_dialog_without_a_parent_stays(qtbot: QtBot) -> None:
     dialogs.show_error(None, AppError("Nothing to see."))
-    (dialog,) = (w for w in QGuiApplication.topLevelWindows() if w.isVisible())
-    assert dialog.title() == "Kernelscope"
-    for widget in list(dialogs.open_dialogs):
-        widget.accept()
+    (dialog,) = dialogs.open_dialogs
+    assert dialog.isVisible()
+    assert dialog.windowHandle() in QGuiApplication.topLevelWindows()
+    assert dialog.windowTitle() == "Kernelscope"
+    dialog.accept()
     assert not dialogs.open_dialogs
 
 

@@ -29,6 +29,7 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from tests.gui.helpers import FakeCpu, Opener, child, load, press, write_picture
 from tests.gui.test_volume_page import voxels, write
+from tests.patience import PATIENCE
 
 # --- with a processor under control ---
 
@@ -93,10 +94,13 @@ def test_undo_and_redo_restore_settings_and_picture_together(
     window = live_window
     load(qtbot, window, picture)
     settled(qtbot, window)
+    qtbot.waitUntil(lambda: window.live.resting)
+    window.live.rest.setInterval(round(1000 * PATIENCE))  # however slow this machine is just now
     for value in (5, 7, 9):  # one gesture
         size(window, value)
         settled(qtbot, window)
-    qtbot.waitUntil(lambda: window.live._resting)
+    window.live.rest.start(0)
+    qtbot.waitUntil(lambda: window.live.resting)
     size(window, 11)
     settled(qtbot, window)
 
@@ -129,7 +133,7 @@ def test_off_means_that_run_computes_and_is_remembered(
     assert Settings(store).text("live") == "off"
     done = len(cpu.requests)
     size(window, 9)
-    qtbot.waitUntil(lambda: window.live._resting)
+    qtbot.waitUntil(lambda: window.live.resting)
     assert len(cpu.requests) == done
     assert "Run (F5)" in badge(window)
     press(qtbot, window, "F5")
@@ -187,7 +191,7 @@ def test_run_goes_before_live(
     qtbot.waitUntil(lambda: window.runner.busy)
     begun = len(cpu.requests)
     size(window, 9)
-    qtbot.waitUntil(lambda: window.live._resting)
+    qtbot.waitUntil(lambda: window.live.resting)
     assert window.runner.busy
     assert len(cpu.requests) <= begun + 1
     cpu.go.set()
@@ -205,7 +209,7 @@ def test_a_failure_is_said_in_the_badge_once(
     size(window, 5)
     qtbot.waitUntil(lambda: "The card is busy." in badge(window))
     asked = len(cpu.requests)
-    qtbot.waitUntil(lambda: window.live._resting)
+    qtbot.waitUntil(lambda: window.live.resting)
     assert len(cpu.requests) == asked
     assert window.live.freshness is Freshness.OUT_OF_DATE
     cpu.error = None
@@ -219,7 +223,7 @@ def test_volumes_wait_for_run_and_say_so(
     window = live_window
     window.file_dialogs.open(write(tmp_path / "head.nii", voxels()))
     qtbot.waitUntil(lambda: window.page is window.volumes and window.page.source is not None)
-    qtbot.waitUntil(lambda: window.live._resting)
+    qtbot.waitUntil(lambda: window.live.resting)
     assert not cpu.requests
     assert "Run (F5) computes the whole" in badge(window)
     press(qtbot, window, "F5")
@@ -236,7 +240,7 @@ def test_invalid_settings_are_out_of_date(
     border.setCurrentText("Valid")
     border.activated.emit(border.currentIndex())
     size(window, 31)  # higher than the picture
-    qtbot.waitUntil(lambda: window.live._resting)
+    qtbot.waitUntil(lambda: window.live.resting)
     assert window.live.freshness is Freshness.OUT_OF_DATE
 
 

@@ -66,6 +66,8 @@ class Live(QObject):
     on : bool
         Whether changes are computed; the badge is kept in any case.
     badge : FreshnessBadge
+    rest : QTimer
+        Ends a gesture: it starts again with each change, and runs out when the hand rests.
     last : Result or None
         The last live result, of the whole or of a part.
 
@@ -104,10 +106,10 @@ class Live(QObject):
         """The last live result, of the whole or of a part."""
         self._failed: tuple[Request, str] | None = None
         """The last settings that could not be computed, and why."""
-        self._rest = QTimer(self)
-        self._rest.setSingleShot(True)
-        self._rest.setInterval(REST_MS)
-        self._rest.timeout.connect(self._on_rest)
+        self.rest = QTimer(self)
+        self.rest.setSingleShot(True)
+        self.rest.setInterval(REST_MS)
+        self.rest.timeout.connect(self._on_rest)
         bridge = runner.bridge
         bridge.live_finished.connect(self._on_finished)
         bridge.live_ended.connect(self._on_ended)
@@ -130,7 +132,7 @@ class Live(QObject):
     def close(self) -> None:
         """Compute nothing any more: the window closes."""
         self.on = False
-        self._rest.stop()
+        self.rest.stop()
         self._stop()
 
     def toggle(self) -> None:
@@ -164,7 +166,7 @@ class Live(QObject):
         """Compute what the settings ask for now."""
         if self._resting:
             self._resting, self._same_step = False, False
-        self._rest.start()
+        self.rest.start()
         self._follow()
 
     def _follow(self) -> None:
