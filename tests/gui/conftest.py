@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QLocale, Qt
+from PySide6.QtCore import QEvent, QLocale, Qt
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from kernelscope import filters
 from kernelscope.engine import measuring
@@ -81,6 +82,8 @@ def no_window_left(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     before = _windows()
     yield
+    # A closed window takes its dialogs along when Qt gets round to deleting it: now.
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     left = [each for each in _windows() if each not in before]
     names = [f"{type(each).__name__} {each.windowTitle()!r}" for each in left]
     for each in left:
@@ -95,7 +98,7 @@ def _windows() -> list[QWidget]:
     return [
         each
         for each in QApplication.topLevelWidgets()
-        if each.isVisible() and each.windowType() is not Qt.WindowType.ToolTip
+        if isValid(each) and each.isVisible() and each.windowType() is not Qt.WindowType.ToolTip
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +111,8 @@ def test_pinned_results_are_compared(qtbot: QtBot, real: MainWindow) -> None:
     assert blind.sides[0].image in (sheet.tiles[0].image, sheet.tiles[4].image)
     QTest.keyClick(sheet.tiles[8], Qt.Key.Key_P)  # a third takes the place of the first
     assert [tile.value for tile in sheet.tiles if "pinned" in tile.text] == [11, 19]
+    sheet.close()  # and what compares its results
+    qtbot.waitUntil(lambda: not sheet.findChildren(QDialog))
 
 
 def test_a_filter_without_such_parameters_says_so(qtbot: QtBot, real: MainWindow) -> None:
@@ -128,8 +130,20 @@ def test_a_window_that_closes_computes_no_sheet(qtbot: QtBot, real: MainWindow) 
     assert not sheet.isVisible()
 
 
-def test_closing_stops_the_work(qtbot: QtBot, real: MainWindow) -> None:
+@pytest.mark.parametrize("close", [QDialog.close, QDialog.reject])
+def test_closing_stops_the_work(
+    qtbot: QtBot,
+    real: MainWindow,
+    close: Callable[[QDialog], object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Esc rejects the dialog, which sends no close event."""
     sheet = _sheet(qtbot, real)
     sheet.compute()
-    sheet.close()
+    bridge = real.runner.bridge
+    stopped: list[None] = []
+    stop = bridge.stop_job
+    monkeypatch.setattr(bridge, "stop_job", lambda: (stopped.append(None), stop()))
+    close(sheet)
+    assert stopped
     qtbot.waitUntil(lambda: not real.runner.bridge.occupied)

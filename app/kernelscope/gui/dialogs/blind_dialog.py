@@ -54,6 +54,7 @@ class BlindDialog(QDialog):
         super().__init__(parent)
         self.setObjectName("blindTest")
         self.setWindowTitle("Blind test")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(960, 600)
         self.test = BlindTest(seed=seed)
         self._images, self._names = images, names

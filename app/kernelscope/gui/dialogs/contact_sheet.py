@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QShowEvent
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QDialog,
     QGridLayout,
@@ -110,6 +110,7 @@ class ContactSheet(QDialog):
         self._timer.setInterval(_REST_MS)
         self._timer.timeout.connect(self.compute)
         self.parameters.activated.connect(lambda _: self.compute())
+        self.finished.connect(self._leave)  # also by Esc, which closes no window
         self.swipe_button.clicked.connect(self.swipe)
         self.blind_button.clicked.connect(self.blind_test)
         bridge.job_reported.connect(self._on_reported)
@@ -147,10 +148,12 @@ class ContactSheet(QDialog):
         super().showEvent(event)
         self.compute()
 
-    def closeEvent(self, event: QCloseEvent) -> None:
+    def _leave(self) -> None:
+        """End the work, and close the windows that compare results of this sheet."""
         self._timer.stop()
         self._stop()
-        super().closeEvent(event)
+        for dialog in self.findChildren(QDialog):
+            dialog.close()
 
     def compute(self) -> None:
         """Compute the sheet for the current settings, unless it shows them already."""
@@ -285,6 +288,7 @@ class ContactSheet(QDialog):
             return
         dialog = QDialog(self)
         dialog.setObjectName("sheetSwipe")
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setWindowTitle(f"{pair[0].caption} and {pair[1].caption}")
         dialog.resize(800, 620)
         view = PairView(pair[0].image, pair[1].image, (pair[0].caption, pair[1].caption), dialog)
