@@ -22,8 +22,8 @@ COPY_RATE, PEAK_RATE = 1e12, 5e12
 
 class StandIn(CpuBackend):
     """Attributes to set: whether there is such a device, a level without enough memory, how many
-    share the work, how many launches are timed together, the names of its kernels, and what its
-    first runs take to make room."""
+    share the work, how many launches are timed together, the names of its kernels, what its
+    first runs take to make room, and the seconds of a launch."""
 
     id = "gpu"
     name = "GPU"
@@ -32,6 +32,7 @@ class StandIn(CpuBackend):
     chosen = 1
     batch = 1
     kernels: tuple[str, ...] = ()
+    launch = KERNEL
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,11 +67,11 @@ class StandIn(CpuBackend):
         context.log.add("prepare", 0.0)
         # The first of several launches finds the cache empty.
         repeats = (
-            (9 * KERNEL, *[KERNEL] * (request.options.repeat - 1))
+            (9 * self.launch, *[self.launch] * (request.options.repeat - 1))
             if request.options.repeat > 1
             else ()
         )
-        median = statistics.median(repeats) if repeats else KERNEL
+        median = statistics.median(repeats) if repeats else self.launch
         parts = tuple(
             KernelTime(
                 name, KERNEL / len(self.kernels), tuple(KERNEL / len(self.kernels) for _ in repeats)

@@ -206,6 +206,14 @@ def test_rows_that_cannot_run_stay_with_the_reason(
     assert {row.reason for row in rows_of(GPU, backends)} == {"No GPU here."}
 
 
+def test_a_time_of_zero_is_no_time(backends: dict[str, Backend], gpu: StandIn) -> None:
+    """A speed, or a speed-up, cannot be computed from it, nor can a report with it be read."""
+    gpu.launch = 0.0
+    rows = rows_of(GPU, backends)
+    assert {row.reason for row in rows} == {"No time was measured."}
+    assert not any(row.seconds for row in rows)
+
+
 def test_mistakes_are_found_before_anything_is_timed(backends: dict[str, Backend]) -> None:
     steps: list[Progress] = []
     plan = replace(PLAN, levels=("parallel", "fast"))

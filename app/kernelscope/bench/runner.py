@@ -14,7 +14,7 @@ import numpy as np
 from kernelscope.bench import peers, rules
 from kernelscope.bench.cases import Case, Group, expand
 from kernelscope.bench.data import Data
-from kernelscope.bench.plan import CPU, GPU, Plan
+from kernelscope.bench.plan import CPU, GPU, MEASURABLE, Plan
 from kernelscope.bench.rows import Difference, Row
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
@@ -199,6 +199,8 @@ class _Contestant:
             return
         try:
             self._timed_run()
+            if self.seconds[-1] < MEASURABLE[0]:  # speeds would be infinite
+                raise AppError("No time was measured.")
         except AppError as error:
             self._reason = error.message
             self.seconds.clear()
