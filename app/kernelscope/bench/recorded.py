@@ -15,12 +15,14 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from kernelscope import filters
 from kernelscope.bench.report import Report
 from kernelscope.bench.rows import Row
 from kernelscope.bench.statistics import full_time
@@ -28,7 +30,6 @@ from kernelscope.bench.storage import FORMAT, load
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
 from kernelscope.paths import RESOURCES
-from kernelscope.spec.filter import FilterSpec
 
 _logger = logging.getLogger(__name__)
 
@@ -63,12 +64,12 @@ class Figure:
     date: str
     path: Path
 
-    @property
+    @cached_property
     def seconds(self) -> float:
         """Seconds of computing: the median of the kernels, for all of the data."""
         return full_time(self.row)
 
-    @property
+    @cached_property
     def total(self) -> float:
         """Seconds of whole runs, with transfers."""
         return full_time(self.row, waiting=True)
@@ -100,8 +101,21 @@ class Entry:
     title: str
 
 
+class _Setting:
+    """The figures by level of one report that have the same filter and data."""
+
+    def __init__(self, first: Figure) -> None:
+        self.row = first.row
+        self.levels = {first.row.level: first}
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """The parameters; the filter may be unknown here until they are asked for."""
+        return self.row.values(filters.get(self.row.filter))
+
+
 class Recorded:
-    """Recorded figures by filter.
+    """Recorded figures by filter and device.
 
     Parameters
     ----------
@@ -110,11 +124,18 @@ class Recorded:
     """
 
     def __init__(self, figures: Iterable[Figure] = ()) -> None:
-        self._figures: dict[str, list[Figure]] = {}
+        # The window asks again with every change of a setting.
+        self._settings: dict[tuple[str, str], dict[Any, _Setting]] = {}
         for figure in figures:
             row = figure.row
-            if row.seconds and not row.library and row.gpus == 1 and row.block is None:
-                self._figures.setdefault(row.filter, []).append(figure)
+            if not row.seconds or row.library or row.gpus != 1 or row.block is not None:
+                continue
+            settings = self._settings.setdefault((row.filter, row.device), {})
+            key = row.subject, figure.path
+            if key in settings:
+                settings[key].levels.setdefault(row.level, figure)
+            else:
+                settings[key] = _Setting(figure)
 
     @classmethod
     def read(cls, folder: Path = FOLDER) -> Recorded:
@@ -143,23 +164,16 @@ class Recorded:
         shape : tuple of int
             (height, width) or (depth, height, width).
         """
-        found = [
-            each for each in self._figures.get(step.filter.id, ()) if each.row.device == device
-        ]
-        groups: dict[Any, dict[str, Figure]] = {}
-        for figure in found:
-            groups.setdefault((figure.row.subject, figure.path), {}).setdefault(
-                figure.row.level, figure
-            )
-        most = max(map(len, groups.values()), default=0)
+        settings = self._settings.get((step.filter.id, device), {}).values()
+        most = max((len(each.levels) for each in settings), default=0)
 
-        def rank(group: Mapping[str, Figure]) -> float:
-            row = next(iter(group.values())).row
-            return distance(row, step, shape, channels) + _MISSING * (most - len(group))
+        def rank(each: _Setting) -> float:
+            far = _distance(each, step, shape, channels)
+            return far + _MISSING * (most - len(each.levels))
 
         levels: dict[str, Figure] = {}
-        for group in sorted(groups.values(), key=rank):
-            for level, figure in group.items():
+        for setting in sorted(settings, key=rank):
+            for level, figure in setting.levels.items():
                 levels.setdefault(level, figure)
         return levels
 
@@ -199,13 +213,13 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 """English in every locale, as the rest of the interface."""
 
 
-def distance(row: Row, step: Step, shape: tuple[int, ...], channels: int) -> float:
-    """Return how far a recorded row is from a setting: 0 for the same.
+def _distance(setting: _Setting, step: Step, shape: tuple[int, ...], channels: int) -> float:
+    """Return how far a recorded setting is from another one: 0 for the same.
 
     The radius counts most, since the work grows with it; the values in a mask count little.
     """
+    row, recorded = setting.row, setting.values
     spec, wanted = step.filter, step.parameters
-    recorded = _values(row, spec)
     sides = (2 * spec.radius(values) + 1 for values in (wanted, recorded))
     far = 2 * _octaves(*sides)
     for name, value in wanted.items():
@@ -224,14 +238,6 @@ def distance(row: Row, step: Step, shape: tuple[int, ...], channels: int) -> flo
 def _octaves(first: float, second: float) -> float:
     """Return the factor between two numbers as powers of two; those below 0 count as near 0."""
     return abs(math.log2(max(first, 1e-3) / max(second, 1e-3)))
-
-
-def _values(row: Row, spec: FilterSpec) -> dict[str, Any]:
-    """Return the parameters of a row; a report may be older than a parameter, or know others."""
-    known = {parameter.name: parameter for parameter in spec.parameters}
-    return spec.defaults() | {
-        name: known[name].parse(text) for name, text in row.parameters.items() if name in known
-    }
 
 
 def _head(path: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope.spec.blocks import Block, block_name
+from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Pixels
 
 
@@ -160,6 +161,17 @@ class Row:
         """The filter and its data: rows can be compared if this is equal."""
         parameters = tuple(sorted(self.parameters.items()))
         return self.filter, parameters, self.border, self.content, self.channels, self.asked
+
+    def values(self, spec: FilterSpec) -> dict[str, Any]:
+        """Return the parameters as `spec`, its filter, takes them.
+
+        A report of another version may lack a parameter, which has its default then, or have
+        others, which are left out.
+        """
+        known = {parameter.name: parameter for parameter in spec.parameters}
+        return spec.defaults() | {
+            name: known[name].parse(text) for name, text in self.parameters.items() if name in known
+        }
 
     @property
     def pixels(self) -> int:

@@ -114,14 +114,10 @@ def _work(row: Row) -> float:
     if not row.is_part:
         return 1.0
     spec = filters.get(row.filter)
-    known = {parameter.name: parameter for parameter in spec.parameters}
-    values = spec.defaults() | {  # a report of another version may lack a parameter or have others
-        name: known[name].parse(text) for name, text in row.parameters.items() if name in known
-    }
     work = 1.0
     for asked, timed in zip(row.asked, row.shape, strict=True):
         work *= asked / timed
-    return work**2 if spec.whole(values) else work
+    return work**2 if spec.whole(row.values(spec)) else work
 
 
 SURE = 0.95
