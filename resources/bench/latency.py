@@ -33,6 +33,7 @@ from kernelscope.backends import create_backends
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
+from kernelscope.gui.application import SWITCH_INTERVAL, create_application
 from kernelscope.gui.model.freshness import Freshness, alike
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
@@ -226,7 +227,8 @@ def main() -> None:
     parser.add_argument("--fit", action="store_true", help="show pictures as a whole")
     parser.add_argument("--only", help="names of filters that contain this")
     options = parser.parse_args()
-    application = QApplication(sys.argv[:1])
+    application = create_application()  # with its style sheet, as the program
+    sys.setswitchinterval(SWITCH_INTERVAL)
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(Path(folder) / "settings.json")
         settings.set_texts("run", {"device": options.device})

@@ -24,6 +24,14 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work import crash_log
 from kernelscope.gui.work.crash_log import CrashLog
 
+SWITCH_INTERVAL = 0.0005
+"""Seconds that other threads wait for the interpreter at most while the window is busy.
+
+With the default of 5 ms, beside a window that computes 20 ms at a time, a kernel of 0.9 ms took
+6 ms and 64 copies 250 to 306 ms; so 0.9 to 1.6 ms and 1 to 38 ms. See
+resources/bench/switch_interval.py.
+"""
+
 
 class BugCatcher(QObject):
     """Sends uncaught exceptions of any thread to the GUI thread."""
@@ -76,11 +84,7 @@ def run(path: Path | None = None) -> int:
     crashes = crash_log.take_crashes(folder)
     log = CrashLog(folder)
     application = create_application()
-    # What is done waits for the interpreter for up to this long while the window is busy. With
-    # the default of 5 ms, beside a window that computes 20 ms at a time, a kernel of 0.9 ms took
-    # 6 ms and 64 copies 250 to 306 ms; so 0.9 to 1.6 ms and 1 to 38 ms. See
-    # resources/bench/switch_interval.py.
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C in the terminal ends the program
     settings = Settings()
     stylist().apply(Appearance.load(settings))
