@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +14,12 @@ from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.canvas import marks
 from kernelscope.gui.canvas.drawing import draw
+from kernelscope.gui.canvas.layer import Layer
 from kernelscope.gui.canvas.picture_canvas import PictureCanvas
 from kernelscope.gui.canvas.tools import Place, Touch
 from kernelscope.gui.model.colour_maps import ColourMap, table
@@ -65,6 +68,35 @@ def drag(canvas: PictureCanvas, start: QPointF, way: QPointF, button: Qt.MouseBu
     mouse(canvas, QEvent.Type.MouseMove, start + way, button)
     mouse(canvas, QEvent.Type.MouseButtonRelease, start + way, button)
     QApplication.sendEvent(canvas, QEvent(QEvent.Type.Leave))  # no probe over the picture
+
+
+def test_a_result_leaves_the_input_as_it_is_drawn(
+    qtbot: QtBot, ran: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = ran.pictures.images
+    pair.input.canvas.grab()
+    painted = []
+    real = Layer.paint
+
+    def paint(layer: Layer, *rest: Any) -> None:
+        painted.append(layer)
+        real(layer, *rest)
+
+    monkeypatch.setattr(Layer, "paint", paint)
+    first = pair.output.layer
+    run(qtbot, ran)
+    for view in (pair.input, pair.output):
+        view.canvas.grab()
+    assert pair.output.layer is not first
+    assert painted == [pair.output.layer]
+
+
+def test_each_region_is_drawn(ran: MainWindow) -> None:
+    output = ran.pictures.images.output
+    for shade in (7, 200):
+        part = Image.from_array(np.full((6, 8), shade, np.uint8))
+        output.show_region(Region(4, 10, 6, 8), part)
+        assert grey(output.canvas, 13, 6) == shade
 
 
 # --- arrangements ---

@@ -281,8 +281,8 @@ class ImagePair(QWidget):
         second.arrangement = self.arrangement
         second.divide = self._divide
         second.name = "Input" if instead else ""
-        for view in self._views:
-            view.canvas.redraw()
+        for view in self._views:  # a result leaves the input as it was drawn
+            view.canvas.refresh()
 
     # --- overlays and tools ---
 

@@ -62,6 +62,11 @@ class Layer:
         Scene coordinate of its first row and column.
     display : Display
         How the samples of `pyramid` are drawn.
+
+    Attributes
+    ----------
+    revision : int
+        Another number after each change of the drawn picture.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class Layer:
         self.image, self.offset = image, offset
         self.minus: Image | None = None
         """Another picture of the same size, if the difference to it is drawn."""
+        self.revision = 0
         self._display = display
         self._parts: list[_Part] = []
         self._drawn: dict[object, QImage] = {}
@@ -83,8 +89,10 @@ class Layer:
 
     @display.setter
     def display(self, display: Display) -> None:
-        self._display = display
-        self._drawn.clear()
+        if display != self._display:
+            self._display = display
+            self._drawn.clear()
+            self.revision += 1
 
     @property
     def area(self) -> QRectF:
@@ -113,6 +121,7 @@ class Layer:
         area = QRectF(offset + region.left, offset + region.top, region.width, region.height)
         self._parts = [part for part in self._parts if part.image is None]
         self._parts.append(_Part(Pyramid(image.planes), area, image))
+        self.revision += 1
 
     def samples_at(self, x: int, y: int) -> NDArray[Any] | None:
         """Return the samples of all channels at a scene pixel; None where there are none.

@@ -129,6 +129,8 @@ class PictureCanvas(QWidget):
         self._centre, self._scale = QPointF(), 1.0
         self._pixmap = QPixmap()
         self._is_current = False
+        self._scene: object = None
+        """The pictures and their arrangement as `refresh` last found them."""
         self._from = QPointF()
         self._taken = ""
         self.setMinimumSize(120, 90)
@@ -142,9 +144,18 @@ class PictureCanvas(QWidget):
     # --- state ---
 
     def redraw(self) -> None:
-        """Draw the pictures again: a layer, its display or the line has changed."""
+        """Draw the pictures again."""
         self._is_current = False
         self.update()
+
+    def refresh(self) -> None:
+        """Draw the pictures again if a layer, its display or the arrangement has changed."""
+        layers = (self.front, self.behind)
+        revisions = [layer.revision if layer is not None else 0 for layer in layers]
+        scene = layers, revisions, self.arrangement, self.divide, self.name
+        if scene != self._scene:
+            self._scene = scene
+            self.redraw()
 
     def set_camera(self, centre: QPointF, scale: float) -> None:
         """Look at a scene point, magnified by `scale` in device-independent pixels."""
