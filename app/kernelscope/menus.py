@@ -238,7 +238,7 @@ _PANELS = (
     Action(
         "debug",
         "&Console",
-        "toggle_console",
+        "dock_watch.toggle_console",
         keys=("F12",),
         tip="The log: what the program does, how long it takes, and errors",
         checkable=True,
@@ -319,7 +319,7 @@ _VIEW = (
     Action(
         "switchKind",
         "Picture or &Volume",
-        "switch_kind",
+        "pages.switch",
         group=2,
         keys=("Ctrl+Shift+V",),
         tip="Switch between the open volume and the open picture",

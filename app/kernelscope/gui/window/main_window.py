@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QMainWindow
 
-from kernelscope.commands import State
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.result import Result
@@ -51,8 +51,10 @@ from kernelscope.gui.window import placement
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.centre import Centre
 from kernelscope.gui.window.companions import Companions
+from kernelscope.gui.window.dock_watch import DockWatch
 from kernelscope.gui.window.docks import Drawer, make_docks
 from kernelscope.gui.window.files import Files
+from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.keeper import Keeper
 from kernelscope.gui.window.levels import Levels
 from kernelscope.gui.window.live import Live
@@ -85,11 +87,11 @@ class MainWindow(QMainWindow):
 
     Attributes
     ----------
-    page : Page
-        The page in front: one of `pages`.
+    pages : Pages
+        The page of pictures, `pictures`, and that of volumes, `volumes`.
     """
 
-    _quality_seen = _console_seen = _close_when_saved = False
+    _close_when_saved = False
     _cold = False
     """Whether no filter has been compiled for yet."""
     _greets = False
@@ -125,7 +127,7 @@ class MainWindow(QMainWindow):
             self.runner,
             self.background,
             self.volumes,
-            page_for=self._page_for,
+            page_for=self.pages.for_,
             page=lambda: self.page,
             show_status=self.show_status,
             report=self._report,
@@ -166,7 +168,7 @@ class MainWindow(QMainWindow):
 
     def show_again(self, result: Result, form: FormState) -> None:
         """Return to an earlier run: its input, output and settings."""
-        page = self._page_for(result.request.source)
+        page = self.pages.for_(result.request.source)
         self.panel.set_kind(page.kind)
         self.runner.forget_end()
         self.panel.show_state(form)
@@ -188,19 +190,6 @@ class MainWindow(QMainWindow):
         self.show_status("Estimating the noise around each voxel…")
         self.page.show_noise(settings, self.show_status)
 
-    def switch_kind(self) -> None:
-        """Show the picture in place of the volumes that are open, or the other way round."""
-        other = self._other_page
-        if other.source is not None:
-            other.show_moment()
-
-    def toggle_console(self) -> None:
-        """Bring the console to the front, or hide it if it is there."""
-        console, wanted = self.docks[DockName.CONSOLE], not self._console_seen
-        console.setVisible(wanted)
-        if wanted:
-            console.raise_()
-
     def report_bug(self, exception: BaseException) -> None:
         """Log an unexpected exception and offer the log; the window stays usable."""
         _logger.critical("Unexpected error", exc_info=exception)
@@ -210,6 +199,11 @@ class MainWindow(QMainWindow):
         """Open `path`, or a sample picture; then compile the code that Run will need."""
         self._cold, self._greets = True, path is None
         self.file_dialogs.open(path or SAMPLES[0].path)
+
+    @property
+    def page(self) -> Page[Any, Any]:
+        """The page in front."""
+        return self.pages.front
 
     @property
     def canvas(self) -> Canvas:
@@ -228,8 +222,7 @@ class MainWindow(QMainWindow):
         self.file_dialogs = Pictures(self, self.settings, self.background)
         self.pictures = PicturePage(self.background, self._report)
         self.volumes = VolumePage(self.background, self._report)
-        self.pages: tuple[Page[Any, Any], ...] = (self.pictures, self.volumes)
-        self.page: Page[Any, Any] = self.pictures
+        self.pages = Pages(self.pictures, self.volumes)
         self.panel = ParameterPanel(self._backends, self.settings)
         self.recipes = Recipes(self, self.background, self._backends)
         self.gallery = Gallery()
@@ -237,7 +230,7 @@ class MainWindow(QMainWindow):
         self.timing = TimingPanel()
         self.quality = QualityPanel()
         self._settings_column = SettingsColumn(
-            [page.controls for page in self.pages if page.controls is not None],
+            [page.controls for page in self.pages.all if page.controls is not None],
             self.panel,
         )
         self.docks = make_docks(
@@ -255,6 +248,9 @@ class MainWindow(QMainWindow):
         self.quality.set_menu(self.actions_.reference_menu)
         self._tool_bar = ToolBar(*self.actions_.tools, parent=self)
         self.addToolBar(self._tool_bar)
+        self.dock_watch = DockWatch(
+            self.docks, self.actions_, self._tool_bar, self.quality, self.pages, self
+        )
         self._run_bar = RunBar(self.actions_["run"], self.actions_["cancel"])
         self._settings_column.run.put(self._run_bar)
         self._view_bar = ViewBar(
@@ -284,7 +280,7 @@ class MainWindow(QMainWindow):
         )
 
     def _lay_out(self) -> None:
-        self._centre = Centre(self._view_bar, self.pages)
+        self._centre = Centre(self._view_bar, self.pages.all)
         self.headline = Headline()
         self._centre.headline.put(self.headline)
         self.setCentralWidget(self._centre)
@@ -295,7 +291,7 @@ class MainWindow(QMainWindow):
         self.background.settled.connect(self._on_settled)
         self.file_dialogs.saved.connect(lambda _, path: self.settings.add_recent(path))
         self.file_dialogs.broken.connect(self.report_bug)
-        for page in self.pages:
+        for page in self.pages.all:
             self._connect_page(page)
         self.volumes.estimated.connect(self.panel.show_estimates)
         self.panel.filter_changed.connect(self.actions_.mark_filter)
@@ -304,9 +300,6 @@ class MainWindow(QMainWindow):
         self.panel.changed.connect(self._on_settings)
         self.panel.changed.connect(self.companions.follow)
         self._view_bar.gain_changed.connect(self._on_view)
-        self.docks[DockName.CONTROLS].visibilityChanged.connect(self._on_run_bar_seen)
-        self.docks[DockName.QUALITY].visibilityChanged.connect(self._on_quality_seen)
-        self.docks[DockName.CONSOLE].visibilityChanged.connect(self._on_console_seen)
         self.actions_.mark_filter(self.panel.filter_id)
         self.actions_["live"].setChecked(self.live.on)
         self.runner.changed.connect(self._refresh_actions)
@@ -324,9 +317,9 @@ class MainWindow(QMainWindow):
         page.reverted.connect(self.runner.show_state)
         page.changed.connect(partial(self._on_page, page))
         page.drawn.connect(partial(self._on_drawn, page))
-        page.subject_changed.connect(self._judge)
+        page.subject_changed.connect(self.dock_watch.judge)
         page.subject_changed.connect(self.run_shelf.judge)
-        page.referenced.connect(self._on_referenced)
+        page.referenced.connect(self.dock_watch.show_quality)
         page.arranged.connect(self.runner.show_state)
         page.described.connect(self._status.pixel.setText)
         page.zoomed.connect(self._status.zoom.setText)
@@ -337,24 +330,13 @@ class MainWindow(QMainWindow):
 
     # --- pages ---
 
-    @property
-    def _other_page(self) -> Page[Any, Any]:
-        return next(page for page in self.pages if page is not self.page)
-
-    def _page_for(self, opened: object) -> Page[Any, Any]:
-        """Return the page on which an opened file or the source of a result is shown."""
-        return next(page for page in self.pages if page.takes(opened))
-
     def _set_page(self, page: Page[Any, Any]) -> None:
         """Bring a page to the front, with its filters and actions."""
         if page is not self.page:
             self.runner.leave()
             self._status.clear_figures()
-        self.page = page
+        self.pages.bring_to_front(page)
         self._centre.stack.setCurrentWidget(page)
-        for each in self.pages:
-            if each.controls is not None:
-                each.controls.setVisible(each is page)
         self.panel.set_kind(page.kind)
         self._refresh_actions()
         self._on_view()
@@ -395,33 +377,6 @@ class MainWindow(QMainWindow):
             self._cold = False
             self.background.start("warm-up", lambda: warm_up(request), lambda _: None, self._report)
 
-    # --- reference and quality ---
-
-    def _on_referenced(self) -> None:
-        """Bring the figures to the front once there are any, unless the user closed them."""
-        quality = self.docks[DockName.QUALITY]
-        if quality.toggleViewAction().isChecked():
-            quality.raise_()
-
-    def _judge(self) -> None:
-        """Bring the Quality dock up to date, if it is visible; behind a tab it costs nothing."""
-        if self._quality_seen:
-            self.page.judge(self.quality)
-
-    def _on_quality_seen(self, seen: bool) -> None:
-        self._quality_seen = seen
-        self._judge()
-
-    def _on_console_seen(self, seen: bool) -> None:
-        """Keep the button down while the console is visible, which it is not behind a tab."""
-        self._console_seen = seen
-        self.actions_["debug"].setChecked(seen)
-
-    def _on_run_bar_seen(self, seen: bool) -> None:
-        """Show Run and Cancel in the tool bar while the settings are closed."""
-        for id_ in ("run", "cancel"):
-            self._tool_bar.offer(self.actions_[id_], not seen)
-
     # --- state ---
 
     def _on_availability(self, availability: dict[str, Availability]) -> None:
@@ -440,18 +395,14 @@ class MainWindow(QMainWindow):
         page, busy = self.page, self.runner.busy
         volumes = page.all_outputs()
         self.actions_.refresh(
-            State(
+            replace(
+                self.actions_.state,
                 source=page.source is not None,
                 volumes=page.kind is Kind.VOLUME,
                 output=page.result is not None,
                 components=len(volumes.images) if volumes is not None else 0,
-                other=self._other_page.source is not None,
+                other=self.pages.other.source is not None,
                 busy=busy,
-                difference=self.actions_.state.difference,
-                runs=self.actions_.state.runs,
-                chosen=self.actions_.state.chosen,
-                kept=self.actions_.state.kept,
-                baseline=self.actions_.state.baseline,
                 undo=page.history.undo_name,
                 redo=page.history.redo_name,
             )

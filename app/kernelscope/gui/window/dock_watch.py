@@ -1,0 +1,73 @@
+"""What happens as docks come into view or go: work that only a visible dock needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QDockWidget
+
+from kernelscope.gui.panels.quality_panel import QualityPanel
+from kernelscope.gui.window.actions import Actions
+from kernelscope.gui.window.front import Pages
+from kernelscope.gui.window.tool_bar import ToolBar
+from kernelscope.menus import DockName
+
+
+class DockWatch(QObject):
+    """Follows the docks; `QDockWidget.visibilityChanged` counts one behind a tab as unseen.
+
+    Parameters
+    ----------
+    quality : QualityPanel
+        Filled while its dock is visible; behind a tab it costs nothing.
+    """
+
+    def __init__(
+        self,
+        docks: Mapping[DockName, QDockWidget],
+        actions: Actions,
+        tool_bar: ToolBar,
+        quality: QualityPanel,
+        pages: Pages,
+        parent: QObject,
+    ) -> None:
+        super().__init__(parent)
+        self._docks, self._actions, self._tool_bar = docks, actions, tool_bar
+        self._quality, self._pages = quality, pages
+        self._quality_seen = self._console_seen = False
+        docks[DockName.CONTROLS].visibilityChanged.connect(self._on_controls_seen)
+        docks[DockName.QUALITY].visibilityChanged.connect(self._on_quality_seen)
+        docks[DockName.CONSOLE].visibilityChanged.connect(self._on_console_seen)
+
+    def toggle_console(self) -> None:
+        """Bring the console to the front, or hide it if it is there."""
+        console, wanted = self._docks[DockName.CONSOLE], not self._console_seen
+        console.setVisible(wanted)
+        if wanted:
+            console.raise_()
+
+    def show_quality(self) -> None:
+        """Bring the figures to the front once there are any, unless the user closed them."""
+        quality = self._docks[DockName.QUALITY]
+        if quality.toggleViewAction().isChecked():
+            quality.raise_()
+
+    def judge(self) -> None:
+        """Evaluate what the page in front shows, if the figures are in view."""
+        if self._quality_seen:
+            self._pages.front.judge(self._quality)
+
+    def _on_quality_seen(self, seen: bool) -> None:
+        self._quality_seen = seen
+        self.judge()
+
+    def _on_console_seen(self, seen: bool) -> None:
+        """Keep the button down while the console is visible."""
+        self._console_seen = seen
+        self._actions["debug"].setChecked(seen)
+
+    def _on_controls_seen(self, seen: bool) -> None:
+        """Show Run and Cancel in the tool bar while the settings are closed."""
+        for id_ in ("run", "cancel"):
+            self._tool_bar.offer(self._actions[id_], not seen)
