@@ -24,10 +24,11 @@ from PySide6.QtWidgets import QWidget
 
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
-from kernelscope.engine.result import Result, estimate_notices
+from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.gui.canvas.pane import Pane
 from kernelscope.gui.model.comparison import Judged, View, following
 from kernelscope.gui.model.form_state import FormState, RunSettings, made_with
+from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.model.history import History, Moment, Opened, Origin, Part, Reference
 from kernelscope.gui.panels.quality_panel import QualityPanel
 from kernelscope.gui.work.background import Background
@@ -89,6 +90,8 @@ class Page(QWidget, Generic[Opened, Part]):
         The gain of the difference on the right, None without one; whether that can be saved.
     subject_changed
         Another input, output or reference is to be evaluated.
+    evaluated
+        The output has been compared with its reference; see `judgement`.
     referenced
         An input got a reference, while the previous one had none.
     arranged
@@ -104,6 +107,7 @@ class Page(QWidget, Generic[Opened, Part]):
     changed = Signal(bool)
     drawn = Signal(object, bool)
     subject_changed = Signal()
+    evaluated = Signal()
     referenced = Signal()
     arranged = Signal()
     described = Signal(str)
@@ -127,6 +131,9 @@ class Page(QWidget, Generic[Opened, Part]):
         self.keeps_settings = False
         """Whether a result with other settings is a step that Undo takes back."""
         self._wanted_gain: int | None = None
+        self._judging: object = None
+        """The part, result and reference that were evaluated last, or are."""
+        self._judged: tuple[object, Judgement] | None = None
 
     # --- the current moment ---
 
@@ -402,12 +409,14 @@ class Page(QWidget, Generic[Opened, Part]):
         subject = (self.part, self.result, reference)
         if panel.subject == subject:
             return
-        panel.subject = subject
+        panel.subject = self._judging = subject
         if reference is not None:
             panel.show_comparing(reference.image.title)
 
         def show(evaluation: Evaluation) -> None:
             judged, histograms = evaluation
+            if judged.after is not None:
+                self._keep_judgement(subject, Judgement(judged.before, judged.after))
             title, origin = (reference.image.title, reference.origin) if reference else ("", "")
             panel.show_judged(title, origin, judged)
             panel.show_histograms(histograms)
@@ -417,6 +426,32 @@ class Page(QWidget, Generic[Opened, Part]):
             self._report(error)
 
         self._background.start("judge", self._evaluation(), show, failed)
+
+    def judge_output(self) -> None:
+        """Evaluate the output in the background, unless that was done or is under way."""
+        part, result, reference = subject = (self.part, self.result, self.reference)
+        if result is None or reference is None or subject == self._judging:
+            return
+        self._judging = subject
+        self._background.start(
+            "judge output",
+            lambda: judge_run(result, part, reference.image),
+            lambda judgement: self._keep_judgement(subject, judgement),
+            self._report,
+        )
+
+    def _keep_judgement(self, subject: object, judgement: Judgement | None) -> None:
+        if judgement is not None:
+            self._judged = subject, judgement
+            self.evaluated.emit()
+
+    @property
+    def judgement(self) -> Judgement | None:
+        """How input and output compare with the reference, once they have been evaluated."""
+        if self.history.current is None or self._judged is None:
+            return None
+        subject, judgement = self._judged
+        return judgement if subject == (self.part, self.result, self.reference) else None
 
     def _evaluation(self) -> Callable[[], Evaluation]:
         """Return a function that evaluates the current moment, to be called on any thread."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QInputDialog, QWidget
 
 from kernelscope.engine.result import Judgement, Result
@@ -30,6 +30,9 @@ from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.work.background import Background
 from kernelscope.images.scan import Scan
+
+_REST_MS = 250
+"""A live result that stays this long is evaluated; each value of a slider that moves is not."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,15 @@ class RunShelf(QObject):
         views.runs.wanted.connect(self._show)
         views.runs.pair_wanted.connect(self._swipe)
         views.runs.chosen.connect(self._on_chosen)
+        self._rest = QTimer(self)
+        self._rest.setSingleShot(True)
+        self._rest.setInterval(_REST_MS)
+        self._rest.timeout.connect(self._judge_live)
         self._on_chosen()
+
+    def close(self) -> None:
+        """Evaluate nothing any more: the window closes."""
+        self._rest.stop()
 
     # --- runs that come ---
 
@@ -108,15 +119,23 @@ class RunShelf(QObject):
 
     def show_state(self) -> None:
         """Mark the run whose picture is shown, and show its figures."""
-        result = self._page().result
+        page = self._page()
+        result = page.result
         run = self.gallery.find(result) if result is not None else None
         self._views.runs.mark(run)
         figures = None
         if result is not None and not self._is_preview():
-            quality = run.judgement if run is not None else result.quality
+            quality = run.judgement if run is not None else result.quality or page.judgement
+            if quality is None and result.request.live:
+                self._rest.start()
             remark = "live, one run" if result.request.live else "one run"
             figures = figures_of(result, run, quality, remark)
         self._views.headline.show_figures(figures)
+
+    def _judge_live(self) -> None:
+        """Evaluate a live result that stays; Run evaluates its own."""
+        if self._page().result is not None and not self._is_preview():
+            self._page().judge_output()
 
     def judge(self) -> None:
         """Compare the runs on the current input with the reference, where they were not yet."""
