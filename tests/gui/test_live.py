@@ -24,9 +24,11 @@ from kernelscope.gui.canvas.pane import RUNNING
 from kernelscope.gui.model import freshness
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
+from kernelscope.menus import DockName
 from tests.gui.helpers import FakeCpu, Opener, child, load, press, write_picture
 from tests.gui.test_volume_page import voxels, write
 from tests.patience import PATIENCE
@@ -118,6 +120,51 @@ def test_undo_and_redo_restore_settings_and_picture_together(
     assert state() == (9, 9)
     press(qtbot, window, "Ctrl+Y")
     assert state() == (11, 11)
+
+
+def test_no_text_on_an_earlier_run_stays_over_other_settings(
+    qtbot: QtBot, live_window: MainWindow, picture: Path
+) -> None:
+    window = live_window
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: "mask size 3 px" in window.statusBar().currentMessage())
+    qtbot.waitUntil(lambda: not window.runner.busy)
+    size(window, 7)
+    assert not window.statusBar().currentMessage()
+    window.show_status("Saved.")
+    size(window, 9)
+    assert window.statusBar().currentMessage() == "Saved."
+
+
+def test_a_live_result_is_compared_with_the_reference_once(
+    qtbot: QtBot, live_window: MainWindow, picture: Path
+) -> None:
+    window = live_window
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    headline = child(window, QLabel, "headlineText")
+    assert "dB" not in headline.text()
+    evaluated: list[None] = []
+    window.page.evaluated.connect(lambda: evaluated.append(None))
+    reference = Image.from_array(window.pictures.source.planes // 2, "half")
+    window.page.set_reference(reference)
+    qtbot.waitUntil(lambda: headline.text().endswith("dB"))
+    size(window, 7)
+    settled(qtbot, window)
+    qtbot.waitUntil(lambda: len(evaluated) >= 2)
+    shown = headline.text()
+    assert shown.endswith("dB")
+    judged = judge_run(window.page.result, window.page.part, reference)
+    assert judged is not None
+    assert judged == window.page.judgement
+    window.docks[DockName.QUALITY].raise_()  # evaluates for itself, with histograms
+    qtbot.waitUntil(lambda: window.quality.subject is not None)
+    window.page.judge_output()
+    window.page.clear_reference()
+    qtbot.waitUntil(lambda: not headline.text().endswith("dB"))
+    assert window.page.judgement is None
 
 
 def test_off_means_that_run_computes_and_is_remembered(

@@ -319,6 +319,7 @@ class MainWindow(QMainWindow):
         page.drawn.connect(partial(self._on_drawn, page))
         page.subject_changed.connect(self.dock_watch.judge)
         page.subject_changed.connect(self.run_shelf.judge)
+        page.evaluated.connect(self.run_shelf.show_state)
         page.referenced.connect(self.dock_watch.show_quality)
         page.arranged.connect(self.runner.show_state)
         page.described.connect(self._status.pixel.setText)
@@ -367,6 +368,7 @@ class MainWindow(QMainWindow):
 
     def _on_settings(self) -> None:
         self.runner.forget_end()
+        self._status.withdraw(self.runner.described)
         self.runner.show_state()
 
     def _warm_up(self) -> None:
@@ -438,6 +440,7 @@ class MainWindow(QMainWindow):
         self.live.close()
         self.companions.close()
         self.levels.close()
+        self.run_shelf.close()
         self.runner.bridge.close(_PATIENCE)
         self.background.close()
         self.console.close()

@@ -85,6 +85,8 @@ class Runner(QObject):
         self._background, self._page, self._show_status = background, page, show_status
         self._ended = ""
         """How the last run ended, unless well, until something newer happens."""
+        self.described = ""
+        """The text of the status bar on the last run."""
         self._in_progress: tuple[object, FormState] | None = None
         """Input and settings of the last run."""
         self._automatic: tuple[str, ...] = ()
@@ -290,7 +292,7 @@ class Runner(QObject):
         result = self._recipes.told(result)
         form = FormState.of(result.request, self._automatic)
         self.finished.emit(result, form)
-        self._show_status(describe_result(result))
+        self.described = describe_result(result)
         page = self._page()
         if result.request.source is not page.source:
             self._show_status("The run on the previous picture is done; it is in the list of runs.")
@@ -298,12 +300,14 @@ class Runner(QObject):
             self.show_state()
             return
         if self._recipes.has_more:
+            self._show_status(self.described)
             page.advance_silently(result, form, self._recipes.go_on)
             return
         if self._recipes.busy and not self._automatic:
             self._panel.show_state(form)  # of the last step of a recipe from a file
         self._recipes.stop()
         page.show_result(result, form)
+        self._show_status(self.described)  # last: the form that follows it withdraws the one before
 
     def _on_failed(self, error: Exception) -> None:
         if self._aside is not None:

@@ -47,6 +47,11 @@ class StatusBar(QStatusBar):
         self.pixel.clear()
         self.zoom.clear()
 
+    def withdraw(self, message: str) -> None:
+        """Clear the message if it is still this one."""
+        if message and self.currentMessage() == message:
+            self.clearMessage()
+
     def shown_message(self) -> str:
         """Return as much of the message as there is room for."""
         return self.fontMetrics().elidedText(
