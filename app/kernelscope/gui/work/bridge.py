@@ -56,7 +56,7 @@ class WorkerBridge(QObject):
         self._live: Request | None = None
         self._job: Job | None = None
         self._arrived.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
-        self._worker = Worker(backends, self._arrived.emit, costs)
+        self._worker = Worker(backends, self._hear, costs)
 
     @property
     def busy(self) -> bool:
@@ -112,6 +112,11 @@ class WorkerBridge(QObject):
         self._current = self._live = self._job = None
         self._worker.close(timeout)
 
+    def _hear(self, event: Event) -> None:
+        """Send an event of the worker's thread to the GUI thread."""
+        if not isinstance(event, Started):  # which nobody waits for
+            self._arrived.emit(event)
+
     def _deliver(self, event: Event) -> None:
         if self._job is not None and event.request is self._job:
             self._deliver_of_job(event)
@@ -122,8 +127,6 @@ class WorkerBridge(QObject):
         if event.request is not self._current:
             return  # of a request that was replaced
         match event:
-            case Started():
-                pass
             case Progressed(stage=stage, fraction=fraction):
                 self.progressed.emit(stage, fraction)
             case Finished(result=result):
