@@ -100,11 +100,12 @@ def test_times_vanish_with_the_settings_and_come_back(qtbot: QtBot, ready: MainW
     first = entry(ready, SERIAL).time
     size = child(ready, QSpinBox, "sizeBox")
     size.setValue(9)
-    assert entry(ready, SERIAL).time is None
-    ready.panel.set_filter("median")
-    assert entry(ready, SERIAL).time is None
-    ready.panel.set_filter("mean")
+    qtbot.waitUntil(lambda: entry(ready, SERIAL).time is None)
     size.setValue(3)
+    qtbot.waitUntil(lambda: entry(ready, SERIAL).time == first)
+    ready.panel.set_filter("median")
+    assert entry(ready, SERIAL).time is None, "other levels are offered, which is shown at once"
+    ready.panel.set_filter("mean")
     assert entry(ready, SERIAL).time == first
 
 
@@ -116,7 +117,7 @@ def test_times_are_not_those_of_another_picture(
     click(ready, SERIAL)
     qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
     load(qtbot, ready, write_picture(tmp_path / "other.png", 3))
-    assert entry(ready, SERIAL).time is None
+    qtbot.waitUntil(lambda: entry(ready, SERIAL).time is None)
 
 
 def test_l_runs_all_levels_and_compares_them(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image as Pillow
-from PySide6.QtCore import QPointF
+from PySide6.QtCore import QPointF, QTimer
 from PySide6.QtWidgets import QComboBox, QLabel, QSpinBox
 from pytestqt.qtbot import QtBot
 
@@ -21,12 +21,15 @@ from kernelscope.engine.run import execute
 from kernelscope.errors import DeviceUnavailable
 from kernelscope.gui.canvas.image_views import ImageView
 from kernelscope.gui.canvas.pane import RUNNING
+from kernelscope.gui.canvas.picture_canvas import PictureCanvas
 from kernelscope.gui.model import freshness
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import judge_run
+from kernelscope.gui.panels.ladder import Ladder
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.work.later import Later
 from kernelscope.images.image import Image
 from kernelscope.menus import DockName
 from tests.gui.helpers import FakeCpu, Opener, child, load, press, write_picture
@@ -71,6 +74,34 @@ def test_opening_and_every_change_show_a_result_without_run(
     assert window.page.result.request.step.parameters["size"] == 7
     assert child(window, QLabel, "runState").text().startswith("Live, one run: ")
     assert not listed
+
+
+def test_a_change_is_painted_before_lists_and_headline_follow(
+    qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = live_window
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    waiting = window.findChildren(Later)
+    qtbot.waitUntil(lambda: window.live.resting and not any(each.is_due for each in waiting))
+    for each in waiting:  # as if the run took no time
+        each.findChildren(QTimer)[0].setInterval(round(1000 * PATIENCE))
+    seen: list[str] = []
+    canvas = window.pictures.images.output.canvas
+    real = PictureCanvas._draw_pictures
+
+    def draw(canvas_: PictureCanvas, ratio: float) -> None:
+        seen.append("drawn" if canvas_ is canvas else "input drawn")
+        real(canvas_, ratio)
+
+    monkeypatch.setattr(PictureCanvas, "_draw_pictures", draw)
+    monkeypatch.setattr(Ladder, "show_entries", lambda *_, **__: seen.append("ladder"))
+    window.live.refreshed.connect(lambda: seen.append("refreshed"))
+    size(window, 7)
+    assert badge(window).startswith("○ out of date"), "the badge does not wait"
+    qtbot.waitUntil(lambda: "refreshed" in seen)
+    assert window.live.freshness is Freshness.EXACT
+    assert seen == ["drawn", "refreshed"]
 
 
 def test_the_first_output_is_announced_while_it_is_computed(

@@ -42,6 +42,7 @@ from kernelscope.gui.panels.ladder import Ladder
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
+from kernelscope.gui.work.later import Later
 from kernelscope.text import enumerated
 
 _logger = logging.getLogger(__name__)
@@ -113,7 +114,8 @@ class Levels(QObject):
         self.ladder.run_wanted.connect(self.run_at)
         self.ladder.choose_wanted.connect(panel.choose_place)
         self.ladder.why_wanted.connect(self.why_wanted)
-        panel.changed.connect(self.refresh)
+        self._refresh = Later(self.refresh, self)
+        panel.changed.connect(self._follow)
         panel.places_offered.connect(self.refresh)
         runner.finished.connect(lambda result, *_: self._on_result(result))
         runner.aside_failed.connect(self._on_aside_failed)
@@ -123,13 +125,14 @@ class Levels(QObject):
 
     def follow(self, page: Page[Any, Any]) -> None:
         """Follow the inputs of a page."""
-        page.changed.connect(lambda _: self.refresh())
+        page.changed.connect(lambda _: self._follow())
 
     def close(self) -> None:
         """Start nothing any more: the window closes."""
         self._closed = True
         self._limit.stop()
         self._next.stop()
+        self._refresh.cancel()
         self._race = None
 
     # --- commands ---
@@ -190,6 +193,13 @@ class Levels(QObject):
             )
             for rung in self._panel.rungs
         ]
+
+    def _follow(self) -> None:
+        """Follow a change of the settings or the picture; a race for others ends at once."""
+        if self._race is not None:
+            self.refresh()
+        else:
+            self._refresh.soon()
 
     def refresh(self) -> None:
         """Show what belongs to the present settings and picture, and end a race for others."""

@@ -35,6 +35,7 @@ from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
+from kernelscope.gui.work.later import Later
 
 _logger = logging.getLogger(__name__)
 
@@ -74,7 +75,8 @@ class Live(QObject):
     Signals
     -------
     refreshed
-        The output on the screen, or how it relates to the settings, may have changed.
+        The output on the screen, or how it relates to the settings, may have changed. The badge
+        has changed at once; this comes once for several changes, after the output is painted.
     """
 
     refreshed = Signal()
@@ -106,6 +108,7 @@ class Live(QObject):
         """The last live result, of the whole or of a part."""
         self._failed: tuple[Request, str] | None = None
         """The last settings that could not be computed, and why."""
+        self._refreshed = Later(self.refreshed.emit, self)
         self.rest = QTimer(self)
         self.rest.setSingleShot(True)
         self.rest.setInterval(REST_MS)
@@ -133,6 +136,7 @@ class Live(QObject):
         """Compute nothing any more: the window closes."""
         self.on = False
         self.rest.stop()
+        self._refreshed.cancel()
         self._stop()
 
     def toggle(self) -> None:
@@ -297,6 +301,7 @@ class Live(QObject):
             page.show_preview(result)
             self._shown[page] = request
             self._runner.show_state()
+            self._refreshed.after_paint()
 
     def _on_ended(self, error: Exception | None) -> None:
         """Continue after a run that gave no result."""
@@ -312,6 +317,7 @@ class Live(QObject):
         """Note that the output of the page is on the screen as a whole, or none."""
         self._shown[page] = page.result.request if page.result is not None else None
         self._follow()
+        self._refreshed.after_paint()
 
     # --- the badge ---
 
@@ -321,7 +327,7 @@ class Live(QObject):
         fresh = freshness(shown, wanted)
         self.badge.show_freshness(fresh, self._details(fresh, shown, wanted))
         self._page().canvas.set_running(self._runner.busy or self._running is not None)
-        self.refreshed.emit()
+        self._refreshed.soon()
 
     def _details(
         self, fresh: Freshness | None, shown: Request | None, wanted: Request | None
