@@ -119,7 +119,7 @@ class Kernel:
         with _lock:
             if self._dispatcher is None:
                 numba = load_numba()
-                cache = _can_cache()
+                cache = can_cache()
                 self._dispatcher = numba.njit(
                     nogil=True,
                     cache=cache,
@@ -148,7 +148,7 @@ class Kernel:
         dispatcher = self.dispatcher
         types = tuple(numba.typeof(argument) for argument in arguments)
         is_new = types not in dispatcher.overloads
-        if is_new and not _can_cache():
+        if is_new and not can_cache():
             memory.require_compiling()
         dispatcher.compile(types)
         return is_new
@@ -297,7 +297,7 @@ def load_numba() -> Any:
 
 
 @functools.cache
-def _can_cache() -> bool:
+def can_cache() -> bool:
     """Return whether the cache can be written. Numba would fail, or use another folder."""
     folder = Path(os.environ["NUMBA_CACHE_DIR"])
     try:

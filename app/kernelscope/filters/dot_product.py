@@ -86,6 +86,7 @@ SPEC = TeachingSpec(
     id="dot_product",
     name="Dot product",
     summary="Fills each row with its mean square: a sum that threads have to make together.",
+    synonyms=("reduction", "sum", "atomic"),
     source="Salari 2019, chapter 3: the dot product, by a tree of sums in shared memory",
     crop=Crop(rows=True),
     implementations={

@@ -55,6 +55,7 @@ SPEC = NoiseSpec(
     id="gaussian_noise",
     name="Gaussian noise",
     summary="Adds normally distributed noise, as electronics do.",
+    synonyms=("grain", "white noise"),
     source="Kasparidis, NLM report, Thessaloniki",
     parameters=(
         FloatParameter(

@@ -139,6 +139,7 @@ SPEC = FilterSpec(
     name="Greyscale",
     category="Colour",
     summary="Converts colour to grey with the weights of the eye (ITU-R BT.601).",
+    synonyms=("grayscale", "black and white", "luminance", "monochrome"),
     source="ITU-R BT.601: 0.299 R + 0.587 G + 0.114 B; rounded down: Korčuška 2013, section 5.1",
     parameters=(
         ChoiceParameter(

@@ -68,6 +68,7 @@ SPEC = FilterSpec(
     name="Laplace",
     category="Edges",
     summary="Finds edges of every direction with the second derivative.",
+    synonyms=("laplacian", "second derivative", "contour", "sharpen"),
     source="Gonzalez and Woods, Digital Image Processing, chapter 3; 5×5: chapter 10, Laplacian of "
     "a Gaussian, sign reversed; Korčuška 2013 uses 3×3 and 5×5 masks but prints neither",
     parameters=(

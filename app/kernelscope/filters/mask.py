@@ -161,6 +161,7 @@ SPEC = FilterSpec(
     name="Custom mask",
     category="Linear",
     summary="Weighs the cells around each pixel with a mask of your own.",
+    synonyms=("convolution", "correlation", "kernel", "sharpen", "emboss"),
     source="Korčuška 2013, section 1.2; correlation, the mask is not flipped",
     parameters=(
         MaskParameter(

@@ -167,6 +167,7 @@ SPEC = FilterSpec(
     name="Mean",
     category="Smoothing",
     summary="Averages the square around each pixel: smooths noise and edges alike.",
+    synonyms=("average", "box blur", "blur", "boxcar"),
     source="Korčuška 2013, section 1.3; parallel computing report no. 5",
     parameters=(
         OddParameter(

@@ -85,6 +85,7 @@ SPEC = TeachingSpec(
     id="negative",
     name="Negative",
     summary="Turns bright into dark: so little work that only the way through memory counts.",
+    synonyms=("invert", "inverse"),
     source="Korčuška 2013, section 3.4: coalesced access, local and mapped memory",
     implementations={
         "cpu": Cpu(plan_cpu),

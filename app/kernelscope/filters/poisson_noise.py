@@ -58,6 +58,7 @@ SPEC = NoiseSpec(
     id="poisson_noise",
     name="Poisson noise",
     summary="Counts photons one by one: the noise of little light, stronger where bright.",
+    synonyms=("shot noise", "photons", "grain"),
     source="Shot noise; with 255 photons and 8 bit as MATLAB’s imnoise with “poisson”",
     parameters=(
         IntParameter(

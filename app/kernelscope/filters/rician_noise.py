@@ -50,6 +50,7 @@ SPEC = NoiseSpec(
     id="rician_noise",
     name="Rician noise",
     summary="Adds the noise of magnitude MRI: like Gaussian where bright, never negative.",
+    synonyms=("mri noise", "magnitude"),
     source="Gudbjartsson and Patz, Magnetic Resonance in Medicine 34, 1995",
     parameters=(
         FloatParameter(

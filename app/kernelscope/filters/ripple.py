@@ -94,6 +94,7 @@ SPEC = TeachingSpec(
     id="ripple",
     name="Ripple",
     summary="Draws a ripple of the picture's size: arithmetic alone, nothing to read.",
+    synonyms=("wave", "pattern"),
     source="Salari 2019, chapter 3: a ripple, a thread for each pixel",
     crop=Crop(whole="its pattern depends on the size of the picture"),
     parameters=(

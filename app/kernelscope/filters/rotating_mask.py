@@ -352,6 +352,7 @@ SPEC = FilterSpec(
     name="Rotating mask",
     category="Smoothing",
     summary="Averages the most even 3×3 square that contains the pixel: smooths, keeps edges.",
+    synonyms=("kuwahara", "edge-preserving", "blur"),
     source="Korčuška 2013, section 1.3",
     parameters=(),
     radius=radius,

@@ -54,6 +54,7 @@ SPEC = NoiseSpec(
     id="salt_and_pepper_noise",
     name="Salt and pepper noise",
     summary="Turns some samples white and as many black, as faulty cells and lost bits do.",
+    synonyms=("impulse noise", "dead pixels", "specks"),
     source="Gonzalez and Woods, Digital Image Processing, chapter 5",
     parameters=(
         FloatParameter(

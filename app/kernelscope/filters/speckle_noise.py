@@ -49,6 +49,7 @@ SPEC = NoiseSpec(
     id="speckle_noise",
     name="Speckle noise",
     summary="Multiplies each sample by noise, as radar and ultrasound do: black stays black.",
+    synonyms=("multiplicative noise", "ultrasound", "radar"),
     source="scikit-image, random_noise with mode “speckle”",
     parameters=(
         FloatParameter(

@@ -195,6 +195,7 @@ SPEC = FilterSpec(
     name="Mean with threshold",
     category="Smoothing",
     summary="Averages the square around each pixel where that changes the pixel little.",
+    synonyms=("sigma filter", "edge-preserving", "blur", "average"),
     source="Korčuška 2013, section 1.3",
     parameters=(
         OddParameter(

@@ -72,6 +72,7 @@ SPEC = TeachingSpec(
     id="turned_tiles",
     name="Turned tiles",
     summary="Turns each tile of 16×16 pixels upside down: shows why barriers are needed.",
+    synonyms=("barrier", "shared memory", "flip"),
     source="Salari 2019, chapter 3: a picture made with and without __syncthreads",
     radius=radius,
     crop=Crop(grid=TILE),

@@ -72,6 +72,7 @@ SPEC = TeachingSpec(
     id="vector_sum",
     name="Vector sum",
     summary="Averages each row with itself backwards: one kernel, three ways to launch it.",
+    synonyms=("addition", "launch"),
     source="Salari 2019, chapter 3: the sum of two vectors, with blocks, threads and both",
     crop=Crop(rows=True),
     implementations={

@@ -117,6 +117,7 @@ SPEC = FilterSpec(
     name="Weighted mean",
     category="Smoothing",
     summary="Averages with binomial weights that fall off like a Gaussian: a softer mean.",
+    synonyms=("gaussian", "binomial", "blur", "gauss"),
     source="Korčuška 2013, section 1.3, has 1 2 1 in both directions; larger masks: the next "
     "binomial rows, 1 4 6 4 1 and so on",
     parameters=(

@@ -229,6 +229,8 @@ class FilterSpec:
         Where the method is described.
     short : str
         A shorter name for captions, such as ``NLM``; by default `name`.
+    synonyms : tuple of str
+        Other words by which users search for it, in lower case.
     parameters : tuple of Parameter
         In the order in which they are shown.
     implementations : mapping of str to Implementation
@@ -275,6 +277,7 @@ class FilterSpec:
     parameters: tuple[Parameter, ...]
     implementations: Mapping[str, Implementation]
     short: str = ""
+    synonyms: tuple[str, ...] = ()
     radius: Callable[[Mapping[str, Any]], int] = _no_radius
     borders: tuple[Border, ...] = tuple(Border)
     check: Callable[[Mapping[str, Any]], None] = _no_check

@@ -37,6 +37,7 @@ SPEC = FilterSpec(
     name="Median",
     category="Smoothing",
     summary="Takes the middle value of the square around each pixel: removes specks, keeps edges.",
+    synonyms=("despeckle", "rank", "impulse", "specks"),
     source="Korčuška 2013, chapters 1 and 5; counting after Huang, Yang and Tang 1979, networks "
     "after Batcher 1968 and Adams 2021",
     parameters=(

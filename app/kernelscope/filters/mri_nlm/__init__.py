@@ -54,6 +54,7 @@ SPEC = FilterSpec(
     category="Denoising",
     kind=Kind.VOLUME,
     summary="Averages voxels that look alike in all volumes of a scan; knows the noise of MRI.",
+    synonyms=("non-local means", "rician", "brain", "volume"),
     source="Salari, master's thesis, Kerman 2019; after Coupé et al. 2008 and Manjón et al. 2009",
     parameters=(
         ChoiceParameter(

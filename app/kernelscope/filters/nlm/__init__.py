@@ -38,6 +38,7 @@ SPEC = FilterSpec(
     short="NLM",
     category="Denoising",
     summary="Averages pixels that look alike, however far apart: removes noise, keeps detail.",
+    synonyms=("nlm", "denoise", "buades", "patches"),
     source="Kasparidis, NLM report, Thessaloniki; after Buades, Coll and Morel 2005",
     parameters=(
         OddParameter(

@@ -43,6 +43,7 @@ SPEC = FilterSpec(
     name="Sobel",
     category="Edges",
     summary="Finds edges with the first derivative, smoothed across its direction.",
+    synonyms=("gradient", "first derivative", "contour", "edge detection"),
     source="Korčuška 2013, section 1.4, equations 3 and 4",
     parameters=(
         ChoiceParameter(

@@ -27,9 +27,11 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.gui.canvas.pane import Pane
 from kernelscope.gui.model.comparison import Judged, View, following
+from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.form_state import FormState, RunSettings, made_with
 from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.model.history import History, Moment, Opened, Origin, Part, Reference
+from kernelscope.gui.model.sketches import Scene
 from kernelscope.gui.panels.quality_panel import QualityPanel
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -98,6 +100,8 @@ class Page(QWidget, Generic[Opened, Part]):
         Slices of another plane would be filtered.
     described, zoomed : str
         Values under the cursor, and the magnification, for the status bar.
+    displayed
+        Values are drawn in other colours.
     """
 
     opening = Signal()
@@ -112,6 +116,7 @@ class Page(QWidget, Generic[Opened, Part]):
     arranged = Signal()
     described = Signal(str)
     zoomed = Signal(str)
+    displayed = Signal()
 
     kind: Kind
     controls: QWidget | None = None
@@ -312,6 +317,14 @@ class Page(QWidget, Generic[Opened, Part]):
     def reduction(self) -> int:
         """Return the side of the squares of pixels that one pixel of the screen shows."""
         return 1
+
+    def scene(self) -> Scene | None:
+        """Return the picture or slice that is looked at; None without an input."""
+        raise NotImplementedError
+
+    def display_of_scene(self, scene: Scene) -> Display:
+        """Return how small pictures of a scene are drawn."""
+        return Display.automatic(scene.image.planes)
 
     def show_preview(self, result: Result) -> None:
         """Show a part of a result, or a reduced one, until a whole one is shown."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from PySide6.QtCore import QRectF
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope.engine.region import Region
@@ -21,6 +22,7 @@ from kernelscope.gui.model.displays import Side
 from kernelscope.gui.model.form_state import RunSettings
 from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.gui.model.pyramid import Pyramid
+from kernelscope.gui.model.sketches import Scene
 from kernelscope.gui.pages.page import Evaluation, Page, Savable
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -67,6 +69,7 @@ class PicturePage(Page[Image, Image]):
         layout.addWidget(self.images)
         self.images.described.connect(self.described)
         self.images.zoomed.connect(lambda zoom: self.zoomed.emit(f"{100 * zoom:.0f} %"))
+        self.images.displayed.connect(self.displayed)
         self.images.wanted.connect(self._reduce)
 
     @property
@@ -125,6 +128,16 @@ class PicturePage(Page[Image, Image]):
         """Return how the input is drawn, for other pictures of its kind."""
         shown = self.images.displays.of(Side.INPUT)
         return shown or Display.automatic(request.image.planes)
+
+    def scene(self) -> Scene | None:
+        if self.source is None:
+            return None
+        seen, width, height = self.images.visible(), self.source.width, self.source.height
+        middle = seen.intersected(QRectF(0, 0, width, height)).center()
+        return Scene(self.source, (int(middle.x()), int(middle.y())), self.source)
+
+    def display_of_scene(self, scene: Scene) -> Display:
+        return self.images.displays.of(Side.INPUT) or super().display_of_scene(scene)
 
     def reduction(self) -> int:
         return max(1, math.floor(1 / self.images.device_scale))

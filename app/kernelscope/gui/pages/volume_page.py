@@ -18,6 +18,7 @@ from kernelscope.gui.canvas.volume_viewer import VolumePane, VolumeViewer
 from kernelscope.gui.model.comparison import NO_REFERENCE, View, judge_volumes
 from kernelscope.gui.model.form_state import RunSettings
 from kernelscope.gui.model.history import Moment, Origin, Reference
+from kernelscope.gui.model.sketches import Scene
 from kernelscope.gui.pages.page import Evaluation, Page, Savable, describe_result
 from kernelscope.gui.panels.volume_components import Components
 from kernelscope.gui.work.background import Background
@@ -300,6 +301,15 @@ class VolumePage(Page[Scan, Volume]):
         if self._view is View.RESIDUAL:
             return self.part
         return self.reference.image if self.reference else None
+
+    def scene(self) -> Scene | None:
+        """Return the slice that was clicked last, in the form in which it is filtered."""
+        if self.source is None:
+            return None
+        volume, plane, index = self.viewer.active
+        volume = volume or self.part
+        image = picture_of(volume, plane.axis, index)
+        return Scene(image, (image.width // 2, image.height // 2), volume, image.title)
 
     def slice_as_picture(self) -> Image | None:
         """Return the slice that was clicked last as it is drawn, for the filters for pictures.

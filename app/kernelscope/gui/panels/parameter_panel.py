@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.errors import InvalidParameter
+from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.form_state import FormState, RunSettings
 from kernelscope.gui.model.ladder import Place, Rung
 from kernelscope.gui.panels.editors import shrink
@@ -33,32 +35,12 @@ from kernelscope.gui.panels.run_options import RunOptionsForm
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
 
 FIRST_FILTER = "median"
 """Chosen at the very first start: shows the most on a noisy picture."""
 
-VOLUMES = "Volumes"
-"""The heading of what filters volumes as such."""
-
 _WIDTH = 300
-
-
-def by_category(kind: Kind) -> dict[str, list[FilterSpec]]:
-    """Return the filters for pictures or for volumes under headings.
-
-    Those that filter volumes as such come first; those of pictures follow under their
-    categories, all in alphabetical order, because they filter volumes too, slice by slice.
-    """
-    specs = filters.discover().values()
-    of_pictures = {
-        category: [spec for spec in specs if spec.category == category]
-        for category in sorted({spec.category for spec in specs})
-    }
-    if kind is Kind.PICTURE:
-        return of_pictures
-    return {VOLUMES: list(filters.discover(kind).values()), **of_pictures}
 
 
 class ParameterPanel(QScrollArea):
@@ -211,6 +193,24 @@ class ParameterPanel(QScrollArea):
         values = self._form.values()
         step = Step.of_numbers(self.filter_id, values, border=form.border, grey=form.grey)
         return RunSettings(step, self.run_options())
+
+    def step_of(self, filter_id: str) -> Step:
+        """Return the step that Run would take if this filter were chosen.
+
+        Parameters that runs estimate are `ESTIMATE`. Raises `InvalidParameter`.
+        """
+        spec, options = filters.get(filter_id), self._options
+        if filter_id in self._forms:
+            self._forms[filter_id].values()  # or they could not be used
+            texts = self._forms[filter_id].texts()
+        else:
+            texts = self._settings.texts(f"filters/{filter_id}")
+        values: dict[str, Any] = {}
+        for name, text in texts.items():
+            with contextlib.suppress(InvalidParameter):  # it no longer fits the filter
+                values[name] = ESTIMATE if text == ESTIMATE else spec.parameter(name).parse(text)
+        border = options.border_for(spec)
+        return Step.create(filter_id, values, border=border, grey=options.grey)
 
     def run_options(self, place: Place | None = None) -> RunOptions:
         """Return the options of a run, here or at another place; raises `InvalidParameter`."""

@@ -114,6 +114,10 @@ class RunOptionsForm(QWidget):
         """The border that is chosen."""
         return Border(self._border.currentData())
 
+    def border_for(self, spec: FilterSpec) -> Border:
+        """Return the border that would be chosen with this filter."""
+        return self._wanted_border if self._wanted_border in spec.borders else spec.borders[0]
+
     @property
     def grey(self) -> bool:
         """Whether to convert to greyscale first."""

@@ -17,7 +17,7 @@ from kernelscope import commands, files, menus, run_menu
 from kernelscope.bench import recorded
 from kernelscope.commands import Action, State, Submenu
 from kernelscope.gui.dialogs.command_palette import Command
-from kernelscope.gui.panels.parameter_panel import VOLUMES, by_category
+from kernelscope.gui.model.filter_groups import VOLUMES, by_category
 from kernelscope.gui.widgets.icons import icon
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.menus import DockName

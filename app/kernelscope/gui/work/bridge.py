@@ -31,8 +31,10 @@ class WorkerBridge(QObject):
     others.
     A job ends in `job_ended`, with a `Completed`, `Failed` or `Stopped`; a request that is
     submitted meanwhile takes its place, and the other way round.
+    `used` comes before any of these begins.
     """
 
+    used = Signal()
     submitted = Signal(object)
     progressed = Signal(str, float)
     finished = Signal(object)
@@ -65,6 +67,7 @@ class WorkerBridge(QObject):
 
     def submit(self, request: Request) -> None:
         """Run `request` in place of the current one."""
+        self.used.emit()
         self._current = request
         self._worker.submit(request)
         self.submitted.emit(request)
@@ -77,6 +80,7 @@ class WorkerBridge(QObject):
     def submit_live(self, request: Request) -> None:
         """Run `request` in place of the live one in progress; only while not `occupied`."""
         assert not self.occupied
+        self.used.emit()
         self._live = request
         self._worker.submit(request)
 
@@ -99,6 +103,7 @@ class WorkerBridge(QObject):
 
     def start(self, job: Job) -> None:
         """Run `job` in place of the current work."""
+        self.used.emit()
         self._job = job
         self._worker.submit(job)
 

@@ -1,0 +1,310 @@
+"""Sketches: small pictures of the effect that each filter would have on the picture that is open.
+
+A sketch must be true of its filter. A reduced picture has less noise and finer edges than the
+picture itself, so that a median of 3×3 would look like one of 21×21 on it. A sketch is therefore a
+part of the result, pixel for pixel, from the middle of the view. Only a filter that draws a pattern
+of the picture's size is shown on the whole picture, reduced::
+
+    scene (picture, centre), step  --sketch-->  Sketch   the part, or how long it would take
+
+Sketches are computed on one thread, and given up when they take too long; the part that was done
+by then gives the estimate of the cost.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import weakref
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.chain import estimate
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.costs import kind_of
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.region import Region
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
+from kernelscope.engine.step import Step
+from kernelscope.errors import AppError, Cancelled
+from kernelscope.gui.model.freshness import pixels_of
+from kernelscope.images.image import Image
+from kernelscope.images.reduction import LARGEST_FACTOR, reduced
+from kernelscope.parallel import core_count
+from kernelscope.spec.filter import Cpu
+from kernelscope.spec.samples import Kind
+
+WIDTH, HEIGHT = 72, 54
+"""Pixels of a sketch, at most."""
+
+PATIENCE = 0.25
+"""Seconds of computing that a sketch may take: twenty such filters are shown within 5 s."""
+
+_ESTIMATED_FROM = 256
+"""Side of the part in the middle of the view from which strengths are estimated."""
+
+_PICTURES = 4
+"""Pictures whose sketches are kept."""
+
+_OPTIONS = RunOptions(device=Device.CPU)
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """The picture that is looked at, and its middle.
+
+    Attributes
+    ----------
+    image : Image
+        The open picture, or a slice of the open volumes.
+    centre : tuple of int
+        Column and row in the middle of the view.
+    anchor : object
+        What is open: sketches are kept as long as it is.
+    name : str
+        Of the image among those of the anchor.
+    """
+
+    image: Image
+    centre: tuple[int, int]
+    anchor: object
+    name: str = ""
+
+    @property
+    def key(self) -> tuple[str, tuple[int, int]]:
+        """Scenes of one anchor with equal keys give the same sketches."""
+        return self.name, self.centre
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """The answer for one filter.
+
+    Attributes
+    ----------
+    planes : ndarray, shape (height, width, channels), optional
+        Samples of the result; None without a picture.
+    place : str
+        The part of the picture that it shows.
+    problem : str
+        Why there is no picture.
+    cost : float, optional
+        Seconds that the whole picture should take here, where that is the problem.
+    """
+
+    planes: NDArray[Any] | None = None
+    place: str = ""
+    problem: str = ""
+    cost: float | None = None
+
+
+class _Deadline(CancelToken):
+    """Ends a run after some seconds of computing, and estimates how many it would have taken."""
+
+    def __init__(self, other: CancelToken, seconds: float) -> None:
+        super().__init__()
+        self._other, self._seconds = other, seconds
+        self._first: tuple[float, float] | None = None
+        self.expected: float | None = None
+        """Seconds for the whole run, once the deadline has passed."""
+
+    def progress(self, stage: str, fraction: float) -> None:
+        """Follow the run; compiling does not count."""
+        if stage != "compute":
+            return
+        now = time.perf_counter()
+        if self._first is None:
+            self._first = now, fraction
+            return
+        begun, before = self._first
+        if now - begun > self._seconds and fraction > before:
+            self.expected = (now - begun) / (fraction - before)
+            self.cancel()
+
+    @property
+    def cancelled(self) -> bool:
+        return super().cancelled or self._other.cancelled
+
+    def check(self) -> None:
+        self._other.check()
+        super().check()
+
+
+def sketch(
+    scene: Scene,
+    step: Step,
+    backend: Backend,
+    token: CancelToken,
+    patience: float = PATIENCE,
+) -> Sketch:
+    """Return the sketch of a step; takes a while, so call it on any thread.
+
+    Parameters
+    ----------
+    backend : Backend
+        A CPU backend with one thread.
+
+    Raises
+    ------
+    Cancelled
+        If `token` is set meanwhile.
+    """
+    if step.filter.kind is Kind.VOLUME:
+        return Sketch(problem="Filters volumes as a whole: Run (F5) computes it.")
+    try:
+        step = _with_estimates(scene, step)
+        token.check()
+        if step.filter.whole(step.parameters):
+            return _of_whole(scene, step, backend, token, patience)
+        request, place = _request(scene, step)
+        planes, seconds = _run(request, backend, token, patience)
+    except AppError as error:
+        return Sketch(problem=error.message)
+    if planes is None:
+        whole = Request(scene.image, step, _OPTIONS)
+        growth = pixels_of(whole) / pixels_of(request)
+        return Sketch(problem="Too slow for a thumbnail.", cost=seconds * growth / core_count())
+    return Sketch(planes, place)
+
+
+def _run(
+    request: Request, backend: Backend, token: CancelToken, patience: float
+) -> tuple[NDArray[Any] | None, float]:
+    """Return the result, None if it would take more than `patience` seconds, and its seconds."""
+    deadline = _Deadline(token, patience)
+    backends = {Device.CPU.value: backend}
+    try:
+        result = execute(request, backends, deadline, deadline.progress, learn=False)
+    except Cancelled:
+        if deadline.expected is None:
+            raise
+        return None, deadline.expected
+    return result.image.planes, result.seconds
+
+
+def _of_whole(
+    scene: Scene, step: Step, backend: Backend, token: CancelToken, patience: float
+) -> Sketch:
+    """Return the sketch of a filter for which every pixel looks at all the others.
+
+    Its cost grows with the square of their number, as that of a reduced picture shows.
+    """
+    small = _reduced(scene.image)
+    planes, seconds = _run(Request(small, step, _OPTIONS, live=True), backend, token, patience)
+    if small is scene.image and planes is not None:
+        return Sketch(planes, "the whole picture")
+    growth = scene.image.width * scene.image.height / (small.width * small.height)
+    cost = seconds * growth**2
+    if cost <= patience:
+        whole, _ = _run(Request(scene.image, step, _OPTIONS, live=True), backend, token, 2 * cost)
+        if whole is not None:
+            part, place = _middle(scene, whole.shape)
+            return Sketch(part.of(whole), place)
+    return Sketch(problem="Every pixel looks at the whole picture.", cost=cost / core_count())
+
+
+def kind_of_sketch(scene: Scene, step: Step) -> str:
+    """Return a text that is equal for sketches that need the same compiled code."""
+    numbers = step.with_numbers()
+    if step.filter.kind is Kind.VOLUME:
+        return step.filter.id
+    request = Request(scene.image, replace(numbers, border=step.filter.borders[0]), _OPTIONS)
+    level = step.filter.implementation(Cpu).levels[-1].id
+    # The size of the picture is part of the kind of some; code does not depend on it.
+    kind = kind_of(request, "cpu", level).split(", whole,")[0]
+    return ", ".join((kind, step.border, *step.estimates))
+
+
+def text_of(step: Step) -> str:
+    """Return all settings of a step as text."""
+    return Recipe((step,)).to_json()
+
+
+def _request(scene: Scene, step: Step) -> tuple[Request, str]:
+    """Return the request of a sketch, and the part of the picture that it shows in words."""
+    whole = Request(scene.image, step, _OPTIONS, live=True)
+    if step.filter.uncroppable(step.parameters):
+        small = _reduced(scene.image)
+        request = Request(small, step, _OPTIONS, live=True)
+        return request, f"the whole picture, reduced to {small.width}×{small.height} pixels"
+    region, place = _middle(scene, whole.whole_shape)
+    return replace(whole, region=region), place
+
+
+def _middle(scene: Scene, shape: tuple[int, ...]) -> tuple[Region, str]:
+    """Return the part of a result of `shape` in the middle of the view, and its name."""
+    height, width = shape[:2]
+    rows, columns = min(HEIGHT, height), min(WIDTH, width)
+    shift = (scene.image.width - width) // 2, (scene.image.height - height) // 2
+    left = _within(scene.centre[0] - shift[0] - columns // 2, width - columns)
+    top = _within(scene.centre[1] - shift[1] - rows // 2, height - rows)
+    return (
+        Region(top, left, rows, columns),
+        f"{columns}×{rows} pixels from the middle of the view, as they are",
+    )
+
+
+def _within(first: int, last: int) -> int:
+    return max(0, min(first, last))
+
+
+def _reduced(image: Image) -> Image:
+    """Return the whole picture, not larger than a sketch."""
+    factor = max(1, math.ceil(image.width / WIDTH), math.ceil(image.height / HEIGHT))
+    if factor > LARGEST_FACTOR:
+        step = math.ceil(factor / LARGEST_FACTOR)
+        return _reduced(Image.from_array(image.pixels[::step, ::step].copy(), image.title))
+    if factor == 1:
+        return image
+    return Image.from_array(reduced(image.planes, factor), image.title)
+
+
+def _with_estimates(scene: Scene, step: Step) -> Step:
+    """Return the step with numbers for all parameters, estimated from the middle of the view."""
+    names = step.estimates
+    if not names:
+        return step
+    side, image = _ESTIMATED_FROM, scene.image
+    left = _within(scene.centre[0] - side // 2, image.width - side)
+    top = _within(scene.centre[1] - side // 2, image.height - side)
+    part = image.pixels[top : top + side, left : left + side]
+    middle = Image.from_array(part.copy(), image.title)
+    request = Request(middle, replace(step.with_numbers(), border=step.filter.borders[0]), _OPTIONS)
+    return step.with_numbers(estimate(request, names))
+
+
+class Sketches:
+    """The sketches of the last pictures, by filter and settings."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, _Kept] = OrderedDict()
+
+    def of(self, scene: Scene, step: Step) -> Sketch | None:
+        """Return a sketch that is there already."""
+        kept = self._known.get(id(scene.anchor))
+        if kept is None or kept.anchor() is not scene.anchor or kept.key != scene.key:
+            return None
+        return kept.sketches.get(text_of(step))
+
+    def keep(self, scene: Scene, step: Step, sketch: Sketch) -> None:
+        """Keep a sketch; those of other scenes of its picture are forgotten."""
+        kept = self._known.pop(id(scene.anchor), None)
+        if kept is None or kept.anchor() is not scene.anchor or kept.key != scene.key:
+            kept = _Kept(weakref.ref(scene.anchor), scene.key, {})
+        kept.sketches[text_of(step)] = sketch
+        self._known[id(scene.anchor)] = kept
+        while len(self._known) > _PICTURES:
+            self._known.popitem(last=False)
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    anchor: weakref.ref[Any]
+    key: tuple[str, tuple[int, int]]
+    sketches: dict[str, Sketch]

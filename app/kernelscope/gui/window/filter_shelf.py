@@ -1,0 +1,256 @@
+"""The filter browser at work: thumbnails for all filters, while nothing else needs the processor.
+
+    picture, view, settings or filter change, a run begins -> the sketch in progress is given up
+    quiet for 0.4 s -> one sketch after the other, those in view first; the latest picture wins
+    code that is not compiled yet -> the helper process, then the sketch
+
+With Live off, nothing is computed without Run, and thumbnails are not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QDockWidget
+
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.step import Step
+from kernelscope.errors import AppError, Cancelled
+from kernelscope.gui.canvas.pair_view import to_qimage
+from kernelscope.gui.model import ahead
+from kernelscope.gui.model.filter_groups import by_category
+from kernelscope.gui.model.sketches import Scene, Sketch, Sketches, kind_of_sketch, sketch
+from kernelscope.gui.model.times import duration
+from kernelscope.gui.pages.page import Page
+from kernelscope.gui.panels.filter_browser import FilterBrowser
+from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.window.live import Live
+from kernelscope.gui.window.runner import Runner
+from kernelscope.gui.work.background import Background
+from kernelscope.gui.work.helper import Helper
+from kernelscope.spec.samples import Kind
+
+QUIET_MS = 400
+"""Without a change for so long, thumbnails are computed: twice the rest of a live gesture."""
+
+_TOPIC = "sketch"
+
+_PROBLEM, _SLOW = "–", "slow"
+"""Texts in place of a thumbnail; the tooltip has the reason."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Wanted:
+    """A thumbnail to be made."""
+
+    filter_id: str
+    step: Step
+
+
+class FilterShelf(QObject):
+    """Fills the browser, keeps its thumbnails up to date, and switches to the filter chosen.
+
+    Parameters
+    ----------
+    page : callable
+        Returns the page in front.
+
+    Attributes
+    ----------
+    draws : bool
+        Whether thumbnails are computed at all.
+    """
+
+    draws = True
+
+    def __init__(
+        self,
+        browser: FilterBrowser,
+        dock: QDockWidget,
+        panel: ParameterPanel,
+        runner: Runner,
+        live: Live,
+        background: Background,
+        page: Callable[[], Page[Any, Any]],
+    ) -> None:
+        super().__init__(runner)
+        self.browser, self._dock, self._panel, self._runner = browser, dock, panel, runner
+        self._live, self._background, self._page = live, background, page
+        self._sketches = Sketches()
+        self._kind: Kind | None = None
+        self._scene: Scene | None = None
+        self._token: CancelToken | None = None
+        self._compiled: set[str] = set()
+        """Kinds of sketches whose code is in the cache."""
+        self._tried: set[str] = set()
+        """Kinds that the helper was asked for."""
+        self._helper = Helper(ahead.__name__, self)
+        self._helper.answered.connect(self._on_compiled)
+        self._helper.ended.connect(self._on_helped)
+        self._quiet = QTimer(self)
+        self._quiet.setSingleShot(True)
+        self._quiet.setInterval(QUIET_MS)
+        self._quiet.timeout.connect(self._next)
+        browser.adopted.connect(panel.set_filter)
+        panel.filter_changed.connect(browser.show_current)
+        panel.changed.connect(self.disturb)
+        runner.bridge.used.connect(self.disturb)
+        runner.changed.connect(self.disturb)
+        dock.visibilityChanged.connect(lambda _: self.disturb())
+        browser.search.textChanged.connect(lambda _: self.disturb())
+
+    def follow(self, page: Page[Any, Any]) -> None:
+        """Follow the inputs and the views of a page."""
+        page.changed.connect(lambda _: self._on_page())
+        page.zoomed.connect(lambda _: self.disturb())
+        page.displayed.connect(self._on_display)
+
+    def close(self) -> None:
+        """Compute nothing any more: the window closes."""
+        self.draws = False
+        self._quiet.stop()
+        self._give_up()
+        self._helper.close()
+
+    def find(self) -> None:
+        """Show the browser, and let the user type a name."""
+        self._dock.show()
+        self._dock.raise_()
+        self.browser.focus_search()
+
+    def disturb(self) -> None:
+        """Give up the thumbnail in progress: something else needs the processor."""
+        self._give_up()
+        self._quiet.start()
+
+    def _give_up(self) -> None:
+        if self._token is not None:
+            self._token.cancel()
+            self._token = None
+            self._background.forget(_TOPIC)
+
+    def _on_page(self) -> None:
+        kind = self._page().kind
+        if kind is not self._kind:
+            self._kind = kind
+            self.browser.set_groups(by_category(kind))
+            self.browser.show_current(self._panel.filter_id)
+        self.disturb()
+
+    def _on_display(self) -> None:
+        """Draw the thumbnails that are there with another level, gamma or colours."""
+        scene = self._scene
+        if scene is not None:
+            for wanted in self._all():
+                known = self._sketches.of(scene, wanted.step)
+                if known is not None:
+                    self._show(scene, wanted, known)
+
+    # --- one after the other ---
+
+    @property
+    def idle(self) -> bool:
+        """Whether every thumbnail is there, or will not come."""
+        return self._token is None and not self._quiet.isActive() and not self._helper.busy
+
+    def _next(self) -> None:
+        """Compute the next thumbnail, unless something else is under way."""
+        runner = self._runner
+        if not self.draws or not self._live.on or not self._dock.isVisible():
+            return
+        if runner.busy or runner.bridge.occupied or not self._live.resting:
+            self._quiet.start()
+            return
+        scene = self._scene = self._page().scene()
+        if scene is None or self._page().is_behind:
+            return
+        missing: list[_Wanted] = []
+        for wanted in self._all():
+            known = self._sketches.of(scene, wanted.step)
+            if known is not None:
+                self._show(scene, wanted, known)
+            elif kind_of_sketch(scene, wanted.step) in self._compiled:
+                self._draw(scene, wanted)
+                return
+            else:
+                missing.append(wanted)
+        self._compile(scene, missing)
+
+    def _all(self) -> list[_Wanted]:
+        """Return the filters with their settings, those in view first."""
+        listed, seen = self.browser.listed, set(self.browser.in_view)
+        found = []
+        for filter_id in sorted(listed, key=lambda id_: id_ not in seen):
+            try:
+                found.append(_Wanted(filter_id, self._panel.step_of(filter_id)))
+            except AppError as error:  # its form has something else than a value
+                self.browser.show_sketch(filter_id, None, _PROBLEM, error.message)
+        return found
+
+    def _draw(self, scene: Scene, wanted: _Wanted) -> None:
+        token = self._token = CancelToken()
+
+        def work() -> Sketch | None:
+            backend = CpuBackend(threads=1)
+            try:
+                return sketch(scene, wanted.step, backend, token)
+            except Cancelled:
+                return None
+            finally:
+                backend.close()
+
+        def show(made: Sketch | None) -> None:
+            self._token = None
+            if made is not None:
+                self._sketches.keep(scene, wanted.step, made)
+                self._show(scene, wanted, made)
+            self._next()
+
+        def failed(error: Exception) -> None:
+            show(Sketch(problem=str(error)))
+
+        self._background.start(_TOPIC, work, show, failed)
+
+    def _show(self, scene: Scene, wanted: _Wanted, made: Sketch) -> None:
+        if made.planes is not None:
+            image = self._image_of(scene, made)
+            self.browser.show_sketch(wanted.filter_id, image, "", f"Shown: {made.place}.")
+            return
+        if made.cost is None:
+            self.browser.show_sketch(wanted.filter_id, None, _PROBLEM, made.problem)
+            return
+        cost = f"≈ {duration(float(f'{made.cost:.1g}'))}"
+        tip = f"{made.problem} The whole picture should take {cost} on this CPU."
+        self.browser.show_sketch(wanted.filter_id, None, f"{_SLOW}\n{cost}", tip)
+
+    def _image_of(self, scene: Scene, made: Sketch) -> QImage:
+        display = self._page().display_of_scene(scene)
+        assert made.planes is not None
+        return to_qimage(display.steps(made.planes))
+
+    # --- code that is not compiled yet ---
+
+    def _compile(self, scene: Scene, missing: list[_Wanted]) -> None:
+        """Let the helper compile for thumbnails; each is asked for once."""
+        orders: dict[str, str] = {}
+        for wanted in missing:
+            kind = kind_of_sketch(scene, wanted.step)
+            if kind not in self._tried:
+                orders.setdefault(kind, ahead.order(scene, wanted.step))
+        if orders and not self._helper.busy:
+            self._tried.update(orders)
+            self._helper.start(orders.values())
+
+    def _on_compiled(self, kind: str) -> None:
+        self._compiled.add(kind)
+        if self._token is None and not self._quiet.isActive():
+            self._next()
+
+    def _on_helped(self) -> None:
+        """Ask for the rest: settings may have changed meanwhile."""
+        self._next() if self._token is None else None
