@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernelscope import commands, run_menu
+from kernelscope import commands, file_menu, run_menu
 from kernelscope.commands import Action, Submenu, plain
 from kernelscope.view_menu import LOOKING
 
@@ -80,79 +80,19 @@ TOGGLES = {
 }
 """Actions that show or hide a dock; Qt makes them. The console has an action of its own."""
 
-FILTERS = Submenu("filterMenu", "Fil&ter")
-RECENT = Submenu("recentMenu", "Open &Recent")
-SAMPLES = Submenu("samplesMenu", "Sample &Pictures")
-RECORDED = Submenu("recordedMenu", "Recorded Res&ults")
-
-_FILE = (
-    Action(
-        "open",
-        "&Open…",
-        "file_dialogs.choose",
-        keys=("Ctrl+O",),
-        tip="Open a picture or a volume",
-        icon="load",
-        label="Load",
+FILTERS = Submenu(
+    "filterMenu",
+    "Fil&ter",
+    (
+        Action(
+            "findFilter",
+            "&Find Filter…",
+            "filter_shelf.find",
+            keys=("Ctrl+F",),
+            tip="Search the filters by name, category or another word",
+        ),
     ),
-    Action(
-        "openFolder",
-        "Open &Folder as Volume…",
-        "file_dialogs.choose_folder",
-        keys=("Ctrl+Shift+O",),
-        tip="Open a folder of slices: pictures or a DICOM series",
-    ),
-    RECENT,
-    SAMPLES,
-    RECORDED,
-    Action(
-        "newPhantom",
-        "New P&hantom…",
-        "companions.new_phantom",
-        group=1,
-        keys=("Ctrl+N",),
-        tip="Compute a head phantom with scanner noise and its noise-free original",
-    ),
-    Action(
-        "openSlice",
-        "Open Slice as P&icture",
-        "files.open_slice",
-        group=1,
-        tip="Open the slice that was clicked last as a picture",
-        need=commands.VOLUMES,
-    ),
-    Action(
-        "save",
-        "&Save Output…",
-        "files.save_output",
-        group=2,
-        keys=("Ctrl+S",),
-        tip="Save the output to a file",
-        need=commands.OUTPUT,
-        icon="save",
-        label="Save",
-    ),
-    Action(
-        "saveAll",
-        "Save &All Components…",
-        "files.save_components",
-        group=2,
-        keys=("Ctrl+Alt+S",),
-        tip="Save the output of every component, each to a file with its own header",
-        need=commands.COMPONENTS,
-    ),
-    Action(
-        "saveView",
-        "Save Residual or &Difference…",
-        "files.save_view",
-        group=2,
-        keys=("Ctrl+Shift+S",),
-        tip="Save the difference that is shown: amplified for pictures, as values for volumes",
-        need=commands.DIFFERENCE,
-    ),
-    Action("quit", "&Quit", "close", group=3, keys=("Ctrl+Q",)),
 )
-
 _REFERENCE = (
     Action("chooseReference", "&Choose…", "files.choose_reference", need=commands.SOURCE),
     Action("inputAsReference", "Use &Input", "page.use_input_as_reference", need=commands.SOURCE),
@@ -457,7 +397,7 @@ _HELP = (
 )
 
 MENUS = (
-    Submenu("fileMenu", "&File", _FILE),
+    Submenu("fileMenu", "&File", file_menu.FILE),
     Submenu("editMenu", "&Edit", _EDIT),
     Submenu("viewMenu", "&View", _VIEW),
     FILTERS,

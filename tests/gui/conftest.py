@@ -22,6 +22,7 @@ from kernelscope.engine import measuring
 from kernelscope.engine.backend import Availability
 from kernelscope.gui.widgets.appearance import Stylist
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.filter_shelf import FilterShelf
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.judging.metrics import judge
 from kernelscope.judging.pictures import difference, histogram, suggest_gain
@@ -112,6 +113,13 @@ def run_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.fixture
 def repeats_runs() -> None:
     """Leave runs measured as they are in the program; see `run_once`."""
+
+
+@pytest.fixture(autouse=True)
+def draw_no_thumbnails(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the thumbnails of all filters, which real kernels compute, unless tests ask."""
+    if "thumbnails" not in request.fixturenames:
+        monkeypatch.setattr(FilterShelf, "draws", False)
 
 
 @pytest.fixture(scope="session")

@@ -91,7 +91,9 @@ def test_docks_are_where_they_are_declared(window: MainWindow) -> None:
         dock = window.docks[declared.name]
         assert dock.objectName() == declared.object_name
         assert dock.windowTitle() == declared.title
-        assert dock.toggleViewAction().isChecked() is declared.visible
+        # On the left they wait until there is room; the screen of tests has 800 pixels.
+        shown = declared.visible and declared.side is not Side.LEFT
+        assert dock.toggleViewAction().isChecked() is shown
         area = window.dockWidgetArea(dock).name
         assert area == f"{declared.side.value.capitalize()}DockWidgetArea"
     bottom = [
@@ -211,6 +213,7 @@ def test_the_list_of_shortcuts(qtbot: QtBot, window: MainWindow) -> None:
         "View > Levels and Colours",
         "View > Read Values",
         "View > Panels",
+        "Filter",
         "Run",
         "Help",
     ]

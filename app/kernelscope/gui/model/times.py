@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass
 
@@ -92,3 +93,12 @@ def milliseconds(seconds: float) -> str:
 def duration(seconds: float) -> str:
     """Return ``1.615 ms``, or ``15.97 s``."""
     return f"{seconds:#.4g} s" if seconds >= 1 else f"{milliseconds(seconds)} ms"
+
+
+def about(seconds: float) -> str:
+    """Return a duration to one or two digits: ``3 min``, ``1.2 s``, ``20 ms``."""
+    if seconds >= 90:
+        return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds >= 1:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return duration(float(f"{max(seconds, 1e-4):.1g}")) if math.isfinite(seconds) else ""

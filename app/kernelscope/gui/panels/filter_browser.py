@@ -7,8 +7,6 @@ list           arrows: move           Enter: adopt                   Esc: clear 
 
 from __future__ import annotations
 
-from typing import Any
-
 from PySide6.QtCore import (
     QEvent,
     QModelIndex,
@@ -67,6 +65,7 @@ class FilterBrowser(QWidget):
         self.setObjectName("filterBrowser")
         self._groups: Groups = {}
         self._items: dict[str, QTreeWidgetItem] = {}
+        self._headings: dict[str, QTreeWidgetItem] = {}
         self._closed: set[str] = set()
         """Headings of the groups that the user closed."""
         self._current = ""
@@ -76,7 +75,7 @@ class FilterBrowser(QWidget):
         self.search.setPlaceholderText("Search filters")
         self.search.setClearButtonEnabled(True)
         self.search.setToolTip("A part of a name, a category or another word: “blur”, “specks”")
-        self.search.textChanged.connect(self._fill)
+        self.search.textChanged.connect(self._narrow)
         self.search.installEventFilter(self)
         self.list = _List(self)
         self.list.chosen.connect(self._adopt)
@@ -93,15 +92,24 @@ class FilterBrowser(QWidget):
         column.addWidget(self.search)
         column.addWidget(self._nothing)
         column.addWidget(self.list, 1)
-        self._fill()
+        self._narrow()
 
     # --- contents ---
 
     def set_groups(self, groups: Groups) -> None:
-        """Show these filters; their sketches are to be shown anew."""
+        """List these filters, without pictures."""
         self._groups = groups
         self._items.clear()
-        self._fill()
+        self._headings.clear()
+        self.list.clear()
+        for heading, specs in groups.items():
+            group = self._headings[heading] = QTreeWidgetItem(self.list, [heading])
+            for spec in specs:
+                item = self._items[spec.id] = QTreeWidgetItem(group, [spec.name])
+                item.setData(0, _SPEC, spec)
+                item.setToolTip(0, spec.summary)
+                self._mark(item, spec.id == self._current)
+        self._narrow()
 
     def show_current(self, filter_id: str) -> None:
         """Mark the filter whose settings are shown."""
@@ -155,28 +163,19 @@ class FilterBrowser(QWidget):
     def _left(self) -> Groups:
         return narrowed(self._groups, self.search.text())
 
-    def _fill(self) -> None:
-        """List the filters that the search leaves, with the pictures that are there."""
-        chosen = self.list.currentItem()
-        chosen_id = chosen.data(0, _SPEC).id if chosen and chosen.data(0, _SPEC) else ""
-        kept = {id_: item.clone() for id_, item in self._items.items()}
-        self.list.clear()
-        left = self._left()
-        for heading, specs in left.items():
-            group = QTreeWidgetItem(self.list, [heading])
-            group.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
-            for spec in specs:
-                item = kept.pop(spec.id, None) or _item_of(spec)
-                group.addChild(item)
-                self._items[spec.id] = item
-                self._mark(item, spec.id == self._current)
+    def _narrow(self) -> None:
+        """Show the filters that the search leaves, and move to the one that it means."""
+        text, left, listed = self.search.text(), self._left(), set(self.listed)
+        for id_, item in self._items.items():
+            item.setHidden(id_ not in listed)
+        for heading, group in self._headings.items():
+            group.setHidden(heading not in left)
             # A search shows all that it finds; without one, groups are as the user left them.
-            group.setExpanded(bool(self.search.text()) or heading not in self._closed)
-        self._items.update(kept)  # those that the search hides keep their pictures
-        wanted = best(self._groups, self.search.text()) if self.search.text() else None
-        current = wanted.id if wanted else chosen_id or self._current
-        if current in self.listed:
-            self.list.setCurrentItem(self._items[current])
+            group.setExpanded(bool(text) or heading not in self._closed)
+        wanted = best(self._groups, text) if text else None
+        meant = self._items.get(wanted.id if wanted else self._current)
+        if meant is not None and not meant.isHidden():
+            self.list.setCurrentItem(meant)
         self._nothing.setVisible(bool(self._groups) and not left)
 
     def _mark(self, item: QTreeWidgetItem, current: bool) -> None:
@@ -397,12 +396,3 @@ class _Line(QStyledItemDelegate):
         note = str(index.data(_NOTE) or "…")
         flags = _WRAPPED | Qt.AlignmentFlag.AlignCenter
         painter.drawText(frame.adjusted(2, 0, -2, 0), flags, note)
-
-
-def _item_of(spec: FilterSpec) -> QTreeWidgetItem:
-    item = QTreeWidgetItem()
-    data: Any = spec
-    item.setData(0, _SPEC, data)
-    item.setText(0, spec.name)
-    item.setToolTip(0, spec.summary)
-    return item

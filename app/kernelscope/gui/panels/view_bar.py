@@ -22,10 +22,6 @@ class _GainBox(WholeBox):
             self.setValue(ahead[0] if steps > 0 else ahead[-1])
 
 
-_NARROW = 30
-"""Width of a button with a picture: the bar has to fit into the narrowest window."""
-
-
 class ViewBar(QWidget):
     """Buttons for actions on the input, arrangements and views; the gain of differences.
 
@@ -106,6 +102,7 @@ class ViewBar(QWidget):
 
     def _width_without(self) -> int:
         """Return the least width without the arrangements."""
+        self._row.invalidate()  # they may have been shown or hidden since it was computed
         width = self._row.minimumSize().width()
         if self._arrangements.isHidden():
             return width
@@ -140,5 +137,4 @@ class ViewBar(QWidget):
         button.setAutoRaise(True)
         if icon_only:
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
-            button.setMinimumWidth(_NARROW)
         return button

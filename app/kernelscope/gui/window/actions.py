@@ -13,7 +13,7 @@ from operator import attrgetter
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu
 
-from kernelscope import commands, files, menus, run_menu
+from kernelscope import commands, file_menu, files, menus, run_menu
 from kernelscope.bench import recorded
 from kernelscope.commands import Action, State, Submenu
 from kernelscope.gui.dialogs.command_palette import Command
@@ -53,7 +53,7 @@ class Actions(Mapping[str, QAction]):
         self._fill_samples()
         self._fill_recorded()
         self._fill_filters()
-        self._menus[menus.RECENT.id].aboutToShow.connect(self.fill_recent)
+        self._menus[file_menu.RECENT.id].aboutToShow.connect(self.fill_recent)
         self["viewOutput"].setChecked(True)
 
     def __getitem__(self, id_: str) -> QAction:
@@ -152,7 +152,7 @@ class Actions(Mapping[str, QAction]):
 
     def fill_recent(self) -> None:
         """List the recent files as they are now."""
-        menu = self._menus[menus.RECENT.id]
+        menu = self._menus[file_menu.RECENT.id]
         for action in menu.actions():
             self._window.removeAction(action)
             action.deleteLater()
@@ -189,10 +189,10 @@ class Actions(Mapping[str, QAction]):
                 self._add(menu, menus.place(path), entry)
 
     def _fill_samples(self) -> None:
-        place = menus.place((menus.MENUS[0], menus.SAMPLES))
+        place = menus.place((menus.MENUS[0], file_menu.SAMPLES))
         for sample in files.SAMPLES:
             self._add(
-                self._menus[menus.SAMPLES.id],
+                self._menus[file_menu.SAMPLES.id],
                 place,
                 Action(
                     f"sample{sample.path.stem}",
@@ -204,8 +204,8 @@ class Actions(Mapping[str, QAction]):
 
     def _fill_recorded(self) -> None:
         """List the recorded results of the project's cards; an installation may lack them."""
-        menu = self._menus[menus.RECORDED.id]
-        place = menus.place((menus.MENUS[0], menus.RECORDED))
+        menu = self._menus[file_menu.RECORDED.id]
+        place = menus.place((menus.MENUS[0], file_menu.RECORDED))
         for entry in recorded.entries():
             self._add(
                 menu,

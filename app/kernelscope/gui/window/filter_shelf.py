@@ -25,7 +25,7 @@ from kernelscope.gui.canvas.pair_view import to_qimage
 from kernelscope.gui.model import ahead
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.sketches import Scene, Sketch, Sketches, kind_of_sketch, sketch
-from kernelscope.gui.model.times import duration
+from kernelscope.gui.model.times import about
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.filter_browser import FilterBrowser
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
@@ -80,6 +80,7 @@ class FilterShelf(QObject):
     ) -> None:
         super().__init__(runner)
         self.browser, self._dock, self._panel, self._runner = browser, dock, panel, runner
+        self._was_live = live.on
         self._live, self._background, self._page = live, background, page
         self._sketches = Sketches()
         self._kind: Kind | None = None
@@ -101,11 +102,14 @@ class FilterShelf(QObject):
         panel.changed.connect(self.disturb)
         runner.bridge.used.connect(self.disturb)
         runner.changed.connect(self.disturb)
+        live.refreshed.connect(self._on_live)
         dock.visibilityChanged.connect(lambda _: self.disturb())
         browser.search.textChanged.connect(lambda _: self.disturb())
 
     def follow(self, page: Page[Any, Any]) -> None:
         """Follow the inputs and the views of a page."""
+        if self._kind is None:
+            self._on_page()
         page.changed.connect(lambda _: self._on_page())
         page.zoomed.connect(lambda _: self.disturb())
         page.displayed.connect(self._on_display)
@@ -141,6 +145,11 @@ class FilterShelf(QObject):
             self.browser.set_groups(by_category(kind))
             self.browser.show_current(self._panel.filter_id)
         self.disturb()
+
+    def _on_live(self) -> None:
+        if self._was_live is not self._live.on:
+            self._was_live = self._live.on
+            self.disturb()
 
     def _on_display(self) -> None:
         """Draw the thumbnails that are there with another level, gamma or colours."""
@@ -224,7 +233,7 @@ class FilterShelf(QObject):
         if made.cost is None:
             self.browser.show_sketch(wanted.filter_id, None, _PROBLEM, made.problem)
             return
-        cost = f"≈ {duration(float(f'{made.cost:.1g}'))}"
+        cost = f"≈ {about(made.cost)}"
         tip = f"{made.problem} The whole picture should take {cost} on this CPU."
         self.browser.show_sketch(wanted.filter_id, None, f"{_SLOW}\n{cost}", tip)
 
@@ -253,4 +262,5 @@ class FilterShelf(QObject):
 
     def _on_helped(self) -> None:
         """Ask for the rest: settings may have changed meanwhile."""
-        self._next() if self._token is None else None
+        if self._token is None and not self._quiet.isActive():
+            self._next()

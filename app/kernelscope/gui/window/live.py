@@ -28,7 +28,7 @@ from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
 from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.freshness import Freshness, Pace, alike, freshness, next_run
-from kernelscope.gui.model.times import duration
+from kernelscope.gui.model.times import about
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.freshness_badge import FreshnessBadge
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
@@ -353,13 +353,4 @@ class Live(QObject):
         if seconds is None:
             return "Run (F5) computes it" if not self.on else "Run (F5) computes the whole"
         where = {"cpu": "the CPU", "gpu": "the GPU"}.get(wanted.options.device, "this computer")
-        return f"Run (F5) takes about {_about(seconds)} on {where}"
-
-
-def _about(seconds: float) -> str:
-    """Return a duration to one or two digits: ``3 min``, ``1.2 s``, ``20 ms``."""
-    if seconds >= 90:
-        return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-    if seconds >= 1:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    return duration(float(f"{max(seconds, 1e-4):.1g}")) if math.isfinite(seconds) else ""
+        return f"Run (F5) takes about {about(seconds)} on {where}"

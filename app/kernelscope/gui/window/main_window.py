@@ -38,6 +38,7 @@ from kernelscope.gui.pages.page import Canvas, Page
 from kernelscope.gui.pages.picture_page import PicturePage
 from kernelscope.gui.pages.volume_page import VolumePage
 from kernelscope.gui.panels.console import Console
+from kernelscope.gui.panels.filter_browser import FilterBrowser
 from kernelscope.gui.panels.headline import Headline
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.panels.quality_panel import QualityPanel
@@ -54,6 +55,7 @@ from kernelscope.gui.window.companions import Companions
 from kernelscope.gui.window.dock_watch import DockWatch
 from kernelscope.gui.window.docks import Drawer, make_docks
 from kernelscope.gui.window.files import Files
+from kernelscope.gui.window.filter_shelf import FilterShelf
 from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.keeper import Keeper
 from kernelscope.gui.window.levels import Levels
@@ -150,10 +152,12 @@ class MainWindow(QMainWindow):
         self.levels = Levels(self.panel, self.runner, self.background, lambda: self.page)
         self.levels.ladder.add_actions(self.actions_["runLevels"], self.actions_["whyLevel"])
         self._settings_column.ladder.put(self.levels.ladder)
+        self.filter_shelf = self._make_filter_shelf()
         self._connect()
         placement.restore(self, settings)
         self._keeper = Keeper(self, settings, self.panel)
         self._set_page(self.pictures)
+        self.panel.setFocus()  # in a search field, keys without Ctrl would be letters
 
     # --- commands of the menus ---
 
@@ -227,6 +231,7 @@ class MainWindow(QMainWindow):
         self.recipes = Recipes(self, self.background, self._backends)
         self.gallery = Gallery()
         self.runs = RunsPanel(self.gallery)
+        self.filters = FilterBrowser()
         self.timing = TimingPanel()
         self.quality = QualityPanel()
         self._settings_column = SettingsColumn(
@@ -236,6 +241,7 @@ class MainWindow(QMainWindow):
         self.docks = make_docks(
             self,
             {
+                DockName.FILTERS: self.filters,
                 DockName.CONTROLS: self._settings_column,
                 DockName.RUNS: self.runs,
                 DockName.TIMING: self.timing,
@@ -277,6 +283,18 @@ class MainWindow(QMainWindow):
             show_again=self.show_again,
             show_status=self.show_status,
             report=self._report,
+        )
+
+    def _make_filter_shelf(self) -> FilterShelf:
+        """Return the conductor of the filter browser."""
+        return FilterShelf(
+            self.filters,
+            self.docks[DockName.FILTERS],
+            self.panel,
+            self.runner,
+            self.live,
+            self.background,
+            lambda: self.page,
         )
 
     def _lay_out(self) -> None:
@@ -328,6 +346,7 @@ class MainWindow(QMainWindow):
         page.changed.connect(lambda _: self.companions.follow())
         self.live.follow(page)
         self.levels.follow(page)
+        self.filter_shelf.follow(page)
 
     # --- pages ---
 
@@ -441,6 +460,7 @@ class MainWindow(QMainWindow):
         self.companions.close()
         self.levels.close()
         self.run_shelf.close()
+        self.filter_shelf.close()
         self.runner.bridge.close(_PATIENCE)
         self.background.close()
         self.console.close()

@@ -1,0 +1,410 @@
+"""The dock Filters: thumbnails of all filters, the search, and choosing one."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication, QTreeWidgetItem
+from pytestqt.qtbot import QtBot
+
+from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.step import Step
+from kernelscope.gui.model import ahead
+from kernelscope.gui.model.filter_groups import VOLUMES, by_category
+from kernelscope.gui.model.sketches import Scene, Sketch, kind_of_sketch
+from kernelscope.gui.panels.filter_browser import FilterBrowser
+from kernelscope.gui.window import filter_shelf, placement
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.work.helper import Helper
+from kernelscope.images.image import Image
+from kernelscope.menus import DockName
+from kernelscope.spec.samples import Kind
+from tests.gui.helpers import HEIGHT, WIDTH, FakeCpu, Opener, load, press, write_picture
+from tests.gui.test_volume_page import voxels, write
+
+pytestmark = pytest.mark.usefixtures("compiled_judging")
+
+
+@pytest.fixture
+def browser(qtbot: QtBot) -> FilterBrowser:
+    made = FilterBrowser()
+    made.set_groups(by_category(Kind.PICTURE))
+    made.resize(220, 500)
+    qtbot.addWidget(made)
+    made.show()
+    return made
+
+
+def groups(browser: FilterBrowser) -> list[QTreeWidgetItem]:
+    tree = browser.list
+    items = [tree.topLevelItem(row) for row in range(tree.topLevelItemCount())]
+    return [item for item in items if not item.isHidden()]
+
+
+def first(browser: FilterBrowser) -> QTreeWidgetItem:
+    """Return the first filter that the search leaves."""
+    (group, *_) = groups(browser)
+    return next(c for k in range(group.childCount()) if not (c := group.child(k)).isHidden())
+
+
+def headings(browser: FilterBrowser) -> list[str]:
+    return [item.text(0) for item in groups(browser)]
+
+
+def current(browser: FilterBrowser) -> str:
+    return browser.list.currentItem().text(0)
+
+
+# --- the search ---
+
+
+def test_all_filters_are_listed_under_their_categories(browser: FilterBrowser) -> None:
+    assert sorted(browser.listed) == sorted(filters.discover())
+    assert headings(browser) == list(by_category(Kind.PICTURE))
+
+
+def test_typing_narrows_and_enter_adopts_the_best_match(
+    qtbot: QtBot, browser: FilterBrowser
+) -> None:
+    qtbot.keyClicks(browser.search, "blur")
+    assert set(browser.listed) == {"mean", "weighted_mean", "rotating_mask", "threshold_mean"}
+    assert headings(browser) == ["Smoothing"]
+    browser.search.clear()
+    qtbot.keyClicks(browser.search, "gauss")
+    assert current(browser) == "Gaussian noise"
+    with qtbot.waitSignal(browser.adopted) as adopted:
+        qtbot.keyClick(browser.search, Qt.Key.Key_Return)
+    assert adopted.args == ["gaussian_noise"]
+
+
+def test_arrows_move_from_the_search_into_the_list_and_enter_adopts(
+    qtbot: QtBot, browser: FilterBrowser
+) -> None:
+    browser.focus_search()
+    qtbot.keyClicks(browser.search, "noise")
+    before = current(browser)
+    qtbot.keyClick(browser.search, Qt.Key.Key_Down)
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is browser.list)
+    assert current(browser) != before
+    chosen = current(browser)
+    with qtbot.waitSignal(browser.adopted) as adopted:
+        qtbot.keyClick(browser.list, Qt.Key.Key_Return)
+    assert filters.get(adopted.args[0]).name == chosen
+
+
+@pytest.mark.parametrize("where", ["search", "list"])
+def test_escape_clears_the_search(qtbot: QtBot, browser: FilterBrowser, where: str) -> None:
+    qtbot.keyClicks(browser.search, "sobel")
+    assert browser.listed == ["sobel"]
+    qtbot.keyClick(getattr(browser, where), Qt.Key.Key_Escape)
+    assert browser.search.text() == ""
+    assert len(browser.listed) == len(filters.discover())
+
+
+def test_nothing_found_is_said(qtbot: QtBot, browser: FilterBrowser) -> None:
+    qtbot.keyClicks(browser.search, "xyz")
+    assert browser._nothing.isVisible()
+    assert browser.listed == []
+    qtbot.keyClick(browser.search, Qt.Key.Key_Return)  # adopts nothing
+    browser.search.clear()
+    assert not browser._nothing.isVisible()
+
+
+def test_a_group_stays_closed_except_while_searching(browser: FilterBrowser, qtbot: QtBot) -> None:
+    group = groups(browser)[headings(browser).index("Noise")]
+    place = browser.list.visualItemRect(group).center()
+    qtbot.mouseClick(browser.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert not group.isExpanded()
+    browser.search.setText("poisson")
+    assert groups(browser)[0].isExpanded()
+    browser.search.clear()
+    group = groups(browser)[headings(browser).index("Noise")]
+    assert not group.isExpanded()
+    assert "gaussian_noise" not in browser.in_view
+
+
+def test_a_click_adopts(qtbot: QtBot, browser: FilterBrowser) -> None:
+    browser.search.setText("laplace")
+    item = first(browser)
+    with qtbot.waitSignal(browser.adopted) as adopted:
+        qtbot.mouseClick(
+            browser.list.viewport(),
+            Qt.MouseButton.LeftButton,
+            pos=browser.list.visualItemRect(item).center(),
+        )
+    assert adopted.args == ["laplace"]
+
+
+def test_pictures_stay_while_the_search_hides_them(browser: FilterBrowser) -> None:
+    image = QImage(72, 54, QImage.Format.Format_RGB888)
+    image.fill(0x336699)
+    browser.show_sketch("sobel", image, "", "Shown: the middle.")
+    browser.show_sketch("nlm", None, "slow\n≈ 3 min", "Too slow.")
+    browser.search.setText("median")
+    browser.search.clear()
+    assert browser.image("sobel") == image
+    assert browser.note("nlm") == "slow\n≈ 3 min"
+
+
+def test_a_picture_is_drawn_pixel_for_pixel_and_the_summary_is_the_tooltip(
+    browser: FilterBrowser,
+) -> None:
+    image = QImage(72, 54, QImage.Format.Format_RGB888)
+    image.fill(0x336699)
+    image.setPixel(10, 20, 0xFF0000)
+    browser.search.setText("sobel")
+    browser.show_sketch("sobel", image, "", "Shown: the middle.")
+    item = first(browser)
+    assert item.toolTip(0) == f"{filters.get('sobel').summary}\nShown: the middle."
+    drawn = browser.list.viewport().grab().toImage()
+    row = browser.list.visualItemRect(item)
+    found = [
+        (x, y)
+        for y in range(row.top(), row.bottom())
+        for x in range(row.left(), row.right())
+        if drawn.pixelColor(x, y).name() == "#ff0000"
+    ]
+    assert len(found) == 1
+    corner = QPoint(found[0][0] - 10, found[0][1] - 20)
+    assert drawn.pixelColor(corner).name() == "#336699"
+    assert drawn.pixelColor(corner + QPoint(71, 53)).name() == "#336699"
+
+
+def test_readers_of_the_screen_hear_what_is_in_use(browser: FilterBrowser) -> None:
+    browser.show_current("median")
+    browser.show_sketch("median", None, "slow", "")
+    browser.search.setText("median")
+    item = first(browser)
+    assert item.data(0, Qt.ItemDataRole.AccessibleTextRole) == "Median, slow, in use"
+    browser.show_current("mean")
+    assert item.data(0, Qt.ItemDataRole.AccessibleTextRole) == "Median, slow"
+
+
+# --- in the window ---
+
+
+class Sketching:
+    """Takes the place of computing: draws the number of calls, and waits when asked."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Scene, Step]] = []
+        self.go = threading.Event()
+        self.go.set()
+        self.entered = threading.Event()
+        self.given_up = 0
+        self.asked: list[str] = []
+
+    def sketch(self, scene: Scene, step: Step, backend: CpuBackend, token: CancelToken) -> Sketch:
+        self.calls.append((scene, step))
+        self.entered.set()
+        while not self.go.wait(0.005):
+            if token.cancelled:
+                self.given_up += 1
+                token.check()
+        if step.filter.id == "nlm":
+            return Sketch(problem="Too slow for a thumbnail.", cost=181.0)
+        return Sketch(np.full((6, 8, 1), 200, np.uint8), "a part")
+
+    def names(self) -> list[str]:
+        return [step.filter.id for _, step in self.calls]
+
+
+@pytest.fixture
+def thumbnails(monkeypatch: pytest.MonkeyPatch) -> Sketching:
+    made = Sketching()
+
+    def start(helper: Helper, lines: object) -> None:
+        for line in list(lines):
+            made.asked.append(line)
+        for line in made.asked[-len(filters.discover()) - 1 :]:
+            helper.answered.emit(json.loads(line)["key"])
+        helper.ended.emit()
+
+    monkeypatch.setattr(filter_shelf, "sketch", made.sketch)
+    monkeypatch.setattr(filter_shelf, "QUIET_MS", 20)
+    monkeypatch.setattr(Helper, "start", start)
+    return made
+
+
+@pytest.fixture
+def live(open_window: Opener, thumbnails: Sketching) -> MainWindow:
+    window = open_window(live=True)
+    window.resize(1400, 900)
+    window.docks[DockName.FILTERS].show()
+    return window
+
+
+def all_drawn(window: MainWindow) -> bool:
+    ids = filters.discover()
+    return window.filter_shelf.idle and all(
+        window.filters.image(id_) or window.filters.note(id_) for id_ in ids
+    )
+
+
+@pytest.mark.smoke
+def test_every_filter_gets_a_thumbnail_of_the_picture_once(
+    qtbot: QtBot, live: MainWindow, picture: Path, thumbnails: Sketching
+) -> None:
+    load(qtbot, live, picture)
+    qtbot.waitUntil(lambda: all_drawn(live))
+    assert sorted(thumbnails.names()) == sorted(filters.discover())
+    scene = thumbnails.calls[0][0]
+    assert scene.image is live.pictures.source
+    assert scene.centre == (WIDTH // 2, HEIGHT // 2)
+    image = live.filters.image("median")
+    assert (image.width(), image.height()) == (8, 6)
+    assert image.pixelColor(0, 0).red() == 200
+    assert live.filters.note("nlm") == "slow\n≈ 3 min"
+    drawn = thumbnails.names()[: len(live.filters.in_view)]
+    assert set(drawn) == set(live.filters.in_view)  # those that are seen came first
+
+
+def test_choosing_one_switches_the_form_in_one_step(
+    qtbot: QtBot, live: MainWindow, picture: Path
+) -> None:
+    load(qtbot, live, picture)
+    qtbot.waitUntil(lambda: live.page.result is not None and live.live.resting)
+    before = live.panel.filter_id
+    press(qtbot, live, "Ctrl+F")
+    assert live.focusWidget() is live.filters.search
+    qtbot.keyClicks(live.filters.search, "rotating")
+    qtbot.keyClick(live.filters.search, Qt.Key.Key_Return)
+    assert live.panel.filter_id == "rotating_mask"
+    qtbot.waitUntil(
+        lambda: live.page.result.request.step.filter.id == "rotating_mask" and live.live.resting
+    )
+    live.page.undo()
+    qtbot.waitUntil(lambda: live.panel.filter_id == before)
+    assert not live.page.history.undo_name
+
+
+def test_a_run_stops_the_thumbnail_in_progress_at_once(
+    qtbot: QtBot, live: MainWindow, picture: Path, thumbnails: Sketching
+) -> None:
+    thumbnails.go.clear()
+    load(qtbot, live, picture)
+    qtbot.waitUntil(thumbnails.entered.is_set)
+    press(qtbot, live, "F5")
+    qtbot.waitUntil(lambda: thumbnails.given_up == 1)
+    thumbnails.go.set()
+    qtbot.waitUntil(lambda: all_drawn(live))
+    assert thumbnails.names().count(thumbnails.names()[0]) == 2  # begun again later
+
+
+def test_a_live_change_stops_it_too(
+    qtbot: QtBot, live: MainWindow, picture: Path, thumbnails: Sketching
+) -> None:
+    thumbnails.go.clear()
+    load(qtbot, live, picture)
+    qtbot.waitUntil(thumbnails.entered.is_set)
+    live.panel.set_values(live.panel.filter_id, {"size": 5})
+    qtbot.waitUntil(lambda: thumbnails.given_up == 1)
+    thumbnails.go.set()
+    qtbot.waitUntil(lambda: all_drawn(live))
+    (made,) = {
+        step.parameters["size"] for _, step in thumbnails.calls if step.filter.id == "median"
+    }
+    assert made == 5
+
+
+def test_another_picture_wins_and_the_first_ones_are_kept(
+    qtbot: QtBot, live: MainWindow, picture: Path, thumbnails: Sketching
+) -> None:
+    load(qtbot, live, picture)
+    qtbot.waitUntil(lambda: all_drawn(live))
+    count = len(thumbnails.calls)
+    load(qtbot, live, write_picture(picture.with_name("other.png"), 9))
+    qtbot.waitUntil(lambda: live.filter_shelf.idle and len(thumbnails.calls) == 2 * count)
+    assert thumbnails.calls[-1][0].image is live.pictures.source
+
+
+def test_with_live_off_or_the_dock_closed_nothing_is_computed(
+    qtbot: QtBot, live: MainWindow, picture: Path, thumbnails: Sketching
+) -> None:
+    live.docks[DockName.FILTERS].hide()
+    load(qtbot, live, picture)
+    qtbot.waitUntil(lambda: live.live.resting and live.filter_shelf.idle)
+    assert not thumbnails.calls
+    live.live.toggle()
+    live.docks[DockName.FILTERS].show()
+    qtbot.waitUntil(lambda: live.filter_shelf.idle)
+    assert not thumbnails.calls
+    live.live.toggle()
+    qtbot.waitUntil(lambda: all_drawn(live))
+
+
+def test_code_is_compiled_elsewhere_and_asked_for_once(
+    qtbot: QtBot, live: MainWindow, picture: Path, thumbnails: Sketching
+) -> None:
+    load(qtbot, live, picture)
+    qtbot.waitUntil(lambda: all_drawn(live))
+    assert len(thumbnails.asked) == len(filters.discover())
+    load(qtbot, live, write_picture(picture.with_name("other.png"), 9))
+    qtbot.waitUntil(lambda: len(thumbnails.calls) == 2 * len(filters.discover()))
+    assert len(thumbnails.asked) == len(filters.discover())  # same types: the code is there
+
+
+def test_volumes_have_their_filters_and_thumbnails_of_the_slice(
+    qtbot: QtBot, live: MainWindow, tmp_path: Path, thumbnails: Sketching
+) -> None:
+    live.file_dialogs.open(write(tmp_path / "head.nii", voxels()))
+    qtbot.waitUntil(lambda: live.page is live.volumes and live.volumes.source is not None)
+    assert headings(live.filters)[0] == VOLUMES
+    assert "mri_nlm" in live.filters.listed
+    qtbot.waitUntil(lambda: bool(live.filters.image("median")))
+    scene = next(scene for scene, step in thumbnails.calls if step.filter.id == "median")
+    assert scene.anchor is live.volumes.part
+    assert "slice" in scene.image.title
+
+
+def test_the_helper_compiles_in_a_process_of_its_own(qtbot: QtBot) -> None:
+    image = Image.from_array(np.zeros((9, 9), np.uint8), "black")
+    scene, step = Scene(image, (4, 4), image), Step.create("negative")
+    helper = Helper(ahead.__name__)
+    answers: list[str] = []
+    helper.answered.connect(answers.append)
+    with qtbot.waitSignal(helper.ended):
+        helper.start([ahead.order(scene, step)])
+        assert helper.busy
+    assert answers == [kind_of_sketch(scene, step)]
+    assert not helper.busy
+    helper.start([])
+    helper.close()  # in the middle of its work
+    assert not helper.busy
+
+
+def test_a_helper_that_cannot_start_ends(qtbot: QtBot, caplog: pytest.LogCaptureFixture) -> None:
+    helper = Helper("kernelscope.no_such_module")
+    with qtbot.waitSignal(helper.ended):
+        helper.start(["x"])
+    assert "no_such_module failed" in caplog.text
+
+
+def test_fake_cpu_is_not_used_for_thumbnails(
+    qtbot: QtBot, live: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, live, picture)
+    qtbot.waitUntil(lambda: all_drawn(live))
+    assert {request.step.filter.id for request in cpu.requests} == {live.panel.filter_id}
+
+
+@pytest.mark.parametrize(("width", "wide"), [(1280, False), (1920, True)])
+def test_the_dock_is_open_at_first_where_there_is_room(
+    open_window: Opener, monkeypatch: pytest.MonkeyPatch, *, width: int, wide: bool
+) -> None:
+    monkeypatch.setattr(placement, "_FIRST_SIZE", placement.QSize(width, 900))
+    screen = placement.QSize(width, 1000)
+    monkeypatch.setattr(placement, "_FRAME", placement.QSize(800, 800) - screen)
+    window = open_window()
+    assert window.docks[DockName.FILTERS].isVisible() is wide
+    press_ = window.actions_["findFilter"]
+    press_.trigger()
+    assert window.docks[DockName.FILTERS].isVisible()
