@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from math import comb
 
-import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QColor, QImage
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.canvas.pair_view import PairView, place, to_qimage
+from kernelscope.gui.canvas.still import draw_still, place
 from kernelscope.gui.dialogs.blind_dialog import BlindDialog
 from kernelscope.gui.model.blind_test import BlindTest, two_sided
 
@@ -69,12 +68,6 @@ def _plain(colour: str, width: int = 40, height: int = 30) -> QImage:
     return image
 
 
-def _pixel(view: PairView, share: float) -> str:
-    shot = view.grab().toImage()
-    room = place(view.images[0], view.rect().toRectF())
-    return shot.pixelColor(round(room.left() + share * room.width()), view.height() // 2).name()
-
-
 def test_the_dialog_hides_names_until_the_end(qtbot: QtBot) -> None:
     dialog = BlindDialog((_plain("red"), _plain("blue")), ("Size 3", "Size 5"), seed=3)
     qtbot.addWidget(dialog)
@@ -95,50 +88,25 @@ def test_the_dialog_hides_names_until_the_end(qtbot: QtBot) -> None:
     assert dialog.test.done == 8
 
 
-def test_the_divide_follows_mouse_and_keys(qtbot: QtBot) -> None:
-    view = PairView(_plain("red"), _plain("blue"), ("A", "B"))
-    qtbot.addWidget(view)
-    view.resize(400, 300)
-    view.show()
-    qtbot.waitExposed(view)
-    assert (_pixel(view, 0.4), _pixel(view, 0.6)) == ("#ff0000", "#0000ff")
-    room = place(view.images[0], view.rect().toRectF())
-    at = QPointF(room.left() + 0.75 * room.width(), room.center().y()).toPoint()
-    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=at)
-    assert view.divide == pytest.approx(0.75, abs=0.01)
-    assert _pixel(view, 0.6) == "#ff0000"
-    QTest.keyClick(view, Qt.Key.Key_Left)
-    assert view.divide == pytest.approx(0.70, abs=0.01)
-    for _ in range(30):
-        QTest.keyClick(view, Qt.Key.Key_Right)
-    assert view.divide == 1.0
-
-
-def test_space_shows_the_first_alone_while_held(qtbot: QtBot) -> None:
-    view = PairView(_plain("red"), _plain("blue"), ("A", "B"))
-    qtbot.addWidget(view)
-    view.resize(400, 300)
-    view.show()
-    qtbot.waitExposed(view)
-    QTest.keyPress(view, Qt.Key.Key_Space)
-    assert _pixel(view, 0.9) == "#ff0000"
-    QTest.keyRelease(view, Qt.Key.Key_Space)
-    assert _pixel(view, 0.9) == "#0000ff"
-
-
 def test_pictures_are_enlarged_by_whole_numbers(qtbot: QtBot) -> None:
-    view = PairView(_plain("red"), _plain("blue"), ("A", "B"))
-    qtbot.addWidget(view)
-    view.resize(130, 130)
-    view.setMinimumSize(10, 10)
-    view.resize(130, 130)
-    room = place(view.images[0], view.rect().toRectF())
+    picture = _plain("red")
+    room = place(picture, QRectF(0, 0, 130, 130))
     assert (room.width(), room.height()) == (120, 90)
+    assert room.center() == QPointF(65, 65)
+    assert place(picture, QRectF(0, 0, 20, 90)).size() == QSizeF(20, 15), "or reduced to fit"
 
 
-def test_samples_become_pixels() -> None:
-    planes = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
-    image = to_qimage(planes)
-    assert image.pixelColor(2, 1).getRgb()[:3] == tuple(planes[1, 2, :3])
-    grey = to_qimage(planes[:, :, :2])
-    assert grey.pixelColor(1, 0).getRgb()[:3] == (planes[0, 1, 0],) * 3
+def test_a_picture_is_smooth_only_where_it_is_reduced(qtbot: QtBot) -> None:
+    halves = QImage(4, 4, QImage.Format.Format_RGB32)
+    halves.fill(QColor("black"))
+    for y in range(4):
+        for x in (1, 3):
+            halves.setPixelColor(x, y, QColor("white"))
+    for side, shades in ((40, {0, 255}), (2, set(range(120, 136)))):
+        drawn = QImage(side, side, QImage.Format.Format_RGB32)
+        painter = QPainter(drawn)
+        draw_still(painter, halves, QRectF(0, 0, side, side))
+        painter.end()
+        found = {drawn.pixelColor(x, y).red() for x in range(side) for y in range(side)}
+        assert found <= shades, side
+        assert found, side

@@ -16,8 +16,10 @@ from pytestqt.qtbot import QtBot
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
+from kernelscope.gui.canvas.image_views import ImagePair
 from kernelscope.gui.dialogs.blind_dialog import BlindDialog
 from kernelscope.gui.dialogs.contact_sheet import ContactSheet
+from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
@@ -105,7 +107,17 @@ def test_pinned_results_are_compared(qtbot: QtBot, real: MainWindow) -> None:
     QTest.keyClick(sheet.tiles[4], Qt.Key.Key_P)
     assert sheet.swipe_button.isEnabled()
     qtbot.mouseClick(sheet.swipe_button, Qt.MouseButton.LeftButton)
-    assert child(sheet, QDialog, "sheetSwipe").windowTitle() == "Mask size 3 px and Mask size 11 px"
+    swipe = child(sheet, QDialog, "sheetSwipe")
+    assert swipe.windowTitle() == "Mask size 3 px and Mask size 11 px"
+    images = child(swipe, ImagePair, "images")
+    assert images.arrangement is Arrangement.SWIPE
+    assert images.input.image is sheet.tiles[0].picture
+    assert images.output.image is sheet.tiles[4].picture
+    assert images.output.canvas.names == ("Mask size 3 px", "Mask size 11 px")
+    images.move_probe(0, 0)
+    assert images.output.canvas.probe is not None
+    values = [line.name for line in images.output.canvas.probe.lines]
+    assert values[1:3] == ["mask size 3 px", "mask size 11 px"]
     qtbot.mouseClick(sheet.blind_button, Qt.MouseButton.LeftButton)
     blind = child(sheet, BlindDialog, "blindTest")
     assert blind.sides[0].image in (sheet.tiles[0].image, sheet.tiles[4].image)

@@ -151,6 +151,7 @@ def test_two_chosen_runs_lie_over_each_other(
     assert five.result is not None
     assert images.input.image is three.result.image
     assert images.output.image is five.result.image
+    assert images.output.canvas.names == (f"Run {three.number}", f"Run {five.number}")
     pair.findChild(QAction, "pairSide_By_Side").trigger()
     assert images.arrangement is Arrangement.SIDE_BY_SIDE
     pair.close()

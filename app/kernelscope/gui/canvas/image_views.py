@@ -42,6 +42,8 @@ class ImagePair(QWidget):
     arrangement : Arrangement
     units : Units
         Of the values that are read off.
+    names : tuple of str
+        Written at the divide and beside values; to be set before the pictures.
 
     Signals
     -------
@@ -76,6 +78,7 @@ class ImagePair(QWidget):
         self.difference_map = ColourMap.DIVERGING
         self.arrangement = Arrangement.SIDE_BY_SIDE
         self.units = Units.STORED
+        self.names = "Input", "Output"
         self.camera = PictureCamera()
         self._views = (self.input, self.output)
         self._overlays: list[Overlay] = []
@@ -280,7 +283,8 @@ class ImagePair(QWidget):
         second.behind = self.input.layer if divided else None
         second.arrangement = self.arrangement
         second.divide = self._divide
-        second.name = "Input" if instead else ""
+        second.name = self.names[0] if instead else ""
+        second.names = self.names
         for view in self._views:  # a result leaves the input as it was drawn
             view.canvas.refresh()
 
@@ -422,7 +426,7 @@ class ImagePair(QWidget):
         self.described.emit(f"{text}   {display}" if display else text)
         for view in self._views:
             lines = [Line(f"x {x}, y {y}", "")]
-            own = "" if self.arrangement.is_divided else view.canvas.side.value
+            own = "" if self.arrangement.is_divided else self._spoken[view is self.output]
             lines += [Line(name, value, name == own) for name, value in values]
             if display:
                 lines.append(Line(display, ""))
@@ -433,13 +437,19 @@ class ImagePair(QWidget):
         if self._place is None:
             return []
         before, after = (view.samples_at(*self._place) for view in self._views)
-        values = [("input", before), ("output", after)]
+        values = zip(self._spoken, (before, after), strict=True)
         texts = [
             (name, text_of(samples, self.units)) for name, samples in values if samples is not None
         ]
         if self.reference is not None and before is not None:
             texts.append(("reference", self._reference_text(*self._place)))
         return texts
+
+    @property
+    def _spoken(self) -> tuple[str, str]:
+        """The names within a line of text."""
+        first, second = (name[:1].lower() + name[1:] for name in self.names)
+        return first, second
 
     def _reference_text(self, x: int, y: int) -> str:
         image = self.reference
@@ -458,7 +468,7 @@ class ImagePair(QWidget):
                 full = display.is_full(image.pixels.dtype)
                 texts.append("" if full else display.describe())
         if len(texts) == 2 and texts[0] != texts[1]:
-            named = zip(("input", "output"), texts, strict=True)
+            named = zip(self._spoken, texts, strict=True)
             return ", ".join(f"{name}: {text or 'display 1:1'}" for name, text in named)
         return texts[0] if texts else ""
 

@@ -120,6 +120,8 @@ class PictureCanvas(QWidget):
         self.arrangement = Arrangement.SIDE_BY_SIDE
         self.divide = 0.5
         self.magnified = False
+        self.names = "Input", "Output"
+        """Written on the two sides of the line."""
         self.name = ""
         """Written into the corner, where the picture is not the one of the heading."""
         self.values: Callable[[Layer, int, int], list[str]] = lambda layer, x, y: []
@@ -152,7 +154,7 @@ class PictureCanvas(QWidget):
         """Draw the pictures again if a layer, its display or the arrangement has changed."""
         layers = (self.front, self.behind)
         revisions = [layer.revision if layer is not None else 0 for layer in layers]
-        scene = layers, revisions, self.arrangement, self.divide, self.name
+        scene = layers, revisions, self.arrangement, self.divide, self.name, self.names
         if scene != self._scene:
             self._scene = scene
             self.redraw()
@@ -314,18 +316,19 @@ class PictureCanvas(QWidget):
     def _draw_divide(self, painter: QPainter) -> None:
         corner, room = QPointF(8, 8), float(self.width())
         if self.arrangement.is_divided and self.behind is not None:
+            first, second = self.names
             upright = self.arrangement is Arrangement.SWIPE
             marks.draw_divide(painter, self._line, QRectF(self.rect()), upright=upright)
             if upright:
                 line = self._line
                 left, right = QPointF(line - 8, 8), QPointF(line + 8, 8)
-                marks.draw_name(painter, "Input", left, right=True, room=line)
-                marks.draw_name(painter, "Output", right, right=False, room=room - line)
+                marks.draw_name(painter, first, left, right=True, room=line)
+                marks.draw_name(painter, second, right, right=False, room=room - line)
             else:
                 above = QPointF(8, self._line - 8 - painter.fontMetrics().height() - 4)
                 below = QPointF(8, self._line + 8)
-                marks.draw_name(painter, "Input", above, right=False, room=room)
-                marks.draw_name(painter, "Output", below, right=False, room=room)
+                marks.draw_name(painter, first, above, right=False, room=room)
+                marks.draw_name(painter, second, below, right=False, room=room)
         elif self.name:
             marks.draw_name(painter, self.name, corner, right=False, room=room)
 

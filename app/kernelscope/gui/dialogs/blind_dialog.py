@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QImage, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
-from kernelscope.gui.canvas.pair_view import place
+from kernelscope.gui.canvas.still import draw_still
 from kernelscope.gui.model.blind_test import BlindTest
 from kernelscope.gui.widgets import theme
 
@@ -27,10 +27,7 @@ class _Side(QWidget):
         painter = QPainter(self)
         painter.fillRect(self.rect(), theme.canvas_ground(self.palette()))
         if not self.image.isNull():
-            room = place(self.image, QRectF(self.rect()))
-            smooth = room.width() < self.image.width()
-            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smooth)
-            painter.drawImage(room, self.image)
+            draw_still(painter, self.image, QRectF(self.rect()))
 
 
 class BlindDialog(QDialog):

@@ -31,8 +31,8 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.sweep import Cell, sweep, sweepable, variants
 from kernelscope.engine.worker import Completed, Failed, Job
-from kernelscope.gui.canvas.pair_view import PairView
 from kernelscope.gui.dialogs.blind_dialog import BlindDialog
+from kernelscope.gui.dialogs.picture_pair import Half, PicturePair
 from kernelscope.gui.dialogs.sheet_tile import SheetTile
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.widgets import theme
@@ -291,7 +291,16 @@ class ContactSheet(QDialog):
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setWindowTitle(f"{pair[0].caption} and {pair[1].caption}")
         dialog.resize(800, 620)
-        view = PairView(pair[0].image, pair[1].image, (pair[0].caption, pair[1].caption), dialog)
+        first, second = pair
+        assert first.picture is not None
+        assert second.picture is not None
+        assert first.display is not None
+        view = PicturePair(
+            Half(first.picture, first.caption, first.caption),
+            Half(second.picture, second.caption, second.caption),
+            first.display,
+            dialog,
+        )
         QVBoxLayout(dialog).addWidget(view)
         view.setFocus()
         dialog.show()

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QActionGroup
-from PySide6.QtWidgets import QDialog, QToolBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
 
-from kernelscope.gui.canvas.image_views import ImagePair
 from kernelscope.gui.canvas.volume_viewer import VolumeViewer
-from kernelscope.gui.model.arrangement import Arrangement
+from kernelscope.gui.dialogs.picture_pair import Half, PicturePair
 from kernelscope.gui.model.comparison import offset_of
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.model.runs import Run
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
-
-_ARRANGEMENTS = (Arrangement.SWIPE, Arrangement.SPLIT, Arrangement.SIDE_BY_SIDE)
 
 
 class RunPair(QDialog):
@@ -46,37 +41,16 @@ class RunPair(QDialog):
             return
         assert isinstance(left, Image)
         assert isinstance(right, Image)
-        self.images = ImagePair(self)
         display = Display.automatic(left.planes)
-        for image, run, show in (
-            (left, first, self.images.input),
-            (right, second, self.images.output),
-        ):
-            assert run.result is not None
-            offset = offset_of(run.result.request)
-            show.show_picture(image, Pyramid(image.planes), offset, run.title, describe(run))
-        self.images.displays.show_input(left, display, follows=False)
-        self.images.displays.show_output(right, display)
-        self.images.apply_displays()
-        column.addWidget(self._tools())
-        column.addWidget(self.images, 1)
-        self.images.arrange(Arrangement.SWIPE.value)
-        self.images.fit()
-        self.images.setFocus()
+        pair = PicturePair(_half(first, left), _half(second, right), display, self)
+        column.addWidget(pair)
+        pair.setFocus()
 
-    def _tools(self) -> QToolBar:
-        """Return buttons for the arrangements; one is down at a time."""
-        bar = QToolBar("Arrangement", self)
-        group = QActionGroup(self)
-        for arrangement in _ARRANGEMENTS:
-            action = QAction(arrangement.value.capitalize(), self)
-            action.setObjectName(f"pair{arrangement.name.title()}")
-            action.setCheckable(True)
-            action.setChecked(arrangement is Arrangement.SWIPE)
-            action.triggered.connect(lambda _, name=arrangement.value: self.images.arrange(name))
-            group.addAction(action)
-            bar.addAction(action)
-        return bar
+
+def _half(run: Run, image: Image) -> Half:
+    assert run.result is not None
+    offset = offset_of(run.result.request)
+    return Half(image, f"Run {run.number}", run.title, describe(run), offset)
 
 
 def describe(run: Run) -> str:

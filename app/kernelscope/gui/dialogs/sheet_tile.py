@@ -9,10 +9,12 @@ from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPai
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from kernelscope.engine.sweep import Cell, Score
-from kernelscope.gui.canvas.pair_view import place, to_qimage
+from kernelscope.gui.canvas.layer import as_qimage
+from kernelscope.gui.canvas.still import draw_still
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.times import duration
 from kernelscope.gui.widgets import theme
+from kernelscope.images.image import Image
 from kernelscope.spec.parameters import ChoiceParameter, Parameter
 
 
@@ -21,6 +23,10 @@ class SheetTile(QWidget):
 
     Attributes
     ----------
+    picture : Image or None
+        The result, once it is there.
+    display : Display or None
+        How it is drawn.
     image : QImage
         The result as drawn; null until it is there.
     psnr : float, optional
@@ -40,6 +46,8 @@ class SheetTile(QWidget):
         self.parameter: Parameter | None = None
         self.value: Any = None
         self.caption = ""
+        self.picture: Image | None = None
+        self.display: Display | None = None
         self.image = QImage()
         self.psnr: float | None = None
         self._figures = ""
@@ -71,6 +79,7 @@ class SheetTile(QWidget):
         self.parameter, self.value, self._current = parameter, value, current
         self.caption = _caption(parameter, value)
         self.image, self.psnr = QImage(), None
+        self.picture = self.display = None
         self._figures, self._problem, self._best, self._is_pinned = "", "computing…", False, False
         self._refresh()
 
@@ -79,9 +88,11 @@ class SheetTile(QWidget):
         self._problem = cell.problem
         if cell.result is not None:
             if self.image.isNull():
-                planes = cell.result.image.planes
+                self.picture = cell.result.image
+                planes = self.picture.planes
                 fits = display if planes.dtype == cell.result.request.image.planes.dtype else None
-                self.image = to_qimage((fits or Display.automatic(planes)).steps(planes))
+                self.display = fits or Display.automatic(planes)
+                self.image = as_qimage(planes, self.display)
             self.psnr = cell.score.psnr if cell.score is not None else None
             time = f"{duration(cell.result.seconds)}, one run"
             self._figures = " · ".join(filter(None, (time, _score_text(cell.score))))
@@ -127,9 +138,7 @@ class SheetTile(QWidget):
             flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
             painter.drawText(room, int(flags), self._problem)
         else:
-            smooth = room.width() < self.image.width() or room.height() < self.image.height()
-            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smooth)
-            painter.drawImage(place(self.image, room), self.image)
+            draw_still(painter, self.image, room)
         self._draw_caption(painter, line)
         self._draw_frame(painter)
 
