@@ -21,7 +21,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError, Cancelled
-from kernelscope.gui.canvas.pair_view import to_qimage
+from kernelscope.gui.canvas.layer import as_qimage
 from kernelscope.gui.model import ahead
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.sketches import Scene, Sketch, Sketches, kind_of_sketch, sketch
@@ -240,7 +240,7 @@ class FilterShelf(QObject):
     def _image_of(self, scene: Scene, made: Sketch) -> QImage:
         display = self._page().display_of_scene(scene)
         assert made.planes is not None
-        return to_qimage(display.steps(made.planes))
+        return as_qimage(made.planes, display)
 
     # --- code that is not compiled yet ---
 
