@@ -69,9 +69,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.gpu == ():  # without a number: the default GPU only
         options.gpu, options.devices = None, options.devices or ["gpu"]
-    if options.preset and (options.filters or options.sizes or options.masks):
+    if options.preset is not None and (options.filters or options.sizes or options.masks):
         parser.error("argument --preset: it sets filters, sizes and masks; leave those options out")
-    if options.verify not in (None, True) and (options.preset or options.sizes):
+    if options.verify not in (None, True) and (options.preset is not None or options.sizes):
         parser.error("argument --verify: leave out --sizes, a picture has its own size")
     return options
 
@@ -162,9 +162,9 @@ def _plan(options: argparse.Namespace, sizes: tuple[int, ...], data: Data | None
     """Return the plan of the options: a preset, or filters on noise of these sizes or `data`."""
     from kernelscope.bench import Plan, grid, load, presets
 
-    if options.preset and Path(options.preset).suffix == ".json":
+    if options.preset is not None and Path(options.preset).suffix == ".json":
         plan = load(Path(options.preset)).plan
-    elif options.preset:
+    elif options.preset is not None:
         plan = presets.get(options.preset).plan
     else:
         names, masks = options.filters or (), options.masks or _MASKS
@@ -199,7 +199,7 @@ def _session(
 ) -> Iterator[tuple[Plan, Mapping[str, Backend], CancelToken]]:
     """Provide the plan, for the available devices unless some were chosen, and its resources."""
     with open_backends(_gpus(options, plan)) as backends, interruptible() as token:
-        if not (options.devices or options.preset):
+        if not (options.devices or options.preset is not None):
             there = (name for name in plan.devices if backends[name].availability().available)
             plan = replace(plan, devices=tuple(there))
         yield plan, backends, token
