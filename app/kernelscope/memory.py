@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import errno
 import math
-import os
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from kernelscope.errors import OutOfMemory
+from kernelscope.parallel import core_count
 
 try:
     import resource
@@ -83,7 +83,7 @@ def require_compiler() -> None:
     OutOfMemory
         If the process may not use as much address space as that takes.
     """
-    needed = COMPILER_BYTES + COMPILER_BYTES_A_CORE * (os.cpu_count() or 1)
+    needed = COMPILER_BYTES + COMPILER_BYTES_A_CORE * core_count()
     if "numba" not in sys.modules and needed > addresses_left():
         raise OutOfMemory(
             "There is not enough memory for the compiler of the filters: it takes "

@@ -82,7 +82,7 @@ def sum_of_bands(
         check()
         return work(*band)
 
-    return np.asarray(sum(_map(checked, bands, os.cpu_count() or 1)))
+    return np.asarray(sum(_map(checked, bands, core_count())))
 
 
 def _map(function: Callable[[_Part], _Value], parts: Sequence[_Part], threads: int) -> list[_Value]:

@@ -15,7 +15,6 @@ it has none, the error is the rest that the filter leaves there.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 from kernelscope.filters.mri_nlm.sigma import cut_out, rician_share
 from kernelscope.filters.shared.non_local import add_moments, fused, power_of_two
 from kernelscope.jit import Array, Line, Number, Record, Voxels, kernel
+from kernelscope.parallel import core_count
 from kernelscope.spec.samples import Pixels
 
 Radii = tuple[int, int, int]
@@ -327,6 +327,6 @@ def estimated_errors(
         risks(source, *own, scales, first, (search, patch), work, totals)
         return totals
 
-    with ThreadPoolExecutor(min(_PARTS, os.cpu_count() or 1), "kernelscope-strength") as pool:
+    with ThreadPoolExecutor(min(_PARTS, core_count()), "kernelscope-strength") as pool:
         parts = list(pool.map(add, range(_PARTS)))
     return np.sum(parts, axis=0)

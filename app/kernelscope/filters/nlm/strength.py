@@ -13,7 +13,6 @@ for many strengths at once: the distances of patches, which take the time, are t
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.shared.non_local import add_moments, estimate_sigma, patch_profile
 from kernelscope.jit import Array, Index, Line, Number, Record, kernel
+from kernelscope.parallel import core_count
 from kernelscope.spec.samples import Pixels, white_level
 
 _FACTORS = 2.0 ** np.arange(-4, 2.01, 0.5)
@@ -306,7 +306,7 @@ def estimated_errors(
 
     parts = [slice(part, None, _PARTS) for part in range(_PARTS)]
     tasks = list(product(range(0, channels, together), parts))
-    with ThreadPoolExecutor(min(_PARTS, os.cpu_count() or 1), "kernelscope-strength") as pool:
+    with ThreadPoolExecutor(min(_PARTS, core_count()), "kernelscope-strength") as pool:
         totals = sum(pool.map(lambda task: add(*task), tasks), np.zeros((2, len(strengths))))
     samples = len(places) * channels
     return totals[0] / samples - sigma**2 + 2 * sigma**2 * totals[1] / samples
