@@ -13,13 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernelscope import filters
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Measurement, Request
+from kernelscope.engine.request import Measurement, Request, grey_first
 from kernelscope.engine.result import Result, estimate_notices
 from kernelscope.engine.run import execute, shortage_explained, usable
 from kernelscope.engine.slices import picture_of
@@ -29,7 +28,6 @@ from kernelscope.images.image import Image
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
-from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import Cpu, CpuTask
 from kernelscope.spec.levels import PARALLEL
 from kernelscope.spec.parameters import FloatParameter
@@ -217,8 +215,8 @@ def to_grey(image: Image) -> Image:
     """Return `image` converted to greyscale, as a step with `grey` gets it."""
     if image.is_grey:
         return image
-    spec = filters.get("greyscale")
-    settings = spec.defaults(), Border.REFLECT
+    spec, parameters, border = grey_first()
+    settings = parameters, border
     output = np.empty(spec.output_shape(image.planes.shape, *settings), image.pixels.dtype)
     task = CpuTask(image.planes, output, *settings, PARALLEL.id)
     for sweep in spec.implementation(Cpu).plan(task):

@@ -34,6 +34,12 @@ class Pass(NamedTuple):
     border: Border
 
 
+def grey_first() -> Pass:
+    """Return the pass that converts to greyscale before a step that asks for it."""
+    grey = filters.get("greyscale")
+    return Pass(grey, grey.defaults(), Border.REFLECT)
+
+
 @dataclass(frozen=True, eq=False)
 class Measurement:
     """Slow measurements of a source that estimates needed before the run.
@@ -225,8 +231,7 @@ class Request:
         last = Pass(step.filter, self.known, step.border)
         if not step.grey or self.source.is_grey:
             return (last,)
-        grey = filters.get("greyscale")
-        return Pass(grey, grey.defaults(), Border.REFLECT), last
+        return grey_first(), last
 
     @property
     def output_shape(self) -> tuple[int, ...]:
