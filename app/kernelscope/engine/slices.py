@@ -75,10 +75,12 @@ def filter_slices(
 def _one(request: Request, picture: Image, number: int) -> Request:
     """Return the request for one slice; noise differs from slice to slice."""
     step = request.step
-    seed = next((p for p in step.filter.parameters if p.name == "seed"), None)
-    if isinstance(seed, IntParameter):
-        changed = (step.parameters["seed"] + number) % (seed.maximum + 1)
-        step = replace(step, parameters=MappingProxyType({**step.parameters, "seed": changed}))
+    changed = {
+        each.name: (step.parameters[each.name] + number) % (each.maximum + 1)
+        for each in step.filter.parameters
+        if isinstance(each, IntParameter) and each.counts_slices
+    }
+    step = replace(step, parameters=MappingProxyType({**step.parameters, **changed}))
     return Request(picture, step, request.options)
 
 

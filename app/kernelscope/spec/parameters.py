@@ -133,12 +133,16 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class IntParameter(Parameter):
-    """A whole number in ``[minimum, maximum]``; the slider covers ``slider``."""
+    """A whole number in ``[minimum, maximum]``; the slider covers ``slider``.
+
+    With `counts_slices`, each further slice of a volume gets the next number, as a seed does.
+    """
 
     minimum: int
     maximum: int
     slider: tuple[int, int] | None = None
     step: int = 1
+    counts_slices: bool = False
 
     def validate(self, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int | np.integer):

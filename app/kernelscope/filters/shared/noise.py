@@ -27,6 +27,7 @@ from kernelscope.spec.samples import colour_count
 
 SEED = IntParameter(
     name="seed",
+    counts_slices=True,
     label="Seed",
     help="The same seed gives the same noise, another one gives other noise.",
     default=0,
