@@ -248,6 +248,7 @@ class Runner(QObject):
             options = replace(self._panel.run_options(), level=level)
             self._recipes.start(recipe, source, options)
         except AppError as error:
+            self._replaces = False
             self.failed.emit(error)
         self.changed.emit()
 
