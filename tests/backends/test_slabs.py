@@ -443,3 +443,12 @@ def test_a_memory_limit_holds_on_every_card(part: float) -> None:
     for card in session.cards:
         assert card.cuda.peak <= limit
     session.assert_nothing_leaked()
+
+
+def test_a_limit_above_the_free_memory_does_not_raise_it(caplog: pytest.LogCaptureFixture) -> None:
+    """Slabs that do not fit are cut again after the card refused them, which the log says."""
+    rows, source = WeightedRows(VOLUME, radius=1), picture(VOLUME)
+    session = Session(rows, cards=2, room=0.5)
+    np.testing.assert_array_equal(session.filter(source, limit=1 << 40), expected(rows, source))
+    assert session.notices
+    assert "out of device memory" not in caplog.text

@@ -14,7 +14,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.engine.slices import STAGE
+from kernelscope.engine.slices import STAGE, filter_slices
 from kernelscope.errors import Cancelled, InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -138,3 +138,19 @@ def test_cancel_stops_between_slices(backends) -> None:
 
     with pytest.raises(Cancelled):
         execute(Request.create(Scan((volume("uint8"),)), "median", axis=1), backends, token, stop)
+
+
+def test_progress_goes_on_within_a_slice() -> None:
+    def run(request: Request, report: Any) -> Image:
+        report("upload", 0.5)
+        report("compute", 0.5)
+        return request.image
+
+    told: list[tuple[str, float]] = []
+    context = RunContext(progress=lambda stage, fraction: told.append((stage, fraction)))
+    scan = Scan((volume("uint8"),))
+    filter_slices(Request.create(scan, "negative", axis=0), run, context)
+    parts = len(scan.volumes[0].voxels)
+    expected = [k / parts + more for k in range(parts) for more in (0, 0.5 / parts)]
+    assert [stage for stage, _ in told] == [STAGE] * len(told)
+    np.testing.assert_allclose([fraction for _, fraction in told], expected)

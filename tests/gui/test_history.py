@@ -1,0 +1,105 @@
+"""The moments of a page: which are kept, and the settings that belong to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelscope.engine.options import RunOptions
+from kernelscope.engine.request import Request
+from kernelscope.engine.step import Step
+from kernelscope.gui.model import history
+from kernelscope.gui.model.form_state import FormState, RunSettings, made_with
+from kernelscope.gui.model.history import History, Moment
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+
+
+def image(name: str) -> Image:
+    return Image.from_array(np.zeros((4, 5), np.uint8), name)
+
+
+def form(filter_id: str) -> FormState:
+    return FormState(filter_id, {}, (), {})
+
+
+def names(made: History[Any, Any]) -> list[str]:
+    moments, _ = made.state
+    return [moment.name for moment in moments]
+
+
+def filled(*steps: str) -> History[Any, Any]:
+    made: History[Any, Any] = History()
+    for step in steps:
+        made.push(Moment(image(step), step))
+    return made
+
+
+def test_the_oldest_moment_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MOST_MOMENTS", 3)
+    made = filled("a", "b", "c", "d")
+    assert names(made) == ["b", "c", "d"]
+    assert made.current is not None
+    assert made.current.name == "d"
+
+
+def test_what_undo_left_behind_goes_before_the_current_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = filled("a", "b", "c")
+    made.undo()
+    made.undo()
+    monkeypatch.setattr(history, "MOST_MOMENTS", 2)
+    made.amend(name="A")
+    assert names(made) == ["A", "b"], "the last one that redo led to"
+    assert made.redo_name == "b"
+
+
+def test_a_moment_stays_however_large_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MOST_BYTES", 1)
+    assert names(filled("a", "b")) == ["b"]
+
+
+def test_settings_stay_with_an_input_that_was_not_filtered_yet() -> None:
+    made: History[Any, Any] = History()
+    made.form = lambda: form("median")
+    made.push(Moment(image("a"), "a"))
+    assert made.current is not None
+    assert made.current.form is None
+    made.push(Moment(image("b"), "b"))  # which leaves the first one
+    made.form = lambda: form("mean")
+    made.undo()
+    assert made.current.form == form("median")
+    made.redo()
+    assert made.current.form == form("mean")
+
+
+def test_settings_of_a_result_stay_those_of_its_run() -> None:
+    made: History[Any, Any] = History()
+    result: Any = type("Result", (), {"output": image("out")})()
+    made.push(Moment(image("a"), "a", result=result, form=form("median")))
+    made.form = lambda: form("mean")
+    made.push(Moment(image("b"), "b"))
+    made.undo()
+    assert made.current is not None
+    assert made.current.form == form("median")
+
+
+def test_a_result_is_current_with_its_settings_but_along_any_axis() -> None:
+    """The axis follows the plane that was clicked, and is no setting of the form."""
+    voxels = np.arange(4 * 5 * 6, dtype=np.uint8).reshape(4, 5, 6)
+    scan = Scan((Volume.from_array(voxels, "head"),))
+    request = Request.create(scan, "median", {"size": 3}, axis=2)
+    step, options = Step.of_numbers("median", {"size": 3}), RunOptions()
+    assert step.axis != request.step.axis
+    assert made_with(request, RunSettings(step, options))
+    assert made_with(request, RunSettings(replace(step, grey=True), options)), "no colours"
+    assert not made_with(request, RunSettings(Step.of_numbers("median", {"size": 5}), options))
+    assert not made_with(request, RunSettings(step, replace(options, repeat=2)))
+    picture = Request.create(image("a"), "median", {"size": 3})
+    assert made_with(picture, RunSettings(step, options))
+    assert not made_with(picture, RunSettings(replace(step, grey=True), options))
