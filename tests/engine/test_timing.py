@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from kernelscope.engine import timing
 from kernelscope.engine.timing import TimeLeft
 
 
@@ -14,7 +13,7 @@ from kernelscope.engine.timing import TimeLeft
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Return a clock whose `now` the test sets, in seconds."""
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(timing.time, "monotonic", lambda: clock.now)
+    monkeypatch.setattr("kernelscope.engine.timing.time.monotonic", lambda: clock.now)
     return clock
 
 
