@@ -1,4 +1,4 @@
-"""The menu of runs that were done: its entries, for the menu bar and for the panel *Runs*."""
+"""The menu *Run*; its submenu of finished runs is shown in the panel *Runs* as well."""
 
 from __future__ import annotations
 
@@ -85,4 +85,98 @@ RUNS = Submenu(
         ),
     ),
     group=1,
+)
+
+RUN = (
+    Action(
+        "run",
+        "&Run",
+        "runner.run",
+        keys=("F5", "Ctrl+R"),
+        tip="Apply the filter",
+        need=commands.SOURCE,
+        icon="run",
+        label="Run",
+    ),
+    Action(
+        "runLevels",
+        "Run All Le&vels",
+        "levels.run_all",
+        keys=("L",),
+        tip="Run every level of the filter on the present picture, one after the other",
+        need=commands.SOURCE,
+        label="Run all",
+    ),
+    Action(
+        "cancel",
+        "&Cancel",
+        "runner.cancel",
+        keys=("Esc",),
+        tip="Stop the run",
+        need=commands.BUSY,
+        icon="cancel",
+        label="Cancel",
+    ),
+    Action(
+        "live",
+        "&Live",
+        "live.toggle",
+        keys=("Shift+F5",),
+        tip="Compute the output as the settings change; slow filters wait for Run",
+        checkable=True,
+    ),
+    Action(
+        "contactSheet",
+        "Contact S&heet…",
+        "companions.show_contact_sheet",
+        keys=("Ctrl+Shift+H",),
+        tip="Nine values of a parameter, each with its result on the part in view",
+        need=commands.SOURCE,
+    ),
+    Action(
+        "runRecipe",
+        "Run R&ecipe…",
+        "recipes.choose",
+        group=1,
+        keys=("Ctrl+Shift+R",),
+        tip="Run several filters from a file, one after the other",
+    ),
+    Action(
+        "saveRecipe",
+        "&Save Recipe…",
+        "files.save_recipe",
+        group=1,
+        tip="Save the steps that led to the input, and the filter with its settings",
+        need=commands.SOURCE,
+    ),
+    RUNS,
+    Action(
+        "whyLevel",
+        "&Why This Level…",
+        "levels.explain",
+        group=2,
+        keys=("W",),
+        tip="The level under the cursor of the ladder: its idea, its figures and their source",
+        label="Why?",
+    ),
+    Action(
+        "viewKernel",
+        "View &Kernel…",
+        "companions.show_kernel",
+        group=2,
+        keys=("Ctrl+K",),
+        tip="The CUDA source of the filter at its level",
+        icon="kernel",
+        label="Kernel",
+    ),
+    Action(
+        "benchmark",
+        "&Benchmark…",
+        "companions.show_bench",
+        group=2,
+        keys=("Ctrl+B",),
+        tip="Time filters, levels, devices and libraries against each other",
+        icon="benchmark",
+        label="Benchmark",
+    ),
 )

@@ -1,4 +1,4 @@
-"""The entries of the menu View that are about looking at pictures; see `kernelscope.menus`."""
+"""The menu *View*, but for the panels, which `kernelscope.menus` declares."""
 
 from __future__ import annotations
 
@@ -162,8 +162,79 @@ _PROBE = (
     Submenu("unitsMenu", "&Units of Values", _UNITS, group=1),
 )
 
-LOOKING = (
+_LOOKING = (
     Submenu("arrangeMenu", "Arran&ge", _ARRANGE, group=3),
     Submenu("displayMenu", "&Levels and Colours", _DISPLAY, group=3),
     Submenu("probeMenu", "Read Value&s", _PROBE, group=3),
+)
+
+VIEW = (
+    Action(
+        "fit",
+        "&Fit to Window",
+        "canvas.fit",
+        keys=("Ctrl+0",),
+        tip="Show the whole picture",
+    ),
+    Action(
+        "oneToOne",
+        "&Actual Size (1:1)",
+        "canvas.one_to_one",
+        keys=("Ctrl+1",),
+        tip="Show one pixel of the picture as one pixel of the screen",
+    ),
+    Action("zoomIn", "Zoom &In", "canvas.zoom_in", keys=("Ctrl++", "Ctrl+=")),
+    Action("zoomOut", "Zoom O&ut", "canvas.zoom_out", keys=("Ctrl+-",)),
+    Action(
+        "viewOutput",
+        "Show &Output",
+        "set_view",
+        group=1,
+        keys=("F2",),
+        tip="The result of the run",
+        argument="output",
+        choice="view",
+        label="Output",
+    ),
+    Action(
+        "viewResidual",
+        "Show &Residual",
+        "set_view",
+        group=1,
+        keys=("F3",),
+        tip="Output minus input: the changes that the filter made",
+        argument="residual",
+        choice="view",
+        label="Residual",
+    ),
+    Action(
+        "viewDifference",
+        "Show &Difference",
+        "set_view",
+        group=1,
+        keys=("F4",),
+        tip="Output minus reference: the remaining error",
+        argument="difference",
+        choice="view",
+        label="Difference",
+    ),
+    Action(
+        "noiseMap",
+        "Show &Noise Map",
+        "show_noise_map",
+        group=1,
+        keys=("F6",),
+        tip="Sigma around each voxel of the input, as MRI NLM estimates it",
+        need=commands.VOLUMES,
+    ),
+    Action(
+        "switchKind",
+        "Picture or &Volume",
+        "pages.switch",
+        group=2,
+        keys=("Ctrl+Shift+V",),
+        tip="Switch between the open volume and the open picture",
+        need=commands.OTHER,
+    ),
+    *_LOOKING,
 )

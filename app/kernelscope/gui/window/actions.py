@@ -13,7 +13,7 @@ from operator import attrgetter
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu
 
-from kernelscope import commands, file_menu, files, menus, run_menu
+from kernelscope import commands, edit_menu, file_menu, files, menus, run_menu
 from kernelscope.bench import recorded
 from kernelscope.commands import Action, State, Submenu
 from kernelscope.gui.dialogs.command_palette import Command
@@ -92,7 +92,7 @@ class Actions(Mapping[str, QAction]):
 
     @property
     def reference_menu(self) -> QMenu:
-        return self._menus[menus.REFERENCE.id]
+        return self._menus[edit_menu.REFERENCE.id]
 
     def commands(self) -> list[Command]:
         """Return all actions for the command palette."""
