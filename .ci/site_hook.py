@@ -7,9 +7,11 @@ targets are added to the site, pages as pages and sources as they are.
 
 from __future__ import annotations
 
+import base64
 import posixpath
 import re
 import sys
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RESOURCES = ROOT / "resources"
 sys.path.insert(0, str(ROOT / "app"))
 
-from kernelscope import manual  # noqa: E402  (of this checkout, whatever is installed)
+from kernelscope import filters, handbook, manual  # noqa: E402  (of this checkout)
+from kernelscope.handbook import formulas, pictures  # noqa: E402
 
 OTHERS = {
     "Results": ("bench/README.md", "bench/nlm-strength.md", "bench/mri-strength.md"),
@@ -28,19 +31,21 @@ OTHERS = {
 """Pages that are not in ``resources/docs``, by section of the navigation."""
 
 _LINK = re.compile(r"(\]\()(?!\w+:)([^)#\s]+)")
+_PICTURE = re.compile(rf"^!\[([^]]*)\]\({pictures.SCHEME}:([^)]+)\)$", re.MULTILINE)
 _uris: dict[Path, str] = {}
 """The name within the site's sources of every file that pages may link to."""
 
 
 def on_config(config: Any) -> Any:
     """Put the pages into their order."""
-    sections = {
-        name: tuple(f"docs/{page}.md" for page in pages) for name, pages in manual.SECTIONS.items()
-    }
-    config.nav = [
-        {name: [_entry(RESOURCES / page) for page in pages]}
-        for name, pages in (sections | OTHERS).items()
+    sections = [
+        {name: [{handbook.title(page): f"docs/{page}.md"} for page in pages]}
+        for name, pages in handbook.SECTIONS.items()
     ]
+    others = [
+        {name: [_entry(RESOURCES / page) for page in pages]} for name, pages in OTHERS.items()
+    ]
+    config.nav = sections + others
     return config
 
 
@@ -65,6 +70,11 @@ def on_files(files: Files, config: Any) -> Files:
             _place(file, "samples/index.html")
         elif file.src_uri.startswith("docs/"):
             _place(file, file.dest_uri.removeprefix("docs/"))
+    for name in handbook.GENERATED:
+        uri = f"docs/{name}.md"
+        files.append(File.generated(config, uri, content=handbook.page(name)))
+        generated = files.get_file_from_path(uri)
+        _place(generated, generated.dest_uri.removeprefix("docs/"))
     wanted = [(RESOURCES / page).resolve() for pages in OTHERS.values() for page in pages]
     pages = [*_uris, *wanted]
     for path in pages:  # grows on the way
@@ -87,7 +97,7 @@ def _place(file: File, uri: str) -> None:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Fill in what the filters generate, and let links lead to where files are on the site."""
-    here = Path(page.file.abs_src_path).parent
+    here = Path(page.file.abs_src_path or RESOURCES / page.file.src_uri).parent
 
     def replaced(match: re.Match[str]) -> str:
         uri = _uris.get((here / match[2]).resolve())
@@ -95,4 +105,17 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
             return match[0]  # MkDocs says what is wrong with it
         return match[1] + posixpath.relpath(uri, posixpath.dirname(page.file.src_uri))
 
-    return manual.fill(_LINK.sub(replaced, markdown))
+    return _PICTURE.sub(_drawn, manual.fill(_LINK.sub(replaced, markdown)))
+
+
+def _drawn(match: re.Match[str]) -> str:
+    """Return a generated picture as part of the page: formulas as MathML, drawings as SVG."""
+    text, name = escape(match[1]), match[2]
+    kind, _, about = name.partition("/")
+    if kind == "formula":
+        return f"<div>{formulas.as_mathml(filters.get(about).explanation.formula)}</div>"
+    content = pictures.render(name)
+    if content.startswith(b"<svg"):
+        return f'<figure aria-label="{text}">{content.decode()}</figure>'
+    data = base64.b64encode(content).decode()
+    return f'<figure><img alt="{text}" src="data:image/png;base64,{data}"></figure>'

@@ -17,7 +17,7 @@ from kernelscope.engine.step import ESTIMATE, default_text, has_estimate
 from kernelscope.paths import RESOURCES
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import Level
+from kernelscope.spec.levels import USUAL_LEVELS, Level
 from kernelscope.spec.parameters import (
     ChoiceParameter,
     FloatParameter,
@@ -61,6 +61,16 @@ def option_of(parameter: Parameter) -> str:
 def filter_name(spec: FilterSpec) -> str:
     """Return a filter's id as it is written on a command line."""
     return spec.id.replace("_", "-")
+
+
+def filter_page(spec: FilterSpec) -> str:
+    """Return the name of the page of a filter."""
+    return f"filter-{filter_name(spec)}"
+
+
+def level_page(device: str, level_id: str) -> str:
+    """Return the name of the page of a level."""
+    return f"level-{device}-{level_id}"
 
 
 def allowed(parameter: Parameter) -> str:
@@ -135,7 +145,11 @@ def _details(kind: Kind) -> str:
 
 
 def _section(spec: FilterSpec) -> str:
-    parts = [f"### {filter_name(spec)}", f"**{spec.name}.** {spec.summary} Source: {spec.source}."]
+    parts = [
+        f"### {filter_name(spec)}",
+        f"**{spec.name}.** {spec.summary} Source: {spec.source}. "
+        f"[Formula, example and cost]({filter_page(spec)}.md).",
+    ]
     if spec.parameters:
         heading = ("option", "values", "default", "meaning")
         parts.append(table(heading, map(_parameter, spec.parameters)))
@@ -161,6 +175,18 @@ def _names(levels: tuple[Level, ...]) -> str:
     return ", ".join(f"`{level.id}`" for level in levels)
 
 
+def _level_pages() -> str:
+    """Return a link to the page of every level."""
+
+    def rows() -> Iterator[Sequence[str]]:
+        for device in USUAL_LEVELS:
+            for level in filters.levels(device).values():
+                link = f"[{level.name}]({level_page(device, level.id)}.md)"
+                yield device.upper(), link, level.help
+
+    return table(("device", "page", "in short"), rows())
+
+
 def _borders() -> str:
     return table(("border", "cells outside the image"), ((f"`{b}`", b.help) for b in Border))
 
@@ -179,6 +205,7 @@ GENERATED: Mapping[str, Callable[[], str]] = MappingProxyType(
         "filters of volumes": lambda: _overview(Kind.VOLUME),
         "parameters of picture filters": lambda: _details(Kind.PICTURE),
         "parameters of volume filters": lambda: _details(Kind.VOLUME),
+        "pages of levels": _level_pages,
         "borders": _borders,
         "keyboard shortcuts": _shortcuts,
     }

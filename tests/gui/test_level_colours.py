@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 from PySide6.QtGui import QColor
 
-from kernelscope.gui.model.level_colours import COLOURS, OTHER, colour
+from kernelscope.spec.level_colours import COLOURS, OTHER, colour
 from kernelscope.spec.levels import CPU_LEVELS, GLOBAL, GPU_LEVELS
 
 

@@ -17,7 +17,6 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.timing import Repeats, Stage
 from kernelscope.gui.model.gallery import Gallery, Order
-from kernelscope.gui.model.level_colours import colour
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.panels import bars, run_table
 from kernelscope.gui.panels.run_table import COLUMN_NAMES, PARTS, SPEED_UP, SPREAD
@@ -26,6 +25,7 @@ from kernelscope.gui.widgets.theme import kernel_fill, quiet_text, transfers_fil
 from kernelscope.images.image import Image
 from kernelscope.judging.metrics import Quality
 from kernelscope.spec.borders import Border
+from kernelscope.spec.level_colours import colour
 
 FILTER = next(
     spec for spec in filters.discover().values() if any(p.name == "size" for p in spec.parameters)

@@ -19,6 +19,7 @@ from kernelscope.filters.shared.border_kernels import divide_round
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Plane, kernel
 from kernelscope.spec.crop import Crop
+from kernelscope.spec.explanation import EDGE, Example, Explanation
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED
@@ -100,4 +101,11 @@ SPEC = TeachingSpec(
             },
         ),
     },
+    explanation=Explanation(
+        formula=r"g(y, x) = \frac{1}{N} \sum_{k = 0}^{N - 1} u(y, k)^2",
+        use="To see how threads make a sum together: one thread a row, a tree in shared memory, "
+        "shuffles within a warp.",
+        avoid="It is for teaching, and of no use against noise.",
+        example=Example(patch=EDGE),
+    ),
 )

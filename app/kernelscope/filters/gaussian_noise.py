@@ -17,6 +17,7 @@ import numpy as np
 from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
 from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
+from kernelscope.spec.explanation import EDGE, Example, Explanation
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import white_level
@@ -87,4 +88,11 @@ SPEC = NoiseSpec(
         SEED,
     ),
     implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
+    explanation=Explanation(
+        formula=r"g = u + \sigma n, \quad n \sim \mathcal{N}(0, 1)",
+        use="To try a denoiser on noise of known strength: the picture before is the reference.",
+        avoid="Shot noise of little light is Poisson noise, and that of magnitude MRI is Rician.",
+        example=Example(patch=EDGE, parameters={"sigma": 0.03}),
+        before={"sigma": 0.1},
+    ),
 )

@@ -17,6 +17,7 @@ import numpy as np
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.rows_cuda import QUAD
 from kernelscope.jit import Array, Index, Line, Number, Plane, kernel
+from kernelscope.spec.explanation import Cells, Example, Explanation, number
 from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.launch import Cuda, CudaTask, Launch, level_launch
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
@@ -134,6 +135,19 @@ def plan_cuda(task: CudaTask) -> Launch:
     return replace(launch, tile=(QUAD * launch.block[0], launch.block[1]))
 
 
+_COLOURS = (
+    ((255, 0, 0), (0, 255, 0), (0, 0, 255)),
+    ((255, 255, 0), (200, 100, 50), (0, 255, 255)),
+    ((255, 0, 255), (128, 128, 128), (255, 255, 255)),
+)
+
+
+def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
+    red, green, blue = window.ravel().tolist()
+    total = (299 * red + 587 * green + 114 * blue) / 1000
+    return f"0.299·{red} + 0.587·{green} + 0.114·{blue} = {number(total)}"
+
+
 SPEC = FilterSpec(
     id="greyscale",
     name="Greyscale",
@@ -167,4 +181,12 @@ SPEC = FilterSpec(
     },
     output_channels=output_channels,
     bench=BenchDefaults(channels=3),
+    explanation=Explanation(
+        formula=r"Y = 0.299\, R + 0.587\, G + 0.114\, B",
+        use="Before filters that need one channel only, and for pictures whose colours carry "
+        "nothing: a grey picture takes a third of the memory and of the time.",
+        avoid="Colours of equal brightness become the same grey, and an edge between them is lost.",
+        example=Example(patch=_COLOURS, working=_working),
+        sample="coffee.png",
+    ),
 )

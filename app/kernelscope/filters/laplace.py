@@ -23,6 +23,7 @@ from kernelscope.filters.shared.correlation import (
     one_part,
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
+from kernelscope.spec.explanation import EDGE, Cells, Example, Explanation, number, weighted
 from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
@@ -63,6 +64,16 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     return by_size(task, launch, plan_cuda, level, least)
 
 
+def _masks(parameters: Mapping[str, Any]) -> Mapping[str, Cells]:
+    return {"w": mask_array(MASKS[parameters["form"]])}
+
+
+def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
+    weights = _masks(parameters)["w"]
+    total = float((weights * window).sum())
+    return f"{weighted(window, weights)}, without its sign {number(abs(total))}"
+
+
 SPEC = FilterSpec(
     id="laplace",
     name="Laplace",
@@ -98,5 +109,14 @@ SPEC = FilterSpec(
     },
     bench=BenchDefaults(
         variants=tuple({"form": form, "negative": "absolute"} for form in ("4", "8", "5x5"))
+    ),
+    explanation=Explanation(
+        formula=r"g(y, x) = \Big| \sum_{s,\,t} w(s, t)\, u(y + s,\, x + t) \Big|, \quad"
+        r" \sum_{s,\,t} w(s, t) = 0",
+        use="To find edges of all directions and fine detail at once, or to judge the sharpness of "
+        "a picture.",
+        avoid="It answers to noise more than to edges: smooth first, or use Sobel, which smooths "
+        "across the direction of its derivative.",
+        example=Example(patch=EDGE, masks=_masks, working=_working),
     ),
 )

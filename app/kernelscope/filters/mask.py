@@ -31,6 +31,7 @@ from kernelscope.filters.shared.correlation import (
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
 from kernelscope.filters.shared.rows_cuda import SMALL
+from kernelscope.spec.explanation import Cells, Example, Explanation, weighted
 from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
@@ -156,6 +157,12 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     return by_size(task, launch, plan_cuda, level, least)
 
 
+def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
+    weights = mask_array(parameters["mask"])
+    parts = divisor_parts(parameters["mask"], parameters["divisor"])
+    return weighted(window, weights, float(parts.sum()))
+
+
 SPEC = FilterSpec(
     id="mask",
     name="Custom mask",
@@ -198,4 +205,15 @@ SPEC = FilterSpec(
     },
     check=check,
     bench=BenchDefaults(variants=({"divisor": "one"},)),
+    explanation=Explanation(
+        formula=r"g(y, x) = \frac{1}{d} \sum_{s,\,t} w(s, t)\, u(y + s,\, x + t)",
+        use="To try a mask that no other filter has, to sharpen, to blur along a line, or to learn "
+        "what a convolution does: a change of one weight shows at once.",
+        avoid="For specks use the median. For averages with equal or binomial weights the mean and "
+        "the weighted mean give the same result in less time.",
+        example=Example(
+            masks=lambda values: {"w": mask_array(values["mask"])},
+            working=_working,
+        ),
+    ),
 )

@@ -39,6 +39,7 @@ from kernelscope.filters.shared.plain import (
     put,
 )
 from kernelscope.jit import Index, Like, Number, Plane, Record, kernel
+from kernelscope.spec.explanation import Example, Explanation, weighted
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.launch import (
     NO_MASK,
@@ -187,4 +188,16 @@ SPEC = FilterSpec(
             plan_cuda, (SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED), {CONSTANT.id: NO_MASK}
         ),
     },
+    explanation=Explanation(
+        formula=r"g(y, x) = \frac{1}{n^2} \sum_{|s|,\,|t| \le r} u(y + s,\, x + t),"
+        r" \quad n = 2r + 1",
+        use="For even noise in areas without detail, and as the simplest case of a mask: its time "
+        "is that of the memory.",
+        avoid="It blurs edges, and spreads a speck over the whole mask instead of removing it: use "
+        "the median there, the rotating mask near edges, non-local means for texture.",
+        example=Example(
+            masks=lambda values: {"1/n²": np.ones((values["size"], values["size"]))},
+            working=lambda window, _: weighted(window, np.ones(window.shape), window.size),
+        ),
+    ),
 )

@@ -7,12 +7,14 @@ For example, 200 becomes 255 - 200 = 55.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Plane, kernel
+from kernelscope.spec.explanation import EDGE, Cells, Example, Explanation
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
@@ -22,16 +24,27 @@ MAPPED = Level(
     "mapped",
     "Mapped host memory",
     "The picture stays in the computer's memory: each read and write crosses the bus.",
+    why="The bus between computer and card is far slower than the memory of the card, and here "
+    "every sample crosses it twice within the time of the kernel.",
+    source="Source F, section 3.4.",
 )
 UNCOALESCED = Level(
     "uncoalesced",
     "Uncoalesced",
     "Each thread takes neighbouring samples, so that the threads of a warp read far apart.",
+    why="Each transaction with the memory brings 32 neighbouring bytes, of which a thread uses one "
+    "sample at a time: a warp needs many transactions where one or a few would do.",
+    source="Source F, section 3.4.",
+    access="apart",
 )
 LOCAL = Level(
     "local",
     "Local memory",
     "Samples go through an array of each thread that registers cannot hold.",
+    why="An array with an index that is known only at run time lies in local memory, which is "
+    "memory of the card: each sample is written and read once more, though mostly in the caches.",
+    source="Source F, section 3.4.",
+    access="local",
 )
 
 BLOCK = (32, 8)
@@ -81,6 +94,11 @@ def plan_cuda(task: CudaTask) -> Launch:
     )
 
 
+def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
+    sample = int(window[0, 0])
+    return f"255 − {sample} = {255 - sample}"
+
+
 SPEC = TeachingSpec(
     id="negative",
     name="Negative",
@@ -100,4 +118,10 @@ SPEC = TeachingSpec(
             },
         ),
     },
+    explanation=Explanation(
+        formula=r"g = 1 - u",
+        use="To compare ways through the memory: there is hardly any arithmetic beside them.",
+        avoid="It is for teaching, and of no use against noise.",
+        example=Example(patch=EDGE, working=_working),
+    ),
 )

@@ -16,6 +16,7 @@ import numpy as np
 from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
 from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
+from kernelscope.spec.explanation import EDGE, Example, Explanation
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.parameters import IntParameter
 from kernelscope.spec.samples import white_level
@@ -74,4 +75,11 @@ SPEC = NoiseSpec(
         SEED,
     ),
     implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
+    explanation=Explanation(
+        formula=r"g = \frac{k}{N}, \quad k \sim \operatorname{Poisson}(N u)",
+        use="To try a denoiser on the noise of little light, which is stronger where it is bright.",
+        avoid="The noise of electronics is the same everywhere: that is Gaussian noise.",
+        example=Example(patch=EDGE),
+        before={"photons": 30},
+    ),
 )

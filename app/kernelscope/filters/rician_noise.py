@@ -15,6 +15,7 @@ import numpy as np
 from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
 from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
+from kernelscope.spec.explanation import EDGE, Example, Explanation
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import white_level
@@ -68,4 +69,12 @@ SPEC = NoiseSpec(
         SEED,
     ),
     implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
+    explanation=Explanation(
+        formula=r"g = \sqrt{(u + \sigma n_1)^2 + (\sigma n_2)^2}, \quad n_1, n_2 \sim"
+        r" \mathcal{N}(0, 1)",
+        use="To try a denoiser on the noise of magnitude MRI, which makes dark places brighter.",
+        avoid="Pictures of cameras have no such noise.",
+        example=Example(patch=EDGE),
+        before={"sigma": 0.15},
+    ),
 )

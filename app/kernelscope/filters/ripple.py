@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Line, Number, Plane, kernel
 from kernelscope.spec.crop import Crop
+from kernelscope.spec.explanation import EDGE, Example, Explanation
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch, level_launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
@@ -121,4 +122,10 @@ SPEC = TeachingSpec(
             },
         ),
     },
+    explanation=Explanation(
+        formula=r"g = \frac{1}{2} + \frac{5 \cos(r / 10 - \tau / 7)}{r + 10}",
+        use="To see how fast a card computes where nothing is read.",
+        avoid="It is for teaching; nothing of the picture but its size has an effect.",
+        example=Example(patch=EDGE),
+    ),
 )

@@ -40,6 +40,7 @@ from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
 from kernelscope.filters.shared.rows_cuda import rows_launch
 from kernelscope.jit import Array, Index, Like, Line, Plane, Record, inlined, kernel
 from kernelscope.spec.borders import Border
+from kernelscope.spec.explanation import EDGE, Cells, Example, Explanation, number
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.launch import (
     NO_MASK,
@@ -347,6 +348,16 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     return level_launch("rotating_mask", task, 2, operations=250)
 
 
+def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
+    places = [(y, x) for y in range(3) for x in range(3)]
+    parts = [window[y : y + 3, x : x + 3].astype(float) for y, x in places]
+    best = min(parts, key=lambda part: (9 * (part**2).sum() - part.sum() ** 2, part.sum()))
+    return (
+        f"the least variance of the nine windows is {number(best.var())}; "
+        f"the mean of that window is {number(best.sum())} / 9 = {number(best.mean())}"
+    )
+
+
 SPEC = FilterSpec(
     id="rotating_mask",
     name="Rotating mask",
@@ -362,4 +373,13 @@ SPEC = FilterSpec(
             plan_cuda, (SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED), {CONSTANT.id: NO_MASK}
         ),
     },
+    explanation=Explanation(
+        formula=r"g(y, x) = \overline{u}_{k}, \quad k = \operatorname{arg\,min}_{1 \le j \le 9}"
+        r" \operatorname{var}(W_j)",
+        use="To smooth noise near edges: the window that lies on one side of the edge is the most "
+        "even one, so that edges become sharper.",
+        avoid="It turns fine texture into small flat areas. For specks use the median, for texture "
+        "non-local means.",
+        example=Example(patch=EDGE, working=_working),
+    ),
 )

@@ -13,6 +13,7 @@ import numpy as np
 
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
 from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
+from kernelscope.spec.explanation import EDGE, Example, Explanation
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import white_level
@@ -71,4 +72,12 @@ SPEC = NoiseSpec(
         SEED,
     ),
     implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
+    explanation=Explanation(
+        formula=r"g = \begin{cases} 0 & \text{if } r < p / 2 \\ 1 & \text{if } p / 2 \le r < p \\"
+        r" u & \text{otherwise} \end{cases}, \quad r \sim \mathcal{U}(0, 1)",
+        use="To try filters on faulty cells and lost bits; the median is made for them.",
+        avoid="Noise of sensors changes all samples a little: use Gaussian or Poisson noise.",
+        example=Example(patch=EDGE, parameters={"density": 0.2}),
+        before={"density": 0.1},
+    ),
 )

@@ -16,6 +16,7 @@ import numpy as np
 from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
 from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
+from kernelscope.spec.explanation import EDGE, Example, Explanation
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.parameters import FloatParameter
 
@@ -67,4 +68,11 @@ SPEC = NoiseSpec(
         SEED,
     ),
     implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
+    explanation=Explanation(
+        formula=r"g = u\, (1 + \sigma n), \quad n \sim \mathcal{N}(0, 1)",
+        use="To try filters on the noise of radar and ultrasound, which grows with the brightness.",
+        avoid="Shot noise grows with the root of the brightness: that is Poisson noise.",
+        example=Example(patch=EDGE),
+        before={"variance": 0.04},
+    ),
 )

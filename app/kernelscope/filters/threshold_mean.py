@@ -34,6 +34,7 @@ from kernelscope.filters.shared.correlation import Divisor, Finish, finish_row, 
 from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
 from kernelscope.jit import Flag, Index, Like, Line, Number, Plane, Record, kernel
 from kernelscope.spec.borders import Border
+from kernelscope.spec.explanation import Cells, Example, Explanation, number
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.launch import (
     NO_MASK,
@@ -190,6 +191,16 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     return by_size(task, launch, plan_cuda, level, math.inf if never else box_pays_from(task, size))
 
 
+def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
+    middle, mean = float(window[window.shape[0] // 2, window.shape[1] // 2]), window.mean()
+    far, most = abs(mean - middle), float(parameters["threshold"])
+    start = f"m = {number(window.sum())} / {window.size} = {number(mean)}; "
+    compared = f"|{number(mean)} − {number(middle)}| = {number(far)}"
+    if far <= most:
+        return f"{start}{compared} ≤ {number(most)}, so that g = m = {number(mean)}"
+    return f"{start}{compared} > {number(most)}, so that g = u = {number(middle)}"
+
+
 SPEC = FilterSpec(
     id="threshold_mean",
     name="Mean with threshold",
@@ -228,4 +239,12 @@ SPEC = FilterSpec(
             {CONSTANT.id: NO_MASK},
         ),
     },
+    explanation=Explanation(
+        formula=r"g = \begin{cases} m & \text{if } |m - u| \le T \\ u & \text{otherwise}"
+        r" \end{cases}, \quad m(y, x) = \frac{1}{n^2} \sum_{|s|,\,|t| \le r} u(y + s,\, x + t)",
+        use="To smooth weak noise in areas while edges stay where they are.",
+        avoid="Pixels that differ much from their neighbours stay, so that specks stay too: use "
+        "the median for these.",
+        example=Example(working=_working),
+    ),
 )

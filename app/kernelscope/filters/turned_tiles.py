@@ -17,6 +17,7 @@ from typing import Any
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Plane, kernel
 from kernelscope.spec.crop import Crop
+from kernelscope.spec.explanation import EDGE, Example, Explanation
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
@@ -27,6 +28,9 @@ NO_BARRIER = Level(
     "As shared memory, but without __syncthreads: threads read values that are not yet written, "
     "so that the result is wrong.",
     exact=False,
+    why="It saves the wait at the barrier, and pays with a wrong result: warps that are ahead read "
+    "the tile before the others have written it.",
+    source="Source V, chapter 3.",
 )
 
 TILE = 16
@@ -88,4 +92,11 @@ SPEC = TeachingSpec(
             },
         ),
     },
+    explanation=Explanation(
+        formula=r"g(y_0 + s,\, x_0 + t) = u(y_0 + h - 1 - s,\ x_0 + w - 1 - t)",
+        use="To see the effect of a missing barrier: every thread reads a sample that another one "
+        "wrote.",
+        avoid="It is for teaching, and of no use against noise.",
+        example=Example(patch=EDGE, radius=0),
+    ),
 )

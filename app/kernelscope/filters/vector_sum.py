@@ -14,6 +14,7 @@ import numpy as np
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Plane, kernel
 from kernelscope.spec.crop import Crop
+from kernelscope.spec.explanation import EDGE, Example, Explanation
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
@@ -22,6 +23,9 @@ ONE_THREAD_BLOCKS = Level(
     "one-thread-blocks",
     "Blocks of one thread",
     "A block for each pixel, with a single thread: 31 of the 32 lanes of a warp idle.",
+    why="A multiprocessor schedules warps of 32 threads. A block with one thread takes a whole "
+    "warp, of which one lane works, and each transaction with the memory is used by one thread.",
+    source="Source V, chapter 3.",
 )
 
 
@@ -88,4 +92,10 @@ SPEC = TeachingSpec(
             },
         ),
     },
+    explanation=Explanation(
+        formula=r"g(y, x) = \frac{u(y, x) + u(y,\, N - 1 - x)}{2}",
+        use="To compare launches: one thread a block, one block, many blocks of many threads.",
+        avoid="It is for teaching, and of no use against noise.",
+        example=Example(patch=EDGE),
+    ),
 )

@@ -33,6 +33,7 @@ from kernelscope.filters.shared.correlation import (
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
 from kernelscope.jit import Array, Index, Line, Plane, Record, kernel
+from kernelscope.spec.explanation import Cells, Example, Explanation, weighted
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
@@ -112,6 +113,16 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     return by_size(task, launch, plan_cuda, level, least)
 
 
+def _masks(parameters: Mapping[str, Any]) -> Mapping[str, Cells]:
+    row = binomial(parameters["size"])
+    return {"w": np.outer(row, row)}
+
+
+def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
+    weights = _masks(parameters)["w"]
+    return weighted(window, weights, float(weights.sum()))
+
+
 SPEC = FilterSpec(
     id="weighted_mean",
     name="Weighted mean",
@@ -135,4 +146,11 @@ SPEC = FilterSpec(
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),
     },
+    explanation=Explanation(
+        formula=r"g(y, x) = \frac{1}{4^{2r}} \sum_{s,\,t = -r}^{r} \binom{2r}{r + s}"
+        r" \binom{2r}{r + t}\, u(y + s,\, x + t)",
+        use="To smooth without the square traces that the mean leaves, and before a derivative.",
+        avoid="It blurs edges as every average does. For specks use the median.",
+        example=Example(masks=_masks, working=_working),
+    ),
 )

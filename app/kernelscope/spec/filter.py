@@ -24,6 +24,7 @@ from kernelscope.errors import InvalidParameter
 from kernelscope.spec.borders import Border
 from kernelscope.spec.chips import Chip, chip_text
 from kernelscope.spec.crop import HALO_ONLY, Crop
+from kernelscope.spec.explanation import NO_EXPLANATION, Explanation
 from kernelscope.spec.levels import CPU_LEVELS, GPU_LEVELS, Level
 from kernelscope.spec.parameters import Parameter, rounded
 from kernelscope.spec.samples import Kind, Pixels, colour_count
@@ -267,6 +268,8 @@ class FilterSpec:
         How it is timed.
     diagnostic : Diagnostic, optional
         A map of the source that the window can show.
+    explanation : Explanation
+        Formula, worked example and advice for the page of the filter.
     """
 
     id: str
@@ -290,6 +293,7 @@ class FilterSpec:
     measure: Callable[[Pixels, Mapping[str, Any]], Mapping[str, Any]] = _nothing
     bench: BenchDefaults = BenchDefaults()
     diagnostic: Diagnostic | None = None
+    explanation: Explanation = NO_EXPLANATION
 
     def levels(self, device: str) -> tuple[Level, ...]:
         """Return the levels of a kind of device, slowest first; none if it cannot run there."""

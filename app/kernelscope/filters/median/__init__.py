@@ -23,6 +23,7 @@ from typing import Any
 
 from kernelscope.filters.median import cpu, cuda
 from kernelscope.spec.borders import Border
+from kernelscope.spec.explanation import Cells, Example, Explanation, number
 from kernelscope.spec.filter import BenchDefaults, Cpu, FilterSpec
 from kernelscope.spec.launch import Cuda
 from kernelscope.spec.parameters import OddParameter
@@ -30,6 +31,13 @@ from kernelscope.spec.parameters import OddParameter
 
 def radius(parameters: Mapping[str, Any]) -> int:
     return int(parameters["size"]) // 2
+
+
+def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
+    cells = sorted(window.ravel().tolist())
+    middle = (len(cells) - 1) // 2
+    listed = " ".join(map(number, cells))
+    return f"in order: {listed}; value {middle + 1} of {len(cells)} = {number(cells[middle])}"
 
 
 SPEC = FilterSpec(
@@ -58,4 +66,14 @@ SPEC = FilterSpec(
     },
     # OpenCV has no other border.
     bench=BenchDefaults(border=Border.NEAREST),
+    explanation=Explanation(
+        formula=r"g(y, x) = \operatorname{median}\, \{\, u(y + s,\, x + t) \,:\, |s|,\, |t| \le r"
+        r" \,\}",
+        use="For specks, dead pixels and scratches that are narrower than half of the mask. Edges "
+        "stay sharp.",
+        avoid="It removes thin lines and rounds corners. For even, Gaussian noise an average of "
+        "the same size leaves less of it; non-local means keeps detail as well.",
+        example=Example(working=_working),
+        sample="camera-salt-pepper.png",
+    ),
 )

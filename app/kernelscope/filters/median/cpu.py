@@ -34,12 +34,19 @@ BUBBLE = Level(
     "Serial, bubble sort",
     "One thread, plain loops: sorts the cells of each mask by exchanging neighbours.",
     single=True,
+    why="Each window is sorted as a whole although only its middle value is wanted, by a method "
+    "that takes the square of the number of cells.",
+    source="Source F goes from it to selection (chapter 6).",
 )
 HUANG = Level(
     "serial-huang",
     "Serial, Huang",
     "One thread: counts values while the mask moves along the row; for 8 and 16 bits.",
     single=True,
+    why="When the mask moves by a pixel, one column of cells enters and one leaves: a histogram is "
+    "brought up to date instead of a window being sorted again, so that the time grows with the "
+    "side of the mask and not with its area.",
+    source="Huang, Yang and Tang 1979.",
 )
 LEVELS = (PLAIN, BUBBLE, HUANG, PARALLEL)
 

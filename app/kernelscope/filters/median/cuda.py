@@ -19,6 +19,10 @@ SELECTION = Level(
     "selection",
     "Selection",
     "Each thread copies its window to shared memory and selects the middle value there (Hoare).",
+    why="Selection moves cells by numbers known only at run time, which registers cannot do; "
+    "shared memory can. The windows of all threads take so much of it that few blocks fit on a "
+    "multiprocessor.",
+    source="Source F, chapter 5.",
 )
 LEVELS = (SINGLE_BLOCK, GLOBAL, SELECTION, SHARED, TEXTURE, TUNED)
 GAPS = {

@@ -35,6 +35,7 @@ from kernelscope.filters.mri_nlm.noise import (
 )
 from kernelscope.filters.mri_nlm.reach import radius
 from kernelscope.spec.borders import Border
+from kernelscope.spec.explanation import Example, Explanation
 from kernelscope.spec.filter import Cpu, FilterSpec
 from kernelscope.spec.launch import Cuda
 from kernelscope.spec.levels import GLOBAL, SHARED, TUNED
@@ -47,6 +48,18 @@ from kernelscope.spec.parameters import (
     RadiiParameter,
 )
 from kernelscope.spec.samples import Kind
+
+_HEAD = (
+    (3, 5, 4, 6, 4, 3, 5),
+    (5, 98, 104, 101, 99, 103, 4),
+    (4, 102, 150, 148, 153, 100, 6),
+    (6, 99, 151, 166, 149, 101, 3),
+    (4, 101, 147, 152, 150, 97, 5),
+    (5, 103, 100, 98, 102, 99, 4),
+    (3, 4, 6, 5, 3, 5, 4),
+)
+"""Layers of a head in small, with a voxel in the middle that noise made brighter."""
+
 
 SPEC = FilterSpec(
     id="mri_nlm",
@@ -175,4 +188,21 @@ SPEC = FilterSpec(
     estimates=estimates,
     measure=measure,
     diagnostic=NOISE_MAP,
+    explanation=Explanation(
+        formula=r"g(i) = \sqrt{\max\left( 0,\ \frac{\sum_j w(i, j)\, u(j)^2}{\sum_j w(i, j)} -"
+        r" 2 \sigma^2 \right)}, \quad w(i, j) = \exp\big( -D(i, j) \big)" + "\n"
+        r"D(i, j) = \frac{1}{CP} \sum_{c,\,s} \frac{\big( u_c(i + s) - u_c(j + s) \big)^2}"
+        r"{2 \beta \sigma_c^2}",
+        use="For magnitude MRI, above all with several volumes of one head: they share their "
+        "weights, so that each is denoised better than alone.",
+        avoid="Volumes whose noise was changed by interpolation or by parallel imaging need the "
+        "smooth map, and volumes that do not lie over each other must not be combined.",
+        example=Example(
+            patch=(_HEAD,),
+            parameters={"dimensions": "2d", "search_radius": 2, "sigma_from": "given"}
+            | {"sigma": (12.0,), "beta": 1.0},
+            radius=2,
+        ),
+        sample="",
+    ),
 )

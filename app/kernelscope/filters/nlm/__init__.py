@@ -21,6 +21,7 @@ from kernelscope.filters.nlm.cuda import GAPS, HOST_PARTITIONS, plan_nlm
 from kernelscope.filters.nlm.search import radius, whole
 from kernelscope.filters.nlm.strength import estimate_strength
 from kernelscope.spec.borders import Border
+from kernelscope.spec.explanation import Example, Explanation
 from kernelscope.spec.filter import BenchDefaults, Cpu, FilterSpec
 from kernelscope.spec.launch import Cuda
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, TEXTURE, TUNED
@@ -31,6 +32,18 @@ from kernelscope.spec.parameters import (
     IntParameter,
     OddParameter,
 )
+
+_STRIPES = (
+    (22, 81, 19, 80, 21, 78, 20),
+    (18, 79, 22, 83, 20, 80, 19),
+    (21, 80, 18, 79, 23, 82, 21),
+    (20, 78, 21, 92, 19, 80, 22),
+    (19, 82, 20, 81, 18, 79, 20),
+    (23, 80, 19, 78, 21, 81, 18),
+    (20, 79, 21, 80, 20, 77, 21),
+)
+"""Stripes, which look alike along their direction, and one pixel that noise made brighter."""
+
 
 SPEC = FilterSpec(
     id="nlm",
@@ -133,4 +146,20 @@ SPEC = FilterSpec(
     whole=whole,
     # The patches of OpenCV and scikit-image are uniform.
     bench=BenchDefaults(variants=({}, {"weights": "uniform"}), border=Border.MIRROR),
+    explanation=Explanation(
+        formula=r"g(i) = \frac{\sum_j w(i, j)\, u(j)}{\sum_j w(i, j)}, \quad w(i, j) ="
+        r" \exp\left( -\frac{D(i, j)}{h} \right)" + "\n"
+        r"D(i, j) = \sum_s G(s)^2 \big( u(i + s) - u(j + s) \big)^2",
+        use="For Gaussian noise in pictures with texture and edges: it averages "
+        "only what looks alike, and so keeps detail that a mask blurs. *Estimate* finds the "
+        "strength.",
+        avoid="It takes far longer than a mask. Specks look like nothing else and stay: use the "
+        "median. Noise that depends on the brightness needs other weights.",
+        example=Example(
+            patch=_STRIPES,
+            parameters={"patch": 3, "search_radius": 2, "filter_sigma": 0.02},
+            radius=2,
+        ),
+        sample="camera-gaussian.png",
+    ),
 )

@@ -20,6 +20,9 @@ HOST_PARTITIONS = Level(
     "host-partitions",
     "Shared, host partitions",
     "As shared memory, but the host hands each part of the search over, and launches for it.",
+    why="Each part of the candidates is copied from the host to the card and is a launch of its "
+    "own. The arithmetic is that of shared memory; the copies and the launches come on top.",
+    source="Source N, section 2.5.",
 )
 
 GAPS = {

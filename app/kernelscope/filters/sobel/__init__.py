@@ -22,9 +22,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from kernelscope.filters.sobel import directions
 from kernelscope.filters.sobel.cpu import plan_cpu
 from kernelscope.filters.sobel.cuda import GAPS, LEVELS, plan_cuda
+from kernelscope.spec.explanation import EDGE, Cells, Example, Explanation, number, weighted
 from kernelscope.spec.filter import BenchDefaults, Cpu, FilterSpec
 from kernelscope.spec.launch import Cuda
 from kernelscope.spec.parameters import Choice, ChoiceParameter
@@ -36,6 +39,17 @@ def radius(parameters: Mapping[str, Any]) -> int:
 
 def output_channels(channels: int, parameters: Mapping[str, Any]) -> int:
     return directions.output_channels(channels, parameters["form"])
+
+
+_RIGHT = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]])
+"""The mask of gx; that of gy is the same along the columns."""
+
+
+def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
+    parts = {"gx": _RIGHT, "gy": _RIGHT.T}
+    sums = [abs(float((weights * window).sum())) for weights in parts.values()]
+    lines = [f"{name} = {weighted(window, weights)}" for name, weights in parts.items()]
+    return "; ".join(lines) + f"; {number(sums[0])} + {number(sums[1])} = {number(sum(sums))}"
 
 
 SPEC = FilterSpec(
@@ -96,5 +110,16 @@ SPEC = FilterSpec(
     },
     bench=BenchDefaults(
         variants=tuple({"form": form} for form in ("sum", "magnitude", "directions"))
+    ),
+    explanation=Explanation(
+        formula=r"g = |g_x| + |g_y|, \quad g_x = \begin{pmatrix} -1 & 0 & 1 \\ -2 & 0 & 2 \\"
+        r" -1 & 0 & 1 \end{pmatrix} \star u, \quad g_y = \begin{pmatrix} -1 & -2 & -1 \\"
+        r" 0 & 0 & 0 \\ 1 & 2 & 1 \end{pmatrix} \star u",
+        use="To find edges and their directions, also in pictures with some noise.",
+        avoid="It gives broad lines of different brightness, not a contour of one pixel. Strong "
+        "noise gives edges everywhere: smooth first.",
+        example=Example(
+            patch=EDGE, masks=lambda _: {"gx": _RIGHT, "gy": _RIGHT.T}, working=_working
+        ),
     ),
 )

@@ -8,8 +8,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from kernelscope.gui.model.ladder import Entry, describe_figure, describe_time
-from kernelscope.gui.model.level_colours import colour
 from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.level_colours import colour
 
 _WIDTH = 460
 

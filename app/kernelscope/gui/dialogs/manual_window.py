@@ -1,4 +1,4 @@
-"""The manual inside the program: the pages of the site, by title, with a search over all.
+"""The manual inside the program: the pages of the site, by section, with a search over all.
 
 Titles are on the left, the page on the right. Links between pages and to headings are followed
 here; Qt's Markdown has no anchors, so a heading is found by its text.
@@ -7,73 +7,45 @@ here; Qt's Markdown has no anchors, so a heading is found by its text.
 from __future__ import annotations
 
 import posixpath
-import re
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QImage, QTextCursor, QTextDocument
+from PySide6.QtGui import QDesktopServices, QTextCursor
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QListWidget,
-    QListWidgetItem,
     QPushButton,
     QSplitter,
-    QTextBrowser,
+    QTreeWidget,
+    QTreeWidgetItem,
     QVBoxLayout,
     QWidget,
 )
 
-from kernelscope import manual
+from kernelscope import handbook, manual
+from kernelscope.gui.dialogs.handbook_view import PICTURE_WIDTH, PageView
 from kernelscope.gui.widgets.messages import close_box
+from kernelscope.gui.work.background import Background
 
-_NAMES = [name for names in manual.SECTIONS.values() for name in names]
-_PICTURE_WIDTH = 860
-"""Pixels; wider pictures would make every page scroll sideways."""
-
-
-class PageView(QTextBrowser):
-    """Shows a page of Markdown, with its pictures as wide as the text at most."""
-
-    def loadResource(self, kind: int, name: QUrl | str) -> Any:
-        """Return the picture that a page names; nothing else is loaded."""
-        if kind != QTextDocument.ResourceType.ImageResource.value:
-            return None
-        picture = QImage(str(manual.FOLDER / QUrl(name).path()))
-        if picture.width() > _PICTURE_WIDTH:
-            smooth = Qt.TransformationMode.SmoothTransformation
-            return picture.scaledToWidth(_PICTURE_WIDTH, smooth)
-        return picture
-
-    def go_to_heading(self, anchor: str) -> bool:
-        """Scroll to the heading that the site would call `anchor`; return whether there is one."""
-        block = self.document().begin()
-        while block.isValid():
-            if block.blockFormat().headingLevel() and anchor_of(block.text()) == anchor:
-                # From the end upwards, so that the heading is at the top.
-                self.moveCursor(QTextCursor.MoveOperation.End)
-                self.setTextCursor(QTextCursor(block))
-                return True
-            block = block.next()
-        return False
+_NAMES = [name for names in handbook.SECTIONS.values() for name in names]
 
 
 class ManualWindow(QDialog):
     """The pages of the manual. It does not block the main window."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, background: Background, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("manualWindow")
         self.setWindowTitle("Manual")
-        self._titles = QListWidget()
+        self._titles = QTreeWidget()
         self._titles.setObjectName("manualPages")
         self._titles.setAccessibleName("Pages of the manual")
-        for name in _NAMES:
-            self._titles.addItem(QListWidgetItem(manual.title_of(manual.FOLDER / f"{name}.md")))
-        self._view = PageView()
+        self._titles.setHeaderHidden(True)
+        self._titles.setRootIsDecorated(False)
+        self._items = self._list_pages()
+        self._view = PageView(background)
         self._view.setObjectName("manualPage")
         self._view.setAccessibleName("Page of the manual")
         self._view.setOpenLinks(False)
@@ -93,7 +65,7 @@ class ManualWindow(QDialog):
         parts.addWidget(self._titles)
         parts.addWidget(self._view)
         parts.setStretchFactor(1, 1)
-        parts.setSizes([180, _PICTURE_WIDTH + 60])
+        parts.setSizes([200, PICTURE_WIDTH + 60])
         buttons = close_box(self)
         for button in buttons.findChildren(QPushButton):
             button.setAutoDefault(False)  # Enter searches
@@ -105,17 +77,33 @@ class ManualWindow(QDialog):
         layout.addWidget(parts, 1)
         layout.addLayout(below)
         self.resize(1120, 720)
-        self._titles.currentRowChanged.connect(self._show_row)
-        self._titles.setCurrentRow(0)
+        self._titles.currentItemChanged.connect(self._show_item)
+        self._titles.setCurrentItem(self._items[_NAMES[0]])
+
+    def _list_pages(self) -> dict[str, QTreeWidgetItem]:
+        """Fill the list with the titles of the pages, by section; return the items by name."""
+        items = {}
+        for section, names in handbook.SECTIONS.items():
+            head = QTreeWidgetItem(self._titles, [section])
+            head.setFlags(Qt.ItemFlag.ItemIsEnabled)
+            font = head.font(0)
+            font.setBold(True)
+            head.setFont(0, font)
+            for name in names:
+                items[name] = QTreeWidgetItem(head, [handbook.title(name)])
+                items[name].setData(0, Qt.ItemDataRole.UserRole, name)
+            head.setExpanded(True)
+        return items
 
     @property
     def page(self) -> str:
         """Name of the page that is shown."""
-        return _NAMES[self._titles.currentRow()]
+        item = self._titles.currentItem()
+        return next(name for name, each in self._items.items() if each is item)
 
     def open_page(self, name: str, anchor: str = "") -> None:
         """Show a page, from its top or from a heading."""
-        self._titles.setCurrentRow(_NAMES.index(name))
+        self._titles.setCurrentItem(self._items[name])
         if not anchor or not self._view.go_to_heading(anchor):
             self._view.moveCursor(QTextCursor.MoveOperation.Start)
 
@@ -125,7 +113,7 @@ class ManualWindow(QDialog):
             QDesktopServices.openUrl(url)
             return
         path = Path(posixpath.normpath(url.path() or f"{self.page}.md"))
-        if path.suffix == ".md" and path.stem in _NAMES and path.parent == Path():
+        if path.suffix == ".md" and path.stem in self._items and path.parent == Path():
             self.open_page(path.stem, url.fragment())
             return
         target = (manual.FOLDER / path).resolve()
@@ -140,22 +128,19 @@ class ManualWindow(QDialog):
         self._note.setText("")
         if not wanted or self._view.find(wanted):
             return
-        start = self._titles.currentRow()
-        for step in range(1, len(_NAMES) + 1):
-            row = (start + step) % len(_NAMES)
-            if wanted.casefold() in manual.page(_NAMES[row]).casefold():
-                self._titles.setCurrentRow(row)
+        start = self.page
+        first = _NAMES.index(start) + 1
+        for name in (*_NAMES[first:], *_NAMES[:first]):
+            if wanted.casefold() in handbook.page(name, computed=False).casefold():
+                self._titles.setCurrentItem(self._items[name])
                 self._view.moveCursor(QTextCursor.MoveOperation.Start)
                 if self._view.find(wanted):
                     return
-        self._titles.setCurrentRow(start)
+        self._titles.setCurrentItem(self._items[start])
         self._note.setText("No page has this text.")
 
-    def _show_row(self, row: int) -> None:
-        self._note.setText("")
-        self._view.setMarkdown(manual.page(_NAMES[row]))
-
-
-def anchor_of(heading: str) -> str:
-    """Return the anchor that the site gives a heading."""
-    return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
+    def _show_item(self, item: QTreeWidgetItem | None) -> None:
+        name = item.data(0, Qt.ItemDataRole.UserRole) if item is not None else None
+        if name:
+            self._note.setText("")
+            self._view.show_page(name)

@@ -54,8 +54,8 @@ from kernelscope.gui.model.ladder import (
     Place,
     short_time,
 )
-from kernelscope.gui.model.level_colours import colour
 from kernelscope.gui.widgets import theme
+from kernelscope.spec.level_colours import colour
 
 _ENTRY = Qt.ItemDataRole.UserRole
 _FOLD = Qt.ItemDataRole.UserRole + 1

@@ -12,12 +12,12 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidgetItem, Q
 
 from kernelscope.bench.statistics import short
 from kernelscope.gui.model.gallery import Gallery
-from kernelscope.gui.model.level_colours import colour
 from kernelscope.gui.model.runs import KERNEL, TOTAL, Run
 from kernelscope.gui.model.times import duration
 from kernelscope.gui.panels.bars import BARS, BarDelegate, end_to_end
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.theme import quiet_text
+from kernelscope.spec.level_colours import colour
 
 _COLUMNS = {
     "Run": "The runs of this session are numbered. ★ marks those whose pictures are kept longest",

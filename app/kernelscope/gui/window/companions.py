@@ -178,7 +178,7 @@ class Companions:
 
     def show_manual(self) -> None:
         """Show the manual at the page that was read last."""
-        manual = self.window.findChild(ManualWindow) or ManualWindow(self.window)
+        manual = self.window.findChild(ManualWindow) or ManualWindow(self.background, self.window)
         manual.show()
         manual.raise_()
 

@@ -1,0 +1,139 @@
+"""The generated pages: every filter and level has one, and what is on it is true."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+from kernelscope import filters, handbook
+from kernelscope.handbook import examples, formulas, level_pictures, pictures
+from kernelscope.handbook.filter_pages import time_of
+from kernelscope.spec.explanation import weighted
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import SHARED, SINGLE_BLOCK
+from kernelscope.spec.samples import Kind
+
+SPECS = list(handbook.FILTERS.values())
+IDS = [spec.id for spec in SPECS]
+SLOW = pytest.mark.slow
+
+
+def links(name: str) -> list[tuple[str, str]]:
+    """Return page and anchor of every link to another page of the handbook."""
+    text = handbook.page(name, computed=False)
+    return re.findall(r"\]\(([\w-]*)(?:\.md)?(?:#([\w-]+))?\)", text)
+
+
+def test_every_filter_and_level_has_a_page() -> None:
+    assert len(SPECS) == sum(len(filters.discover(kind)) for kind in Kind)
+    for device in ("cpu", "gpu"):
+        for level in filters.levels(device):
+            assert f"level-{device}-{level}" in handbook.LEVELS
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=IDS)
+def test_filters_are_explained(spec: FilterSpec) -> None:
+    about = spec.explanation
+    assert about.formula
+    for text in (about.use, about.avoid):
+        assert text.endswith(".")
+        assert text not in {other.explanation.use for other in SPECS if other is not spec}
+    text = handbook.page(f"filter-{spec.id.replace('_', '-')}", computed=False)
+    for expected in (spec.summary, spec.source, about.use, about.avoid):
+        assert expected in text
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=IDS)
+def test_each_parameter_has_its_paragraph(spec: FilterSpec) -> None:
+    name = f"filter-{spec.id.replace('_', '-')}"
+    text = handbook.page(name, computed=False)
+    for parameter in spec.parameters:
+        assert handbook.anchor_of(parameter.label) in handbook.anchors(name)
+        paragraph = text.split(f"### {parameter.label}\n")[1].split("\n#")[0]
+        assert parameter.help in paragraph
+        assert f"`--{parameter.name.replace('_', '-')}`" in paragraph
+
+
+@pytest.mark.parametrize("name", handbook.GENERATED)
+def test_links_lead_to_pages_and_headings(name: str) -> None:
+    names = {page for pages in handbook.SECTIONS.values() for page in pages}
+    for target, anchor in links(name):
+        assert (target or name) in names, target
+        assert not anchor or anchor in handbook.anchors(target or name), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("name", handbook.GENERATED)
+def test_pages_are_plain_markdown_with_one_title(name: str) -> None:
+    text = handbook.page(name, computed=False)
+    outside = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+    assert not re.search(r"<[a-z!/]", outside), "HTML"
+    assert re.findall(r"^# (.*)$", outside, re.MULTILINE) == [handbook.title(name)]
+
+
+@pytest.mark.parametrize("device_level", handbook.LEVELS.values(), ids="-".join)
+def test_levels_are_explained_and_drawn(device_level: tuple[str, str]) -> None:
+    level = filters.levels(device_level[0])[device_level[1]]
+    assert level.why.endswith(".")
+    assert level.source.endswith(".")
+    drawing = ElementTree.fromstring(pictures.render(f"level/{'/'.join(device_level)}"))
+    assert len(list(drawing)) > 10
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=IDS)
+def test_formulas_are_typeset(spec: FilterSpec) -> None:
+    drawing = ElementTree.fromstring(pictures.render(f"formula/{spec.id}", "#123456"))
+    assert sum(each.tag.endswith("path") for each in drawing.iter()) > 3, "letters are paths"
+    assert not any(each.tag.endswith("symbol") for each in drawing.iter()), "Qt draws none"
+    mathml = formulas.as_mathml(spec.explanation.formula)
+    assert mathml.count("<math ") == spec.explanation.formula.count("\n") + 1
+    assert "\\" not in mathml, "a command that was not understood"
+
+
+@SLOW
+@pytest.mark.parametrize("spec", SPECS, ids=IDS)
+def test_the_arithmetic_of_an_example_gives_its_result(spec: FilterSpec) -> None:
+    worked = examples.worked(spec.id)
+    found = worked.result[worked.middle]
+    if worked.working:
+        last = re.findall(r"[−\d.]+", worked.working)[-1]
+        assert round(float(last.replace("−", "-"))) == round(float(found))
+    drawing = pictures.render(f"mask/{spec.id}").decode()
+    assert drawing.count(f">{round(float(found))}</text>") >= 1
+    ElementTree.fromstring(drawing)
+
+
+@SLOW
+@pytest.mark.parametrize("spec", SPECS, ids=IDS)
+def test_a_filter_changes_its_sample(spec: FilterSpec) -> None:
+    shown = examples.effect(spec.id)
+    assert shown.before.dtype == shown.after.dtype == np.uint8
+    assert shown.before.shape[:2] == shown.after.shape[:2]
+    assert not np.array_equal(shown.before, shown.after)
+    assert pictures.render(f"effect/{spec.id}").startswith(b"\x89PNG")
+
+
+def test_drawings_have_the_numbers_of_the_plan() -> None:
+    mask = filters.get("mask")
+    shared = next(level for level in mask.levels("gpu") if level == SHARED)
+    plan = level_pictures.planned(mask, shared)
+    assert plan.launch.shared_bytes == 34 * 10
+    assert ">shared memory of a block: 340 bytes<" in level_pictures.draw(plan).svg()
+    alone = level_pictures.planned(mask, SINGLE_BLOCK)
+    assert (alone.blocks, alone.threads, alone.pixels_a_thread) == (1, 1024, 4096 * 4096 / 1024)
+
+
+def test_a_weighted_sum_in_words() -> None:
+    window, weights = np.array([[1, 2], [3, 4]]), np.array([[1, 2], [2, -1]])
+    assert weighted(window, weights) == "1 + 2·(2 + 3) − 4 = 7"
+    assert weighted(window, weights, 2) == "(1 + 2·(2 + 3) − 4) / 2 = 7 / 2 = 3.5"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(123.4, "123 s"), (1.5, "1.5 s"), (0.0123, "12.3 ms"), (1e-5, "10 µs"), (4e-7, "0.4 µs")],
+)
+def test_times_have_three_digits(seconds: float, text: str) -> None:
+    assert time_of(seconds) == text
