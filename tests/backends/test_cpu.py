@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelscope import jit
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.errors import Cancelled
 from kernelscope.images.image import Image
@@ -223,6 +225,26 @@ def test_a_run_is_the_first_if_any_of_its_code_is_new(backend, new: tuple[bool, 
     log = RunLog()
     run(backend, [Known(4, is_new) for is_new in new], log=log)
     assert log.first == any(new)
+
+
+def test_code_is_compiled_once_for_each_type(
+    backend: CpuBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread for that is not even asked again, which would take longer than many a kernel."""
+    compiled: list[str] = []
+    real = jit.Kernel.compile
+
+    def compile_(kernel: jit.Kernel, *arguments: Any) -> bool:
+        compiled.append(f"{arguments[0].dtype} {threading.current_thread().name}")
+        return real(kernel, *arguments)
+
+    monkeypatch.setattr(jit.Kernel, "compile", compile_)
+    for dtype in ("uint8", "uint8", "float32", "uint8"):
+        image = Image.from_array(np.ones((8, 9), dtype))
+        execute(Request.create(image, "negative"), {"cpu": backend})
+    assert len(compiled) == 2
+    assert [text.split()[0] for text in compiled] == ["uint8", "float32"]
+    assert all("kernelscope-compile" in text for text in compiled)
 
 
 def test_says_what_it_runs_on() -> None:

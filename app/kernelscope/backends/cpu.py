@@ -12,7 +12,7 @@ from __future__ import annotations
 import platform
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
@@ -24,6 +24,7 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Pass, Request
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
+from kernelscope.jit import load_numba
 from kernelscope.machine import cpu_name
 from kernelscope.parallel import core_count
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
@@ -42,6 +43,12 @@ def _finish(done: Pass, source: NDArray[Any], output: NDArray[Any]) -> None:
     output.flags.writeable = False
 
 
+def _signature(sweep: CpuPass) -> Hashable:
+    """Return the kernel of a pass, and the types that Numba compiles it for."""
+    typeof = load_numba().typeof
+    return sweep.kernel, tuple(map(typeof, sweep.arguments))
+
+
 class CpuBackend:
     """The host's processor: one thread for *serial* and its variants, all cores for *parallel*."""
 
@@ -52,6 +59,8 @@ class CpuBackend:
         self._threads = threads or core_count()
         self._pool: ThreadPoolExecutor | None = None
         self._compiler: ThreadPoolExecutor | None = None
+        self._compiled: set[Hashable] = set()
+        """Kernels with the types that they are compiled for."""
 
     def availability(self) -> Availability:
         cores = f"{self._threads} core" + "s" * (self._threads > 1)
@@ -127,6 +136,8 @@ class CpuBackend:
         """
         context.token.check()
         context.progress("compile", 0.0)
+        if self._compiled and self._compiled.issuperset(map(_signature, passes)):
+            return  # handing it to the thread takes longer than many a kernel
         if self._compiler is None:
             self._compiler = ThreadPoolExecutor(1, "kernelscope-compile")
 
@@ -134,6 +145,7 @@ class CpuBackend:
             for sweep in passes:
                 context.token.check()
                 context.log.first |= sweep.kernel.compile(*sweep.arguments, 0, 0)
+                self._compiled.add(_signature(sweep))
 
         compiling = self._compiler.submit(compile_all)
         while not wait([compiling], timeout=_POLL_SECONDS).done:
