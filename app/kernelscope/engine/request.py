@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernelscope import filters
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.region import Region
 from kernelscope.engine.step import Step
-from kernelscope.errors import InvalidParameter
+from kernelscope.errors import AppError, InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
@@ -22,6 +22,9 @@ from kernelscope.spec.borders import Border
 from kernelscope.spec.chips import Chip
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
+
+if TYPE_CHECKING:
+    from kernelscope.engine.result import Result
 
 _ids = itertools.count(1)
 
@@ -38,6 +41,13 @@ def grey_first() -> Pass:
     """Return the pass that converts to greyscale before a step that asks for it."""
     grey = filters.get("greyscale")
     return Pass(grey, grey.defaults(), Border.REFLECT)
+
+
+class Follower(NamedTuple):
+    """A step on the output of the one before it; numbers of it may be `ESTIMATE`."""
+
+    step: Step
+    options: RunOptions = DEFAULT_OPTIONS
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +101,10 @@ class Request:
         The result is reduced for the screen: each pixel is the mean of a square of this side.
     live : bool
         The settings are still changing: the run is neither logged nor learnt from.
+    then : tuple of Follower
+        Further steps, the last of which makes the output; see `kernelscope.engine.sequence`.
+    done : tuple of Result
+        Results of the first of all these steps, which are not computed again.
     id : int
         Increases with each request; a later one replaces an earlier one.
 
@@ -98,8 +112,8 @@ class Request:
     ------
     InvalidParameter
         For a filter for volumes on a picture, a ``valid`` border that would leave no pixel,
-        slices of volumes that would become smaller or coloured, or a region that does not exist
-        or cannot be computed on its own.
+        slices of volumes that would become smaller or coloured, a region that does not exist
+        or cannot be computed on its own, or a further step that cannot be.
     """
 
     source: Source
@@ -111,6 +125,8 @@ class Request:
     live: bool = False
     reduction: int = 1
     timed: bool = False
+    then: tuple[Follower, ...] = ()
+    done: tuple[Result, ...] = ()
     id: int = field(default_factory=lambda: next(_ids))
 
     def __post_init__(self) -> None:
@@ -124,9 +140,12 @@ class Request:
             self._check_slices()
         else:
             self._check_border()
+        for _ in self.followers():
+            pass  # each is checked as it is made
         if self.region is not None:
             self._check_region(self.region)
-        if self.reduction > 1 and (kind is Kind.VOLUME or self.region is not None):
+        part = self.region is not None or bool(self.then)
+        if self.reduction > 1 and (kind is Kind.VOLUME or part):
             raise InvalidParameter("Only whole pictures are reduced.", "Leave out the region.")
 
     @classmethod
@@ -170,6 +189,8 @@ class Request:
         obstacle = spec.uncroppable(self.step.parameters)
         if self.by_slices:
             obstacle = "it runs slice by slice"
+        if self.then:
+            obstacle = "other steps follow it"
         if obstacle:
             raise InvalidParameter(
                 f"{spec.name} cannot be computed for a part of the result: {obstacle}.",
@@ -246,11 +267,39 @@ class Request:
     @property
     def whole_shape(self) -> tuple[int, ...]:
         """Shape of the result without a region."""
+        shape = self._own_shape
+        for request in self.followers():
+            shape = request.whole_shape
+        return shape
+
+    @property
+    def _own_shape(self) -> tuple[int, ...]:
+        """Shape of the result of the first step."""
         shape = self.source.shape
         if not self.by_slices:
             for spec, parameters, border in self.passes():
                 shape = spec.output_shape(shape, parameters, border)
         return shape
+
+    def followers(self) -> Iterator[Request]:
+        """Yield a request for each of the further steps, on a stand-in for its input.
+
+        Numbers to be estimated have their defaults.
+
+        Raises
+        ------
+        InvalidParameter
+            If a step cannot work on the output of the one before; the message names it.
+        """
+        source, shape = self.source, self._own_shape
+        for step, options in self.then:
+            source = source.stand_in(shape)
+            try:
+                request = Request(source, step.with_numbers(), options)
+            except AppError as error:
+                raise error.prefixed(f"{step.filter.name}, a later step: ") from error
+            yield request
+            shape = request.whole_shape
 
     def describe(self, estimates: Mapping[str, Any] | None = None) -> str:
         """Return the settings in words, without device and level.

@@ -61,6 +61,8 @@ class Result:
     repeats : Repeats, optional
         Of a measured run, see `kernelscope.engine.measuring`; the stages are then those of its
         median repeat.
+    parts : tuple of Result
+        The result of each step, where a request has several.
     """
 
     request: Request
@@ -75,6 +77,7 @@ class Result:
     estimates: Mapping[str, Any] = field(default_factory=dict)
     first: bool = False
     repeats: Repeats | None = None
+    parts: tuple[Result, ...] = ()
 
     @property
     def image(self) -> Image:
@@ -120,14 +123,28 @@ class Result:
     @property
     def settings(self) -> str:
         """The settings of the request and the estimates, in words."""
+        if self.parts:
+            return "; then ".join(part.settings for part in self.parts)
         return self.request.describe(self.estimates)
 
     @property
     def caption(self) -> str:
         """Return ``NLM · σ 0.0588 · CPU parallel``: the settings that have not their defaults."""
-        spec = self.request.step.filter
+        if self.parts:
+            return f"{' ▸ '.join(part.name for part in self.parts)} · {self.where}"
         unusual = (chip.text for chip in self.chips if not chip.usual)
-        return " · ".join((spec.short or spec.name, *unusual, self.where))
+        return " · ".join((self.name, *unusual, self.where))
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """The request of each step."""
+        return tuple(part.request for part in self.parts) or (self.request,)
+
+    @property
+    def name(self) -> str:
+        """The filter in short."""
+        spec = self.request.step.filter
+        return spec.short or spec.name
 
     @property
     def chips(self) -> tuple[Chip, ...]:

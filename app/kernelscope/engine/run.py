@@ -79,6 +79,7 @@ def execute(
     Cancelled
         If `token` was set meanwhile.
     """
+    assert not request.then, "run by kernelscope.engine.sequence"
     token = token or CancelToken()
     costs = costs or Costs()
     if request.region is not None:

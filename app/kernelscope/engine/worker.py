@@ -20,10 +20,9 @@ from typing import Any
 from kernelscope.engine.backend import Backend, close_all
 from kernelscope.engine.control import CancelToken, no_progress
 from kernelscope.engine.costs import Costs
-from kernelscope.engine.measuring import measure
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.engine.run import execute
+from kernelscope.engine.sequence import execute_all
 from kernelscope.errors import AppError, Cancelled
 
 _logger = logging.getLogger(__name__)
@@ -225,8 +224,7 @@ class Worker:
             def report(stage: str, fraction: float) -> None:
                 self._listener(Progressed(request, stage, fraction))
 
-            run = measure if request.timed else execute
-            result = run(
+            result = execute_all(
                 request,
                 self._backends,
                 token,

@@ -1,0 +1,128 @@
+"""Several steps as one run: what is computed, what is known, and where each error comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.region import Region
+from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.run import execute
+from kernelscope.engine.sequence import execute_all, joined
+from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.errors import AppError, Cancelled, InvalidParameter
+from kernelscope.images.image import Image
+from kernelscope.spec.borders import Border
+from tests.engine.fakes import FakeBackend
+
+Backends = dict[str, CpuBackend]
+
+
+@pytest.fixture
+def cpu() -> Iterator[Backends]:
+    backend = CpuBackend(threads=1)
+    yield {"cpu": backend}
+    backend.close()
+
+
+def picture() -> Image:
+    pixels = np.random.default_rng(5).integers(0, 256, (40, 50), np.uint8)
+    return Image.from_array(pixels, "a picture")
+
+
+def chain(*steps: Step) -> Request:
+    first, *others = steps
+    return Request(picture(), first, then=tuple(Follower(each) for each in others))
+
+
+NOISE = Step.create("gaussian_noise")
+MEDIAN = Step.create("median", {"size": 5})
+MEAN = Step.create("mean", {"size": 7}, border=Border.VALID)
+
+
+def test_each_step_works_on_the_output_of_the_one_before(cpu: Backends) -> None:
+    request = chain(NOISE, MEDIAN, MEAN)
+    result = execute_all(request, cpu)
+    source = request.source
+    for step, part in zip((NOISE, MEDIAN, MEAN), result.parts, strict=True):
+        expected = execute(Request(source, step), cpu)
+        np.testing.assert_array_equal(part.output.pixels, expected.output.pixels)
+        assert part.request.source is source
+        source = part.output
+    assert result.output is result.parts[-1].output
+    assert result.output.shape == request.whole_shape == (34, 44, 1)
+    assert result.seconds == pytest.approx(sum(part.seconds for part in result.parts))
+    starts = [stage.start for stage in result.stages if stage.name == "compute"]
+    assert starts == sorted(starts)
+    assert starts[1] >= result.parts[0].seconds
+    assert result.caption == "Gaussian noise ▸ Median ▸ Mean · CPU parallel"
+
+
+def test_known_results_are_not_computed_again(cpu: Backends) -> None:
+    request = chain(NOISE, MEDIAN, MEAN)
+    whole = execute_all(request, cpu)
+    done: list[str] = []
+    fake = FakeBackend("cpu", lambda asked, token, progress: done.append(asked.step.filter.id))
+    result = execute_all(replace(request, done=whole.parts[:2]), {"cpu": fake})
+    assert done == ["mean"]
+    assert result.parts[:2] == whole.parts[:2]
+    assert result.request.done == ()  # or each result would keep those before it
+
+
+def test_only_the_first_step_is_measured(cpu: Backends) -> None:
+    result = execute_all(replace(chain(NOISE, MEDIAN), timed=True), cpu)
+    assert result.parts[0].repeats is not None
+    assert result.parts[1].repeats is None
+    assert result.repeats is None
+
+
+def test_a_further_step_estimates_from_its_own_input(cpu: Backends) -> None:
+    nlm = Step.create("nlm", {"filter_sigma": ESTIMATE, "search": "window"})
+    assert "filter_sigma" in nlm.estimates
+    result = execute_all(chain(NOISE, nlm), cpu)
+    alone = execute_all(Request(result.parts[0].output, MEDIAN, then=(Follower(nlm),)), cpu)
+    numbers = [each.parts[1].request.step.parameters["filter_sigma"] for each in (result, alone)]
+    assert numbers[0] != numbers[1]
+    assert any("was estimated" in notice for notice in result.notices)
+
+
+def test_a_step_that_cannot_follow_is_refused_by_name() -> None:
+    large = Step.create("mean", {"size": 31}, border=Border.VALID)
+    with pytest.raises(InvalidParameter, match=r"^Mean, a later step: The 31×31 neighbourhood"):
+        chain(large, large)
+    with pytest.raises(InvalidParameter, match="other steps follow it"):
+        replace(chain(NOISE, MEDIAN), region=Region(0, 0, 4, 4))
+
+
+def test_an_error_names_the_later_step() -> None:
+    def fail(request: Request, token: CancelToken, progress: Progress) -> None:
+        if request.step.filter.id == "median":
+            raise AppError("The device is full.", "Use less.")
+
+    with pytest.raises(AppError, match=r"^Median, a later step: The device is full"):
+        execute_all(chain(NOISE, MEDIAN), {"cpu": FakeBackend("cpu", fail)})
+
+
+def test_cancel_is_heard_between_two_steps() -> None:
+    token = CancelToken()
+    done: list[str] = []
+
+    def body(request: Request, _: CancelToken, progress: Progress) -> None:
+        done.append(request.step.filter.id)
+        token.cancel()
+
+    with pytest.raises(Cancelled):
+        execute_all(chain(NOISE, MEDIAN), {"cpu": FakeBackend("cpu", body)}, token)
+    assert done == ["gaussian_noise"]
+
+
+def test_a_joined_result_is_as_if_it_had_been_run(cpu: Backends) -> None:
+    request = chain(NOISE, MEDIAN)
+    result = execute_all(request, cpu)
+    again = joined(request, result.parts)
+    assert (again.output, again.stages) == (result.output, result.stages)
