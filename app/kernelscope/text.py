@@ -1,8 +1,11 @@
-"""Text made safe to show, as file names may contain control characters; and lists in words."""
+"""Text made safe to show, as file names may contain control characters; lists in words; names."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+PROGRAM = "kernelscope"
+"""Name of the command."""
 
 
 def printable(text: str) -> str:

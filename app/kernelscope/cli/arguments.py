@@ -17,7 +17,6 @@ from typing import Any
 from kernelscope import filters
 from kernelscope.cli.command import INPUT, ApplyCommand, Inputs, Outputs
 from kernelscope.cli.common import (
-    PROGRAM,
     STATUS,
     Parser,
     add_gpu_option,
@@ -39,6 +38,7 @@ from kernelscope.images.volume import AXES
 from kernelscope.manual import filter_name
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
+from kernelscope.text import PROGRAM
 
 SEPARATOR = ":"
 """Stands between the steps of a chain."""

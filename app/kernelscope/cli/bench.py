@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelscope.cli.common import (
-    PROGRAM,
     STATUS,
     Parser,
     StatusLine,
@@ -26,6 +25,7 @@ from kernelscope.cli.common import (
     thread_block,
 )
 from kernelscope.errors import AppError
+from kernelscope.text import PROGRAM
 
 if TYPE_CHECKING:
     from kernelscope.bench import Data, Plan, Report

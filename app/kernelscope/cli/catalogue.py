@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import kernelscope
-from kernelscope.cli.common import PROGRAM, Parser, every_filter, open_backends, switches
+from kernelscope.cli.common import Parser, every_filter, open_backends, switches
 from kernelscope.engine.step import ESTIMATE, default_text, has_estimate
 from kernelscope.manual import allowed, filter_name, option_of
 from kernelscope.spec.borders import Border
@@ -22,6 +22,7 @@ from kernelscope.spec.parameters import (
     Parameter,
     RadiiParameter,
 )
+from kernelscope.text import PROGRAM
 
 if TYPE_CHECKING:
     from kernelscope.engine.backend import Backend

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from kernelscope.images.source import Source
     from kernelscope.images.volume import Volume
 
-PROGRAM = "kernelscope"
-
 MOST_BYTES = 2**62
 """Larger than any memory, and still a number that the system's interfaces accept."""
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from kernelscope.cli.common import PROGRAM, Parser, add_gpu_option, open_backends
+from kernelscope.cli.common import Parser, add_gpu_option, open_backends
+from kernelscope.text import PROGRAM
 
 if TYPE_CHECKING:
     from kernelscope.engine.backend import Backend, Fact, FactGroup

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelscope.cli.common import (
-    PROGRAM,
     STATUS,
     Parser,
     Speaker,
@@ -29,6 +28,7 @@ from kernelscope.cli.common import (
 from kernelscope.cli.filter_options import add_filter_options, escape, step_of
 from kernelscope.manual import filter_name
 from kernelscope.spec.samples import Kind
+from kernelscope.text import PROGRAM
 
 if TYPE_CHECKING:
     from kernelscope.backends.cuda.inspection import PlannedLaunch

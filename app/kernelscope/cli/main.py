@@ -23,7 +23,6 @@ from kernelscope.cli.apply import apply
 from kernelscope.cli.bench import bench
 from kernelscope.cli.catalogue import list_filters
 from kernelscope.cli.common import (
-    PROGRAM,
     STATUS,
     Parser,
     file_path,
@@ -35,7 +34,7 @@ from kernelscope.cli.info import info
 from kernelscope.cli.kernel import kernel
 from kernelscope.cli.phantom import phantom
 from kernelscope.errors import AppError, Cancelled, ImageReadError, UnknownName
-from kernelscope.text import one_line
+from kernelscope.text import PROGRAM, one_line
 
 
 def main(argv: Sequence[str] | None = None) -> int:

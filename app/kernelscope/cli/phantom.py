@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.cli.common import PROGRAM, STATUS, Parser, Speaker, file_path, whole_number
+from kernelscope.cli.common import STATUS, Parser, Speaker, file_path, whole_number
 from kernelscope.errors import InvalidParameter, OutOfMemory
 from kernelscope.images.phantom import (
     BRIGHTEST,
@@ -22,6 +22,7 @@ from kernelscope.images.phantom import (
     head,
 )
 from kernelscope.images.volume import Volume, check_shape
+from kernelscope.text import PROGRAM
 
 _WEIGHTINGS = {contrast.removesuffix("w").lower(): contrast for contrast in Contrast}
 

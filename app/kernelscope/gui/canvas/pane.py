@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtWidgets import QLabel, QWidget
 
@@ -90,3 +92,16 @@ class Pane(QWidget):
         self.title.set_full_text(mark + text, brief and mark + brief)
         colour = theme.warning_text(self.palette()).name()
         self.title.setStyleSheet(f"color: {colour}" if stale else "")
+
+
+class Canvas(Protocol):
+    """The views of input and output."""
+
+    input: Any
+    output: Any
+
+    def set_running(self, running: bool) -> None: ...
+    def fit(self) -> None: ...
+    def one_to_one(self) -> None: ...
+    def zoom_in(self) -> None: ...
+    def zoom_out(self) -> None: ...

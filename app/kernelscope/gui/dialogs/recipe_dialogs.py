@@ -12,8 +12,8 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.chain import RecipeRun
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
+from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
 from kernelscope.files import RECIPE_SUFFIX, read_recipe, write_recipe
 from kernelscope.gui.widgets import messages as dialogs
@@ -60,9 +60,9 @@ class Recipes(QObject):
         dialog = dialogs.choose_text_to_open(self._window, "Run Recipe", self.load, _FILES)
         dialog.setObjectName("recipeDialog")
 
-    def save(self, requests: Iterable[Request]) -> None:
-        """Let the user choose where to save what `requests` do."""
-        recipe = Recipe(tuple(each.step for each in requests))
+    def save(self, steps: Iterable[Step]) -> None:
+        """Let the user choose where to save `steps`."""
+        recipe = Recipe(tuple(steps))
 
         def write(path: Path) -> None:
             try:

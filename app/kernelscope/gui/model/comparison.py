@@ -13,6 +13,7 @@ from kernelscope.engine.result import Result
 from kernelscope.errors import Incomparable
 from kernelscope.files.depth import to_grey
 from kernelscope.gui.model.history import Moment, Opened, Origin, Part, Reference, parts_of
+from kernelscope.gui.model.pipeline import card_of
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
@@ -50,8 +51,8 @@ class Judged:
 
 def offset_of(request: Request) -> int:
     """Return where the output begins in the input: border “valid” crops it on all sides."""
-    valid = request.step.border is Border.VALID
-    return request.step.filter.radius(request.step.parameters) if valid else 0
+    steps = [request.step, *(step.with_numbers() for step, _ in request.then)]
+    return sum(step.filter.radius(step.parameters) for step in steps if step.border is Border.VALID)
 
 
 def like_output(image: Image, result: Result) -> Image:
@@ -89,8 +90,14 @@ def following(moment: Moment[Opened, Part]) -> Moment[Opened, Part]:
             reference = replace(reference, image=like_output(reference.image, result))
         if reference is not None:
             references[cast(Part, new)] = reference
-    steps = (*moment.steps, result.request)
-    return Moment(output, step.filter.name, steps, references)
+    runs: tuple[Request, ...] = result.requests
+    pipeline = moment.pipeline
+    if pipeline is not None:
+        automatic = moment.form.automatic if moment.form is not None else ()
+        pipeline = pipeline.edited(card_of(result.request, automatic))
+        pipeline = pipeline.made(result.request.then).followed()
+    name = runs[-1].step.filter.name
+    return Moment(output, name, (*moment.steps, *runs), references, pipeline=pipeline)
 
 
 def with_reference(request: Request, reference: Reference[Image] | None) -> Request:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from kernelscope.bench.statistics import short
-from kernelscope.engine.result import Judgement, Result
+from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.gui.model.runs import Run
 from kernelscope.spec.samples import Kind
 
@@ -71,3 +71,11 @@ def _describe(quality: Judgement) -> str:
     if before is None or not math.isfinite(before.psnr):
         return f"{after.psnr:.1f} dB"
     return f"{after.psnr - before.psnr:+.1f} dB".replace("-", "−")
+
+
+def describe_result(result: Result) -> str:
+    """Return where a run took place, its notices and its settings, for the status bar."""
+    # Estimates stand in their fields and over the output.
+    estimated = estimate_notices(result.request, result.estimates)
+    notices = (notice for notice in result.notices if notice not in estimated)
+    return "  ".join((f"{result.where}.", *notices, f"{result.request.describe()}."))

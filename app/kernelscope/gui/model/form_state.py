@@ -38,17 +38,27 @@ class FormState:
     @classmethod
     def of(cls, request: Request, automatic: tuple[str, ...] = ()) -> FormState:
         """Return the settings that `request` was made with."""
-        options = {
-            "device": request.options.device.value,
-            "level": request.options.level or "",
-            "border": request.step.border.value,
-            "block": block_name(request.options.block) if request.options.block else "",
-            "repeat": str(request.options.repeat),
-            "memoryLimit": str((request.options.memory_limit or 0) // MIB),
+        return cls.of_settings(
+            RunSettings(request.step, request.options), request.source.kind, automatic
+        )
+
+    @classmethod
+    def of_settings(
+        cls, settings: RunSettings, kind: Kind, automatic: tuple[str, ...] = ()
+    ) -> FormState:
+        """Return these settings of a run on pictures or on volumes."""
+        step, options = settings
+        texts = {
+            "device": options.device.value,
+            "level": options.level or "",
+            "border": step.border.value,
+            "block": block_name(options.block) if options.block else "",
+            "repeat": str(options.repeat),
+            "memoryLimit": str((options.memory_limit or 0) // MIB),
         }
-        if request.source.kind is Kind.PICTURE:  # volumes are grey
-            options["grey"] = "on" if request.step.grey else "off"
-        return cls(request.step.filter.id, dict(request.step.parameters), automatic, options)
+        if kind is Kind.PICTURE:  # volumes are grey
+            texts["grey"] = "on" if step.grey else "off"
+        return cls(step.filter.id, dict(step.parameters), automatic, texts)
 
     def but(self, names: tuple[str, ...]) -> FormState:
         """Return the same without the values of the parameters of these names."""

@@ -56,6 +56,7 @@ def alike(first: Request, second: Request) -> bool:
         first.source is second.source
         and first.step == second.step
         and first.options == second.options
+        and first.then == second.then
     )
 
 
@@ -96,7 +97,15 @@ class Pace:
             del self._known[next(iter(self._known))]
 
     def expect(self, request: Request) -> float | None:
-        """Return the seconds that `request` should take; None if its kind is unknown."""
+        """Return the seconds that `request` should take; None if its kind is unknown.
+
+        Of several steps, those whose results are known take no time.
+        """
+        if request.then:
+            first = replace(request, then=(), done=())
+            steps = (first, *request.followers())[len(request.done) :]
+            times = [self.expect(step) for step in steps]
+            return None if None in times else sum(filter(None, times))
         known = self._known.get(_kind(request))
         if known is None:
             return None
@@ -144,14 +153,19 @@ def next_run(
         Whether the settings have not changed for a moment.
     """
     spec, whole = wanted.step.filter, expect(wanted)
-    if reduction > 1 and not resting and visible == Region.all_of(wanted.whole_shape):
+    if (
+        reduction > 1
+        and not wanted.then
+        and not resting
+        and visible == Region.all_of(wanted.whole_shape)
+    ):
         small = replace(wanted, reduction=reduction)
         cost = expect(small) or whole
         if cost is not None and cost <= MOVING:
             return small
     if whole is not None and whole <= (RESTING if resting else AT_ONCE):
         return wanted
-    if wanted.by_slices or spec.uncroppable(wanted.step.parameters):
+    if wanted.by_slices or wanted.then or spec.uncroppable(wanted.step.parameters):
         return _whole_or_nothing(wanted, whole)
     if visible is None:
         if whole is not None:
@@ -170,10 +184,10 @@ def next_run(
 
 def _whole_or_nothing(wanted: Request, cost: float | None) -> Request | None:
     """Return the request for the whole where it is quick, or a first one will show its cost."""
-    step = wanted.step
     if cost is None:
-        slow = step.filter.whole(step.parameters) or wanted.source.kind is Kind.VOLUME
-        return None if slow else wanted
+        steps = (wanted.step, *(step for step, _ in wanted.then))
+        slow = any(step.filter.whole(step.with_numbers().parameters) for step in steps)
+        return None if slow or wanted.source.kind is Kind.VOLUME else wanted
     return wanted if cost <= MOVING else None
 
 

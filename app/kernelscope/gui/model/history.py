@@ -9,9 +9,10 @@ from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
 
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.pipeline import Outputs, Pipeline
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
@@ -68,6 +69,9 @@ class Moment(Generic[Opened, Part]):
         The last run on this input.
     form : FormState, optional
         The settings of the result; without a result, those that were set when the user left.
+    pipeline : Pipeline, optional
+        The cards, where they are not just `steps` and the form after them: some are off, or follow
+        the one that the form edits, whose settings are in `form`.
     """
 
     source: Opened
@@ -76,14 +80,19 @@ class Moment(Generic[Opened, Part]):
     references: Mapping[Part, Reference[Part]] = field(default_factory=dict)
     result: Result | None = None
     form: FormState | None = None
+    pipeline: Pipeline | None = None
 
     def arrays(self) -> Iterator[NDArray[Any]]:
         """Yield the arrays that this keeps in memory."""
         yield from self.source.arrays()
+        for request in self.steps:
+            yield from request.source.arrays()
         for reference in self.references.values():
             yield from _arrays(reference.image)
         if self.result is not None:
             yield from self.result.output.arrays()
+            for part in self.result.parts:
+                yield from part.output.arrays()
 
     def describe_steps(self) -> str:
         """Return ``after Gaussian noise, Median``; empty for what was opened."""
@@ -106,6 +115,8 @@ class History(Generic[Opened, Part]):
         self._place = -1
         self.form: Callable[[], FormState | None] = lambda: None
         """Returns the current settings."""
+        self.outputs = Outputs()
+        """The results of the steps that led to what is shown."""
 
     @property
     def current(self) -> Moment[Opened, Part] | None:
@@ -135,7 +146,7 @@ class History(Generic[Opened, Part]):
 
     def push(self, moment: Moment[Opened, Part]) -> None:
         """Make `moment` the current one and forget the moments that `redo` led to."""
-        self._leave()
+        self.leave()
         del self._moments[self._place + 1 :]
         self._moments.append(moment)
         self._place += 1
@@ -146,14 +157,19 @@ class History(Generic[Opened, Part]):
         self._moments[self._place] = replace(self._moments[self._place], **changes)  # type: ignore[arg-type]
         self._trim()
 
+    def put(self, moment: Moment[Opened, Part]) -> None:
+        """Make `moment` the current one in place of the one that is."""
+        self._moments[self._place] = moment
+        self._trim()
+
     def undo(self) -> None:
         """Go one moment back, which `undo_name` must show to exist."""
-        self._leave()
+        self.leave()
         self._place -= 1
 
     def redo(self) -> None:
         """Go one moment forward, which `redo_name` must show to exist."""
-        self._leave()
+        self.leave()
         self._place += 1
 
     def moment_of(self, source: Opened) -> Moment[Opened, Part] | None:
@@ -161,7 +177,46 @@ class History(Generic[Opened, Part]):
         found = (moment for moment in self._moments if moment.source is source)
         return next(found, None)
 
-    def _leave(self) -> None:
+    # --- steps ---
+
+    @property
+    def then(self) -> tuple[Follower, ...]:
+        """The steps after the one in the form, to the output that is shown."""
+        pipeline = self.current.pipeline if self.current is not None else None
+        return pipeline.then if pipeline is not None else ()
+
+    def followed(self, request: Request) -> Request:
+        """Return `request` with the steps after it, to the output that is shown.
+
+        Raises
+        ------
+        InvalidParameter
+            If one of them cannot work on the output of the one before.
+        """
+        if not self.then:
+            return request
+        request = replace(request, then=self.then)
+        return replace(request, done=self.outputs.done(request))
+
+    def steps_to_end(self, request: Request) -> tuple[Request | Follower, ...]:
+        """Return all steps that are on, of which `request` is the one in the form.
+
+        Estimates of later steps have their numbers where these are known.
+        """
+        current: Moment[Any, Any] | None = self.current
+        assert current is not None
+        first: list[Request] = list(current.steps)
+        first.append(request)
+        pipeline: Pipeline | None = current.pipeline
+        if pipeline is None:
+            return tuple(first)
+        later: tuple[Follower, ...] = pipeline.all_then
+        steps = [request.step, *(each.step for each in later)]
+        walked: list[Result] = list(self.outputs.walk(request.source, steps))
+        first += [result.request for result in walked[1:]]
+        return (*first, *later[max(0, len(walked) - 1) :])
+
+    def leave(self) -> None:
         """Store the current settings in a moment without a result: they were meant for it."""
         current = self.current
         if current is not None and current.result is None:

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from kernelscope.engine.options import Device, RunOptions
-from kernelscope.engine.request import Request
-from kernelscope.engine.step import Step
+from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.errors import AppError
 from kernelscope.manual import filter_name, option_of
-
-_PROGRAM = "kernelscope"
+from kernelscope.text import PROGRAM
 
 _INPUT, _OUTPUT = "input.png", "output.png"
 """Stand for a picture that has no file, and for a result, which has none yet."""
 
 
-def command_line(requests: Sequence[Request]) -> str:
+def command_line(requests: Sequence[Request | Follower]) -> str:
     """Return the command that applies the steps of `requests`, one after the other.
 
     Only what differs from the defaults is written. The device and the level are those of the
@@ -26,15 +26,28 @@ def command_line(requests: Sequence[Request]) -> str:
     """
     steps = [_words(each.step) for each in requests]
     first, *others = steps
-    words = [_PROGRAM, "apply", first[0], str(_path(requests)), _OUTPUT, *first[1:]]
+    words = [PROGRAM, "apply", first[0], str(_path(requests)), _OUTPUT, *first[1:]]
     words += _option_words(requests[-1].options)
     for step in others:
         words += [":", *step]
     return shlex.join(words)
 
 
-def python(requests: Sequence[Request]) -> str:
-    """Return a program that applies the steps of `requests`, one after the other."""
+def python(requests: Sequence[Request | Follower]) -> str:
+    """Return a program that applies the steps of `requests`, one after the other.
+
+    Raises
+    ------
+    AppError
+        If a number is still to be estimated.
+    """
+    for each in requests:
+        if each.step.estimates:
+            raise AppError(
+                f"{each.step.filter.name} estimates {each.step.estimates[0]} from its input, "
+                "which is not there yet.",
+                "Wait until the output is exact, or enter a number.",
+            )
     lines = [
         "from pathlib import Path",
         "",
@@ -59,8 +72,10 @@ def python(requests: Sequence[Request]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _path(requests: Sequence[Request]) -> Path:
-    return requests[0].image.path or Path(_INPUT)
+def _path(requests: Sequence[Request | Follower]) -> Path:
+    first = requests[0]
+    path = first.image.path if isinstance(first, Request) else None
+    return path or Path(_INPUT)
 
 
 def _words(step: Step) -> list[str]:
@@ -68,7 +83,8 @@ def _words(step: Step) -> list[str]:
     words = [filter_name(step.filter)]
     for name in _typed(step):
         parameter = step.filter.parameter(name)
-        text = parameter.format(step.parameters[name])
+        value = step.parameters[name]
+        text = ESTIMATE if name in step.estimates else parameter.format(value)
         # As one word, so that a value that begins with a minus is not taken for an option.
         words.append(f"{option_of(parameter)}={text}")
     if step.border is not step.filter.borders[0]:
@@ -110,7 +126,7 @@ def _option_words(options: RunOptions) -> list[str]:
     return words
 
 
-def _arguments(request: Request, *, last: bool) -> list[str]:
+def _arguments(request: Request | Follower, *, last: bool) -> list[str]:
     """Return the arguments of `Request.create` after the source."""
     step = request.step
     defaults = step.filter.defaults()

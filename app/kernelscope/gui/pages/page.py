@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, Generic, NamedTuple, TypeAlias, cast
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
-from kernelscope.engine.result import Judgement, Result, estimate_notices
-from kernelscope.gui.canvas.pane import Pane
+from kernelscope.engine.result import Judgement, Result
+from kernelscope.gui.canvas.pane import Canvas, Pane
 from kernelscope.gui.model.comparison import Judged, View, following
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.form_state import FormState, RunSettings, made_with
@@ -49,19 +49,6 @@ class Savable(NamedTuple):
 
     images: Sequence[Image | Volume]
     name: str
-
-
-class Canvas(Protocol):
-    """The views of input and output."""
-
-    input: Any
-    output: Any
-
-    def set_running(self, running: bool) -> None: ...
-    def fit(self) -> None: ...
-    def one_to_one(self) -> None: ...
-    def zoom_in(self) -> None: ...
-    def zoom_out(self) -> None: ...
 
 
 class Page(QWidget, Generic[Opened, Part]):
@@ -302,6 +289,7 @@ class Page(QWidget, Generic[Opened, Part]):
             It belongs to the gesture that led to the result that is shown.
         """
         moment = self.moment
+        self.history.outputs.keep(result, form.automatic)
         other = moment.result is not None and moment.form != form
         if self.keeps_settings and other and not same_step:
             name = result.request.step.filter.name
@@ -309,6 +297,29 @@ class Page(QWidget, Generic[Opened, Part]):
         else:
             self.history.amend(result=result, form=form)
         self.show_moment(new=False)
+
+    def show_again(self, result: Result, form: FormState) -> None:
+        """Show an earlier run as `show_result` does, without the steps after it."""
+        self.show_result(result, form)
+        pipeline = self.moment.pipeline
+        if pipeline is not None and pipeline.then and not result.request.then:
+            self.history.amend(pipeline=pipeline.shown_alone(True))
+
+    def show_cards(self, moment: Moment[Opened, Part], *, as_step: bool) -> None:
+        """Show other cards with their input and output.
+
+        Parameters
+        ----------
+        as_step : bool
+            Undo takes it back; otherwise it only looks at another card.
+        """
+        self.opening.emit()
+        new = moment.source is not self.source
+        if as_step:
+            self.history.push(moment)
+        else:
+            self.history.put(moment)
+        self.show_moment(new=new)
 
     def visible_part(self, request: Request) -> Region | None:
         """Return the part of the result of `request` that the view shows; None without parts."""
@@ -343,6 +354,7 @@ class Page(QWidget, Generic[Opened, Part]):
 
         `then` is not called if the work on topic “recipe” is given up meanwhile.
         """
+        self.history.outputs.keep(result, form.automatic)
         self.history.amend(result=result, form=form)
         moment = self.moment
 
@@ -363,6 +375,7 @@ class Page(QWidget, Generic[Opened, Part]):
             self.result is not None
             and settings is not None
             and made_with(self.result.request, settings)
+            and self.result.request.then == self.history.then
         )
 
     def mark_stale(self, settings: RunSettings | None) -> bool:
@@ -494,11 +507,3 @@ class Page(QWidget, Generic[Opened, Part]):
     def copyable(self) -> Image | None:
         """Return the output for the clipboard, if it is a picture."""
         return None
-
-
-def describe_result(result: Result) -> str:
-    """Return where a run took place, its notices and its settings, for the status bar."""
-    # Estimates stand in their fields and over the output.
-    estimated = estimate_notices(result.request, result.estimates)
-    notices = (notice for notice in result.notices if notice not in estimated)
-    return "  ".join((f"{result.where}.", *notices, f"{result.request.describe()}."))

@@ -16,10 +16,11 @@ from kernelscope.engine.slices import picture_of
 from kernelscope.files.names import stem_of
 from kernelscope.gui.canvas.volume_viewer import VolumePane, VolumeViewer
 from kernelscope.gui.model.comparison import NO_REFERENCE, View, judge_volumes
+from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.form_state import RunSettings
 from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.gui.model.sketches import Scene
-from kernelscope.gui.pages.page import Evaluation, Page, Savable, describe_result
+from kernelscope.gui.pages.page import Evaluation, Page, Savable
 from kernelscope.gui.panels.volume_components import Components
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image

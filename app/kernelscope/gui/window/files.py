@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Follower, Request
 from kernelscope.errors import AppError
 from kernelscope.files import read_image
 from kernelscope.files.samples import truth_of
@@ -85,7 +85,8 @@ class Files(QObject):
         """Ask where, then save the steps to the input and the filter with its settings."""
         request = self._runner.request()
         if request is not None:
-            self._recipes.save((*self._page().moment.steps, request))
+            history = self._page().history
+            self._recipes.save(each.step for each in history.steps_to_end(request))
 
     def copy_output(self) -> None:
         """Copy the output to the clipboard."""
@@ -101,15 +102,21 @@ class Files(QObject):
         """Copy the steps to the output as a program."""
         self._copy_replay(replay.python, "The program is in the clipboard.")
 
-    def _copy_replay(self, write: Callable[[Sequence[Request]], str], notice: str) -> None:
+    def _copy_replay(
+        self, write: Callable[[Sequence[Request | Follower]], str], notice: str
+    ) -> None:
         request = self._runner.request()
         if request is None:
             return
-        steps = (*self._page().moment.steps, request)
-        if not isinstance(steps[0].source, Image):
+        steps = self._page().history.steps_to_end(request)
+        if not isinstance(request.source, Image):
             self._show_status("Only the steps of pictures can be copied; save a recipe instead.")
             return
-        text = write(steps)
+        try:
+            text = write(steps)
+        except AppError as error:
+            dialogs.show_error(self._window, error)
+            return
         QGuiApplication.clipboard().setText(text)
         self._show_status(notice.format(text))
 

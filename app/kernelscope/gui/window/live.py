@@ -15,8 +15,9 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -50,6 +51,13 @@ _LARGE = 1 << 22
 """Pixels from which copying a result from a GPU takes longer than reducing it there."""
 
 _SETTING = "live"
+
+
+@dataclass(frozen=True, eq=False)
+class _Errand:
+    request: Request
+    then: Callable[[Result], None]
+    failed: Callable[[Exception], None]
 
 
 class Live(QObject):
@@ -99,6 +107,9 @@ class Live(QObject):
         """The request whose output, or part of it, is on the screen of each page."""
         self._running: tuple[Request, float] | None = None
         """The live run in progress and when it began."""
+        self._errand: _Errand | None = None
+        """A run that someone waits for, before all others."""
+        self._held = False
         self._resting = True
         self._same_step = False
         """Whether the gesture that goes on has made a step for Undo already."""
@@ -177,7 +188,12 @@ class Live(QObject):
         """Compute the next part, unless something is under way that may end first."""
         wanted = self._wanted()
         self.refresh(wanted)
-        if not self.on or self._runner.busy or self._runner.bridge.occupied:
+        if self._held or self._runner.busy or self._runner.bridge.occupied:
+            return
+        if self._errand is not None:
+            self._run_errand(self._errand)
+            return
+        if not self.on:
             return
         if self._page().is_behind:
             return  # the view shows another input still, and would take a part for its own
@@ -193,6 +209,37 @@ class Live(QObject):
         if wanted is not None and not self._estimates(wanted):
             self._run_next(wanted)
             self.refresh(wanted)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Compute nothing while settings and input change together; then what is wanted."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+            self._follow()
+
+    def fetch(
+        self,
+        request: Request,
+        then: Callable[[Result], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """Compute `request` before anything else, even while Live is off.
+
+        A later call takes its place; another moment that is shown ends it without an answer.
+        """
+        self._stop()
+        self._errand = _Errand(replace(request, live=True), then, failed)
+        self._follow()
+
+    def _run_errand(self, errand: _Errand) -> None:
+        if self._running is None or self._running[0] is not errand.request:
+            self._stop()
+            self._running = errand.request, time.monotonic()
+            self._runner.bridge.submit_live(errand.request)
+            self.refresh(self._wanted())
 
     def _run_next(self, wanted: Request) -> None:
         page = self._page()
@@ -253,7 +300,7 @@ class Live(QObject):
         if settings is None or page.source is None:
             return None
         try:
-            return page.request(settings)
+            return page.history.followed(page.request(settings))
         except AppError:
             return None
 
@@ -263,6 +310,7 @@ class Live(QObject):
 
     def _leave(self) -> None:
         """End the gesture, because another moment is about to be shown."""
+        self._errand = None
         self._stop()
         self._same_step = False
 
@@ -271,6 +319,13 @@ class Live(QObject):
         self._runner.bridge.cancel_live()
 
     # --- answers ---
+
+    def _record(self, request: Request, result: Result) -> None:
+        """Learn how long a run took, or each of its steps."""
+        if not result.parts:
+            self._pace.record(request, result.seconds)
+        for part in result.parts[len(request.done) :]:
+            self._pace.record(part.request, part.seconds)
 
     def _learn(self, result: Result) -> None:
         self._pace.record(result.request, result.seconds)
@@ -281,7 +336,13 @@ class Live(QObject):
         request, self._running = self._running[0], None
         self.last = result
         page, wanted = self._page(), self._wanted()
-        self._pace.record(request, result.seconds)
+        self._record(request, result)
+        errand = self._errand
+        if errand is not None and request is errand.request:
+            self._errand = None
+            errand.then(result)
+            self._follow()
+            return
         # While a slider moves, results for where it was are better than none; the badge says so.
         useful = wanted is not None and (
             alike(request, wanted)
@@ -306,6 +367,11 @@ class Live(QObject):
     def _on_ended(self, error: Exception | None) -> None:
         """Continue after a run that gave no result."""
         ended, self._running = self._running, None
+        errand = self._errand
+        if errand is not None and error is not None and ended and ended[0] is errand.request:
+            self._errand = None
+            errand.failed(error)
+            return
         wanted = self._wanted()
         if error is not None and wanted is not None and (ended is None or alike(ended[0], wanted)):
             if not isinstance(error, AppError):

@@ -28,13 +28,14 @@ from kernelscope.engine.costs import Costs
 from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
 from kernelscope.files import SAMPLES
+from kernelscope.gui.canvas.pane import Canvas
 from kernelscope.gui.dialogs.file_dialogs import Pictures
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import Gallery
-from kernelscope.gui.pages.page import Canvas, Page
+from kernelscope.gui.pages.page import Page
 from kernelscope.gui.pages.picture_page import PicturePage
 from kernelscope.gui.pages.volume_page import VolumePage
 from kernelscope.gui.panels.console import Console
@@ -176,7 +177,7 @@ class MainWindow(QMainWindow):
         self.panel.set_kind(page.kind)
         self.runner.forget_end()
         self.panel.show_state(form)
-        page.show_result(result, form)
+        page.show_again(result, form)
 
     def set_view(self, name: str) -> None:
         """Show the output, or its difference to the input or the reference."""

@@ -26,9 +26,10 @@ from kernelscope.engine.step import ESTIMATE
 from kernelscope.errors import AppError
 from kernelscope.gui.canvas.pane import EARLIER
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes
+from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.form_state import FormState, RunSettings
 from kernelscope.gui.model.times import duration
-from kernelscope.gui.pages.page import Page, describe_result
+from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.work.background import Background
@@ -230,8 +231,13 @@ class Runner(QObject):
         self._ended = ""
 
     def _run_recipe(self, recipe: Recipe) -> None:
-        """Run a recipe from a file."""
+        """Run a recipe from a file on the input, in place of the steps from the form on."""
         self._in_progress = None
+        page = self._page()
+        pipeline = page.moment.pipeline if page.source is not None else None
+        if pipeline is not None and pipeline.after:
+            moment = replace(page.moment, name="Recipe", pipeline=pipeline.ended(), result=None)
+            page.show_cards(moment, as_step=True)
         self._start_recipe(recipe)
 
     def _start_recipe(
@@ -253,8 +259,14 @@ class Runner(QObject):
         self.changed.emit()
 
     def _submit(self, request: Request) -> None:
-        steps = self._recipes.busy and not self._automatic  # each of which runs once
-        self.bridge.submit(replace(self._page().with_reference(request), timed=not steps))
+        page, steps = self._page(), self._recipes.busy and not self._automatic
+        if not steps:  # those of a recipe run one by one, and once
+            try:
+                request = replace(page.history.followed(request), done=())  # to be measured
+            except AppError as error:
+                self._on_failed(error)
+                return
+        self.bridge.submit(replace(page.with_reference(request), timed=not steps))
 
     # --- answers ---
 

@@ -1,0 +1,409 @@
+"""The steps to the output as cards: which are on, in which order, and which one the form edits.
+
+    open picture --> [noise] --> [NLM: the form edits it] --> [off: sharpen] --> [median] --> output
+                     before      present                                         then
+
+A pipeline is frozen: each change returns another one, which the history keeps with the picture.
+`Outputs` remembers what each step made of its input, so that nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
+from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.result import Judgement, Result
+from kernelscope.engine.sequence import joined
+from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.images.source import Source
+from kernelscope.spec.chips import Chip
+
+_keys = itertools.count(1)
+
+MOST_BYTES = 1 << 29
+"""Limit for the outputs of steps in memory; those that were looked at least are dropped."""
+
+_MOST_OF_SOURCE = 3
+"""Results on one input: while a slider moves, those it leaves behind are dropped at once."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """A step of a pipeline.
+
+    Attributes
+    ----------
+    step : Step
+        Its numbers may be `ESTIMATE`, for those that each run estimates.
+    options : RunOptions
+    on : bool
+        Off, it takes no part in the output.
+    key : int
+        Stays the same while the card is moved or edited.
+    """
+
+    step: Step
+    options: RunOptions = DEFAULT_OPTIONS
+    on: bool = True
+    key: int = field(default_factory=lambda: next(_keys))
+
+    @property
+    def name(self) -> str:
+        """The filter in short."""
+        return self.step.filter.short or self.step.filter.name
+
+    def chips(self) -> tuple[Chip, ...]:
+        """Return the settings that differ from their defaults."""
+        spec, step = self.step.filter, self.step
+        chips = [chip for chip in spec.chips(step.with_numbers().parameters) if not chip.usual]
+        chips = [chip for chip in chips if chip.name not in step.estimates]
+        chips += [
+            Chip(name, f"{spec.parameter(name).label.lower()} estimated", False)
+            for name in step.estimates
+        ]
+        if step.border is not spec.borders[0]:
+            chips.append(Chip("border", f"{step.border} border", False))
+        if step.grey:
+            chips.append(Chip("grey", "in grey", False))
+        return tuple(chips)
+
+    @property
+    def caption(self) -> str:
+        """What differs from the defaults: ``5×5, wrap border``; empty for nothing."""
+        return ", ".join(chip.text for chip in self.chips())
+
+    def same_work(self, other: Card) -> bool:
+        """Return whether both have the same settings."""
+        return (self.step, self.options) == (other.step, other.options)
+
+
+def card_of(request: Request, automatic: Iterable[str] = ()) -> Card:
+    """Return the card of a request; the `automatic` numbers are estimated by each run."""
+    return Card(left_open(request.step, automatic), request.options)
+
+
+def left_open(step: Step, automatic: Iterable[str]) -> Step:
+    """Return `step` with these parameters left to be estimated."""
+    names = tuple(automatic)
+    if not names:
+        return step
+    return replace(step, parameters={**step.parameters, **dict.fromkeys(names, ESTIMATE)})
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The cards, and the place of the one that the form edits, which is on.
+
+    Attributes
+    ----------
+    cards : tuple of Card
+    place : int
+    alone : bool
+        Show the output of this card instead of that of the last one.
+    """
+
+    cards: tuple[Card, ...]
+    place: int
+    alone: bool = False
+
+    def __post_init__(self) -> None:
+        assert self.cards[self.place].on, "the form edits a step that is on"
+
+    @classmethod
+    def of(cls, requests: Iterable[Request], present: Card) -> Pipeline:
+        """Return the steps that led to an input, and `present` after them."""
+        cards = (*map(card_of, requests), present)
+        return cls(cards, len(cards) - 1)
+
+    # --- what it is ---
+
+    @property
+    def present(self) -> Card:
+        """The card that the form edits."""
+        return self.cards[self.place]
+
+    @property
+    def before(self) -> tuple[Card, ...]:
+        """The cards that are on before the one that the form edits."""
+        return tuple(card for card in self.cards[: self.place] if card.on)
+
+    @property
+    def after(self) -> tuple[Card, ...]:
+        """The cards that are on after the one that the form edits."""
+        return tuple(card for card in self.cards[self.place + 1 :] if card.on)
+
+    @property
+    def then(self) -> tuple[Follower, ...]:
+        """The further steps to the output that is shown."""
+        return () if self.alone else self.all_then
+
+    @property
+    def all_then(self) -> tuple[Follower, ...]:
+        """The further steps to the output of the last card."""
+        return tuple(Follower(card.step, card.options) for card in self.after)
+
+    @property
+    def off(self) -> int:
+        """How many cards are off."""
+        return sum(not card.on for card in self.cards)
+
+    def place_of(self, key: int) -> int:
+        """Return the place of a card."""
+        return next(place for place, card in enumerate(self.cards) if card.key == key)
+
+    # --- changes ---
+
+    def edited(self, card: Card) -> Pipeline:
+        """Return the same with the settings of `card` for the card that the form edits."""
+        if self.present.same_work(card):
+            return self
+        present = replace(self.present, step=card.step, options=card.options)
+        return self._with(self.place, present)
+
+    def switched(self, place: int) -> Pipeline:
+        """Return the same with a card on or off.
+
+        If the form edits that card, it goes on with the next one that is on, or the last before.
+        The only card that is on stays on.
+        """
+        card = self.cards[place]
+        if card.on and not self.can_switch(place):
+            return self
+        changed = replace(card, on=not card.on)
+        cards = (*self.cards[:place], changed, *self.cards[place + 1 :])
+        return Pipeline(cards, _nearest(cards, self.place), self.alone)._tidy()
+
+    def can_switch(self, place: int) -> bool:
+        """Return whether a card can be switched: one that is on is needed."""
+        return not self.cards[place].on or sum(card.on for card in self.cards) > 1
+
+    def moved(self, place: int, to: int) -> Pipeline:
+        """Return the same with the card at `place` at another place."""
+        cards = list(self.cards)
+        present = cards[self.place].key
+        cards.insert(to, cards.pop(place))
+        new = next(number for number, card in enumerate(cards) if card.key == present)
+        return Pipeline(tuple(cards), new, self.alone)._tidy()
+
+    def removed(self, place: int) -> Pipeline:
+        """Return the same without a card; the only one that is on stays."""
+        if not self.can_switch(place):
+            return self
+        cards = (*self.cards[:place], *self.cards[place + 1 :])
+        wanted = self.place - (place < self.place)
+        return Pipeline(cards, _nearest(cards, wanted), self.alone)._tidy()
+
+    def duplicated(self, place: int) -> Pipeline:
+        """Return the same with a copy of a card after it, which the form then edits if it is on."""
+        copy = replace(self.cards[place], key=next(_keys))
+        cards = (*self.cards[: place + 1], copy, *self.cards[place + 1 :])
+        present = place + 1 if copy.on else self.place + (self.place > place)
+        return Pipeline(cards, present, self.alone)._tidy()
+
+    def selected(self, place: int) -> Pipeline:
+        """Return the same with another card to edit; one that is off cannot be edited."""
+        return replace(self, place=place)._tidy() if self.cards[place].on else self
+
+    def shown_alone(self, alone: bool) -> Pipeline:
+        """Return the same that shows the output of the card that the form edits, or of the end."""
+        return replace(self, alone=alone)._tidy()
+
+    def followed(self) -> Pipeline:
+        """Return the same with a new card on the output that is shown, which the form edits.
+
+        It has the settings of the present card until the user chooses others.
+        """
+        place = self.place + 1 if self.alone else len(self.cards)
+        copy = replace(self.present, key=next(_keys))
+        return Pipeline((*self.cards[:place], copy, *self.cards[place:]), place)
+
+    def ended(self) -> Pipeline:
+        """Return the same without the cards after the one that the form edits."""
+        return Pipeline(self.cards[: self.place + 1], self.place)
+
+    def made(self, then: tuple[Follower, ...]) -> Pipeline:
+        """Return the same with these further steps, if it has others: an earlier run is shown."""
+        if then == self.then:
+            return self
+        cards = (*self.cards[: self.place + 1], *(Card(*follower) for follower in then))
+        return Pipeline(cards, self.place)
+
+    def _with(self, place: int, card: Card) -> Pipeline:
+        return replace(self, cards=(*self.cards[:place], card, *self.cards[place + 1 :]))
+
+    def _tidy(self) -> Pipeline:
+        """Return the same that shows the end, if that is the card that the form edits."""
+        return self if self.after or not self.alone else replace(self, alone=False)
+
+
+def _nearest(cards: Sequence[Card], place: int) -> int:
+    """Return the place of the next card from `place` that is on, or of the last one before."""
+    later = (number for number in range(place, len(cards)) if cards[number].on)
+    earlier = (number for number in range(min(place, len(cards)) - 1, -1, -1) if cards[number].on)
+    return next(itertools.chain(later, earlier))
+
+
+@dataclass(eq=False)
+class Facts:
+    """The time, the thumbnail and the quality of the output of a step.
+
+    Attributes
+    ----------
+    measured : bool
+        The time is that of a measured run, see `kernelscope.engine.measuring`; otherwise, of one
+        live run.
+    reference : object
+        The picture that `judgement` refers to; None if it was compared with none.
+    """
+
+    options: RunOptions
+    where: str
+    seconds: float
+    measured: bool
+    first: bool
+    thumbnail: NDArray[np.uint8] | None = None
+    judgement: Judgement | None = None
+    reference: object = None
+
+    @classmethod
+    def of(cls, result: Result) -> Facts:
+        """Return the facts of a result, without thumbnail and quality."""
+        measured = result.repeats is not None
+        return cls(result.request.options, result.where, result.seconds, measured, result.first)
+
+
+@dataclass(eq=False)
+class _Entry:
+    asked: Step
+    result: Result
+    facts: Facts
+
+
+class Outputs:
+    """The results of steps by their input, in bounded memory; the last ones are kept.
+
+    Parameters
+    ----------
+    limit : int
+        Bytes of inputs and outputs; the newest result is kept in any case.
+    """
+
+    def __init__(self, limit: int = MOST_BYTES) -> None:
+        self.limit = limit
+        self._entries: list[_Entry] = []
+
+    def keep(self, result: Result, automatic: Iterable[str] = ()) -> None:
+        """Remember a whole result, or that of each of its steps.
+
+        The time of a measured run is not replaced by that of a live one at the same place.
+
+        Parameters
+        ----------
+        automatic : iterable of str
+            Parameters of the first step that were estimated.
+        """
+        asked = [
+            left_open(result.request.step, automatic),
+            *(each.step for each in result.request.then),
+        ]
+        for step, part in zip(asked, result.parts or (result,), strict=True):
+            self._keep(part, step)
+        self._drop()
+
+    def _keep(self, result: Result, asked: Step) -> None:
+        old = self._entry(result.request.source, asked)
+        if old is not None and old.result is result:
+            return
+        facts = Facts.of(result)
+        if old is not None:
+            self._entries.remove(old)
+            if old.facts.options == facts.options and old.facts.measured and not facts.measured:
+                facts = old.facts
+        self._entries.append(_Entry(asked, result, facts))
+
+    def find(self, source: Source, step: Step) -> Result | None:
+        """Return the result of `step` on `source`, if it is kept."""
+        entry = self._entry(source, step)
+        if entry is None:
+            return None
+        self._entries.remove(entry)
+        self._entries.append(entry)
+        return entry.result
+
+    def facts(self, result: Result) -> Facts:
+        """Return the facts of a result that `find` returned."""
+        return next(entry.facts for entry in self._entries if entry.result is result)
+
+    def walk(self, source: Source, steps: Iterable[Step]) -> Iterator[Result]:
+        """Yield the results of steps one after the other, up to the first that is not kept."""
+        for step in steps:
+            result = self.find(source, step)
+            if result is None:
+                return
+            yield result
+            source = result.output
+
+    def end(self, source: Source, pipeline: Pipeline) -> Result | None:
+        """Return the result that `pipeline` shows, from `source` on, if all of it is kept."""
+        steps = [pipeline.present.step, *(each.step for each in pipeline.then)]
+        parts = list(self.walk(source, steps))
+        if len(parts) < len(steps):
+            return None
+        if len(parts) == 1:
+            return parts[0]
+        request = replace(
+            parts[0].request, then=pipeline.then, live=True, timed=False, reference=None
+        )
+        return joined(request, parts)
+
+    def done(self, request: Request) -> tuple[Result, ...]:
+        """Return the results of the first steps of `request` that need not be computed again."""
+        options = [request.options, *(each.options for each in request.then)]
+        steps = [request.step, *(each.step for each in request.then)]
+        found = zip(self.walk(request.source, steps), options, strict=False)
+        return tuple(
+            result
+            for result, wanted in itertools.takewhile(
+                lambda pair: pair[0].request.options == pair[1], found
+            )
+        )
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the inputs and outputs take."""
+        return sum(_sizes(self._entries).values())
+
+    def _entry(self, source: Source, step: Step) -> _Entry | None:
+        for entry in reversed(self._entries):
+            request = entry.result.request
+            if request.source is source and step in (entry.asked, request.step):
+                return entry
+        return None
+
+    def _drop(self) -> None:
+        """Drop what was looked at least, until the rest is small."""
+        counts: Counter[int] = Counter()
+        for entry in list(reversed(self._entries)):
+            counts[id(entry.result.request.source)] += 1
+            if counts[id(entry.result.request.source)] > _MOST_OF_SOURCE:
+                self._entries.remove(entry)
+        while len(self._entries) > 1 and self.bytes > self.limit:
+            del self._entries[0]
+
+
+def _sizes(entries: Iterable[_Entry]) -> dict[int, int]:
+    arrays: Iterator[NDArray[Any]] = (
+        array
+        for entry in entries
+        for source in (entry.result.request.source, entry.result.output)
+        for array in source.arrays()
+    )
+    return {id(array): array.nbytes for array in arrays}

@@ -1,0 +1,250 @@
+"""The cards without a window: order, switches, the card in the form, and kept outputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.result import Result
+from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.engine.timing import Repeats, Stage
+from kernelscope.gui.model.comparison import following
+from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.history import History, Moment
+from kernelscope.gui.model.pipeline import Card, Outputs, Pipeline, card_of
+from kernelscope.images.image import Image
+
+
+def card(filter_id: str, *, on: bool = True, **parameters: Any) -> Card:
+    return Card(Step.create(filter_id, parameters), on=on)
+
+
+def pipeline(place: int = 1, *, alone: bool = False) -> Pipeline:
+    cards = (card("gaussian_noise"), card("median"), card("sobel", on=False), card("mean"))
+    return Pipeline(cards, place, alone)
+
+
+def names(cards: Any) -> list[str]:
+    return [each.step.filter.id for each in cards]
+
+
+def picture(value: int = 0) -> Image:
+    return Image.from_array(np.full((8, 9), value, np.uint8), f"picture {value}")
+
+
+def made(source: Image, step: Step, seconds: float = 0.5, **changes: Any) -> Result:
+    options = changes.pop("options", RunOptions())
+    output = Image.from_array(source.pixels + 1, source.title)
+    stages = (Stage("compute", seconds, True),)
+    return Result(Request(source, step, options), output, "cpu", "parallel", stages, **changes)
+
+
+def test_cards_that_are_off_take_no_part() -> None:
+    steps = pipeline()
+    assert names(steps.before) == ["gaussian_noise"]
+    assert names(steps.after) == ["mean"]
+    assert steps.then == (Follower(steps.cards[3].step),)
+    assert pipeline(alone=True).then == ()
+    assert steps.off == 1
+
+
+def test_the_form_goes_on_with_the_nearest_card_that_is_on() -> None:
+    steps = pipeline().switched(1)
+    assert steps.present.step.filter.id == "mean"
+    last = pipeline(3).switched(3)
+    assert last.present.step.filter.id == "median"
+    assert pipeline().removed(1).present.step.filter.id == "mean"
+    assert pipeline().removed(0).present.step.filter.id == "median"
+    assert pipeline().switched(0).present.step.filter.id == "median"
+
+
+def test_the_only_card_that_is_on_stays() -> None:
+    only = Pipeline((card("median"), card("mean", on=False)), 0)
+    assert not only.can_switch(0)
+    assert only.switched(0) is only
+    assert only.removed(0) is only
+    assert only.removed(1).cards == only.cards[:1]
+
+
+@pytest.mark.parametrize(("place", "to"), [(0, 1), (1, 0), (0, 3), (3, 0), (2, 1)])
+def test_the_edited_card_stays_edited_when_cards_move(place: int, to: int) -> None:
+    before = pipeline()
+    after = before.moved(place, to)
+    assert after.present is before.present
+    assert after.cards[to] is before.cards[place]
+    assert sorted(each.key for each in after.cards) == sorted(each.key for each in before.cards)
+
+
+def test_a_copy_is_a_card_of_its_own() -> None:
+    copied = pipeline().duplicated(1)
+    assert names(copied.cards)[1:3] == ["median", "median"]
+    assert copied.place == 2
+    assert copied.cards[1].key != copied.cards[2].key
+    off = pipeline().duplicated(2)
+    assert off.present.step.filter.id == "median"
+    assert not off.cards[3].on
+
+
+def test_a_card_that_is_off_cannot_be_edited() -> None:
+    steps = pipeline()
+    assert steps.selected(2) is steps
+    assert steps.selected(3).present.step.filter.id == "mean"
+
+
+def test_alone_ends_where_nothing_follows() -> None:
+    steps = pipeline(alone=True)
+    assert not steps.switched(3).alone
+    assert not steps.selected(3).alone
+    assert steps.shown_alone(False).then
+
+
+def test_a_new_card_works_on_the_output_that_is_shown() -> None:
+    assert pipeline().followed().place == 4
+    alone = pipeline(alone=True).followed()
+    assert alone.place == 2
+    assert names(alone.after) == ["mean"]
+    assert not alone.alone
+
+
+def test_editing_keeps_the_card() -> None:
+    steps = pipeline()
+    edited = steps.edited(card("median", size=7))
+    assert edited.present.step.parameters["size"] == 7
+    assert edited.present.key == steps.present.key
+    assert steps.edited(Card(steps.present.step)) is steps
+
+
+def test_a_caption_has_what_differs_from_the_defaults() -> None:
+    assert card("median").caption == ""
+    assert "7" in card("median", size=7).caption
+    assert "estimated" in card("nlm", filter_sigma=ESTIMATE).caption
+
+
+def test_outputs_are_found_by_their_input_and_step() -> None:
+    outputs, source, step = Outputs(), picture(), Step.of_numbers("median", {"size": 5})
+    first = made(source, step)
+    outputs.keep(first)
+    assert outputs.find(source, step) is first
+    assert outputs.find(picture(), step) is None
+    assert outputs.find(source, Step.of_numbers("median", {"size": 7})) is None
+    second = made(first.image, step)
+    outputs.keep(second)
+    assert list(outputs.walk(source, [step, step, step])) == [first, second]
+
+
+def test_an_estimated_number_is_found_by_the_estimate_and_by_the_number() -> None:
+    outputs, source = Outputs(), picture()
+    numbers = Step.of_numbers("nlm", {"filter_sigma": 0.04})
+    result = made(source, numbers)
+    outputs.keep(result, ["filter_sigma"])
+    wanted = card_of(result.request, ["filter_sigma"]).step
+    assert wanted.estimates == ("filter_sigma",)
+    assert outputs.find(source, wanted) is result
+    assert outputs.find(source, numbers) is result
+
+
+def test_a_live_time_does_not_replace_a_measured_one() -> None:
+    outputs, source, step = Outputs(), picture(), Step.of_numbers("median")
+    measured = made(source, step, 0.1, repeats=Repeats((0.1,), (0.1,), True))
+    outputs.keep(measured)
+    live = made(source, step, 0.3)
+    outputs.keep(live)
+    assert outputs.find(source, step) is live
+    assert (outputs.facts(live).seconds, outputs.facts(live).measured) == (0.1, True)
+    elsewhere = made(source, step, 0.4, options=RunOptions(device=Device.CPU, level="serial"))
+    outputs.keep(elsewhere)
+    assert outputs.facts(elsewhere).seconds == 0.4
+
+
+def test_memory_is_bounded_and_the_newest_stays() -> None:
+    outputs = Outputs(limit=500)
+    step = Step.of_numbers("median")
+    results = [made(picture(number), step) for number in range(5)]  # of 144 bytes each
+    for result in results:
+        outputs.keep(result)
+        assert outputs.bytes <= 500
+    kept = [outputs.find(each.request.source, step) is not None for each in results]
+    assert kept == [False, False, True, True, True]
+    tiny = Outputs(limit=1)
+    tiny.keep(results[0])
+    assert tiny.find(results[0].request.source, step) is results[0]
+
+
+def test_a_slider_that_moves_leaves_few_outputs() -> None:
+    outputs, source = Outputs(), picture()
+    for size in (3, 5, 7, 9, 11, 13):
+        outputs.keep(made(source, Step.of_numbers("median", {"size": size})))
+    found = [
+        size
+        for size in (3, 5, 7, 9, 11, 13)
+        if outputs.find(source, Step.of_numbers("median", {"size": size}))
+    ]
+    assert found == [9, 11, 13]
+
+
+def test_results_at_another_level_are_not_done() -> None:
+    outputs, source, step = Outputs(), picture(), Step.of_numbers("median")
+    outputs.keep(made(source, step))
+    then = (Follower(Step.of_numbers("mean")),)
+    assert len(outputs.done(Request(source, step, then=then))) == 1
+    serial = RunOptions(device=Device.CPU, level="serial")
+    assert outputs.done(Request(source, step, serial, then=then)) == ()
+
+
+def test_the_end_is_there_only_if_every_step_is() -> None:
+    outputs, source = Outputs(), picture()
+    steps = Pipeline((card("median"), card("mean")), 0)
+    first = made(source, steps.cards[0].step)
+    outputs.keep(first)
+    assert outputs.end(source, steps) is None
+    assert outputs.end(source, steps.shown_alone(True)) is first
+    second = made(first.image, steps.cards[1].step)
+    outputs.keep(second)
+    end = outputs.end(source, steps)
+    assert end is not None
+    assert end.output is second.output
+    assert end.request.then == steps.then
+
+
+def test_the_next_input_follows_all_steps_that_are_shown() -> None:
+    source = picture()
+    steps = Pipeline((card("median"), card("mean"), card("sobel", on=False)), 0)
+    outputs = Outputs()
+    first = made(source, steps.cards[0].step)
+    second = made(first.image, steps.cards[1].step)
+    outputs.keep(first)
+    outputs.keep(second)
+    end = outputs.end(source, steps)
+    assert end is not None
+    moment = Moment(source, "Open", result=end, form=FormState.of(end.request), pipeline=steps)
+    new = following(moment)
+    assert new.source is second.output
+    assert names(new.steps) == ["median", "mean"]
+    assert new.pipeline is not None
+    assert names(new.pipeline.before) == ["median", "mean"]
+    assert new.pipeline.off == 1
+    # An earlier run, without the later step, is shown: its output has no such step before it.
+    other = following(Moment(source, "Open", result=first, pipeline=steps))
+    assert other.pipeline is not None
+    assert names(other.pipeline.before) == ["median"]
+
+
+def test_steps_to_the_end_have_the_numbers_that_are_known() -> None:
+    history: History[Image, Image] = History()
+    source = picture()
+    nlm = card("nlm", filter_sigma=ESTIMATE)
+    steps = Pipeline((card("median"), nlm), 0)
+    history.push(Moment(source, "Open", pipeline=steps))
+    request = Request(source, steps.cards[0].step)
+    assert history.steps_to_end(request)[1].step.estimates == ("filter_sigma",)
+    first = made(source, request.step)
+    history.outputs.keep(first)
+    numbers = nlm.step.with_numbers({"filter_sigma": 0.07})
+    history.outputs.keep(made(first.image, numbers), ["filter_sigma"])
+    assert history.steps_to_end(request)[1].step.parameters["filter_sigma"] == 0.07
+    assert history.followed(request).then == steps.then
+    assert len(history.followed(request).done) == 2
