@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import logging
+import os
 import random
+import resource
 import threading
 import traceback
 from collections.abc import Callable
@@ -42,7 +45,8 @@ from tests.gui.test_volume_page import voxels, write
 
 pytestmark = pytest.mark.slow
 
-ACTIONS = 700
+ACTIONS = int(os.environ.get("MONKEY_ACTIONS", "700"))
+"""3000 take two to four minutes, and show a leak of memory; see `Memory`."""
 
 _KEYS = (
     *(getattr(Qt.Key, f"Key_{name}") for name in ("Up", "Down", "Left", "Right", "Home", "End")),
@@ -249,6 +253,25 @@ class Hand:
         return "hold"
 
 
+class Memory:
+    """The resident memory of the process every 500 actions; printed, and flat after the first."""
+
+    def __init__(self) -> None:
+        self.mebibytes: dict[int, float] = {}
+
+    def note(self, action: int) -> None:
+        if action % 500 == 0:
+            gc.collect()
+            pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+            self.mebibytes[action] = pages * resource.getpagesize() / 2**20
+            print(f"{action} actions: {self.mebibytes[action]:.0f} MiB, {len(gc.get_objects())}")
+
+    def growth(self) -> float:
+        """Return the mebibytes since action 1000, when all kinds of windows have been open."""
+        kept = [each for action, each in self.mebibytes.items() if action >= 1000]
+        return kept[-1] - kept[0] if kept else 0.0
+
+
 def own_threads() -> list[threading.Thread]:
     """Return what runs in the background, beside the worker."""
     own = (each for each in threading.enumerate() if each.name.startswith("kernelscope-"))
@@ -305,13 +328,16 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
     finished: list[object] = []
     window.runner.bridge.finished.connect(finished.append)
     hand = Hand(window, seed, files, cpu)
-    for _ in range(ACTIONS):
+    memory = Memory()
+    for number in range(ACTIONS):
         hand.act()
+        memory.note(number + 1)
         assert not bugs, tell(hand, bugs)
         assert not strays, tell(hand, strays)
         assert window.isVisible(), hand.done[-10:]
     assert len({name.split()[0] for name in hand.done}) > 9
     assert len(finished) > 5
+    assert memory.growth() < 60, memory.mebibytes
     cpu.go.set()
     qtbot.waitUntil(lambda: not window.runner.bridge.busy and not window.recipes.busy)
     window.file_dialogs.open(files[1])  # it still works
