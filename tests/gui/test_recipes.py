@@ -358,6 +358,37 @@ def test_a_recipe_may_leave_a_number_to_the_picture(
     )
 
 
+@pytest.mark.smoke
+def test_a_saved_recipe_leaves_open_what_the_loaded_one_did(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    open_step = {"filter": "nlm", "parameters": {"filter_sigma": "estimate"}}
+    number = {"filter": "nlm", "parameters": {"filter_sigma": 0.25}}
+    path = write_recipe(tmp_path / "a.json", open_step, {"filter": "median"}, number, open_step)
+    run_recipe(qtbot, window, path)
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    assert len(cpu.requests) == 4
+    assert child(window, QToolButton, "filter_sigmaEstimate").isChecked(), "as in the recipe"
+    window.findChild(QAction, "saveRecipe").trigger()
+    choose(qtbot, window, tmp_path / "again.json")
+    assert read_recipe(tmp_path / "again.json") == read_recipe(path)
+
+
+def test_a_run_that_estimates_is_saved_so(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("nlm")
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+U")
+    qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
+    window.findChild(QAction, "saveRecipe").trigger()
+    choose(qtbot, window, tmp_path / "nlm.json")
+    steps = read_recipe(tmp_path / "nlm.json").steps
+    assert [step.estimates for step in steps] == [("filter_sigma",), ("filter_sigma",)]
+
+
 def test_every_run_estimates_until_a_number_is_set(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:

@@ -207,7 +207,14 @@ def prepare(
             first = replace(first, measured=Measurement.of(first))
             estimates = estimate(first, step.estimates)
     options, notices = _where(recipe, step, backends, options)
-    request = Request(source, step.with_numbers(estimates), options, reference, first.measured)
+    request = Request(
+        source,
+        step.with_numbers(estimates),
+        options,
+        reference,
+        first.measured,
+        estimated=step.estimates,
+    )
     return request, (*notices, *estimate_notices(request, estimates))
 
 

@@ -103,6 +103,8 @@ class Request:
         The settings are still changing: the run is neither logged nor learnt from.
     then : tuple of Follower
         Further steps, the last of which makes the output; see `kernelscope.engine.sequence`.
+    estimated : tuple of str
+        Parameters whose numbers come from this source: a recipe leaves them to be estimated.
     done : tuple of Result
         Results of the first of all these steps, which are not computed again.
     id : int
@@ -126,6 +128,7 @@ class Request:
     reduction: int = 1
     timed: bool = False
     then: tuple[Follower, ...] = ()
+    estimated: tuple[str, ...] = ()
     done: tuple[Result, ...] = ()
     id: int = field(default_factory=lambda: next(_ids))
 

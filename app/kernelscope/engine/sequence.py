@@ -92,7 +92,12 @@ def _request(follower: Follower, source: Source, *, live: bool) -> tuple[Request
     with shortage_explained(source):
         measured = Measurement.of(request)
         numbers = estimate(replace(request, measured=measured), step.estimates)
-    request = replace(request, step=step.with_numbers(numbers), measured=measured)
+    request = replace(
+        request,
+        step=step.with_numbers(numbers),
+        measured=measured,
+        estimated=step.estimates,
+    )
     return request, estimate_notices(request, numbers)
 
 

@@ -92,8 +92,9 @@ def following(moment: Moment[Opened, Part]) -> Moment[Opened, Part]:
             references[cast(Part, new)] = reference
     runs: tuple[Request, ...] = result.requests
     pipeline = moment.pipeline
+    automatic = moment.form.automatic if moment.form is not None else ()
+    runs = (replace(runs[0], estimated=automatic), *runs[1:])
     if pipeline is not None:
-        automatic = moment.form.automatic if moment.form is not None else ()
         pipeline = pipeline.edited(card_of(result.request, automatic))
         pipeline = pipeline.made(result.request.then).followed()
     name = runs[-1].step.filter.name

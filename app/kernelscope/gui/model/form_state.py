@@ -36,11 +36,17 @@ class FormState:
     options: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, request: Request, automatic: tuple[str, ...] = ()) -> FormState:
-        """Return the settings that `request` was made with."""
-        return cls.of_settings(
-            RunSettings(request.step, request.options), request.source.kind, automatic
-        )
+    def of(cls, request: Request, automatic: tuple[str, ...] | None = None) -> FormState:
+        """Return the settings that `request` was made with.
+
+        Parameters
+        ----------
+        automatic : tuple of str, optional
+            In place of the parameters that were estimated for it.
+        """
+        settings = RunSettings(request.step, request.options)
+        automatic = request.estimated if automatic is None else automatic
+        return cls.of_settings(settings, request.source.kind, automatic)
 
     @classmethod
     def of_settings(

@@ -98,6 +98,11 @@ def left_open(step: Step, automatic: Iterable[str]) -> Step:
     return replace(step, parameters={**step.parameters, **dict.fromkeys(names, ESTIMATE)})
 
 
+def asked(each: Request | Follower) -> Step:
+    """Return the step of a request, its estimated numbers left to be estimated again."""
+    return left_open(each.step, each.estimated) if isinstance(each, Request) else each.step
+
+
 @dataclass(frozen=True)
 class Pipeline:
     """The cards, and the place of the one that the form edits, which is on.

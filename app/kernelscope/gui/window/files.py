@@ -19,6 +19,7 @@ from kernelscope.gui.dialogs.phantom_dialog import Order
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model import replay
 from kernelscope.gui.model.history import Origin
+from kernelscope.gui.model.pipeline import asked
 from kernelscope.gui.pages.page import Page, Savable
 from kernelscope.gui.pages.volume_page import VolumePage
 from kernelscope.gui.widgets import messages as dialogs
@@ -86,7 +87,7 @@ class Files(QObject):
         request = self._runner.request()
         if request is not None:
             history = self._page().history
-            self._recipes.save(each.step for each in history.steps_to_end(request))
+            self._recipes.save(asked(each) for each in history.steps_to_end(request))
 
     def copy_output(self) -> None:
         """Copy the output to the clipboard."""

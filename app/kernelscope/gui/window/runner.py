@@ -22,12 +22,12 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.engine.step import ESTIMATE
 from kernelscope.errors import AppError
 from kernelscope.gui.canvas.pane import EARLIER
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.form_state import FormState, RunSettings
+from kernelscope.gui.model.pipeline import asked
 from kernelscope.gui.model.times import duration
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
@@ -146,7 +146,12 @@ class Runner(QObject):
 
     def request(self) -> Request | None:
         """Return the request of Run, or show the user why there is none."""
-        return self._checked(lambda: self._page().request(self._panel.run_settings()))
+
+        def create() -> Request:
+            request = self._page().request(self._panel.run_settings())
+            return replace(request, estimated=self._panel.automatic)
+
+        return self._checked(create)
 
     def _checked(self, create: Callable[[], Request | None]) -> Request | None:
         if self._page().source is None:
@@ -181,8 +186,8 @@ class Runner(QObject):
         request = self.request()
         if request is None:
             return
-        names = self._panel.automatic
-        wanted = request.source, FormState.of(request, names).but(names)
+        names = request.estimated
+        wanted = request.source, FormState.of(request).but(names)
         if self.busy and wanted == self._in_progress:
             self._show_status("This run is under way already; Esc stops it.")
             return
@@ -190,9 +195,7 @@ class Runner(QObject):
         self._recipes.stop()
         self._in_progress = wanted
         if names:
-            step = request.step
-            values = {**step.parameters, **dict.fromkeys(names, ESTIMATE)}
-            recipe = Recipe((replace(step, parameters=values),))
+            recipe = Recipe((asked(request),))
             self._start_recipe(recipe, request.options.level, names)
         else:
             self._automatic = ()
@@ -303,7 +306,7 @@ class Runner(QObject):
             self.show_state()
             return
         result = self._recipes.told(result)
-        form = FormState.of(result.request, self._automatic)
+        form = FormState.of(result.request)
         self.finished.emit(result, form)
         self.described = describe_result(result)
         page = self._page()
