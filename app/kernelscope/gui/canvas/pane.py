@@ -66,8 +66,9 @@ class Pane(QWidget):
 
     def set_stale(self, stale: bool) -> None:
         """Mark the caption if Run would produce something else with the current settings."""
-        self._stale = stale
-        self._draw_caption()
+        if stale != self._stale:
+            self._stale = stale
+            self._draw_caption()
 
     def set_caption(self, text: str, brief: str = "") -> None:
         """Show a caption, or `brief` with the caption as its tooltip."""
@@ -91,7 +92,9 @@ class Pane(QWidget):
         mark = EARLIER if stale else ""
         self.title.set_full_text(mark + text, brief and mark + brief)
         colour = theme.warning_text(self.palette()).name()
-        self.title.setStyleSheet(f"color: {colour}" if stale else "")
+        style = f"color: {colour}" if stale else ""
+        if style != self.title.styleSheet():  # which Qt would apply again
+            self.title.setStyleSheet(style)
 
 
 class Canvas(Protocol):

@@ -18,6 +18,8 @@ class ElidedLabel(QLabel):
 
     def set_full_text(self, text: str, brief: str = "") -> None:
         """Show `brief`, or without one `text`; the tooltip and screen readers have `text`."""
+        if (text, brief) == (self._text, self._brief):
+            return
         self._text, self._brief = text, brief
         self.setToolTip(text)
         self.setAccessibleDescription(text)
