@@ -101,6 +101,8 @@ class Action:
         Of the actions with the same choice one is ticked at a time.
     icon, label : str
         Icon and short text of the button in a tool bar.
+    everywhere : bool
+        The shortcut works in every window of the program.
     """
 
     id: str
@@ -115,6 +117,7 @@ class Action:
     choice: str = ""
     icon: str = ""
     label: str = ""
+    everywhere: bool = False
 
     @property
     def name(self) -> str:

@@ -56,6 +56,8 @@ class Dock:
     side: Side
     visible: bool = True
     """Shown until the user decides otherwise."""
+    help: str = ""
+    """Page of the manual that explains it, or ``page#heading``."""
 
     @property
     def object_name(self) -> str:
@@ -64,13 +66,19 @@ class Dock:
 
 
 DOCKS = (
-    Dock(DockName.FILTERS, "Filters", Side.LEFT),
-    Dock(DockName.STEPS, "Steps", Side.LEFT),
-    Dock(DockName.CONTROLS, "Settings", Side.RIGHT),
-    Dock(DockName.RUNS, "Runs", Side.BOTTOM),
-    Dock(DockName.TIMING, "Timing", Side.BOTTOM),
-    Dock(DockName.QUALITY, "Quality", Side.BOTTOM),
-    Dock(DockName.CONSOLE, "Console", Side.BOTTOM, visible=False),
+    Dock(DockName.FILTERS, "Filters", Side.LEFT, help="window#finding-a-filter"),
+    Dock(DockName.STEPS, "Steps", Side.LEFT, help="window#recipes"),
+    Dock(DockName.CONTROLS, "Settings", Side.RIGHT, help="window"),
+    Dock(DockName.RUNS, "Runs", Side.BOTTOM, help="window#the-list-of-runs"),
+    Dock(DockName.TIMING, "Timing", Side.BOTTOM, help="window#the-list-of-runs"),
+    Dock(DockName.QUALITY, "Quality", Side.BOTTOM, help="window#denoising"),
+    Dock(
+        DockName.CONSOLE,
+        "Console",
+        Side.BOTTOM,
+        visible=False,
+        help="window#kernels-benchmark-and-console",
+    ),
 )
 
 TOGGLES = {
@@ -128,10 +136,17 @@ PANELS = Submenu("panelsMenu", "&Panels", _PANELS, group=3)
 
 _HELP = (
     Action(
+        "help",
+        "&Help on This",
+        "companions.show_help",
+        keys=("F1",),
+        tip="The page about the part of the window that is pointed at or has the focus",
+        everywhere=True,
+    ),
+    Action(
         "manual",
         "&Manual",
         "companions.show_manual",
-        keys=("F1",),
         tip="The pages of the manual, with a search over all of them",
     ),
     Action(

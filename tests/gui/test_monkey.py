@@ -56,7 +56,7 @@ _KEYS = (
 )
 _SHORTCUTS = "ZYUKRVC01"
 _TEXTS = ("0.03", "0,05", "-1", "1e999", "497848.3", "9" * 40, "", "abc", "1/3", "1;2 3")
-_UNTOUCHED = ("quit", "benchmark", "gpuInfo", "manual", "about")
+_UNTOUCHED = ("quit", "benchmark", "gpuInfo", "help", "manual", "about")
 """What would end the test, or opens windows with tests of their own."""
 
 

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLa
 from kernelscope.gui.canvas.still import draw_still
 from kernelscope.gui.model.blind_test import BlindTest
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.help_place import set_help
 
 
 class _Side(QWidget):
@@ -50,6 +51,7 @@ class BlindDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("blindTest")
+        set_help(self, "window#contact-sheet")
         self.setWindowTitle("Blind test")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(960, 600)

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.theme import quiet_text
 
 _WIDTH, _ROWS = 100, 14
@@ -90,6 +91,7 @@ class CommandPalette(QDialog):
     def __init__(self, commands: Sequence[Command], parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Dialog | Qt.WindowType.FramelessWindowHint)
         self.setObjectName("commandPalette")
+        set_help(self, "window#keyboard-shortcuts")
         self.setWindowTitle("Command Palette")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._commands = tuple(commands)

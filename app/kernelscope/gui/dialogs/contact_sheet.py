@@ -37,6 +37,7 @@ from kernelscope.gui.dialogs.sheet_tile import SheetTile
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.work.bridge import WorkerBridge
 from kernelscope.spec.parameters import Parameter
 
@@ -89,6 +90,7 @@ class ContactSheet(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("contactSheet")
+        set_help(self, "window#contact-sheet")
         self.setWindowTitle("Contact sheet")
         self.resize(1080, 820)
         self._bridge, self._request, self._display = bridge, request, display

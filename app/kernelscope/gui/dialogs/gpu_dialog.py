@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from kernelscope.backends import gpu_numbers
 from kernelscope.engine.backend import Availability, Backend, Fact, FactGroup
 from kernelscope.gui.widgets.fact_table import FactTable
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import SELECTABLE, add_button, close_box, headline
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.theme import fixed_font
@@ -53,6 +54,7 @@ class GpuDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("gpuDialog")
+        set_help(self, "gpu-levels#several-gpus")
         self.setWindowTitle("GPU information")
         self._availability = availability
         self._background = background

@@ -42,6 +42,7 @@ from kernelscope.gui.dialogs.difference_view import DifferenceView
 from kernelscope.gui.model.kernel_difference import difference
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.fact_table import FactTable
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import add_button, close_box, headline
 from kernelscope.gui.work.background import Background
 from kernelscope.spec.launch import Launch
@@ -72,6 +73,7 @@ class KernelViewer(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("kernelViewer")
+        set_help(self, "gpu-levels#reading-a-kernel")
         self.setWindowTitle("Kernel")
         self.setModal(False)
         self.setSizeGripEnabled(True)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from html import escape
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtGui import QPalette, QPixmap
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from kernelscope.gui.dialogs.handbook_view import drawn
 from kernelscope.gui.model.ladder import Entry, describe_figure, describe_time
+from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.handbook import pictures
+from kernelscope.manual import level_page
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.level_colours import colour
 
 _WIDTH = 460
+_DRAWING = 720
+"""Pixels of the text at least, and of the drawing at most."""
 
 
 class LevelDialog(QDialog):
@@ -36,6 +43,9 @@ class LevelDialog(QDialog):
         self.setObjectName("levelDialog")
         self.setModal(False)
         self._entry: Entry | None = None
+        self._ready = False
+        self._drawing = QLabel(self)
+        self._drawing.setObjectName("levelDrawing")
         self._text = QLabel(self)
         self._text.setObjectName("levelText")
         self._text.setWordWrap(True)
@@ -51,12 +61,14 @@ class LevelDialog(QDialog):
         self._kernel = self._add(buttons, "levelKernel", "View &Kernel")
         self._kernel.clicked.connect(self._open_kernel)
         manual = self._add(buttons, "levelManual", "&Manual")
-        manual.clicked.connect(lambda: self.manual_wanted.emit("gpu-levels"))
+        manual.clicked.connect(lambda: self.manual_wanted.emit(self._page()))
         buttons.rejected.connect(self.reject)
         column = QVBoxLayout(self)
         column.setSpacing(12)
         column.addWidget(self._text)
+        column.addWidget(self._drawing)
         column.addWidget(buttons)
+        self._ready = True
 
     @staticmethod
     def _add(buttons: QDialogButtonBox, name: str, text: str) -> QPushButton:
@@ -73,7 +85,7 @@ class LevelDialog(QDialog):
         self.setWindowTitle(f"{rung.full_name} – {spec.name}")
         parts = [_title(entry)]
         if rung.level is not None:
-            parts.append(f"<p>{escape(rung.level.help)}</p>")
+            parts.append(f"<p>{escape(rung.level.help)} {escape(rung.level.why)}</p>")
         if rung.obstacle:
             word = "Not for this filter" if rung.gap else "Cannot run here"
             parts.append(f"<p><b>{word}.</b> {escape(rung.obstacle)}</p>")
@@ -88,10 +100,38 @@ class LevelDialog(QDialog):
             parts.append(f"<p>{escape(entry.remark)}</p>")
         parts.append(f"<p><b>Source of {escape(spec.name)}.</b> {escape(spec.source)}</p>")
         self._text.setText("".join(parts))
+        set_help(self, self._page())
+        self._draw()
         recorded = entry.figure is not None
         self._bench.setText("Open in &Benchmark" if recorded else "&Benchmark")
         self._kernel.setVisible(rung.device == "GPU" and not rung.gap)
         self.adjustSize()
+
+    def _page(self) -> str:
+        """Return the page about the level."""
+        place = self._entry.rung.place if self._entry is not None else None
+        if place is None or place.level is None:
+            return "gpu-levels"
+        return level_page(place.device.value, place.level)
+
+    def _draw(self) -> None:
+        """Draw the blocks and memories of the level, as its page does."""
+        place = self._entry.rung.place if self._entry is not None else None
+        self._drawing.setVisible(place is not None and place.level is not None)
+        if place is None or place.level is None:
+            return
+        content = pictures.render(f"level/{place.device.value}/{place.level}")
+        ink = self.palette().color(QPalette.ColorRole.WindowText)
+        image = drawn(content, ink, self.devicePixelRatioF(), _DRAWING)
+        self._drawing.setPixmap(QPixmap.fromImage(image))
+        level = self._entry.rung.level if self._entry is not None else None
+        if level is not None:
+            self._drawing.setAccessibleName(f"Drawing of the level {level.name}")
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange and self._ready:
+            QTimer.singleShot(0, self, self._draw)  # Qt goes through all widgets meanwhile
 
     def _open_kernel(self) -> None:
         if self._entry is not None:

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope import handbook, manual
 from kernelscope.gui.dialogs.handbook_view import PICTURE_WIDTH, PageView
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box
 from kernelscope.gui.work.background import Background
 
@@ -38,6 +39,7 @@ class ManualWindow(QDialog):
     def __init__(self, background: Background, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("manualWindow")
+        set_help(self, "window#help")
         self.setWindowTitle("Manual")
         self._titles = QTreeWidget()
         self._titles.setObjectName("manualPages")

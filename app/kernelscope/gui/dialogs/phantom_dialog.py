@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, WholeBox
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.images.phantom import (
     BRIGHTEST,
     Contrast,
@@ -96,6 +97,7 @@ class PhantomDialog(QDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("phantomDialog")
+        set_help(self, "volumes#phantoms")
         self.setWindowTitle("New phantom")
         about = QLabel("A head phantom with scanner noise, and its noise-free original.", self)
         self._sides = [

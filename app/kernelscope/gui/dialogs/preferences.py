@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QDialog, QFormLayout, QLabel, QVBoxLayout, QWidget
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, stylist
 from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box
 from kernelscope.gui.widgets.settings import Settings
 
@@ -29,6 +30,7 @@ class Preferences(QDialog):
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("preferences")
+        set_help(self, "window")
         self.setWindowTitle("Preferences")
         self._settings = settings
         chosen = Appearance.load(settings)

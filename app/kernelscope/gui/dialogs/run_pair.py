@@ -10,6 +10,7 @@ from kernelscope.gui.dialogs.picture_pair import Half, PicturePair
 from kernelscope.gui.model.comparison import offset_of
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.runs import Run
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 
@@ -26,6 +27,7 @@ class RunPair(QDialog):
     def __init__(self, first: Run, second: Run, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("runPair")
+        set_help(self, "window#the-list-of-runs")
         self.setWindowTitle(f"Runs {first.number} and {second.number}")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(960, 720)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QDialog, QHeaderView, QTreeWidgetItem, QVBoxLayout
 
 from kernelscope import menus
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import add_button, close_box
 
 
@@ -18,6 +19,7 @@ class ShortcutDialog(QDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("shortcutDialog")
+        set_help(self, "window#keyboard-shortcuts")
         self.setWindowTitle("Keyboard Shortcuts")
         self._list = CopyableTree(self.text)
         self._list.setObjectName("shortcutList")

@@ -24,6 +24,7 @@ from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.model.sketches import Scene
 from kernelscope.gui.pages.page import Evaluation, Page, Savable
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.reduction import is_compiled
@@ -61,6 +62,7 @@ class PicturePage(Page[Image, Image]):
     ) -> None:
         super().__init__(background, report, parent)
         self.setObjectName("picturePage")
+        set_help(self, "window#looking")
         self._shown = self.history.state
         self.drawing: Drawing | None = None
         self.images = ImagePair(self)

@@ -22,6 +22,7 @@ from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.gui.model.sketches import Scene
 from kernelscope.gui.pages.page import Evaluation, Page, Savable
 from kernelscope.gui.panels.volume_components import Components
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.planes import Window, auto_gain, auto_window
@@ -60,6 +61,7 @@ class VolumePage(Page[Scan, Volume]):
     ) -> None:
         super().__init__(background, report, parent)
         self.setObjectName("volumePage")
+        set_help(self, "volumes")
         self._wanted: tuple[Volume, ...] = ()
         """The volumes that are being opened, or are open."""
         self._map: Volume | None = None

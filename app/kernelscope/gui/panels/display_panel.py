@@ -22,6 +22,7 @@ from kernelscope.gui.model.display import GAMMAS, Display
 from kernelscope.gui.model.displays import Side
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox
+from kernelscope.gui.widgets.help_place import set_help
 
 _NOTE = (
     "Only the view changes, never the data. In a picture, drag with the right button: across for "
@@ -37,6 +38,7 @@ class DisplayPanel(QFrame):
     def __init__(self, pair: ImagePair, parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
         self.setObjectName("displayPanel")
+        set_help(self, "window#looking")
         self.setAccessibleName("Level and colours")
         self.setFrameShape(QFrame.Shape.StyledPanel)
         self._pair = pair

@@ -33,6 +33,8 @@ from PySide6.QtWidgets import (
 from kernelscope.gui.model.filter_groups import Groups, best, narrowed
 from kernelscope.gui.model.sketches import HEIGHT, WIDTH
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.help_place import HELP_ROLE
+from kernelscope.manual import filter_page
 from kernelscope.spec.filter import FilterSpec
 
 _SPEC = Qt.ItemDataRole.UserRole
@@ -107,6 +109,7 @@ class FilterBrowser(QWidget):
             for spec in specs:
                 item = self._items[spec.id] = QTreeWidgetItem(group, [spec.name])
                 item.setData(0, _SPEC, spec)
+                item.setData(0, HELP_ROLE, filter_page(spec))
                 item.setToolTip(0, spec.summary)
                 self._mark(item, spec.id == self._current)
         self._narrow()

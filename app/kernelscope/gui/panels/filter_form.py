@@ -19,6 +19,9 @@ from kernelscope.gui.panels.editors import (
     create_editor,
 )
 from kernelscope.gui.panels.mask_editor import MaskEditor
+from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.handbook import anchor_of
+from kernelscope.manual import filter_page
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.parameters import MaskPreset
 
@@ -40,6 +43,8 @@ class FilterForm(QWidget):
         super().__init__(parent)
         self.setObjectName(f"{spec.id}Form")
         self._spec = spec
+        page = filter_page(spec)
+        set_help(self, page)
         self._editors: dict[str, Editor] = {}
         self._labels: dict[str, QLabel] = {}
         layout = QVBoxLayout(self)
@@ -49,6 +54,8 @@ class FilterForm(QWidget):
             editor = create_editor(parameter, self)
             label = QLabel(parameter.label, self)
             label.setBuddy(editor)
+            for widget in (label, editor):
+                set_help(widget, f"{page}#{anchor_of(parameter.label)}")
             label.setToolTip(parameter.help)
             layout.addWidget(label)
             self._labels[parameter.name] = label

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.help_place import set_help
 
 _HELP = {
     Freshness.EXACT: "The output is that of these settings, for the whole picture.",
@@ -21,6 +22,7 @@ class FreshnessBadge(ElidedLabel):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("freshness")
+        set_help(self, "window#live")
         self.setAccessibleName("Freshness of the output")
         self.freshness: Freshness | None = None
         self._details: str | None = None

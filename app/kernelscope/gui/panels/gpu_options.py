@@ -14,6 +14,7 @@ from kernelscope.errors import InvalidParameter
 from kernelscope.gui.model.form_state import MIB
 from kernelscope.gui.panels.editors import shrink, tell_of_refusals
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.spec.blocks import USUAL_BLOCKS, Block, block_name, read_block
 
 _BLOCK = (
@@ -36,6 +37,7 @@ class GpuOptions(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("gpuOptions")
+        set_help(self, "gpu-levels#how-a-run-uses-the-card")
         layout = QFormLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
 

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 from kernelscope.gui.model.figures import Figures
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.slot import Slot
 
 
@@ -23,6 +24,7 @@ class Headline(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("headline")
+        set_help(self, "window#the-list-of-runs")
         self._text = QLabel(self)
         self._text.setObjectName("headlineText")
         self._text.setAccessibleName("Time, rate and quality of the output")

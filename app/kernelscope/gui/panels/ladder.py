@@ -55,6 +55,8 @@ from kernelscope.gui.model.ladder import (
     short_time,
 )
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
+from kernelscope.manual import level_page
 from kernelscope.spec.level_colours import colour
 
 _ENTRY = Qt.ItemDataRole.UserRole
@@ -94,6 +96,7 @@ class LadderList(QListWidget):
         self._ready = False  # Qt calls `changeEvent` while it makes the list
         super().__init__(parent)
         self.setObjectName("ladderRungs")
+        set_help(self, "window#the-ladder-of-levels")
         self.setAccessibleName("Levels")
         self.setMouseTracking(True)
         self.setUniformItemSizes(True)
@@ -141,12 +144,15 @@ class LadderList(QListWidget):
         if isinstance(what, str):
             item.setText(f"{'▾' if self.unfolded else '▸'} {what}")
             item.setData(_ENTRY, None)
+            item.setData(HELP_ROLE, "")
             item.setToolTip("Click to fold." if self.unfolded else "Click to unfold.")
             item.setData(Qt.ItemDataRole.AccessibleTextRole, what)
             return
         rung = what.rung
         item.setText(rung.full_name)
         item.setData(_ENTRY, what)
+        place = rung.place
+        item.setData(HELP_ROLE, level_page(place.device.value, place.level) if place.level else "")
         how = "Click for the reason." if rung.obstacle else "Click to run here."
         item.setToolTip(f"{what.explain()}\n{how}")
         chosen = ", chosen" if rung.place == self.chosen else ""

@@ -9,6 +9,7 @@ from typing import Any
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QStandardItemModel
 from PySide6.QtWidgets import (
+    QComboBox,
     QFrame,
     QGroupBox,
     QHBoxLayout,
@@ -34,7 +35,9 @@ from kernelscope.gui.panels.filter_form import FilterForm
 from kernelscope.gui.panels.run_options import RunOptionsForm
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.manual import filter_page
 from kernelscope.spec.samples import Kind
 
 FIRST_FILTER = "median"
@@ -152,6 +155,11 @@ class ParameterPanel(QScrollArea):
         if event.type() == QEvent.Type.LayoutRequest:
             self.updateGeometry()
         return super().eventFilter(watched, event)
+
+    @property
+    def filter_box(self) -> QComboBox:
+        """The list of the filters."""
+        return self._filter
 
     @property
     def filter_id(self) -> str:
@@ -309,6 +317,7 @@ class ParameterPanel(QScrollArea):
                 self._filter.setItemData(
                     self._filter.count() - 1, spec.summary, Qt.ItemDataRole.ToolTipRole
                 )
+                self._filter.setItemData(self._filter.count() - 1, filter_page(spec), HELP_ROLE)
 
     def _on_filter(self) -> None:
         spec = filters.get(self.filter_id)
@@ -324,6 +333,8 @@ class ParameterPanel(QScrollArea):
             self._put_into_tab_order(form)
         self._current = self._forms[spec.id]
         self._current.show()
+        for widget in (self._filter, self._parameters, self._summary):
+            set_help(widget, filter_page(spec))
         self._summary.setText(spec.summary)
         self._summary.setToolTip(f"Source: {spec.source}")
         self._reset.setVisible(bool(spec.parameters))

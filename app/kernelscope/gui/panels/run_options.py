@@ -15,6 +15,7 @@ from kernelscope.gui.model.ladder import AUTO, Place, Rung, chosen_place, rungs
 from kernelscope.gui.panels.editors import shrink
 from kernelscope.gui.panels.gpu_options import GpuOptions
 from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.spec.blocks import takes_block
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
@@ -40,6 +41,7 @@ class RunOptionsForm(QWidget):
     def __init__(self, backends: Mapping[str, Backend], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("runOptions")
+        set_help(self, "filters#borders")
         self._backends = backends
         self._availability: dict[str, Availability] = {}
         self._spec: FilterSpec | None = None

@@ -9,6 +9,7 @@ from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from kernelscope.gui.widgets.controls import WholeBox
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.judging.gains import GAINS
 
@@ -48,6 +49,7 @@ class ViewBar(QWidget):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("viewBar")
+        set_help(self, "window#looking")
         self._row = row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)

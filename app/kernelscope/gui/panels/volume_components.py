@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
 
@@ -88,6 +89,7 @@ class Components(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("components")
+        set_help(self, "volumes")
         self._list = _List(self)
         self._list.setObjectName("componentList")
         self._list.setAccessibleName("Components")

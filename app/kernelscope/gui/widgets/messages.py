@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from PySide6.QtCore import QIODevice, QSaveFile, Qt, qVersion
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -91,8 +91,20 @@ def open_dialog(dialog: AnyDialog) -> AnyDialog:
     # Destroyed with its parent, it never finishes.
     dialog.destroyed.connect(lambda: open_dialogs.discard(dialog))
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    offer_help(dialog)
     dialog.open()
     return dialog
+
+
+def offer_help(dialog: QDialog) -> None:
+    """Let F1 work in `dialog`, which keeps the shortcuts of the window behind it from working."""
+    behind = dialog.parentWidget()
+    while behind is not None:
+        action = behind.window().findChild(QAction, "help")
+        if isinstance(action, QAction):
+            dialog.addAction(action)
+            return
+        behind = behind.window().parentWidget()
 
 
 def choose_text_to_open(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu
 
@@ -262,6 +263,8 @@ class Actions(Mapping[str, QAction]):
         made.setObjectName(action.id)
         made.triggered.connect(lambda: self._call(action))
         made.setShortcuts([QKeySequence(key) for key in action.keys])
+        if action.everywhere:
+            made.setShortcutContext(Qt.ShortcutContext.ApplicationShortcut)
         if action.tip:
             keys = " ".join(f"({_native(key)})" for key in made.shortcuts()[:1])
             made.setToolTip(f"{action.tip} {keys}".rstrip())

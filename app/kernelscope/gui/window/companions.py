@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QWidget
 
 from kernelscope import filters
 from kernelscope.engine.backend import Availability, Backend
@@ -30,6 +31,7 @@ from kernelscope.gui.model.ladder import Entry, Place
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.context_help import ContextHelp
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -76,6 +78,11 @@ class Companions:
     kernel_viewer: KernelViewer | None = None
     contact_sheet: ContactSheet | None = None
     _launches: dict[str, LaunchReport] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.context_help = ContextHelp(self.window)
+        self.context_help.watch(self.panel.filter_box)
+        self.context_help.wanted.connect(self.show_page)
 
     def add_result(self, result: Result) -> None:
         """Keep the launch report of a run for the kernel viewer."""
@@ -131,12 +138,14 @@ class Companions:
         explained.show_entry(entry, filters.get(self.panel.filter_id))
         _bring_to_front(explained)
 
-    def show_page(self, name: str) -> None:
-        """Show a page of the manual."""
-        self.show_manual()
-        manual = self.window.findChild(ManualWindow)
-        if manual is not None:
-            manual.open_page(name)
+    def show_help(self) -> None:
+        """Show the page about the widget in use."""
+        self.show_page(self.context_help.place())
+
+    def show_page(self, place: str) -> None:
+        """Show a page of the manual, at a heading if `place` is ``page#heading``."""
+        name, _, anchor = place.partition("#")
+        self._manual().open_page(name, anchor)
 
     def show_gpu(self) -> None:
         """Show the GPU and its state, or the steps that are missing to use one."""
@@ -178,9 +187,16 @@ class Companions:
 
     def show_manual(self) -> None:
         """Show the manual at the page that was read last."""
-        manual = self.window.findChild(ManualWindow) or ManualWindow(self.background, self.window)
-        manual.show()
-        manual.raise_()
+        self._manual()
+
+    def _manual(self) -> ManualWindow:
+        """Show the window of the manual; return it."""
+        # A dialog that blocks the window would block a manual of the window too.
+        parent = QApplication.activeModalWidget() or self.window
+        direct = Qt.FindChildOption.FindDirectChildrenOnly
+        manual = parent.findChild(ManualWindow, "", direct) or ManualWindow(self.background, parent)
+        _bring_to_front(manual)
+        return manual
 
     def show_palette(self) -> None:
         """Let the user find a command by typing."""

@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabBar, QTabWidget, QWidget
 
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.menus import DOCKS, DockName, Side
 
 _AREAS = {
@@ -40,6 +41,7 @@ def make_docks(
         dock = QDockWidget(each.title, window)
         dock.setObjectName(each.object_name)
         dock.setWidget(contents[each.name])
+        set_help(dock, each.help)
         if each.side is not Side.BOTTOM:
             dock.setAllowedAreas(_AREAS[Side.LEFT] | _AREAS[Side.RIGHT])
         window.addDockWidget(_AREAS[each.side], dock)

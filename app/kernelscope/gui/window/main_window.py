@@ -48,6 +48,7 @@ from kernelscope.gui.panels.timing_panel import TimingPanel
 from kernelscope.gui.panels.view_bar import ViewBar
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import placement
 from kernelscope.gui.window.actions import Actions
@@ -105,6 +106,7 @@ class MainWindow(QMainWindow):
     ) -> None:
         super().__init__()
         self.setObjectName("mainWindow")
+        set_help(self, "window")
         self.setWindowTitle("Kernelscope")
         self.setWindowIcon(theme.app_icon())
         self.setAcceptDrops(True)

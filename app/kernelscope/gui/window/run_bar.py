@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.engine.timing import TimeLeft
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.help_place import set_help
 
 _STAGES = {
     "compile": "Compiling (first use only)…",
@@ -30,6 +31,7 @@ class RunBar(QWidget):
     def __init__(self, run: QAction, cancel: QAction, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("runBar")
+        set_help(self, "window#the-list-of-runs")
         buttons = QHBoxLayout()
         for action in (run, cancel):
             button = QToolButton(self)

@@ -1,0 +1,50 @@
+"""Which page of the handbook explains a widget: a property that rooms set and F1 reads.
+
+set_help(form, "filter-median")               the widget and everything inside it
+set_help(editor, "filter-median#mask-size")   a part of it has a paragraph of its own
+item.setData(HELP_ROLE, "level-gpu-shared")   a line of a list
+place_of(widget)                              the nearest place, from the widget outwards
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QAbstractItemView, QWidget
+
+_PROPERTY = "helpPlace"
+
+HELP_ROLE = Qt.ItemDataRole.UserRole + 97
+"""Role of the place in the data of an item; far from the roles that lists have for themselves."""
+
+
+def set_help(widget: QWidget, place: str) -> None:
+    """Let F1 on `widget`, and on everything inside it, open ``page`` or ``page#heading``."""
+    widget.setProperty(_PROPERTY, place)
+
+
+def place_of(widget: QWidget | None, cursor: QPoint | None = None) -> str:
+    """Return the place that explains a widget: its own, or the nearest one around it.
+
+    Parameters
+    ----------
+    cursor : QPoint, optional
+        Point of the screen: of a list, the line there counts. By default its current line does.
+    """
+    while widget is not None:
+        if isinstance(widget, QAbstractItemView):
+            found = _line(widget, cursor)
+            if found:
+                return found
+        place = widget.property(_PROPERTY)
+        if place:
+            return str(place)
+        widget = widget.parentWidget()
+    return ""
+
+
+def _line(view: QAbstractItemView, cursor: QPoint | None) -> str:
+    """Return the place of a line of a list; empty if it has none."""
+    index = view.currentIndex()
+    if cursor is not None:
+        index = view.indexAt(view.viewport().mapFromGlobal(cursor))
+    return str(index.data(HELP_ROLE) or "") if index.isValid() else ""

@@ -1,0 +1,204 @@
+"""F1: every control opens a page that exists, at a heading that exists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QCursor
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QComboBox, QDialog, QWidget
+from pytestqt.qtbot import QtBot
+
+from kernelscope import filters, handbook
+from kernelscope.gui.dialogs.level_dialog import LevelDialog
+from kernelscope.gui.dialogs.manual_window import ManualWindow
+from kernelscope.gui.widgets.help_place import HELP_ROLE, place_of, set_help
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.manual import filter_page
+from kernelscope.menus import DOCKS
+from kernelscope.paths import RESOURCES
+from kernelscope.spec.samples import Kind
+from tests.gui.helpers import Opener, load
+
+PICTURE = RESOURCES / "camera.bmp"
+PAGES = {name for names in handbook.SECTIONS.values() for name in names}
+
+
+def check(place: str) -> None:
+    """Fail if a place does not exist."""
+    name, _, anchor = place.partition("#")
+    assert name in PAGES, place
+    assert not anchor or anchor in handbook.anchors(name), place
+
+
+def controls(window: QWidget) -> Iterator[QWidget]:
+    """Yield the widgets inside `window` that can have the focus."""
+    for widget in window.findChildren(QWidget):
+        if widget.focusPolicy() is not Qt.FocusPolicy.NoFocus:
+            yield widget
+
+
+def read(qtbot: QtBot, window: QWidget) -> ManualWindow:
+    """Return the manual once it is shown, or fail."""
+    qtbot.waitUntil(lambda: window.findChild(ManualWindow) is not None)
+    manual = window.findChild(ManualWindow)
+    qtbot.waitUntil(manual.isVisible)
+    return manual
+
+
+@pytest.mark.parametrize("dock", DOCKS, ids=lambda dock: dock.name)
+def test_docks_have_a_page(dock) -> None:
+    check(dock.help)
+
+
+def test_every_control_of_every_filter_opens_a_page(open_window: Opener) -> None:
+    window = open_window()
+    seen = set()
+    for kind in Kind:
+        window.panel.set_kind(kind)
+        for spec in filters.discover(kind).values():
+            window.panel.set_filter(spec.id)
+            assert place_of(window.panel.filter_box) == filter_page(spec)
+            for widget in controls(window):
+                place = place_of(widget)
+                assert place, widget.objectName()
+                check(place)
+                seen.add(place)
+            for parameter in spec.parameters:
+                editor = window.findChild(QWidget, f"{spec.id}Form").findChild(
+                    QWidget, parameter.name
+                )
+                own = f"{filter_page(spec)}#{handbook.anchor_of(parameter.label)}"
+                assert {place_of(each) for each in (editor, *controls(editor))} == {own}
+    assert len(seen) > 60
+
+
+def test_lines_of_lists_open_their_page(qtbot: QtBot, open_window: Opener) -> None:
+    window = open_window()
+    load(qtbot, window, PICTURE)
+    rungs = window.levels.ladder.rungs
+    qtbot.waitUntil(lambda: rungs.count() > 2)
+    rungs.setCurrentItem(rungs.item(1))
+    assert place_of(rungs) == "level-cpu-serial"
+    lower = rungs.visualItemRect(rungs.item(2)).center()
+    assert place_of(rungs, rungs.viewport().mapToGlobal(lower)) == "level-cpu-parallel"
+    for view in window.findChildren(QAbstractItemView):
+        model = view.model()
+        for row in range(model.rowCount() if model is not None else 0):
+            place = model.index(row, 0).data(HELP_ROLE)
+            if place:
+                check(place)
+
+
+def test_f1_opens_the_page_of_the_focus(qtbot: QtBot, open_window: Opener) -> None:
+    window = open_window()
+    window.panel.set_filter("median")
+    box = window.findChild(QWidget, "medianForm").findChild(QWidget, "sizeBox")
+    window.activateWindow()
+    box.setFocus()
+    qtbot.waitUntil(box.hasFocus)
+    qtbot.keyClick(box, Qt.Key.Key_F1)
+    manual = read(qtbot, window)
+    assert manual.page == "filter-median"
+    assert manual.findChild(QWidget, "manualPage").textCursor().block().text() == "Mask size"
+    manual.close()
+
+
+def test_the_mouse_counts_once_it_moved(
+    open_window: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_window()
+    help_ = window.companions.context_help
+    window.panel.set_filter("mean")
+    box = window.findChild(QWidget, "meanForm").findChild(QWidget, "sizeBox")
+    monkeypatch.setattr(QApplication, "focusWidget", lambda: box)
+    monkeypatch.setattr(QApplication, "activeWindow", lambda: window)
+    monkeypatch.setattr(QApplication, "widgetAt", lambda _: window.levels.ladder)
+    monkeypatch.setattr(QCursor, "pos", lambda: QPoint(5, 5))
+    QApplication.instance().focusChanged.emit(None, box)
+    assert help_.place() == "filter-mean#mask-size"
+    monkeypatch.setattr(QCursor, "pos", lambda: QPoint(6, 5))
+    assert help_.place() == place_of(window.levels.ladder) != "filter-mean#mask-size"
+    monkeypatch.setattr(QApplication, "widgetAt", lambda _: None)
+    assert help_.place() == "filter-mean#mask-size"
+
+
+def test_f1_in_the_open_list_of_filters(qtbot: QtBot, open_window: Opener) -> None:
+    window = open_window()
+    box: QComboBox = window.panel.filter_box
+    box.showPopup()
+    qtbot.waitUntil(box.view().isVisible)
+    box.view().setCurrentIndex(box.model().index(box.findData("sobel"), 0))
+    qtbot.keyClick(box.view(), Qt.Key.Key_F1)
+    manual = read(qtbot, window)
+    assert manual.page == "filter-sobel"
+    assert not box.view().isVisible()
+    manual.close()
+
+
+DIALOGS: tuple[Callable[[MainWindow], object], ...] = (
+    lambda window: window.companions.show_preferences(),
+    lambda window: window.companions.show_shortcuts(),
+    lambda window: window.companions.show_gpu(),
+    lambda window: window.companions.new_phantom(),
+    lambda window: window.companions.show_about(),
+)
+
+
+@pytest.mark.parametrize("show", DIALOGS, ids=("preferences", "keys", "gpu", "phantom", "about"))
+def test_f1_in_dialogs_that_block_the_window(
+    qtbot: QtBot, open_window: Opener, show: Callable[[MainWindow], object]
+) -> None:
+    window = open_window()
+    show(window)
+    qtbot.waitUntil(lambda: QApplication.activeModalWidget() is not None)
+    dialog = QApplication.activeModalWidget()
+    assert isinstance(dialog, QDialog)
+    for widget in (dialog, *controls(dialog)):
+        check(place_of(widget))
+    dialog.activateWindow()
+    qtbot.waitUntil(dialog.isActiveWindow)
+    qtbot.keyClick(dialog, Qt.Key.Key_F1)
+    manual = read(qtbot, dialog)
+    assert manual.page == place_of(dialog).partition("#")[0]
+    manual.close()
+    dialog.close()
+
+
+def test_other_windows_have_a_page(open_window: Opener) -> None:
+    window = open_window()
+    window.companions.show_kernel()
+    window.companions.show_bench()
+    for other in (window.companions.kernel_viewer, window.companions.bench):
+        for widget in (other, *controls(other)):
+            check(place_of(widget))
+        other.close()
+
+
+def test_the_dialog_of_a_level_shows_its_drawing(qtbot: QtBot, open_window: Opener) -> None:
+    window = open_window()
+    load(qtbot, window, PICTURE)
+    rungs = window.levels.ladder.rungs
+    qtbot.waitUntil(lambda: rungs.count() > 2)
+    rungs.setCurrentItem(rungs.item(2))
+    window.levels.explain()
+    qtbot.waitUntil(lambda: window.findChild(LevelDialog) is not None)
+    dialog = window.findChild(LevelDialog)
+    drawing = dialog.findChild(QWidget, "levelDrawing")
+    assert drawing.isVisibleTo(dialog)
+    assert drawing.pixmap().width() > 300
+    assert place_of(dialog) == "level-cpu-parallel"
+    dialog.close()
+
+
+def test_a_place_holds_for_everything_inside(qtbot: QtBot) -> None:
+    outer = QWidget()
+    qtbot.addWidget(outer)
+    inner = QWidget(outer)
+    assert place_of(inner) == ""
+    set_help(outer, "window")
+    assert place_of(inner) == "window"
+    set_help(inner, "volumes#files")
+    assert place_of(inner) == "volumes#files"
+    assert place_of(outer) == "window"
