@@ -61,7 +61,6 @@ from kernelscope.gui.bench.parity_dialog import ParityDialog
 from kernelscope.gui.bench.table import BenchTable
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.elided_label import ElidedLabel
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.bridge import WorkerBridge
 from kernelscope.images.source import Source
@@ -113,7 +112,6 @@ class BenchWindow(QWidget):
     ) -> None:
         super().__init__(parent, Qt.WindowType.Window)
         self.setObjectName("benchWindow")
-        set_help(self, "benchmark#in-the-window")
         self.setWindowTitle("Benchmark – Kernelscope")
         self._bridge = bridge
         self._settings = settings

@@ -17,7 +17,7 @@ from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.level_colours import colour
 
 _WIDTH = 460
-_DRAWING = 720
+_DRAWING = 840
 """Pixels of the text at least, and of the drawing at most."""
 
 

@@ -30,6 +30,7 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.ladder import Entry, Place
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.widgets import messages as dialogs
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.context_help import ContextHelp
 from kernelscope.gui.window.runner import Runner
@@ -119,6 +120,7 @@ class Companions:
                 opened=self.source,
                 parent=self.window,
             )
+            set_help(self.bench, "benchmark#in-the-window")
         _bring_to_front(self.bench)
 
     def show_recorded(self, path: Path | None) -> None:
