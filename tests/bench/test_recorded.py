@@ -67,6 +67,14 @@ def test_a_border_counts_less_than_a_mask() -> None:
     assert nearest(both, border=Border.WRAP).border == "wrap"
 
 
+def test_pictures_of_as_many_channels_are_nearer() -> None:
+    grey, colour = row(), row(channels=3)
+    found = recorded(grey, colour)
+    step = Step.of_numbers("median", {"size": 3})
+    assert found.nearest(step, (512, 512), 1)["tuned"].row is grey
+    assert found.nearest(step, (512, 512), 3)["tuned"].row is colour
+
+
 def test_levels_come_from_one_setting_where_it_has_them() -> None:
     levels = [row(level, side=1024) for level in ("global", "shared", "tuned")]
     found = recorded(row("tuned", side=512), *levels).nearest(

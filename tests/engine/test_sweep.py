@@ -12,7 +12,7 @@ from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.region import Region
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Measurement, Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.sweep import CELLS, Cell, sweep, sweepable, variants
 from kernelscope.errors import Cancelled
@@ -83,6 +83,14 @@ def test_strengths_range_from_half_to_twice() -> None:
     assert len(found) == 9
     assert (found[0], found[4], found[-1]) == (0.02, 0.04, 0.08)
     assert found == tuple(sorted(found))
+
+
+def test_numbers_measured_for_one_value_do_not_hold_for_others() -> None:
+    request = Request.create(_noisy(), "nlm")
+    measured = replace(request, measured=Measurement({"sigma": 0.3}, 1.0))
+    found = [each.request for each in variants(measured, "filter_sigma") if each.request]
+    assert len(found) > 1
+    assert [each.measured for each in found] == [None] * len(found)
 
 
 def test_a_mask_has_no_variants() -> None:

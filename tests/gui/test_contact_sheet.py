@@ -14,11 +14,12 @@ from PySide6.QtWidgets import QDialog, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.gui.canvas.image_views import ImagePair
 from kernelscope.gui.dialogs.blind_dialog import BlindDialog
-from kernelscope.gui.dialogs.contact_sheet import ContactSheet
+from kernelscope.gui.dialogs.contact_sheet import ContactSheet, middle
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
@@ -97,6 +98,29 @@ def test_the_sheet_follows_the_settings(qtbot: QtBot, real: MainWindow) -> None:
     real.panel.set_filter("median")
     qtbot.waitUntil(lambda: "mask size" in sheet.tiles[0].caption.lower())
     _settled(qtbot, sheet)
+
+
+def test_a_late_report_of_other_settings_changes_no_tile(qtbot: QtBot, real: MainWindow) -> None:
+    sheet = _sheet(qtbot, real)
+    reports: list[object] = []
+    bridge = real.runner.bridge
+    bridge.job_reported.connect(reports.append)
+    sheet.compute()
+    qtbot.waitUntil(lambda: not bridge.occupied)
+    _settled(qtbot, sheet)
+    child(real, QSpinBox, "sizeBox").setValue(41)
+    sheet.compute()
+    texts = [tile.text for tile in sheet.tiles]
+    assert "computing" in texts[0]
+    for report in reports[:]:
+        bridge.job_reported.emit(report)
+    assert [tile.text for tile in sheet.tiles] == texts
+    _settled(qtbot, sheet)
+
+
+def test_the_middle_of_the_view_is_computed() -> None:
+    assert middle(None, (1000, 2000, 1)) == Region(380, 840, 240, 320)
+    assert middle(Region(10, 20, 300, 100), (1000, 2000, 1)) == Region(40, 20, 240, 100)
 
 
 def test_pinned_results_are_compared(qtbot: QtBot, real: MainWindow) -> None:

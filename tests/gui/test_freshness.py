@@ -97,6 +97,16 @@ def test_a_slow_filter_shows_as_much_as_takes_a_tenth_of_a_second() -> None:
     assert cost(part) == pytest.approx(MOVING, rel=0.02)
 
 
+def test_a_view_of_few_pixels_is_shown_whole() -> None:
+    few = Region(0, 0, 12, 20)
+    part = next_run(wanted(), few, per_pixel(1e-6), resting=False)
+    assert part is not None
+    assert part.region == few
+    slower = next_run(wanted(size=3), few, per_pixel(1.01 * MOVING / (13 * 21)), resting=False)
+    assert slower is not None, "there is nothing larger to see"
+    assert slower.region == few
+
+
 def test_a_very_slow_filter_waits_for_run() -> None:
     assert next_run(wanted(), VISIBLE, per_pixel(MOVING / 400), resting=True) is None
     assert next_run(wanted("mri_nlm", SCAN), None, lambda request: None, resting=True) is None

@@ -169,7 +169,7 @@ class ContactSheet(QDialog):
             self._clear(f"{whole.step.filter.name} has no parameter that can vary.")
             return
         parameter = self._offer(offered)
-        request = replace(whole, region=_middle(visible, whole.output_shape))
+        request = replace(whole, region=middle(visible, whole.output_shape))
         self._shown = request
         cells = variants(request, parameter.name)
         self._show_tiles(parameter, len(cells), [each.value for each in cells])
@@ -315,7 +315,7 @@ class ContactSheet(QDialog):
             BlindDialog(images, names, self).show()
 
 
-def _middle(visible: Region | None, shape: tuple[int, ...]) -> Region:
+def middle(visible: Region | None, shape: tuple[int, ...]) -> Region:
     """Return the middle of the visible part, or of the whole result, not larger than a tile."""
     part = visible or Region.all_of(shape)
     width, height = min(part.width, _SIDE[0]), min(part.height, _SIDE[1])
