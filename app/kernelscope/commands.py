@@ -22,6 +22,10 @@ class State:
     """Number of output volumes."""
     other: bool = False
     """A picture is open behind the volumes, or volumes behind the picture."""
+    pictures: int = 0
+    """Number of open pictures."""
+    closed: int = 0
+    """Number of closed pictures that can be opened again."""
     busy: bool = False
     """A run is in progress."""
     difference: bool = False
@@ -58,6 +62,8 @@ DIFFERENCE = Need(lambda state: state.difference, "Show the residual or the diff
 PICTURE = Need(lambda state: state.source and not state.volumes, "Open a picture first.")
 VOLUMES = Need(lambda state: state.volumes, "Open a volume first.")
 OTHER = Need(lambda state: state.other, "Open both a picture and a volume first.")
+SEVERAL = Need(lambda state: state.pictures > 1, "Only one picture is open.")
+CLOSED = Need(lambda state: state.closed > 0, "No picture was closed.")
 BUSY = Need(lambda state: state.busy, "No run is in progress.")
 RUNS = Need(lambda state: state.runs > 0, "There is no run yet: press Run (F5).")
 CHOSEN = Need(lambda state: state.chosen > 0, "Choose a run in the panel Runs first.")

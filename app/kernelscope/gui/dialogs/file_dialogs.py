@@ -66,6 +66,8 @@ class Pictures(QObject):
     -------
     loaded : Image or Volume
         A picture was opened or pasted, or a volume opened.
+    several : list of Path
+        Several files were chosen, dropped or pasted together.
     scan_loaded : list of Volume
         Volumes were dropped together: the components of one scan.
     component_loaded : Volume
@@ -81,6 +83,7 @@ class Pictures(QObject):
     """
 
     loaded = Signal(object)
+    several = Signal(list)
     scan_loaded = Signal(object)
     component_loaded = Signal(object)
     reference_loaded = Signal(object)
@@ -101,7 +104,7 @@ class Pictures(QObject):
     def choose(self) -> None:
         """Let the user choose a file to open."""
         everything = ("All pictures and volumes", (*READABLE, *READABLE_VOLUMES))
-        self._choose("Open Picture or Volume", "openDialog", self.open, *everything)
+        self._choose("Open Pictures or Volumes", "openDialog", self.open, *everything, many=True)
 
     def choose_folder(self) -> None:
         """Let the user choose a folder of slices to open."""
@@ -131,12 +134,18 @@ class Pictures(QObject):
         use: Callable[[Path], None],
         together: str,
         formats: tuple[Format, ...],
+        *,
+        many: bool = False,
     ) -> None:
-        """Let the user choose a file; `together` names the filter for all `formats`."""
+        """Let the user choose a file; `together` names the filter for all `formats`.
+
+        `many` lets the user choose several, which are opened together.
+        """
         dialog = QFileDialog(self._window, title, folder_for(self._settings, "open"))
         dialog.setObjectName(name)
         dialog.setOption(QFileDialog.Option.HideNameFilterDetails)  # dozens of suffixes
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        mode = QFileDialog.FileMode
+        dialog.setFileMode(mode.ExistingFiles if many else mode.ExistingFile)
         suffixes = dict.fromkeys(suffix for kind in formats for suffix in kind.suffixes)
         everything = Format(together, tuple(suffixes))
         names = [name_filter(kind) for kind in (everything, *formats)]
@@ -144,11 +153,15 @@ class Pictures(QObject):
         self._show_dialog(dialog, use)
 
     def _show_dialog(self, dialog: QFileDialog, use: Callable[[Path], None]) -> None:
-        def chosen(text: str) -> None:
-            self._settings.set_folder("open", Path(text).parent)
-            use(Path(text))
+        def chosen(texts: list[str]) -> None:
+            paths = [Path(text) for text in texts]
+            self._settings.set_folder("open", paths[0].parent)
+            if len(paths) > 1:
+                self.open_all(paths)
+            else:
+                use(paths[0])
 
-        dialog.fileSelected.connect(chosen)
+        dialog.filesSelected.connect(chosen)
         open_dialog(dialog)
 
     def _open_reference(self, path: Path) -> None:
@@ -176,13 +189,19 @@ class Pictures(QObject):
 
         self._read("open", path, read, self._on_read, _Choice(number))
 
-    def open_all(self, paths: Sequence[Path], nan: float | None = None) -> None:
-        """Open volumes as the components of one scan, or else the first of several files.
+    def open_all(self, paths: Sequence[Path]) -> None:
+        """Open several files together: pictures side by side, volumes as one scan."""
+        self.several.emit(list(paths))
 
-        There is room for one picture only: that the others were not opened is said. `nan` takes
-        the place of NaN.
+    def open_volumes(self, paths: Sequence[Path], nan: float | None = None) -> None:
+        """Open volumes as the components of one scan, or else the first of them.
+
+        That the others were not opened is said. `nan` takes the place of NaN.
         """
         first, *others = paths
+        if not others and nan is None:
+            self.open(first)
+            return
         self.told.emit(f"Opening {first.name}…")
 
         def show(read: list[Volume] | Image | Volume) -> None:
@@ -215,7 +234,7 @@ class Pictures(QObject):
             if isinstance(error, SeveralVolumes):
                 self._ask_number(error, again)
             elif isinstance(error, NotANumber):
-                self._ask_nan(error, lambda number: self.open_all(paths, number))
+                self._ask_nan(error, lambda number: self.open_volumes(paths, number))
             else:
                 self._on_unread(error)
 

@@ -124,6 +124,11 @@ class History(Generic[Opened, Part]):
         return self._moments[self._place] if self._moments else None
 
     @property
+    def moments(self) -> tuple[Moment[Opened, Part], ...]:
+        """All moments, oldest first."""
+        return tuple(self._moments)
+
+    @property
     def undo_name(self) -> str:
         """The name of the step that `undo` takes back; empty if there is none."""
         return self._moments[self._place].name if self._place > 0 else ""

@@ -217,6 +217,28 @@ class Page(QWidget, Generic[Opened, Part]):
             self.history.redo()
             self._return()
 
+    def show_history(
+        self, history: History[Opened, Part], form: FormState | None = None, *, draw: bool = True
+    ) -> None:
+        """Show another history, which is not empty, in place of this one.
+
+        Parameters
+        ----------
+        form : FormState, optional
+            Settings to restore; by default, those of its moment, if it has any.
+        draw : bool
+            Show it at once; otherwise the caller does.
+        """
+        self.opening.emit()
+        self.history.leave()
+        history.form, self.history = self.history.form, history
+        if not draw:
+            return
+        form = form or self.moment.form
+        if form is not None:
+            self.returned.emit(form)
+        self.show_moment()
+
     def _return(self) -> None:
         if self.moment.form is not None:
             self.returned.emit(self.moment.form)

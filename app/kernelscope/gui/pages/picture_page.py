@@ -63,7 +63,8 @@ class PicturePage(Page[Image, Image]):
         super().__init__(background, report, parent)
         self.setObjectName("picturePage")
         set_help(self, "window#looking")
-        self._shown = self.history.state
+        self._shown = self.history, self.history.state
+        """The history of the picture on the screen, and its state when that was drawn."""
         self.drawing: Drawing | None = None
         self.images = ImagePair(self)
         layout = QVBoxLayout(self)
@@ -185,7 +186,7 @@ class PicturePage(Page[Image, Image]):
 
         def show(drawn: tuple[_Input | None, Drawing | None]) -> None:
             source, drawing = drawn
-            self._shown = self.history.state
+            self._shown = self.history, self.history.state
             if source is not None:
                 self._show_input(moment, *source)
             self.changed.emit(new)
@@ -193,7 +194,7 @@ class PicturePage(Page[Image, Image]):
             self._show_reference()
 
         def failed(error: Exception) -> None:
-            self.history.state = self._shown
+            self.history, self.history.state = self._shown
             self.history_changed.emit()
             self.reverted.emit()
             self._report(error)

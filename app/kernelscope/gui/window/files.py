@@ -38,6 +38,8 @@ class Files(QObject):
         Returns the page for an opened picture or volume.
     page : callable
         Returns the page in front.
+    open_picture : callable
+        Shows a picture that was opened.
     """
 
     def __init__(
@@ -50,12 +52,14 @@ class Files(QObject):
         volumes: VolumePage,
         page_for: Callable[[object], Page[Any, Any]],
         page: Callable[[], Page[Any, Any]],
+        open_picture: Callable[[Image], None],
         show_status: Callable[[str], None],
         report: Callable[[Exception], None],
     ) -> None:
         super().__init__(window)
         self._window, self._dialogs, self._recipes, self._runner = window, dialogs, recipes, runner
         self._background, self._volumes = background, volumes
+        self._open_picture = open_picture
         self._page_for, self._page, self._show_status, self._report = (
             page_for,
             page,
@@ -143,9 +147,15 @@ class Files(QObject):
             self._dialogs.save(savable.images, savable.name)
 
     def _open(self, opened: object) -> None:
-        page = self._page_for(opened)
-        page.open_part(opened)
-        truth = truth_of(opened.path) if isinstance(opened, Image) else None
+        if isinstance(opened, Image):
+            self._open_picture(opened)
+            self.find_truth(opened)
+        else:
+            self._page_for(opened).open_part(opened)
+
+    def find_truth(self, opened: Image) -> None:
+        """Evaluate a sample picture that was opened against its truth."""
+        page, truth = self._page_for(opened), truth_of(opened.path)
         if truth is not None:
             self._background.start(
                 "truth",

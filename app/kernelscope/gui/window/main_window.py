@@ -39,6 +39,7 @@ from kernelscope.gui.pages.page import Page
 from kernelscope.gui.pages.picture_page import PicturePage
 from kernelscope.gui.pages.volume_page import VolumePage
 from kernelscope.gui.panels.console import Console
+from kernelscope.gui.panels.film_strip import FilmStrip
 from kernelscope.gui.panels.filter_browser import FilterBrowser
 from kernelscope.gui.panels.headline import Headline
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
@@ -62,6 +63,7 @@ from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.keeper import Keeper
 from kernelscope.gui.window.levels import Levels
 from kernelscope.gui.window.live import Live
+from kernelscope.gui.window.open_pictures import OpenPictures
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.window.run_shelf import RunShelf, Views
 from kernelscope.gui.window.runner import Runner
@@ -134,9 +136,11 @@ class MainWindow(QMainWindow):
             self.volumes,
             page_for=self.pages.for_,
             page=lambda: self.page,
+            open_picture=lambda image: self.open_pictures.open_one(image),
             show_status=self.show_status,
             report=self._report,
         )
+        self.open_pictures = self._make_open_pictures()
         self.companions = Companions(
             self,
             backends,
@@ -176,6 +180,8 @@ class MainWindow(QMainWindow):
     def show_again(self, result: Result, form: FormState) -> None:
         """Return to an earlier run: its input, output and settings."""
         page = self.pages.for_(result.request.source)
+        if page is self.pictures:
+            self.open_pictures.bring_holder_of(result.request.source)
         self.panel.set_kind(page.kind)
         self.runner.forget_end()
         self.panel.show_state(form)
@@ -235,6 +241,7 @@ class MainWindow(QMainWindow):
         self.gallery = Gallery()
         self.runs = RunsPanel(self.gallery)
         self.filters = FilterBrowser()
+        self.film_strip = FilmStrip()
         self.timing = TimingPanel()
         self.quality = QualityPanel()
         self._settings_column = SettingsColumn(
@@ -288,6 +295,20 @@ class MainWindow(QMainWindow):
             report=self._report,
         )
 
+    def _make_open_pictures(self) -> OpenPictures:
+        """Return the conductor of the open pictures."""
+        self._centre.film_strip.put(self.film_strip)
+        return OpenPictures(
+            self,
+            self.pictures,
+            self.film_strip,
+            self.panel,
+            self.settings,
+            self.background,
+            opened=self.files.find_truth,
+            report=self._report,
+        )
+
     def _make_filter_shelf(self) -> FilterShelf:
         """Return the conductor of the filter browser."""
         return FilterShelf(
@@ -312,6 +333,10 @@ class MainWindow(QMainWindow):
         self.background.settled.connect(self._on_settled)
         self.file_dialogs.saved.connect(lambda _, path: self.settings.add_recent(path))
         self.file_dialogs.broken.connect(self.report_bug)
+        self.file_dialogs.several.connect(self.open_pictures.open_all)
+        self.open_pictures.volumes_found.connect(self.file_dialogs.open_volumes)
+        self.open_pictures.told.connect(self.show_status)
+        self.open_pictures.changed.connect(self._refresh_actions)
         for page in self.pages.all:
             self._connect_page(page)
         self.volumes.estimated.connect(self.panel.show_estimates)
@@ -426,6 +451,8 @@ class MainWindow(QMainWindow):
                 output=page.result is not None,
                 components=len(volumes.images) if volumes is not None else 0,
                 other=self.pages.other.source is not None,
+                pictures=len(self.open_pictures.documents),
+                closed=self.open_pictures.documents.closed,
                 busy=busy,
                 undo=page.history.undo_name,
                 redo=page.history.redo_name,

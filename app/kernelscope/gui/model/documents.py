@@ -1,0 +1,214 @@
+"""The open pictures: each with its history and its settings, within bounded memory.
+
+Pictures behind the one in front may sleep: their pixels are dropped, the path and the settings
+stay, and the file is read again when it is wanted. Those that have only been opened sleep first,
+then those with an output that a run would compute again, last those whose input was computed; of
+equals, those that were not in front for longest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope import memory
+from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.history import History, Moment
+from kernelscope.images.image import Image
+
+MOST_BYTES = 2 << 30
+"""Limit for the pictures that are not in front, if a quarter of the free memory is not less."""
+
+MOST_CLOSED = 10
+"""Pictures that can be opened again after they were closed."""
+
+Pictures = History[Image, Image]
+"""The history of a picture."""
+
+
+@dataclass(eq=False)
+class Document:
+    """An open picture.
+
+    Attributes
+    ----------
+    title : str
+    path : Path, optional
+        The file to read again.
+    size : str
+        ``512×512, grey, 8 bit``.
+    thumbnail : ndarray, shape (height, width, 3), uint8
+    history : History
+        Empty while the document sleeps.
+    form : FormState, optional
+        The settings when it was left.
+    lost : str
+        What was dropped for want of memory, in words.
+    """
+
+    title: str
+    path: Path | None
+    size: str
+    thumbnail: NDArray[np.uint8]
+    history: Pictures = field(default_factory=History)
+    form: FormState | None = None
+    lost: str = ""
+
+    @classmethod
+    def of(cls, image: Image, thumbnail: NDArray[np.uint8]) -> Document:
+        """Return a document with this picture."""
+        document = cls(
+            image.title,
+            image.path,
+            f"{image.width}×{image.height}, {image.mode}",
+            thumbnail,
+        )
+        document.wake(image)
+        return document
+
+    @property
+    def asleep(self) -> bool:
+        """Whether its picture has to be read again."""
+        return self.history.current is None
+
+    @property
+    def work(self) -> int:
+        """Return 0 for a picture as it was opened, 1 with an output, 2 with a computed input."""
+        moments = self.history.moments
+        if any(moment.steps for moment in moments):
+            return 2
+        return int(any(moment.result is not None for moment in moments))
+
+    @property
+    def can_sleep(self) -> bool:
+        """Whether the picture can be read again."""
+        return self.path is not None and not self.asleep
+
+    @property
+    def bytes(self) -> dict[int, int]:
+        """The arrays in memory with their sizes."""
+        return {
+            id(array): array.nbytes for moment in self.history.moments for array in moment.arrays()
+        }
+
+    def wake(self, image: Image) -> None:
+        """Take the picture that was read, or read again."""
+        self.history.push(Moment(image, f"Open {image.title}"))
+        self.lost = ""
+
+    def sleep(self) -> None:
+        """Drop the picture and all that was computed from it; the settings stay."""
+        current = self.history.current
+        if current is not None and self.form is None:
+            self.form = current.form
+        self.lost = ("", "its output", "its steps and their outputs")[self.work]
+        form, self.history = self.history.form, History()
+        self.history.form = form
+
+
+class Documents:
+    """The open pictures in the order of the film strip.
+
+    Parameters
+    ----------
+    limit : int, optional
+        Most bytes of pictures behind the one in front.
+
+    Attributes
+    ----------
+    current : Document or None
+        The picture in front.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._open: list[Document] = []
+        self._closed: list[Document] = []
+        self._used: list[Document] = []
+        """Those that were in front, the last one at the end."""
+        self.current: Document | None = None
+        self.limit = int(min(MOST_BYTES, memory.available() / 4)) if limit is None else limit
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(tuple(self._open))
+
+    @property
+    def closed(self) -> int:
+        """How many can be opened again."""
+        return len(self._closed)
+
+    def add(self, document: Document) -> None:
+        """Put a document at the end of the strip."""
+        self._open.append(document)
+
+    def bring_to_front(self, document: Document) -> None:
+        """Note that `document` is in front."""
+        self.current = document
+        if document in self._used:
+            self._used.remove(document)
+        self._used.append(document)
+
+    def beside(self, step: int) -> Document | None:
+        """Return the document so many places further, round the ends; None without another."""
+        if self.current is None or len(self._open) < 2:
+            return None
+        return self._open[(self._open.index(self.current) + step) % len(self._open)]
+
+    def holder_of(self, source: object) -> Document | None:
+        """Return the document in whose history this input is."""
+        return next(
+            (
+                each
+                for each in self._open
+                if any(moment.source is source for moment in each.history.moments)
+            ),
+            None,
+        )
+
+    def close(self, document: Document) -> Document | None:
+        """Take a document out of the strip; return the one to show in its place, if it was shown.
+
+        `reopen` brings it back. The last one stays open.
+        """
+        assert len(self._open) > 1
+        place = self._open.index(document)
+        self._open.remove(document)
+        self._closed = [*self._closed, document][-MOST_CLOSED:]
+        if document is not self.current:
+            return None
+        self.current = None
+        return self._open[min(place, len(self._open) - 1)]
+
+    def reopen(self) -> Document | None:
+        """Bring the document back that was closed last."""
+        if not self._closed:
+            return None
+        document = self._closed.pop()
+        self._open.append(document)
+        return document
+
+    def trim(self) -> list[Document]:
+        """Let documents sleep until the others fit; return those that lost something."""
+        behind = [each for each in (*self._closed, *self._open) if each is not self.current]
+        candidates = sorted((each for each in behind if each.can_sleep), key=self._worth)
+        lost = []
+        for document in candidates:
+            sizes: dict[int, int] = {}
+            for each in behind:
+                sizes |= each.bytes
+            if sum(sizes.values()) <= self.limit:
+                break
+            document.sleep()
+            if document.lost:
+                lost.append(document)
+        return lost
+
+    def _worth(self, document: Document) -> tuple[bool, int, int]:
+        used = self._used.index(document) if document in self._used else -1
+        return document in self._open, document.work, used

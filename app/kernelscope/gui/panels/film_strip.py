@@ -1,0 +1,250 @@
+"""The film strip: the open pictures in a row, below the picture in front.
+
+Return or a click shows a picture, Delete or its cross closes it.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import (
+    QEvent,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QRect,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import (
+    QColor,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPalette,
+    QPen,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import (
+    QListWidget,
+    QListWidgetItem,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QWidget,
+)
+
+from kernelscope.gui.model.documents import Document, Documents
+from kernelscope.gui.widgets import theme
+
+_DOCUMENT = Qt.ItemDataRole.UserRole
+_FRONT = Qt.ItemDataRole.UserRole + 1
+
+_WIDTH, _PICTURE = 168, QSize(56, 42)
+_MARGIN, _GAP, _CROSS = 4, 8, 16
+
+
+class FilmStrip(QListWidget):
+    """Shows the documents; hidden while there is only one.
+
+    Signals
+    -------
+    wanted, closing : Document
+        It is to be shown, or to be closed.
+    """
+
+    wanted = Signal(object)
+    closing = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("filmStrip")
+        self.setAccessibleName("Open pictures")
+        self.setFlow(QListWidget.Flow.LeftToRight)
+        self.setWrapping(False)
+        self.setUniformItemSizes(True)
+        self.setMouseTracking(True)
+        self.setHorizontalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setItemDelegate(_Tile(self))
+        self.setSpacing(1)
+        self.hide()
+
+    def show_documents(self, documents: Documents) -> None:
+        """Show the documents as they are now; the one in front comes into view."""
+        shown, current = list(documents), documents.current
+        while self.count() > len(shown):
+            self.takeItem(self.count() - 1)
+        for row, document in enumerate(shown):
+            item = self.item(row) or self._new_item()
+            was = item.data(_FRONT)
+            item.setData(_DOCUMENT, document)
+            item.setData(_FRONT, document is current)
+            item.setText(document.title)
+            item.setToolTip(_tip(document))
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, _describe(document, current))
+            if document is current and not was:
+                self.setCurrentItem(item)
+                self.scrollToItem(item)
+        self.setVisible(len(shown) > 1)
+        self.setFixedHeight(self._height())
+        self.viewport().update()
+
+    def _new_item(self) -> QListWidgetItem:
+        item = QListWidgetItem()
+        self.addItem(item)
+        return item
+
+    def titles(self) -> list[str]:
+        """Return the names from left to right."""
+        return [self.item(row).text() for row in range(self.count())]
+
+    def sizeHint(self) -> QSize:
+        return QSize(3 * _WIDTH, self._height())
+
+    def _height(self) -> int:
+        bar = self.horizontalScrollBar().sizeHint().height()
+        return self.tile_size().height() + bar + 2 * self.frameWidth() + 2
+
+    def tile_size(self) -> QSize:
+        """Return the size of a tile, which has room for two lines of text."""
+        text = 2 * self.fontMetrics().height()
+        return QSize(_WIDTH, max(_PICTURE.height(), text) + 2 * _MARGIN)
+
+    def cross_of(self, tile: QRect) -> QRect:
+        """Return where the cross of a tile is."""
+        place = QRect(0, 0, _CROSS, _CROSS)
+        place.moveTopRight(tile.topRight() + QPoint(-_MARGIN, _MARGIN))
+        return place
+
+    # --- Qt ---
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        item = self.currentItem()
+        if item is not None and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.wanted.emit(item.data(_DOCUMENT))
+        elif item is not None and event.key() == Qt.Key.Key_Delete:
+            self.closing.emit(item.data(_DOCUMENT))
+        else:
+            super().keyPressEvent(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        super().mouseReleaseEvent(event)
+        place = event.position().toPoint()
+        item = self.itemAt(place)
+        if item is None:
+            return
+        on_cross = self.cross_of(self.visualItemRect(item)).contains(place)
+        if event.button() == Qt.MouseButton.MiddleButton:
+            self.closing.emit(item.data(_DOCUMENT))
+        elif event.button() == Qt.MouseButton.LeftButton:
+            (self.closing if on_cross else self.wanted).emit(item.data(_DOCUMENT))
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll sideways: there is nothing above or below."""
+        delta, bar = event.angleDelta(), self.horizontalScrollBar()
+        bar.setValue(bar.value() - (delta.x() or delta.y()))
+        event.accept()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self.setFixedHeight(self._height())
+
+
+class _Tile(QStyledItemDelegate):
+    """Paints a picture, its name and size, and the cross that closes it."""
+
+    def __init__(self, strip: FilmStrip) -> None:
+        super().__init__(strip)
+        self._strip = strip
+
+    def sizeHint(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QSize:
+        return self._strip.tile_size()
+
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        document: Document = index.data(_DOCUMENT)
+        palette, area, front = option.palette, option.rect, bool(index.data(_FRONT))
+        hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
+        painter.save()
+        if front or hovered:
+            painter.fillRect(area, palette.color(QPalette.ColorRole.Button))
+        if front:
+            bar = QRect(area.left(), area.bottom() - 2, area.width(), 3)
+            painter.fillRect(bar, palette.color(QPalette.ColorRole.Accent))
+        frame = QRect(QPoint(area.left() + _MARGIN, area.top() + _MARGIN), _PICTURE)
+        _paint_picture(painter, document, frame)
+        ink, quiet = palette.color(QPalette.ColorRole.Text), theme.quiet_text(palette)
+        line = area.adjusted(frame.width() + _MARGIN + _GAP, _MARGIN, -_MARGIN, -_MARGIN)
+        height = painter.fontMetrics().height()
+        self._paint_line(painter, line, document.title, ink, bold=front, room=_CROSS)
+        line.translate(0, height)
+        self._paint_line(painter, line, _state(document), quiet, bold=False, room=0)
+        if front or hovered:
+            self._paint_cross(painter, self._strip.cross_of(area), ink)
+        if option.state & QStyle.StateFlag.State_HasFocus:
+            painter.setPen(QPen(ink, 1, Qt.PenStyle.DotLine))
+            painter.drawRect(area.adjusted(1, 1, -2, -2))
+        painter.restore()
+
+    @staticmethod
+    def _paint_line(
+        painter: QPainter, line: QRect, text: str, ink: QColor, *, bold: bool, room: int
+    ) -> None:
+        font = painter.font()
+        font.setBold(bold)
+        painter.setFont(font)
+        painter.setPen(ink)
+        width = line.width() - room
+        shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideMiddle, width)
+        painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop, shown)
+
+    @staticmethod
+    def _paint_cross(painter: QPainter, place: QRect, ink: QColor) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(ink, 1.4))
+        inner = place.adjusted(4, 4, -4, -4)
+        painter.drawLine(inner.topLeft(), inner.bottomRight())
+        painter.drawLine(inner.topRight(), inner.bottomLeft())
+
+
+def _paint_picture(painter: QPainter, document: Document, frame: QRect) -> None:
+    painter.fillRect(frame, QColor(theme.CANVAS_GROUND))
+    pixels = document.thumbnail
+    height, width, _ = pixels.shape
+    image = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888)
+    size = image.size().scaled(frame.size(), Qt.AspectRatioMode.KeepAspectRatio)
+    place = QRect(frame.topLeft(), size)
+    place.moveCenter(frame.center())
+    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+    painter.setOpacity(0.45 if document.asleep else 1.0)
+    painter.drawImage(place, image)
+    painter.setOpacity(1.0)
+
+
+def _state(document: Document) -> str:
+    """Return the second line of a tile."""
+    if document.asleep:
+        return "on disk"
+    return ("as opened", "has an output", "has steps")[document.work]
+
+
+def _describe(document: Document, current: Document | None) -> str:
+    parts = [document.title, document.size, _state(document)]
+    return ", ".join(filter(None, (*parts, "in front" * (document is current))))
+
+
+def _tip(document: Document) -> str:
+    lines = [str(document.path or document.title), document.size]
+    if document.asleep:
+        lines.append("Not in memory: it is read again when it is shown.")
+    if document.lost:
+        lines.append(f"Dropped to make room: {document.lost}. Run computes it again.")
+    return "\n".join(filter(None, lines))
