@@ -96,7 +96,7 @@ FILE = (
     ),
     Action(
         "closePicture",
-        "Close Pict&ure",
+        "Clos&e Picture",
         "open_pictures.close_current",
         group=3,
         keys=("Ctrl+W",),

@@ -125,6 +125,8 @@ ALL = State(
     output=True,
     components=2,
     other=True,
+    pictures=2,
+    closed=1,
     busy=True,
     difference=True,
     runs=2,
@@ -165,6 +167,9 @@ LOOKING = {action.id for action in ACTIONS if action.need is PICTURE}
         (State(components=1), set()),
         (State(components=2), {"saveAll"}),
         (State(other=True), {"switchKind"}),
+        (State(pictures=1), set()),
+        (State(pictures=2), {"nextPicture", "previousPicture", "closePicture"}),
+        (State(closed=1), {"reopenPicture"}),
         (State(busy=True), {"cancel"}),
         (State(difference=True), {"saveView"}),
         (State(runs=1), {"copyRuns", "clearRuns"}),
@@ -189,11 +194,11 @@ def test_each_fact_enables_its_actions(window: MainWindow, state: State, enabled
 def test_the_window_reports_its_state(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     assert window.actions_.state == State()
     load(qtbot, window, picture)
-    assert window.actions_.state == State(source=True)
+    assert window.actions_.state == State(source=True, pictures=1)
     run(qtbot, window)
     qtbot.waitUntil(lambda: not window.actions_.state.busy)
     assert window.actions_.state == State(
-        source=True, output=True, runs=1, chosen=1, kept=True, baseline=False
+        source=True, pictures=1, output=True, runs=1, chosen=1, kept=True, baseline=False
     )
 
 

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import dialog, load, press, shown, write_picture
+from tests.gui.helpers import dialog, load, press, shown
 from tests.gui.test_volume_page import titles, voxels, write
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
@@ -40,24 +40,6 @@ def drop(window: MainWindow, paths: list[Path]) -> QDropEvent:
 
 def said(box: NoticeDialog | ErrorDialog) -> str:
     return f"{box.text()} {box.informativeText()}"
-
-
-def test_of_many_pictures_the_first_opens_and_the_others_are_named(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path
-) -> None:
-    paths = [write_picture(tmp_path / f"{number:02}.png", number) for number in range(12)]
-    drop(window, paths)
-    qtbot.waitUntil(lambda: shown(window) == "00.png")
-    box = dialog(qtbot, window, NoticeDialog)
-    assert "00.png is open. 11 other files were not opened: 01.png, 02.png," in said(box)
-    assert "kernelscope apply --recipe" in said(box)
-    box.reject()
-    assert window.settings.recent_files == paths[:1]
-    drop(window, paths[1:3])
-    qtbot.waitUntil(lambda: shown(window) == "01.png")
-    box = dialog(qtbot, window, NoticeDialog)
-    assert "1 other file was not opened: 02.png." in said(box)
-    box.reject()
 
 
 @pytest.mark.smoke
@@ -100,9 +82,9 @@ def test_a_volume_among_pictures_and_more_than_four_volumes(
     assert "4 other files were not opened: 1.nii, 2.nii, 3.nii, 4.nii." in said(box)
     assert "up to 4 volumes of one head" in said(box)
     box.reject()
-    drop(window, [picture, volumes[0]])
+    drop(window, [picture, volumes[1]])
     qtbot.waitUntil(lambda: shown(window) == picture.name)
-    dialog(qtbot, window, NoticeDialog).reject()
+    qtbot.waitUntil(lambda: titles(window) == ["1.nii"])
 
 
 def test_a_file_of_several_volumes_among_others(

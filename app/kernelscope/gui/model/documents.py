@@ -79,7 +79,7 @@ class Document:
     def work(self) -> int:
         """Return 0 for a picture as it was opened, 1 with an output, 2 with a computed input."""
         moments = self.history.moments
-        if any(moment.steps for moment in moments):
+        if any(moment.steps or moment.pipeline for moment in moments):
             return 2
         return int(any(moment.result is not None for moment in moments))
 
@@ -122,6 +122,8 @@ class Documents:
     ----------
     current : Document or None
         The picture in front.
+    forgotten : Document or None
+        The one that cannot be opened again since the last was closed.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -130,6 +132,7 @@ class Documents:
         self._used: list[Document] = []
         """Those that were in front, the last one at the end."""
         self.current: Document | None = None
+        self.forgotten: Document | None = None
         self.limit = int(min(MOST_BYTES, memory.available() / 4)) if limit is None else limit
 
     def __len__(self) -> int:
@@ -179,7 +182,8 @@ class Documents:
         assert len(self._open) > 1
         place = self._open.index(document)
         self._open.remove(document)
-        self._closed = [*self._closed, document][-MOST_CLOSED:]
+        self._closed = [*self._closed, document]
+        self.forgotten = self._closed.pop(0) if len(self._closed) > MOST_CLOSED else None
         if document is not self.current:
             return None
         self.current = None

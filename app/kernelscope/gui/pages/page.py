@@ -15,9 +15,9 @@ rules, and Qt's signals need a QObject.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Generic, NamedTuple, TypeAlias, cast
+from typing import Any, Generic, cast
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
@@ -26,29 +26,18 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.canvas.pane import Canvas, Pane
-from kernelscope.gui.model.comparison import Judged, View, following
+from kernelscope.gui.model.comparison import View, following
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.form_state import FormState, RunSettings, made_with
 from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.model.history import History, Moment, Opened, Origin, Part, Reference
 from kernelscope.gui.model.sketches import Scene
+from kernelscope.gui.pages.evaluation import Evaluating, Evaluation, Savable
 from kernelscope.gui.panels.quality_panel import QualityPanel
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
-from kernelscope.images.volume import Volume
-from kernelscope.judging.histogram import Histogram
 from kernelscope.spec.samples import Kind
-
-Evaluation: TypeAlias = tuple[Judged, dict[str, Histogram]]
-"""Figures, and the histograms of “input” and “output”."""
-
-
-class Savable(NamedTuple):
-    """Pictures or volumes to save, and a file name to suggest, without suffix."""
-
-    images: Sequence[Image | Volume]
-    name: str
 
 
 class Page(QWidget, Generic[Opened, Part]):
@@ -220,28 +209,20 @@ class Page(QWidget, Generic[Opened, Part]):
     def show_history(
         self, history: History[Opened, Part], form: FormState | None = None, *, draw: bool = True
     ) -> None:
-        """Show another history, which is not empty, in place of this one.
+        """Show another history in place of this one, with the settings `form` or its own.
 
-        Parameters
-        ----------
-        form : FormState, optional
-            Settings to restore; by default, those of its moment, if it has any.
-        draw : bool
-            Show it at once; otherwise the caller does.
+        Without `draw` the caller shows it.
         """
         self.opening.emit()
         self.history.leave()
         history.form, self.history = self.history.form, history
-        if not draw:
-            return
+        if draw:
+            self._return(form)
+
+    def _return(self, form: FormState | None = None) -> None:
         form = form or self.moment.form
         if form is not None:
             self.returned.emit(form)
-        self.show_moment()
-
-    def _return(self) -> None:
-        if self.moment.form is not None:
-            self.returned.emit(self.moment.form)
         self.show_moment()
 
     def _examine(self, source: Opened) -> Any:
@@ -458,22 +439,10 @@ class Page(QWidget, Generic[Opened, Part]):
         if panel.subject == subject:
             return
         panel.subject = self._judging = subject
-        if reference is not None:
-            panel.show_comparing(reference.image.title)
-
-        def show(evaluation: Evaluation) -> None:
-            judged, histograms = evaluation
-            if judged.after is not None:
-                self._keep_judgement(subject, Judgement(judged.before, judged.after))
-            title, origin = (reference.image.title, reference.origin) if reference else ("", "")
-            panel.show_judged(title, origin, judged)
-            panel.show_histograms(histograms)
-
-        def failed(error: Exception) -> None:
-            panel.subject = None
-            self._report(error)
-
-        self._background.start("judge", self._evaluation(), show, failed)
+        evaluate = Evaluating(
+            panel, reference, lambda judged: self._keep_judgement(subject, judged)
+        )
+        evaluate.start(self._evaluation(), self._background, self._report)
 
     def judge_output(self) -> None:
         """Evaluate the output in the background, unless that was done or is under way."""

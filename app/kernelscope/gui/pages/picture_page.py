@@ -23,7 +23,8 @@ from kernelscope.gui.model.form_state import RunSettings
 from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.model.sketches import Scene
-from kernelscope.gui.pages.page import Evaluation, Page, Savable
+from kernelscope.gui.pages.evaluation import Evaluation, Savable
+from kernelscope.gui.pages.page import Page
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image

@@ -20,7 +20,8 @@ from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.form_state import RunSettings
 from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.gui.model.sketches import Scene
-from kernelscope.gui.pages.page import Evaluation, Page, Savable
+from kernelscope.gui.pages.evaluation import Evaluation, Savable
+from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.volume_components import Components
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.work.background import Background

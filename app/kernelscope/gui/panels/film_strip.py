@@ -23,6 +23,7 @@ from PySide6.QtGui import (
     QPainter,
     QPalette,
     QPen,
+    QResizeEvent,
     QWheelEvent,
 )
 from PySide6.QtWidgets import (
@@ -103,8 +104,15 @@ class FilmStrip(QListWidget):
         return QSize(3 * _WIDTH, self._height())
 
     def _height(self) -> int:
-        bar = self.horizontalScrollBar().sizeHint().height()
-        return self.tile_size().height() + bar + 2 * self.frameWidth() + 2
+        needed = self.count() * (self.tile_size().width() + 2 * self.spacing())
+        scrolls = needed > self.width() - 2 * self.frameWidth()
+        bar = self.horizontalScrollBar().sizeHint().height() if scrolls else 0
+        return self.tile_size().height() + bar + 2 * self.frameWidth() + 2 * self.spacing()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.setFixedHeight(self._height())
 
     def tile_size(self) -> QSize:
         """Return the size of a tile, which has room for two lines of text."""

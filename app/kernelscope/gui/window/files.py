@@ -20,7 +20,8 @@ from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model import replay
 from kernelscope.gui.model.history import Origin
 from kernelscope.gui.model.pipeline import asked
-from kernelscope.gui.pages.page import Page, Savable
+from kernelscope.gui.pages.evaluation import Savable
+from kernelscope.gui.pages.page import Page
 from kernelscope.gui.pages.volume_page import VolumePage
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.window.runner import Runner

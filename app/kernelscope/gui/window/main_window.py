@@ -164,7 +164,6 @@ class MainWindow(QMainWindow):
         placement.restore(self, settings)
         self._keeper = Keeper(self, settings, self.panel)
         self._set_page(self.pictures)
-        self.panel.setFocus()  # in a search field, keys without Ctrl would be letters
 
     # --- commands of the menus ---
 
@@ -180,8 +179,7 @@ class MainWindow(QMainWindow):
     def show_again(self, result: Result, form: FormState) -> None:
         """Return to an earlier run: its input, output and settings."""
         page = self.pages.for_(result.request.source)
-        if page is self.pictures:
-            self.open_pictures.bring_holder_of(result.request.source)
+        self.open_pictures.bring_holder_of(result.request.source)
         self.panel.set_kind(page.kind)
         self.runner.forget_end()
         self.panel.show_state(form)
@@ -296,7 +294,6 @@ class MainWindow(QMainWindow):
         )
 
     def _make_open_pictures(self) -> OpenPictures:
-        """Return the conductor of the open pictures."""
         self._centre.film_strip.put(self.film_strip)
         return OpenPictures(
             self,
@@ -310,7 +307,6 @@ class MainWindow(QMainWindow):
         )
 
     def _make_filter_shelf(self) -> FilterShelf:
-        """Return the conductor of the filter browser."""
         return FilterShelf(
             self.filters,
             self.docks[DockName.FILTERS],
@@ -328,6 +324,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(self._centre)
         self._status = StatusBar()
         self.setStatusBar(self._status)
+        self.panel.setFocus()  # in a search field, keys without Ctrl would be letters
 
     def _connect(self) -> None:
         self.background.settled.connect(self._on_settled)

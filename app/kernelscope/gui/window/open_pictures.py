@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.errors import AppError
@@ -92,6 +92,8 @@ class OpenPictures(QObject):
         """Whether the next picture that is read comes to the front."""
         self._volumes: list[Path] = []
         self._problems: list[tuple[str, str]] = []
+        self._notice = ""
+        """To be said again when the next picture has been announced."""
         strip.wanted.connect(self.show)
         strip.closing.connect(self._close)
         page.changed.connect(self._on_page)
@@ -170,7 +172,7 @@ class OpenPictures(QObject):
         self._problems, self._volumes, self._count = [], [], 0
         opened = count - len(problems) - len(volumes)
         if opened:
-            self.told.emit(f"Opened {opened} pictures." if opened > 1 else "Opened 1 picture.")
+            self._say(f"Opened {opened} pictures." if opened > 1 else "Opened 1 picture.")
         if volumes:
             self.volumes_found.emit(volumes)
         if problems:
@@ -232,8 +234,10 @@ class OpenPictures(QObject):
         following = self.documents.close(document)
         if following is not None:
             self.show(following)
-        kept = (", with its output", "")[document.work == 0]
-        self.told.emit(f"Closed {document.title}; Ctrl+Shift+T opens it again{kept}.")
+        kept = ", with its output" if document.work else ""
+        gone = self.documents.forgotten
+        too_long = f" {gone.title} was closed too long ago for that." if gone is not None else ""
+        self._say(f"Closed {document.title}; Ctrl+Shift+T opens it again{kept}.{too_long}")
         self._make_room()
         self._show_strip()
 
@@ -266,15 +270,22 @@ class OpenPictures(QObject):
         lost = self.documents.trim()
         if lost:
             names = enumerated([f"{each.title} ({each.lost})" for each in lost], "and")
-            self.told.emit(
-                f"Dropped to make room: {names}. The settings stay; Run computes it again."
-            )
+            self._say(f"Dropped to make room: {names}. The settings stay; Run computes it again.")
 
     # --- what is shown ---
 
     def _on_page(self, new: bool) -> None:
         if new:
             self._follow()
+        notice, self._notice = self._notice, ""
+        if notice:  # the picture in front is announced first
+            QTimer.singleShot(0, self, lambda: self.told.emit(notice))
+
+    def _say(self, text: str) -> None:
+        """Say in the status bar that something happened, and again after a picture is shown."""
+        self.told.emit(text)
+        if self._page.is_behind:
+            self._notice = text
 
     def _follow(self) -> None:
         """Find the document whose history the page shows, or make the first one."""
@@ -292,8 +303,10 @@ class OpenPictures(QObject):
 
     def _show_strip(self) -> None:
         current = self.documents.current
-        if current is not None and len(self.documents) > 1:
-            self._describe(current)
+        if len(self.documents) > 1:
+            for each in self.documents:
+                if each is current or not each.size:  # the first one, which had no strip
+                    self._describe(each)
         self.strip.show_documents(self.documents)
         self.changed.emit()
 

@@ -1,0 +1,158 @@
+"""The open pictures without a window: order, closing, and memory that stays bounded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.gui.model.documents import MOST_CLOSED, Document, Documents
+from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.history import Moment
+from kernelscope.images.image import Image
+
+SMALL = np.zeros((2, 2, 3), np.uint8)
+SIZE = 100 * 100
+
+
+def document(name: str, *, path: bool = True) -> Document:
+    pixels = np.zeros((100, 100), np.uint8)
+    image = Image.from_array(pixels, name)
+    if path:
+        image = Image(image.pixels, name, Path(f"/pictures/{name}"))
+    return Document.of(image, SMALL)
+
+
+def give_output(each: Document) -> Result:
+    moment = each.history.current
+    request = Request.create(moment.source, "median")
+    output = Image.from_array(np.ones((100, 100), np.uint8), "output")
+    result = Result(request, output, "cpu", "parallel", ())
+    each.history.amend(result=result, form=FormState.of(request))
+    return result
+
+
+def opened(*names: str, limit: int = 1 << 30) -> tuple[Documents, list[Document]]:
+    documents = Documents(limit)
+    made = [document(name) for name in names]
+    for each in made:
+        documents.add(each)
+    documents.bring_to_front(made[0])
+    return documents, made
+
+
+def test_next_and_previous_go_round() -> None:
+    documents, (a, b, c) = opened("a", "b", "c")
+    assert documents.beside(1) is b
+    assert documents.beside(-1) is c
+    documents.bring_to_front(c)
+    assert documents.beside(1) is a
+    alone, _ = opened("a")
+    assert alone.beside(1) is None
+
+
+def test_closing_shows_the_neighbour_and_reopening_brings_it_back() -> None:
+    documents, (a, b, c) = opened("a", "b", "c")
+    assert documents.close(b) is None  # it was not in front
+    assert list(documents) == [a, c]
+    assert documents.close(a) is c
+    assert documents.closed == 2
+    documents.bring_to_front(c)
+    assert documents.reopen() is a
+    assert list(documents) == [c, a]
+    assert documents.reopen() is b
+    assert documents.reopen() is None
+
+
+def test_the_last_ones_closed_are_kept() -> None:
+    documents, made = opened(*map(str, range(MOST_CLOSED + 3)))
+    forgotten = []
+    for each in made[1:]:
+        documents.close(each)
+        forgotten.append(documents.forgotten)
+    assert forgotten == [None] * MOST_CLOSED + made[1:3]
+    assert documents.closed == MOST_CLOSED
+    back = [documents.reopen() for _ in range(MOST_CLOSED)]
+    assert back == made[: -MOST_CLOSED - 1 : -1]
+
+
+def test_pictures_behind_sleep_until_the_rest_fits() -> None:
+    documents, (a, b, c, d) = opened("a", "b", "c", "d", limit=SIZE)
+    documents.bring_to_front(b)
+    assert documents.trim() == []  # nothing but pictures that can be read again
+    # c and d were never in front; a was, and stays.
+    assert [each.asleep for each in (a, b, c, d)] == [False, False, True, True]
+    assert not c.lost
+    documents.limit = 0
+    documents.trim()
+    assert a.asleep
+    assert not b.asleep  # in front
+
+
+def test_outputs_stay_longest_and_are_named_when_they_go() -> None:
+    documents, (a, b, c) = opened("a", "b", "c", limit=2 * SIZE)
+    documents.bring_to_front(b)
+    documents.bring_to_front(c)
+    give_output(a)
+    assert documents.trim() == []
+    assert [a.asleep, b.asleep] == [False, True]
+    documents.limit = SIZE
+    assert documents.trim() == [a]
+    assert a.asleep
+    assert a.lost == "its output"
+    assert a.form.filter_id == "median"  # the settings stay
+
+
+def test_steps_are_worth_more_than_an_output() -> None:
+    documents, (a, b, c) = opened("a", "b", "c", limit=3 * SIZE)
+    request = give_output(b).request
+    noisy = Image(np.zeros((100, 100), np.uint8), "noisy")
+    b.history.push(Moment(noisy, "Mean", (request,)))
+    give_output(c)
+    assert (a.work, b.work, c.work) == (0, 2, 1)
+    assert documents.trim() == [c]
+    assert not b.asleep
+    documents.limit = 0
+    assert documents.trim() == [b]
+    assert b.lost == "its steps and their outputs"
+
+
+def test_a_picture_without_a_file_never_sleeps() -> None:
+    documents = Documents(limit=0)
+    pasted, read = document("pasted", path=False), document("read")
+    for each in (pasted, read, document("front")):
+        documents.add(each)
+        documents.bring_to_front(each)
+    documents.trim()
+    assert [pasted.asleep, read.asleep] == [False, True]
+
+
+def test_closed_pictures_sleep_first() -> None:
+    documents, (a, b, c) = opened("a", "b", "c", limit=SIZE)
+    documents.bring_to_front(b)
+    documents.bring_to_front(c)
+    documents.close(b)
+    documents.trim()
+    assert [a.asleep, b.asleep] == [False, True]
+
+
+def test_a_picture_read_again_has_its_settings() -> None:
+    documents, (a, b) = opened("a", "b", limit=0)
+    give_output(a)
+    documents.bring_to_front(b)
+    documents.trim()
+    history = a.history
+    image = Image(np.zeros((100, 100), np.uint8), "a", Path("/pictures/a"))
+    a.wake(image)
+    assert (a.asleep, a.lost) == (False, "")
+    assert a.history is history
+    assert a.history.current.source is image
+    assert a.form.filter_id == "median"
+
+
+def test_the_holder_of_an_input_is_found() -> None:
+    documents, (_, b) = opened("a", "b")
+    assert documents.holder_of(b.history.current.source) is b
+    assert documents.holder_of(object()) is None

@@ -1,0 +1,276 @@
+"""Several pictures in the window: opened together, switched, closed; nothing lost in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QFileDialog
+from pytestqt.qtbot import QtBot
+
+from kernelscope.gui.model.documents import Document
+from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
+from kernelscope.gui.window.main_window import MainWindow
+from tests.gui.helpers import FakeCpu, Opener, dialog, load, press, run, shown, write_picture
+from tests.gui.test_drops import drop, said
+from tests.gui.test_volume_page import titles, voxels, write
+
+pytestmark = pytest.mark.usefixtures("compiled_judging")
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[Path]:
+    return [write_picture(tmp_path / f"{name}.png", 10 * k) for k, name in enumerate("abcd")]
+
+
+@pytest.fixture
+def four(qtbot: QtBot, window: MainWindow, paths: list[Path]) -> MainWindow:
+    """A window with four pictures, the first in front."""
+    drop(window, paths)
+    settle(qtbot, window, 4)
+    assert shown(window) == "a.png"
+    return window
+
+
+def settle(qtbot: QtBot, window: MainWindow, count: int) -> None:
+    pictures = window.open_pictures
+    qtbot.waitUntil(lambda: len(pictures.documents) == count and not pictures._count)
+
+
+def documents(window: MainWindow) -> list[Document]:
+    return list(window.open_pictures.documents)
+
+
+def click(qtbot: QtBot, window: MainWindow, row: int, *, cross: bool = False) -> None:
+    strip = window.film_strip
+    tile = strip.visualItemRect(strip.item(row))
+    place = strip.cross_of(tile).center() if cross else tile.topLeft() + QPoint(20, 20)
+    qtbot.mouseClick(strip.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+
+@pytest.mark.smoke
+def test_pictures_dropped_together_all_open(
+    qtbot: QtBot, window: MainWindow, paths: list[Path]
+) -> None:
+    assert not window.film_strip.isVisible()
+    drop(window, paths)
+    settle(qtbot, window, 4)
+    assert shown(window) == "a.png"
+    assert window.film_strip.titles() == ["a.png", "b.png", "c.png", "d.png"]
+    assert window.film_strip.isVisible()
+    assert set(window.settings.recent_files) == set(paths)
+    assert not [box for box in window.findChildren(NoticeDialog) if box.isVisible()]
+
+
+def test_files_are_chosen_together(qtbot: QtBot, window: MainWindow, paths: list[Path]) -> None:
+    window.file_dialogs.choose()
+    box = dialog(qtbot, window, QFileDialog)
+    assert box.fileMode() is QFileDialog.FileMode.ExistingFiles
+    box.filesSelected.emit([str(path) for path in paths[:2]])
+    box.reject()
+    settle(qtbot, window, 2)
+    assert window.film_strip.titles() == ["a.png", "b.png"]
+
+
+def test_one_picture_has_no_strip_and_undo_returns_to_the_one_before(
+    qtbot: QtBot, window: MainWindow, paths: list[Path]
+) -> None:
+    load(qtbot, window, paths[0])
+    load(qtbot, window, paths[1])
+    assert len(window.open_pictures.documents) == 1
+    assert not window.film_strip.isVisible()
+    assert not window.actions_["nextPicture"].isEnabled()
+    window.page.undo()
+    qtbot.waitUntil(lambda: shown(window) == "a.png")
+
+
+def test_pictures_join_the_one_that_is_open(
+    qtbot: QtBot, window: MainWindow, paths: list[Path]
+) -> None:
+    load(qtbot, window, paths[0])
+    drop(window, paths[1:3])
+    settle(qtbot, window, 3)
+    qtbot.waitUntil(lambda: shown(window) == "b.png")  # the first of the new ones
+    load(qtbot, window, paths[3])  # alone, but now there are several
+    settle(qtbot, window, 4)
+    assert window.film_strip.titles() == ["a.png", "b.png", "c.png", "d.png"]
+    assert [each.size for each in documents(window)] == 4 * ["40×30, grey, 8 bit"]
+    assert all(each.thumbnail.any() for each in documents(window))
+
+
+def test_a_click_and_keys_switch_and_the_latest_is_marked(qtbot: QtBot, four: MainWindow) -> None:
+    click(qtbot, four, 2)
+    qtbot.waitUntil(lambda: shown(four) == "c.png")
+    assert four.windowTitle().startswith("c.png")
+    press(qtbot, four, "Ctrl+PgDown")
+    qtbot.waitUntil(lambda: shown(four) == "d.png")
+    press(qtbot, four, "Ctrl+PgDown")
+    qtbot.waitUntil(lambda: shown(four) == "a.png")
+    press(qtbot, four, "Ctrl+PgUp")
+    qtbot.waitUntil(lambda: shown(four) == "d.png")
+    four.film_strip.setCurrentRow(1)
+    qtbot.keyClick(four.film_strip, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: shown(four) == "b.png")
+    spoken = [
+        four.film_strip.item(row).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(4)
+    ]
+    assert [text.endswith("in front") for text in spoken] == [False, True, False, False]
+
+
+def test_each_picture_keeps_its_output_history_and_settings(qtbot: QtBot, four: MainWindow) -> None:
+    four.panel.set_filter("mean")
+    run(qtbot, four)
+    output = four.pictures.result
+    four.panel.set_values("mean", {"size": 7})  # not run
+    click(qtbot, four, 1)
+    qtbot.waitUntil(lambda: shown(four) == "b.png")
+    assert four.pictures.result is None
+    assert four.panel.filter_id == "mean"  # a new picture takes over the settings
+    four.panel.set_filter("sobel")
+    click(qtbot, four, 0)
+    qtbot.waitUntil(lambda: shown(four) == "a.png")
+    assert four.pictures.result is output
+    assert four.panel.filter_id == "mean"
+    assert four.panel.run_settings().step.parameters["size"] == 7
+    click(qtbot, four, 1)
+    qtbot.waitUntil(lambda: four.panel.filter_id == "sobel")
+
+
+def test_steps_and_undo_belong_to_one_picture(qtbot: QtBot, four: MainWindow) -> None:
+    run(qtbot, four)
+    four.page.use_output()
+    qtbot.waitUntil(lambda: bool(four.page.history.undo_name))
+    click(qtbot, four, 1)
+    qtbot.waitUntil(lambda: shown(four) == "b.png")
+    assert not four.actions_["undo"].isEnabled()
+    assert documents(four)[0].work == 2
+    click(qtbot, four, 0)
+    qtbot.waitUntil(lambda: four.actions_["undo"].isEnabled())
+    qtbot.waitUntil(lambda: four.pictures.images.input.image is four.page.source)
+
+
+def test_a_run_goes_to_the_picture_in_front(qtbot: QtBot, four: MainWindow, cpu: FakeCpu) -> None:
+    click(qtbot, four, 3)
+    qtbot.waitUntil(lambda: shown(four) == "d.png")
+    run(qtbot, four)
+    assert cpu.requests[-1].source is documents(four)[3].history.current.source
+
+
+def test_a_run_that_ends_after_a_switch_is_listed(
+    qtbot: QtBot, four: MainWindow, cpu: FakeCpu
+) -> None:
+    cpu.go.clear()
+    press(qtbot, four, "F5")
+    qtbot.waitUntil(cpu.entered.is_set)
+    click(qtbot, four, 1)
+    qtbot.waitUntil(lambda: shown(four) == "b.png")
+    cpu.go.set()
+    qtbot.waitUntil(lambda: len(four.gallery) == 1)
+    assert four.pictures.result is None
+    # Shown again, it brings its own picture to the front.
+    four.run_shelf.show()
+    qtbot.waitUntil(lambda: shown(four) == "a.png")
+    assert four.open_pictures.documents.current is documents(four)[0]
+    assert four.pictures.result is not None
+    assert documents(four)[1].history.current.source.title == "b.png"
+
+
+def test_live_computes_the_picture_that_came_to_the_front(
+    qtbot: QtBot, open_window: Opener, paths: list[Path]
+) -> None:
+    window = open_window(live=True)
+    drop(window, paths[:2])
+    settle(qtbot, window, 2)
+    qtbot.waitUntil(lambda: window.pictures.result is not None)
+    press(qtbot, window, "Ctrl+PgDown")
+    second = documents(window)[1].history
+    qtbot.waitUntil(lambda: second.current.result is not None)
+    assert second.current.result.request.source is second.current.source
+    assert window.live.freshness is not None
+
+
+def test_closing_and_opening_again(qtbot: QtBot, four: MainWindow) -> None:
+    run(qtbot, four)
+    output = four.pictures.result
+    press(qtbot, four, "Ctrl+W")
+    qtbot.waitUntil(lambda: shown(four) == "b.png")
+    said_ = "Closed a.png; Ctrl+Shift+T opens it again, with its output."
+    qtbot.waitUntil(lambda: four.statusBar().currentMessage() == said_)
+    assert four.film_strip.titles() == ["b.png", "c.png", "d.png"]
+    click(qtbot, four, 1, cross=True)
+    assert four.film_strip.titles() == ["b.png", "d.png"]
+    assert shown(four) == "b.png"
+    four.film_strip.setCurrentRow(1)
+    qtbot.keyClick(four.film_strip, Qt.Key.Key_Delete)
+    assert not four.film_strip.isVisible()
+    assert not four.actions_["closePicture"].isEnabled()
+    for title in ("d.png", "c.png", "a.png"):
+        press(qtbot, four, "Ctrl+Shift+T")
+        qtbot.waitUntil(lambda title=title: shown(four) == title)
+    assert four.pictures.result is output
+    assert not four.actions_["reopenPicture"].isEnabled()
+
+
+def test_files_that_cannot_be_read_are_listed_and_the_others_open(
+    qtbot: QtBot, window: MainWindow, paths: list[Path], tmp_path: Path
+) -> None:
+    text, gone = tmp_path / "text.png", tmp_path / "gone.png"
+    text.write_text("no picture")
+    drop(window, [text, paths[0], gone, paths[1]])
+    settle(qtbot, window, 2)
+    box = dialog(qtbot, window, NoticeDialog)
+    assert "2 of 4 files could not be opened." in said(box)
+    assert "text.png: " in said(box)
+    assert "gone.png: " in said(box)
+    box.reject()
+    assert window.film_strip.titles() == ["a.png", "b.png"]
+    assert shown(window) == "a.png"
+
+
+def test_volumes_among_pictures_open_as_well(
+    qtbot: QtBot, window: MainWindow, paths: list[Path], tmp_path: Path
+) -> None:
+    drop(window, [paths[0], write(tmp_path / "head.nii", voxels()), paths[1]])
+    qtbot.waitUntil(lambda: titles(window) == ["head.nii"])
+    assert [each.title for each in documents(window)] == ["a.png", "b.png"]
+    window.pages.switch()
+    qtbot.waitUntil(lambda: window.page is window.pictures)
+
+
+def test_memory_is_bounded_and_what_goes_is_said(
+    qtbot: QtBot, four: MainWindow, paths: list[Path]
+) -> None:
+    four.panel.set_filter("mean")
+    run(qtbot, four)
+    told: list[str] = []
+    four.open_pictures.told.connect(told.append)
+    four.open_pictures.documents.limit = 0
+    click(qtbot, four, 1)
+    qtbot.waitUntil(lambda: shown(four) == "b.png")
+    first = documents(four)[0]
+    assert [each.asleep for each in documents(four)] == [True, False, True, True]
+    assert any("Dropped to make room: a.png (its output)" in text for text in told)
+    assert "Dropped to make room: its output" in four.film_strip.item(0).toolTip()
+    four.panel.set_filter("sobel")
+    click(qtbot, four, 0)
+    qtbot.waitUntil(lambda: shown(four) == "a.png" and not first.asleep)
+    assert four.panel.filter_id == "mean"  # the settings stayed
+    paths[2].unlink()
+    click(qtbot, four, 2)
+    box = dialog(qtbot, four, ErrorDialog)
+    assert "c.png" in said(box)
+    box.reject()
+    assert shown(four) == "a.png"
+    assert len(documents(four)) == 4
+
+
+def test_a_sample_that_was_only_looked_at_makes_room(
+    qtbot: QtBot, window: MainWindow, paths: list[Path]
+) -> None:
+    window.open_first(None)
+    qtbot.waitUntil(lambda: bool(shown(window)))
+    drop(window, paths[:2])
+    settle(qtbot, window, 2)
+    assert window.film_strip.titles() == ["a.png", "b.png"]
+    assert window.page.history.undo_name  # Undo returns to the sample
