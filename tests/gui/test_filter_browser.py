@@ -371,7 +371,8 @@ def test_the_helper_compiles_in_a_process_of_its_own(qtbot: QtBot) -> None:
     helper = Helper(ahead.__name__)
     answers: list[str] = []
     helper.answered.connect(answers.append)
-    with qtbot.waitSignal(helper.ended):
+    # Its priority is low: beside a busy machine it may wait long.
+    with qtbot.waitSignal(helper.ended, timeout=300_000):
         helper.start([ahead.order(scene, step)])
         assert helper.busy
     assert answers == [kind_of_sketch(scene, step)]
