@@ -117,7 +117,7 @@ def test_search_without_a_match_stays(qtbot: QtBot, window: ManualWindow) -> Non
 
 
 def test_pictures_are_no_wider_than_the_page(window: ManualWindow) -> None:
-    window.resize(1120, 720)
+    window.resize(1160, 720)
     window.open_page("window")
     assert view_of(window).horizontalScrollBar().maximum() == 0
     text = manual.page("window")

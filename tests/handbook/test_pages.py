@@ -10,7 +10,7 @@ import pytest
 
 from kernelscope import filters, handbook
 from kernelscope.handbook import examples, formulas, level_pictures, pictures
-from kernelscope.handbook.filter_pages import time_of
+from kernelscope.handbook.filter_pages import nearest, setting_of, time_of
 from kernelscope.spec.explanation import weighted
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import SHARED, SINGLE_BLOCK
@@ -137,3 +137,14 @@ def test_a_weighted_sum_in_words() -> None:
 )
 def test_times_have_three_digits(seconds: float, text: str) -> None:
     assert time_of(seconds) == text
+
+
+def test_a_recorded_setting_names_what_differs_from_the_defaults() -> None:
+    """Source N searches the whole image; a page must not pass that off as the default."""
+    nlm = filters.get("nlm")
+    found = list(nearest(nlm, "cpu").values())
+    assert found
+    for figure in found:
+        whole = figure.row.parameters["search"] == "image"
+        assert setting_of(figure, nlm).count("patch size") == 1
+        assert ("search in image" in setting_of(figure, nlm)) == whole

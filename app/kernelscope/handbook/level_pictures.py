@@ -198,7 +198,6 @@ def _block(drawing: Drawing, plan: Planned, left: float) -> float:
     launch, hue, radius = plan.launch, colour(plan.level), plan.radius
     tile = launch.tile or launch.block
     columns, rows = tile[0], tile[1]
-    radius = min(radius, 8)
     cell = min(244 / (columns + 2 * radius), 110 / (rows + 2 * radius), 14)
     # Flat tiles are drawn higher than they are, or nothing of them would be seen.
     tall = max(cell, min(10.0, 40 / (rows + 2 * radius)))
@@ -313,7 +312,7 @@ def _memories(drawing: Drawing, plan: Planned, left: float) -> None:
         ("local memory of a thread", local),
         ("registers", True),
     ]
-    width, height, gap = 176, 22, 7
+    width, height, gap = 196, 22, 7
     for number, (name, filled) in enumerate(boxes):
         top = _HEAD + number * (height + gap)
         drawing.rectangle(

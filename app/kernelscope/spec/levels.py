@@ -50,8 +50,8 @@ PARALLEL = Level(
     "Parallel",
     "All cores, vectorised: as fast as the CPU goes.",
     why="The rows are divided into bands, and all cores take bands until none is left. Within a "
-    "band, vector instructions compute several samples at once, and sums are kept from one row "
-    "to the next instead of being added up again.",
+    "band, vector instructions compute several samples at once, and averages keep their sums "
+    "from one row to the next instead of adding up each mask again.",
     source="None of the four sources has it: their figures of a processor are those of one thread.",
 )
 CPU_LEVELS = (SERIAL, PARALLEL)

@@ -67,7 +67,7 @@ class ManualWindow(QDialog):
         parts.addWidget(self._titles)
         parts.addWidget(self._view)
         parts.setStretchFactor(1, 1)
-        parts.setSizes([200, PICTURE_WIDTH + 60])
+        parts.setSizes([230, PICTURE_WIDTH + 60])
         buttons = close_box(self)
         for button in buttons.findChildren(QPushButton):
             button.setAutoDefault(False)  # Enter searches
@@ -78,7 +78,7 @@ class ManualWindow(QDialog):
         layout = QVBoxLayout(self)
         layout.addWidget(parts, 1)
         layout.addLayout(below)
-        self.resize(1120, 720)
+        self.resize(1160, 720)
         self._titles.currentItemChanged.connect(self._show_item)
         self._titles.setCurrentItem(self._items[_NAMES[0]])
 
