@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSizeF, Qt, Signal
 from PySide6.QtGui import (
     QColor,
+    QFocusEvent,
     QFont,
     QImage,
     QKeyEvent,
@@ -19,10 +21,14 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
     QWheelEvent,
+    qRgb,
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from kernelscope.gui.canvas import marks
 from kernelscope.gui.canvas.camera import ZOOM_STEP
+from kernelscope.gui.model.arrangement import Arrangement
+from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.widgets import theme
 
 _GAP = 8
@@ -31,6 +37,12 @@ _GAP = 8
 _CROSS = QColor(61, 174, 233, 200)
 _LETTER = QColor(255, 208, 96)
 _MARGIN = 4
+
+_GRIP = 7
+"""Pixels beside the line between input and output at which it can be dragged."""
+
+_DIVIDE_STEP = 0.05
+"""Share of the picture by which a key moves that line."""
 
 _WHEEL_STEP = 120
 """Angle that Qt reports for one notch of a mouse wheel, in eighths of a degree."""
@@ -45,6 +57,23 @@ _STEPS: dict[int, int] = {
     Qt.Key.Key_PageUp: _PAGE,
     Qt.Key.Key_PageDown: -_PAGE,
 }
+
+
+class Drawn(NamedTuple):
+    """A slice as it is painted.
+
+    Attributes
+    ----------
+    steps : ndarray of uint8, shape (rows, columns), optional
+        Steps of the colour map, C-ordered; None for no slice.
+    colour_map : ColourMap
+    layer : ndarray of uint8, shape (rows, columns, 4), optional
+        Colours with opacity, painted over it.
+    """
+
+    steps: NDArray[np.uint8] | None = None
+    colour_map: ColourMap = ColourMap.GREY
+    layer: NDArray[np.uint8] | None = None
 
 
 class PlaneView(QWidget):
@@ -71,6 +100,10 @@ class PlaneView(QWidget):
         Magnify by a factor, about a QPointF of this widget.
     chosen
         Double-clicked.
+    divided : float
+        The line between input and output was moved to this share of the view.
+    held : bool
+        Space was pressed, or released.
     resized
     """
 
@@ -82,12 +115,21 @@ class PlaneView(QWidget):
     panned = Signal(float, float)
     zoomed = Signal(float, object)
     chosen = Signal()
+    divided = Signal(float)
+    held = Signal(bool)
     resized = Signal()
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
         self.image: QImage | None = None
+        self.behind: QImage | None = None
+        """The input, painted on its side of the line between input and output."""
+        self.note = ""
+        """Written into the lower left corner."""
+        self._layer: QImage | None = None
+        self._arrangement, self._divide, self._divides = Arrangement.SIDE_BY_SIDE, 0.5, False
+        self._probe: tuple[tuple[int, int], tuple[marks.Line, ...]] | None = None
         self._cross = (0, 0)
         self._letters = ""
         self._area = QRectF()
@@ -100,16 +142,38 @@ class PlaneView(QWidget):
         self.setCursor(Qt.CursorShape.CrossCursor)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
 
-    def show_slice(self, grey: NDArray[np.uint8] | None) -> None:
-        """Draw a slice, shape (rows, columns), C-ordered; nothing for None."""
-        if grey is None:
-            self.image = None
-        else:
-            rows, columns = grey.shape
-            layout = QImage.Format.Format_Grayscale8
-            # A copy: Qt does not keep the array alive.
-            self.image = QImage(grey.data, columns, rows, columns, layout).copy()
+    def show_slice(self, drawn: Drawn) -> None:
+        """Draw a slice, or nothing if it has no steps."""
+        self.image = _image(drawn)
+        self._layer = None
+        if drawn.layer is not None:
+            rows, columns = drawn.layer.shape[:2]
+            layout = QImage.Format.Format_RGBA8888
+            self._layer = QImage(drawn.layer.data, columns, rows, 4 * columns, layout).copy()
         self.update()
+
+    def show_behind(self, drawn: Drawn) -> None:
+        """Draw a slice of the input on its side of the line, or none without steps."""
+        self.behind = _image(drawn)
+        self.update()
+
+    def show_divide(self, arrangement: Arrangement, share: float) -> None:
+        """Put the line between input and output at a share of the view."""
+        self._arrangement, self._divide = arrangement, share
+        self.update()
+
+    def show_note(self, note: str) -> None:
+        """Write into the lower left corner."""
+        if note != self.note:
+            self.note = note
+            self.update()
+
+    def show_probe(self, place: tuple[int, int] | None, lines: tuple[marks.Line, ...]) -> None:
+        """Mark a column and row, with its values beside it; nothing for None."""
+        probe = None if place is None else (place, lines)
+        if probe != self._probe:
+            self._probe = probe
+            self.update()
 
     def show_marks(self, cross: tuple[int, int], letters: str) -> None:
         """Put the crosshair on a column and row; `letters` as in `Plane`."""
@@ -149,8 +213,14 @@ class PlaneView(QWidget):
             smaller = self._area.width() < self.image.width()
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smaller)
             painter.drawImage(self._area, self.image)
+            if self._layer is not None:
+                painter.drawImage(self._area, self._layer)
+            self._draw_behind(painter)
             self._draw_cross(painter)
             self._draw_letters(painter)
+            self._draw_probe(painter)
+            if self.note:
+                self._draw_note(painter)
         if self.hasFocus():
             painter.setPen(self.palette().color(QPalette.ColorRole.Highlight))
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
@@ -162,16 +232,23 @@ class PlaneView(QWidget):
         self._from = event.position()
         self.pressed.emit()
         if event.button() == Qt.MouseButton.LeftButton:
-            self._point(event.position())
+            self._divides = self._on_line(event.position())
+            if not self._divides:
+                self._point(event.position())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         way = event.position() - self._from
         if event.buttons() & Qt.MouseButton.LeftButton:
-            self._point(event.position())
+            if self._divides:
+                self.divided.emit(self._share(event.position()))
+            else:
+                self._point(event.position())
         elif event.buttons() & Qt.MouseButton.RightButton:
             self.windowed.emit(way.x(), -way.y())
         elif event.buttons() & Qt.MouseButton.MiddleButton:
             self.panned.emit(way.x(), way.y())
+        elif not event.buttons():
+            self.setCursor(self._shape(event.position()))
         self._from = event.position()
         self.hovered.emit(self.place_at(event.position()))
 
@@ -195,12 +272,91 @@ class PlaneView(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         step = _STEPS.get(event.key())
-        if step is None:
-            super().keyPressEvent(event)
-        else:
+        moves = {Qt.Key.Key_BracketLeft: -_DIVIDE_STEP, Qt.Key.Key_BracketRight: _DIVIDE_STEP}
+        if step is not None:
             self.stepped.emit(step)
+        elif event.key() == Qt.Key.Key_Space:
+            self.held.emit(True)
+        elif self._is_divided and event.key() in moves:
+            self.divided.emit(self._divide + moves[Qt.Key(event.key())])
+        else:
+            super().keyPressEvent(event)
+
+    def keyReleaseEvent(self, event: QKeyEvent) -> None:
+        if event.key() != Qt.Key.Key_Space:
+            super().keyReleaseEvent(event)
+        elif not event.isAutoRepeat():
+            self.held.emit(False)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        self.held.emit(False)  # the release of the key goes elsewhere
+        super().focusOutEvent(event)
+
+    # --- line between input and output ---
+
+    @property
+    def _is_divided(self) -> bool:
+        return self._arrangement.is_divided and self.behind is not None
+
+    def _line(self) -> float:
+        """Return where the line is, in pixels."""
+        upright = self._arrangement is Arrangement.SWIPE
+        return self._divide * (self.width() if upright else self.height())
+
+    def _share(self, point: QPointF) -> float:
+        if self._arrangement is Arrangement.SWIPE:
+            return point.x() / max(self.width(), 1)
+        return point.y() / max(self.height(), 1)
+
+    def _shape(self, point: QPointF) -> Qt.CursorShape:
+        if not self._on_line(point):
+            return Qt.CursorShape.CrossCursor
+        upright = self._arrangement is Arrangement.SWIPE
+        return Qt.CursorShape.SplitHCursor if upright else Qt.CursorShape.SplitVCursor
+
+    def _on_line(self, point: QPointF) -> bool:
+        place = point.x() if self._arrangement is Arrangement.SWIPE else point.y()
+        return self._is_divided and abs(place - self._line()) <= _GRIP
 
     # --- painting ---
+
+    def _draw_behind(self, painter: QPainter) -> None:
+        """Draw the input on its side of the line, and the line."""
+        if not self._is_divided or self.behind is None:
+            return
+        upright, room = self._arrangement is Arrangement.SWIPE, QRectF(self.rect())
+        part = QRectF(room)
+        if upright:
+            part.setRight(self._line())
+        else:
+            part.setBottom(self._line())
+        painter.save()
+        painter.setClipRect(part)
+        painter.fillRect(part, theme.canvas_ground(self.palette()))
+        painter.drawImage(self._area, self.behind)
+        painter.restore()
+        painter.save()
+        marks.draw_divide(painter, self._line(), room, upright=upright)
+        painter.restore()
+
+    def _draw_probe(self, painter: QPainter) -> None:
+        if self._probe is None or self.image is None:
+            return
+        place, lines = self._probe
+        size = QSizeF(
+            self._area.width() / self.image.width(), self._area.height() / self.image.height()
+        )
+        cell = QRectF(QPointF(), size)
+        cell.moveCenter(self.point_of(*place))
+        marks.draw_marker(painter, cell)
+        if lines:
+            painter.setFont(self.font())
+            marks.draw_chip(painter, cell, QRectF(self.rect()), lines)
+
+    def _draw_note(self, painter: QPainter) -> None:
+        painter.setFont(self.font())
+        corner = QPointF(_MARGIN, self.height() - _MARGIN - self.fontMetrics().height() - 4)
+        marks.draw_name(painter, self.note, corner, right=False, room=self.width())
 
     def _draw_cross(self, painter: QPainter) -> None:
         centre = self.point_of(*self._cross)
@@ -235,3 +391,17 @@ class PlaneView(QWidget):
         place = self.place_at(point)
         if place is not None:
             self.pointed.emit(*place)
+
+
+def _image(drawn: Drawn) -> QImage | None:
+    """Return a slice without its layer."""
+    if drawn.steps is None:
+        return None
+    rows, columns = drawn.steps.shape
+    grey = drawn.colour_map is ColourMap.GREY
+    layout = QImage.Format.Format_Grayscale8 if grey else QImage.Format.Format_Indexed8
+    # A copy: Qt does not keep the array alive.
+    image = QImage(drawn.steps.data, columns, rows, columns, layout).copy()
+    if not grey:
+        image.setColorTable([qRgb(*colour) for colour in table(drawn.colour_map).tolist()])
+    return image

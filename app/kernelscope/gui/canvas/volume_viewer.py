@@ -11,102 +11,39 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
-from PySide6.QtCore import QPointF, QSignalBlocker, QSize, QSizeF, Qt, Signal
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QSize, QSizeF, Qt, Signal
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from kernelscope.gui.canvas.camera import ZOOM_STEP, PlaneCamera
-from kernelscope.gui.canvas.pane import Pane
-from kernelscope.gui.canvas.volume_plane_view import PlaneView
+from kernelscope.gui.canvas.marks import Line
+from kernelscope.gui.canvas.overlay_bar import OverlayBar
+from kernelscope.gui.canvas.projection_control import ProjectionControl
+from kernelscope.gui.canvas.slices import Content, Key, Slabs
+from kernelscope.gui.canvas.volume_pane import SliceSlider, VolumePane
+from kernelscope.gui.canvas.volume_plane_view import Drawn, PlaneView
+from kernelscope.gui.canvas.volume_values import extent, note_of, place_text, values_at
 from kernelscope.gui.canvas.window_control import WindowControl
-from kernelscope.gui.widgets.controls import Slider
+from kernelscope.gui.model.arrangement import Arrangement
+from kernelscope.gui.model.projection import Projection, slab
+from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.widgets.switch import Switch
-from kernelscope.images.planes import Plane, Position, Window, millimetres, planes_of
+from kernelscope.images.planes import Plane, Position, Window, planes_of
 from kernelscope.images.volume import Volume
+
+_LOW = 200
+"""Pixels of height below which a view has only its own value beside the cursor."""
 
 _ALL = 3
 """The choice of all planes in place of a single one."""
 
 
-class VolumePane(Pane):
-    """The planes of one volume under their caption."""
-
-    def __init__(self, name: str, heading: str, hint: str, parent: QWidget) -> None:
-        super().__init__(name, heading, hint, parent, padding=12)
-        self.volume: Volume | None = None
-        self.views = tuple(PlaneView(f"{name}Plane{number}", self) for number in range(3))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addWidget(self.title)
-        row = QHBoxLayout()
-        row.setSpacing(4)
-        for view in self.views:
-            row.addWidget(view, 1)
-        column.addLayout(row, 1)
-        self.set_caption(heading)
-        self.follow_palette()
-
-    @property
-    def is_empty(self) -> bool:
-        return self.volume is None
-
-    def show_volume(
-        self, volume: Volume | None, caption: str, hint: str = "", brief: str = ""
-    ) -> None:
-        self.volume = volume
-        self.show_hint(hint)
-        self.hint.setVisible(volume is None)
-        self.set_caption(caption or self.heading, brief)
-
-    def place_hint(self) -> None:
-        """Put the hint over the planes."""
-        self.hint.setGeometry(self.rect().adjusted(0, self.title.height(), 0, 0))
-        self.hint.raise_()
-
-
-class SliceSlider(QWidget):
-    """Chooses a slice of one plane; its label says which one is shown.
-
-    Signals
-    -------
-    chosen : int
-    """
-
-    chosen = Signal(int)
-
-    def __init__(self, number: int, parent: QWidget) -> None:
-        super().__init__(parent)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(2, 0, 2, 0)
-        self._label = QLabel(self)
-        self._label.setObjectName(f"slice{number}")
-        self._slider = Slider(self)
-        self._slider.setObjectName(f"slice{number}Slider")
-        self._slider.setPageStep(10)
-        self._label.setBuddy(self._slider)
-        row.addWidget(self._label)
-        row.addWidget(self._slider, 1)
-        self._slider.valueChanged.connect(self.chosen)
-
-    def set_plane(self, plane: Plane, count: int) -> None:
-        """Choose from the `count` slices of `plane`."""
-        with QSignalBlocker(self._slider):
-            self._slider.setRange(0, count - 1)
-        self._slider.setAccessibleName(f"{plane.name} slice")
-
-    def show_slice(self, plane: Plane, index: int) -> None:
-        """Show that this slice is the current one."""
-        with QSignalBlocker(self._slider):
-            self._slider.setValue(index)
-        self._label.setText(f"{plane.name}  {index + 1} / {self._slider.maximum() + 1}")
-
-
 class VolumeViewer(QWidget):
     """Input and output, each as three planes, or one plane of each side by side.
 
-    Only visible slices are converted to grey levels, so that the size of the volume does not
-    matter: a move of the crosshair changes at most four of them.
+    Only visible slices are converted to grey levels; the size of the volume does not matter.
 
     Signals
     -------
@@ -114,10 +51,19 @@ class VolumeViewer(QWidget):
         Position and values under the cursor, or else under the crosshair.
     arranged
         Another plane is shown alone, or all of them.
+    displayed
+        Input and output share the room in another way, or are drawn in another way.
+    moved
+        Other slices are shown.
+    wanted : callable
+        Computes projections, off the GUI thread; `take` draws its answer.
     """
 
     described = Signal(str)
     arranged = Signal()
+    displayed = Signal()
+    moved = Signal()
+    wanted = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -126,13 +72,19 @@ class VolumeViewer(QWidget):
         self.planes: tuple[Plane, ...] = ()
         self.plane_number: int | None = None
         """Which plane is shown alone: an index of `planes`; None for all of them."""
-        self.subtracted: Volume | None = None
-        """The volume that is subtracted from the output, to show a difference."""
-        self._gain = 1
-        self._own_window: Window | None = None
+        self.look, self.arrangement = Look(), Arrangement.SIDE_BY_SIDE
+        self.shows_values = True
+        """Whether values are written beside the cursor."""
+        self._divide = 0.5
+        self._shows_input = self._holds_input = False
+        self._content = Content()
+        """The content of the output pane."""
+        self._slabs = Slabs()
+        self._probe: tuple[int, Position] | None = None
+        """Plane and voxel under the cursor."""
         self._camera = PlaneCamera()
         self._active = 0
-        self._drawn: dict[PlaneView, tuple[object, ...]] = {}
+        self._drawn: dict[tuple[PlaneView, str], tuple[object, ...]] = {}
         """The state that each view was last drawn from; an equal one is not drawn again."""
 
         self.input = VolumePane("volumeInput", "Input", "Open a volume (Ctrl+O)", self)
@@ -167,7 +119,7 @@ class VolumeViewer(QWidget):
             self._camera.reset()
             self.show_output(None)  # it may have no voxel there
         self.planes = planes_of(volume)
-        self._camera.set_extents([_extent(volume, plane) for plane in self.planes])
+        self._camera.set_extents([extent(volume, plane) for plane in self.planes])
         for number, plane in enumerate(self.planes):
             self._sliders[number].set_plane(plane, volume.voxels.shape[plane.axis])
             self._choices[number].setText(plane.name)
@@ -199,9 +151,30 @@ class VolumeViewer(QWidget):
         brief : str
             Shown in place of `caption`, which its tooltip has.
         """
-        self.subtracted, self._gain, self._own_window = minus, gain, window
+        self._content = Content(volume, minus, gain, window)
         self.output.show_volume(volume, caption, hint, brief)
+        self._show_panes()
         self.output.place_hint()
+        self.overlay.show_difference(minus is not None)
+        self._draw()
+
+    @property
+    def subtracted(self) -> Volume | None:
+        """The volume that is subtracted from the output, to show a difference."""
+        return self._content.minus
+
+    def choose_look(self, look: Look) -> None:
+        """Draw in other colours, projected, or with differences over the anatomy."""
+        if look != self.look:
+            self.look = look
+            self.projection.show_look(look)
+            self.overlay.show_look(look)
+            self._draw()
+            self.displayed.emit()
+
+    def take(self, computed: dict[Key, NDArray[Any]]) -> None:
+        """Draw projections that were computed elsewhere; see `wanted`."""
+        self._slabs.put(computed)
         self._draw()
 
     def go_to(self, position: Position) -> None:
@@ -212,6 +185,7 @@ class VolumeViewer(QWidget):
         z, y, x = (min(max(p, 0), side - 1) for p, side in zip(position, sides, strict=True))
         self.position = z, y, x
         self._draw()
+        self.moved.emit()
 
     def set_window(self, window: Window) -> None:
         """Choose the values drawn black and white, for this volume and the results from it."""
@@ -243,7 +217,6 @@ class VolumeViewer(QWidget):
     def _lay_out(self) -> None:
         tools = QHBoxLayout()
         tools.setSpacing(4)
-        tools.addWidget(QLabel("Planes", self))
         self._choices: dict[int, Switch] = {}
         for number, name in ((_ALL, "All"), (0, "Axial"), (1, "Coronal"), (2, "Sagittal")):
             switch = Switch(self)
@@ -256,6 +229,8 @@ class VolumeViewer(QWidget):
             switch.clicked.connect(partial(self._on_choice, number if number != _ALL else None))
             self._choices[number] = switch
             tools.addWidget(switch)
+        self.projection = ProjectionControl(self)
+        tools.addWidget(self.projection)
         tools.addStretch(1)
         self.control = WindowControl(self)
         tools.addWidget(self.control)
@@ -271,7 +246,9 @@ class VolumeViewer(QWidget):
             sliders.addWidget(slider, 1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
+        self.overlay = OverlayBar(self)
         layout.addLayout(tools)
+        layout.addWidget(self.overlay)
         layout.addLayout(self._both, 1)
         layout.addLayout(sliders)
 
@@ -287,9 +264,13 @@ class VolumeViewer(QWidget):
                 view.zoomed.connect(partial(self._zoom_at, number))
                 view.chosen.connect(partial(self._toggle_plane, number))
                 view.resized.connect(self._apply_camera)
+                view.divided.connect(self.set_divide)
+                view.held.connect(self._hold)
         for number, slider in enumerate(self._sliders):
             slider.chosen.connect(partial(self._slide, number))
         self.control.changed.connect(self._draw)
+        self.projection.chosen.connect(self.choose_look)
+        self.overlay.chosen.connect(self.choose_look)
 
     # --- moving ---
 
@@ -312,34 +293,84 @@ class VolumeViewer(QWidget):
         z, y, x = new
         self.go_to((z, y, x))
 
+    # --- arrangement ---
+
+    def arrange(self, name: str) -> None:
+        """Arrange input and output; `name` is a value of `Arrangement`."""
+        self.arrangement = Arrangement(name)
+        self._show_panes()
+        self._draw()
+        self._apply_camera()
+        self.displayed.emit()
+
+    def set_divide(self, share: float) -> None:
+        """Move the line between input and output."""
+        self._divide = min(max(share, 0.0), 1.0)
+        self._draw()
+
+    @property
+    def shows_input(self) -> bool:
+        """Whether the input is drawn in place of the output."""
+        return self._shows_input or self._holds_input
+
+    def show_input_instead(self) -> None:
+        """Draw the input in place of the output, or the output again."""
+        self._shows_input = not self._shows_input
+        self._draw()
+        self.displayed.emit()
+
+    def _hold(self, held: bool) -> None:
+        if held != self._holds_input:
+            self._holds_input = held
+            self._draw()
+            self.displayed.emit()
+
+    def _show_panes(self) -> None:
+        """Show the panes of the arrangement; both while there is no output to share the room."""
+        beside = self.arrangement is Arrangement.SIDE_BY_SIDE or self.output.is_empty
+        self.input.setVisible(beside)
+
+    # --- values ---
+
+    def toggle_probe(self) -> None:
+        """Write the values beside the cursor, or only into the status bar."""
+        self.shows_values = not self.shows_values
+        self._show_probe()
+
     def _hover(self, number: int, place: tuple[int, int] | None) -> None:
         volume = self.input.volume
         if volume is None:
             return
-        if place is None:
-            self._describe(self.position)
-            return
-        shape, plane = volume.voxels.shape, self.planes[number]
-        column, row = place
-        if 0 <= column < shape[plane.columns] and 0 <= row < shape[plane.rows]:
-            self._describe(plane.moved(self.position, column, row, shape))
-        else:
-            self._describe(self.position)
-
-    def _describe(self, position: Position) -> None:
-        """Emit position and values of a voxel."""
-        volume = self.input.volume
-        assert volume is not None
-        z, y, x = position
-        facts = [f"x {x}, y {y}, z {z}"]
-        place = millimetres(volume, position)
+        self._probe = None
         if place is not None:
-            facts.append(f"({', '.join(f'{part:.1f}' for part in place)}) mm")
-        second = "map" if self._own_window else "output"
-        for pane, name in ((self.input, "input"), (self.output, second)):
-            if pane.volume is not None:
-                facts.append(f"{name} {pane.volume.voxels[position].item():.4g}")
+            shape, plane = volume.voxels.shape, self.planes[number]
+            column, row = place
+            if 0 <= column < shape[plane.columns] and 0 <= row < shape[plane.rows]:
+                self._probe = number, plane.moved(self.position, column, row, shape)
+        self._show_probe()
+
+    def _show_probe(self) -> None:
+        """Mark the voxel under the cursor in both panes, and write what is there."""
+        volume = self.input.volume
+        if volume is None:
+            return
+        number, position = self._probe or (None, self.position)
+        plane = self.planes[number] if number is not None else None
+        index = self.position[plane.axis] if plane is not None else 0
+        values = values_at(position, volume, self._content, self._slabs, self.look, plane, index)
+        facts = (place_text(volume, position), *(f"{name} {text}" for name, text in values))
         self.described.emit("   ".join(facts))
+        for pane in self._panes:
+            own = "input" if pane is self.input else values[-1][0]
+            for each, view in enumerate(pane.views):
+                if each != number or self._probe is None:
+                    view.show_probe(None, ())
+                    continue
+                lines = [Line(*value, value[0] == own) for value in values]
+                if view.height() < _LOW:  # all lines would cover the slice
+                    lines = [line for line in lines if line.bold]
+                at = self.planes[each].place(position, volume.voxels.shape)
+                view.show_probe(at, tuple(lines) if self.shows_values else ())
 
     # --- drawing ---
 
@@ -348,32 +379,49 @@ class VolumeViewer(QWidget):
         volume = self.input.volume
         if volume is None:
             return
-        shape = volume.voxels.shape
+        shape, look = volume.voxels.shape, self.look
+        instead = self.shows_input and not self.output.is_empty
+        contents = Content(volume), Content(volume) if instead else self._content
+        divided = self.arrangement.is_divided and not instead and not self.output.is_empty
         for number, plane in enumerate(self.planes):
             index = self.position[plane.axis]
-            self._sliders[number].show_slice(plane, index)
-            if self.plane_number in (None, number):
-                for pane in self._panes:
-                    view = pane.views[number]
-                    view.show_marks(plane.place(self.position, shape), plane.letters)
-                    self._draw_slice(pane, view, plane, index)
-        self._describe(self.position)
+            part = range(index, index + 1)
+            if look.projection is not Projection.SLICE:
+                part = slab(index, look.slices, shape[plane.axis])
+            self._sliders[number].show_slice(plane, index, part)
+            if self.plane_number not in (None, number):
+                continue
+            for pane, content in zip(self._panes, contents, strict=True):
+                view = pane.views[number]
+                view.show_marks(plane.place(self.position, shape), plane.letters)
+                drawn = self._draw_slice(view, "front", content, plane, index)
+                if pane is self.output:
+                    behind = Content(volume) if divided else Content()
+                    drawn = self._draw_slice(view, "behind", behind, plane, index) and drawn
+                    view.show_divide(self.arrangement, self._divide)
+                named = "Input" if instead and pane is self.output else ""
+                view.show_note(note_of(look.projection, part, drawn=drawn, named=named))
+        work = self._slabs.take_work()
+        if work is not None:
+            self.wanted.emit(work)
+        self._show_probe()
 
-    def _draw_slice(self, pane: VolumePane, view: PlaneView, plane: Plane, index: int) -> None:
-        volume, minus, window = pane.volume, None, self.window_
-        if pane is self.output:
-            minus, window = self.subtracted, self._own_window or self.window_
-        state = (volume, minus, self._gain, plane, index, window)
-        if self._drawn.get(view) == state:
-            return
-        self._drawn[view] = state
-        if volume is None:
-            view.show_slice(None)
-        elif minus is None:
-            view.show_slice(window.grey(plane.cut(volume.voxels, index)))
-        else:
-            first, second = (plane.cut(each.voxels, index) for each in (volume, minus))
-            view.show_slice(window.difference(first, second, self._gain))
+    def _draw_slice(
+        self, view: PlaneView, layer: str, content: Content, plane: Plane, index: int
+    ) -> bool:
+        """Draw a slice unless it is drawn already; return False if it is computed elsewhere."""
+        state = (content, plane, index, self.window_, self.look)
+        if self._drawn.get((view, layer)) == state:
+            return True
+        drawn = self._slabs.draw(content, plane, index, self.window_, self.look)
+        show = view.show_slice if layer == "front" else view.show_behind
+        if drawn is None:  # the earlier picture would be taken for this one
+            self._drawn.pop((view, layer), None)
+            show(Drawn())
+            return False
+        self._drawn[(view, layer)] = state
+        show(drawn)
+        return True
 
     # --- camera ---
 
@@ -406,7 +454,7 @@ class VolumeViewer(QWidget):
             (number, QSizeF(view.size()))
             for pane in self._panes
             for number, view in enumerate(pane.views)
-            if not view.isHidden()
+            if not view.isHidden() and not pane.isHidden()
         )
 
     def _zoom_all(self, factor: float) -> None:
@@ -449,11 +497,3 @@ class VolumeViewer(QWidget):
 
     def sizeHint(self) -> QSize:
         return QSize(640, 420)
-
-
-def _extent(volume: Volume, plane: Plane) -> QSizeF:
-    """Return the size of a slice in millimetres."""
-    shape, steps = volume.voxels.shape, volume.spacing
-    return QSizeF(
-        shape[plane.columns] * steps[plane.columns], shape[plane.rows] * steps[plane.rows]
-    )

@@ -83,6 +83,17 @@ class WindowControl(QWidget):
         width = max(self.window_.width + right * step, _NARROWEST)
         self.choose(Window(self.window_.level - up * step, width))
 
+    def choose_automatic(self) -> None:
+        """Use the automatic window for the volume that is shown."""
+        self._auto.setChecked(True)
+        self._on_auto(True)
+
+    def choose_full(self) -> None:
+        """Draw the smallest voxel black and the largest white."""
+        if self._volume is not None:
+            low, high = self._volume.value_range
+            self.choose(Window((low + high) / 2, (high - low) or 1.0))
+
     def cache_window(self, volume: Volume, window: Window) -> None:
         """Store the automatic window of `volume`, which takes a while to find."""
         self._automatic[volume] = window
@@ -121,7 +132,7 @@ class WindowControl(QWidget):
         box.setAccessibleName(label.replace("&", ""))
         box.setToolTip(tip)
         box.setKeyboardTracking(False)
-        box.setMinimumWidth(84)
+        box.setMinimumWidth(68)  # the row must fit into the narrowest window
         caption = QLabel(label, self)
         caption.setBuddy(box)
         row.addWidget(caption)

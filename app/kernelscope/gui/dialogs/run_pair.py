@@ -37,6 +37,7 @@ class RunPair(QDialog):
         left, right = first.result.output, second.result.output
         if isinstance(left, Scan) and isinstance(right, Scan):
             viewer = VolumeViewer(self)
+            viewer.wanted.connect(lambda work: viewer.take(work()))
             viewer.show_input(left.volumes[0], describe(first))
             viewer.show_output(right.volumes[0], describe(second))
             column.addWidget(viewer)

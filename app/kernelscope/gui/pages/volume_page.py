@@ -14,7 +14,8 @@ from kernelscope import filters
 from kernelscope.engine.request import Request
 from kernelscope.engine.slices import picture_of
 from kernelscope.files.names import stem_of
-from kernelscope.gui.canvas.volume_viewer import VolumePane, VolumeViewer
+from kernelscope.gui.canvas.volume_pane import VolumePane
+from kernelscope.gui.canvas.volume_viewer import VolumeViewer
 from kernelscope.gui.model.comparison import NO_REFERENCE, View, judge_volumes
 from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.form_state import RunSettings
@@ -75,6 +76,9 @@ class VolumePage(Page[Scan, Volume]):
         layout.addWidget(self.viewer)
         self.viewer.described.connect(self.described)
         self.viewer.arranged.connect(self.arranged)
+        self.viewer.wanted.connect(
+            lambda work: self._background.start("project", work, self.viewer.take, self._report)
+        )
         self.components.chosen.connect(self._on_chosen)
         self.components.reordered.connect(lambda volumes: self.open(volumes, name="Components"))
         self.components.add_wanted.connect(self.add_wanted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import QPoint, QSignalBlocker, Qt
+from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -20,6 +20,7 @@ from kernelscope.gui.canvas.image_views import ImagePair
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import GAMMAS, Display
 from kernelscope.gui.model.displays import Side
+from kernelscope.gui.panels.popup import place_below
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox
 from kernelscope.gui.widgets.help_place import set_help
@@ -77,13 +78,7 @@ class DisplayPanel(QFrame):
     def open_below(self, widget: QWidget) -> None:
         """Pop up under a button, inside of its screen."""
         self.refresh()
-        self.adjustSize()
-        place = widget.mapToGlobal(QPoint(widget.width() - self.width(), widget.height() + 2))
-        room = widget.screen().availableGeometry()
-        place.setX(min(max(place.x(), room.left()), room.right() - self.width()))
-        place.setY(min(max(place.y(), room.top()), room.bottom() - self.height()))
-        self.move(place)
-        self.show()
+        place_below(self, widget)
         self._low.setFocus()
 
     @property

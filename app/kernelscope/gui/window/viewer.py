@@ -1,29 +1,36 @@
-"""The commands for looking at pictures: arrangement, levels and colours, values, magnifier."""
+"""The commands for looking at pictures and volumes: arrangement, colours, values, magnifier."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.gui.canvas.image_views import ImagePair
+from kernelscope.gui.canvas.volume_viewer import VolumeViewer
 from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import Side
 from kernelscope.gui.panels.display_panel import DisplayPanel
+from kernelscope.gui.panels.volume_display_panel import VolumeDisplayPanel
 from kernelscope.gui.widgets.settings import Settings
 
 _ARRANGEMENT, _UNITS, _PROBE = "viewer/arrangement", "viewer/units", "viewer/probe"
 
 
 class Viewer(QObject):
-    """Carries out the commands on the pictures, and keeps the ticks of the menu true.
+    """Carries out the commands on the page in front, and keeps the ticks of the menu true.
+
+    Arrangement and probe are common to pictures and volumes; colours are not.
 
     Parameters
     ----------
+    of_volumes : callable
+        Returns whether volumes are in front.
     actions : mapping of QAction by id
         Those of `kernelscope.view_menu`.
     button : QWidget
@@ -33,16 +40,21 @@ class Viewer(QObject):
     def __init__(
         self,
         pair: ImagePair,
+        volumes: VolumeViewer,
+        of_volumes: Callable[[], bool],
         actions: Mapping[str, QAction],
         button: QWidget,
         settings: Settings,
     ) -> None:
         super().__init__(pair)
-        self._pair, self._actions = pair, actions
+        self._pair, self._volumes, self._of_volumes = pair, volumes, of_volumes
+        self._actions = actions
         self._button, self._settings = button, settings
         self.panel = DisplayPanel(pair, button)
-        pair.arranged.connect(self._tick)
-        pair.displayed.connect(self._tick)
+        self.volume_panel = VolumeDisplayPanel(volumes, button)
+        pair.arranged.connect(self.refresh)
+        pair.displayed.connect(self.refresh)
+        volumes.displayed.connect(self.refresh)
         self._restore()
 
     def _restore(self) -> None:
@@ -50,32 +62,45 @@ class Viewer(QObject):
         texts = self._settings.text
         if (name := texts(_ARRANGEMENT)) in list(Arrangement):
             self._pair.arrange(name)
+            self._volumes.arrange(name)
         if (name := texts(_UNITS)) in list(Units):
             self._pair.choose_units(name)
         if texts(_PROBE) == "off":
             self._pair.toggle_probe()
-        self._tick()
+            self._volumes.toggle_probe()
+        self.refresh()
 
     def arrange(self, name: str) -> None:
         """Arrange input and output; `name` is a value of `Arrangement`."""
         self._pair.arrange(name)
+        self._volumes.arrange(name)
         self._settings.set_text(_ARRANGEMENT, name)
 
     def show_input_instead(self) -> None:
         """Show the input in place of the output, or the output again."""
-        self._pair.show_input_instead()
+        if self._of_volumes():
+            self._volumes.show_input_instead()
+        else:
+            self._pair.show_input_instead()
 
     def show_controls(self) -> None:
         """Pop up the panel of levels and colours."""
-        self.panel.open_below(self._button)
+        panel = self.volume_panel if self._of_volumes() else self.panel
+        panel.open_below(self._button)
 
     def choose_automatic(self) -> None:
-        """Draw the pictures as the program would."""
+        """Draw the pictures or volumes as the program would."""
+        if self._of_volumes():
+            self._volumes.control.choose_automatic()
+            return
         for side in Side:
             self._pair.choose_display(side, None)
 
     def choose_full(self) -> None:
-        """Draw 0 black and the largest value of the type white."""
+        """Draw 0 black and the largest value of the type white; of volumes, of the voxels."""
+        if self._of_volumes():
+            self._volumes.control.choose_full()
+            return
         for side in Side:
             self._pair.choose_full(side)
 
@@ -86,6 +111,11 @@ class Viewer(QObject):
 
     def choose_map(self, name: str) -> None:
         """Draw grey pictures in other colours; `name` is a value of `ColourMap`."""
+        if self._of_volumes():
+            look = replace(self._volumes.look, colour_map=ColourMap(name))
+            self._volumes.choose_look(look)
+            self.refresh()  # the action of the chosen map stays ticked if it is chosen again
+            return
         for side in Side:
             display = self._pair.displays.of(side)
             if display is not None:
@@ -96,20 +126,22 @@ class Viewer(QObject):
         """Read values off in other units; `name` is a value of `Units`."""
         self._pair.choose_units(name)
         self._settings.set_text(_UNITS, name)
-        self._tick()
+        self.refresh()
 
     def toggle_probe(self) -> None:
         """Write the values beside the cursor, or only into the status bar."""
         self._pair.toggle_probe()
+        self._volumes.toggle_probe()
         self._settings.set_text(_PROBE, "on" if self._pair.shows_values else "off")
-        self._tick()
+        self.refresh()
 
     def toggle_magnifier(self) -> None:
         """Show the surroundings of the cursor enlarged, or not."""
         self._pair.toggle_magnifier()
-        self._tick()
+        self.refresh()
 
-    def _tick(self) -> None:
+    def refresh(self) -> None:
+        """Tick the actions that hold for the page in front."""
         pair, displays = self._pair, self._pair.displays
         ticks = {
             Arrangement.SIDE_BY_SIDE: "sideBySide",
@@ -122,9 +154,12 @@ class Viewer(QObject):
         self._actions[f"units{units[pair.units]}"].setChecked(True)
         display = displays.of(Side.INPUT)
         colour_map = display.colour_map if display is not None else ColourMap.GREY
+        shows_input = pair.shows_input
+        if self._of_volumes():
+            colour_map, shows_input = self._volumes.look.colour_map, self._volumes.shows_input
         self._actions[f"map{colour_map.name.capitalize()}"].setChecked(True)
         for id_, checked in (
-            ("inputInstead", pair.shows_input),
+            ("inputInstead", shows_input),
             ("linkDisplays", displays.linked),
             ("probe", pair.shows_values),
             ("magnifier", pair.is_magnified),

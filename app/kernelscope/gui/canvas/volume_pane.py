@@ -1,0 +1,91 @@
+"""One side of the view of volumes, and the sliders that choose slices."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from kernelscope.gui.canvas.pane import Pane
+from kernelscope.gui.canvas.volume_plane_view import PlaneView
+from kernelscope.gui.widgets.controls import Slider
+from kernelscope.images.planes import Plane
+from kernelscope.images.volume import Volume
+
+
+def numbers(part: range) -> str:
+    """Return the numbers of slices, from 1: “33” or “28–38”."""
+    return f"{part.start + 1}" if len(part) == 1 else f"{part.start + 1}–{part.stop}"
+
+
+class VolumePane(Pane):
+    """The planes of one volume under their caption."""
+
+    def __init__(self, name: str, heading: str, hint: str, parent: QWidget) -> None:
+        super().__init__(name, heading, hint, parent, padding=12)
+        self.volume: Volume | None = None
+        self.views = tuple(PlaneView(f"{name}Plane{number}", self) for number in range(3))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2)
+        column.addWidget(self.title)
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        for view in self.views:
+            row.addWidget(view, 1)
+        column.addLayout(row, 1)
+        self.set_caption(heading)
+        self.follow_palette()
+
+    @property
+    def is_empty(self) -> bool:
+        return self.volume is None
+
+    def show_volume(
+        self, volume: Volume | None, caption: str, hint: str = "", brief: str = ""
+    ) -> None:
+        self.volume = volume
+        self.show_hint(hint)
+        self.hint.setVisible(volume is None)
+        self.set_caption(caption or self.heading, brief)
+
+    def place_hint(self) -> None:
+        """Put the hint over the planes."""
+        self.hint.setGeometry(self.rect().adjusted(0, self.title.height(), 0, 0))
+        self.hint.raise_()
+
+
+class SliceSlider(QWidget):
+    """Chooses a slice of one plane; its label says which one is shown.
+
+    Signals
+    -------
+    chosen : int
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self, number: int, parent: QWidget) -> None:
+        super().__init__(parent)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(2, 0, 2, 0)
+        self._label = QLabel(self)
+        self._label.setObjectName(f"slice{number}")
+        self._slider = Slider(self)
+        self._slider.setObjectName(f"slice{number}Slider")
+        self._slider.setPageStep(10)
+        self._label.setBuddy(self._slider)
+        row.addWidget(self._label)
+        row.addWidget(self._slider, 1)
+        self._slider.valueChanged.connect(self.chosen)
+
+    def set_plane(self, plane: Plane, count: int) -> None:
+        """Choose from the `count` slices of `plane`."""
+        with QSignalBlocker(self._slider):
+            self._slider.setRange(0, count - 1)
+        self._slider.setAccessibleName(f"{plane.name} slice")
+
+    def show_slice(self, plane: Plane, index: int, part: range) -> None:
+        """Show that this slice is the current one, or the middle of a slab."""
+        with QSignalBlocker(self._slider):
+            self._slider.setValue(index)
+        self._label.setText(f"{plane.name}  {numbers(part)} / {self._slider.maximum() + 1}")

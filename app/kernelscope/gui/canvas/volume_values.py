@@ -1,0 +1,101 @@
+"""The values and notes that the view of volumes writes, and the size of slices."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSizeF
+
+from kernelscope.gui.canvas.slices import Content, Slabs
+from kernelscope.gui.canvas.volume_pane import numbers
+from kernelscope.gui.model.projection import Projection
+from kernelscope.gui.model.slice_drawing import Look
+from kernelscope.images.planes import Plane, Position, millimetres
+from kernelscope.images.volume import Volume
+
+
+def values_at(
+    position: Position,
+    volume: Volume,
+    content: Content,
+    slabs: Slabs,
+    look: Look,
+    plane: Plane | None,
+    index: int,
+) -> list[tuple[str, str]]:
+    """Return names and values of a voxel in the input, the output and their difference.
+
+    Parameters
+    ----------
+    volume : Volume
+        The input.
+    content : Content
+        That of the output pane.
+    plane, index
+        The slice in which the voxel is looked at: where it is projected, the value that is drawn
+        follows in brackets.
+    """
+    second = "map" if content.window else "output"
+    contents = [("input", Content(volume)), (second, Content(content.volume))]
+    if content.minus is not None:
+        contents.append(("residual" if content.minus is volume else "difference", content))
+    texts = []
+    for name, each in contents:
+        if each.volume is None:
+            continue
+        value = each.volume.voxels[position].item()
+        if each.minus is not None:
+            value -= each.minus.voxels[position].item()
+        drawn = ""
+        if plane is not None and look.projection is not Projection.SLICE:
+            drawn = _projected(each, slabs, look, plane, index, position)
+        texts.append((name, f"{value:.4g}{drawn}"))
+    return texts
+
+
+def place_text(volume: Volume, position: Position) -> str:
+    """Return “x 1, y 2, z 3   (90.5, -108.5, 90.5) mm”, without the latter if unknown."""
+    z, y, x = position
+    text = f"x {x}, y {y}, z {z}"
+    place = millimetres(volume, position)
+    if place is None:
+        return text
+    return f"{text}   ({', '.join(f'{part:.1f}' for part in place)}) mm"
+
+
+def _projected(
+    content: Content, slabs: Slabs, look: Look, plane: Plane, index: int, position: Position
+) -> str:
+    """Return “ (maximum 233)”, or nothing while that is being computed."""
+    assert content.volume is not None
+    values = slabs.values(content.volume, content.minus, plane, index, look)
+    if values is None:
+        return ""
+    column, row = plane.place(position, content.volume.voxels.shape)
+    largest = content.minus is not None and look.projection is not Projection.MEAN
+    name = "largest" if largest else look.projection.value.lower()
+    return f" ({name} {values[row, column].item():.4g})"
+
+
+def note_of(projection: Projection, part: range, *, drawn: bool, named: str) -> str:
+    """Return the content of a view, unless that is the slice of its pane.
+
+    Parameters
+    ----------
+    drawn : bool
+        False while the projection is computed.
+    named : str
+        The volume, where it is not that of the pane.
+    """
+    words = [named] if named else []
+    if projection is not Projection.SLICE:
+        words.append(f"{projection.value} of slices {numbers(part)}")
+    if not drawn:
+        words.append("computing…")
+    return ", ".join(words)
+
+
+def extent(volume: Volume, plane: Plane) -> QSizeF:
+    """Return the size of a slice in millimetres."""
+    shape, steps = volume.voxels.shape, volume.spacing
+    return QSizeF(
+        shape[plane.columns] * steps[plane.columns], shape[plane.rows] * steps[plane.rows]
+    )

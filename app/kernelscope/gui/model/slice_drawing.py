@@ -1,0 +1,77 @@
+"""How slices of volumes are drawn: steps of a colour map, and differences laid over anatomy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.gui.model.colour_maps import ColourMap, table
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.projection import Projection
+from kernelscope.images.planes import Window
+
+_FAINTEST = 64
+"""Steps from the middle of the diverging map at which differences over anatomy begin: nearer to it
+the colours are too dark to be told apart."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """The choices of the user on how volumes are drawn, besides level and window.
+
+    Attributes
+    ----------
+    gamma : float
+        As in `Display`.
+    colour_map, difference_map : ColourMap
+        Of values and of differences.
+    projection : Projection
+    slices : int
+        Thickness of the slab that is projected; 0 for all slices.
+    overlaid : bool
+        Whether differences are drawn over the volume that was subtracted.
+    opacity : float
+        Of the strongest differences over the anatomy, 0 to 1.
+    threshold : float
+        Smaller differences are not drawn over the anatomy, in units of the voxels.
+    """
+
+    gamma: float = 1.0
+    colour_map: ColourMap = ColourMap.GREY
+    difference_map: ColourMap = ColourMap.DIVERGING
+    projection: Projection = Projection.SLICE
+    slices: int = 0
+    overlaid: bool = False
+    opacity: float = 0.8
+    threshold: float = 0.0
+
+    def steps(self, plane: NDArray[Any], window: Window) -> NDArray[np.uint8]:
+        """Return the steps of the colour map in which a slice is drawn, C-ordered."""
+        if self.gamma == 1:
+            return window.grey(plane)
+        display = Display(window.low, window.low + window.width, self.gamma)
+        return np.ascontiguousarray(display.steps(plane))
+
+    def layer(self, change: NDArray[np.float32], window: Window, gain: int) -> NDArray[np.uint8]:
+        """Return differences as colours to be drawn over anatomy.
+
+        The size of a difference decides on its opacity, so that the anatomy shows through where
+        little changed; `opacity` is reached where the difference alone would saturate.
+
+        Returns
+        -------
+        ndarray of uint8, shape (rows, columns, 4)
+            Red, green, blue and opacity; not premultiplied.
+        """
+        share = np.clip(change * np.float32(2 * gain / window.width), -1, 1)
+        size = np.abs(share)
+        middle = np.where(share < 0, 128 - _FAINTEST, 127 + _FAINTEST)
+        steps = middle + np.rint(share * (127 - _FAINTEST)).astype(int)
+        result = np.empty((*change.shape, 4), np.uint8)
+        result[..., :3] = table(ColourMap.DIVERGING)[steps]
+        seen = (np.abs(change) >= self.threshold) & (change != 0)
+        result[..., 3] = np.rint(255 * self.opacity * size * seen)
+        return result
