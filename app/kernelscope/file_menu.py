@@ -75,6 +75,15 @@ FILE = (
         need=commands.DIFFERENCE,
     ),
     Action(
+        "exportFigure",
+        "Export Fi&gure…",
+        "files.export_figure",
+        group=2,
+        keys=("Ctrl+Alt+E",),
+        tip="Save input, output and their difference side by side, as PNG, SVG or PDF",
+        need=commands.OUTPUT,
+    ),
+    Action(
         "nextPicture",
         "Ne&xt Picture",
         "open_pictures.step",

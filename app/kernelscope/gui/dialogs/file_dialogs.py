@@ -94,7 +94,7 @@ class Pictures(QObject):
     def __init__(self, window: QWidget, settings: Settings, background: Background) -> None:
         super().__init__(window)
         self._window = window
-        self._settings = settings
+        self.settings = settings
         self._background = background
         self._saver = Saver(window, settings, background)
         self._saver.saved.connect(self.saved)
@@ -109,7 +109,7 @@ class Pictures(QObject):
     def choose_folder(self) -> None:
         """Let the user choose a folder of slices to open."""
         dialog = QFileDialog(
-            self._window, "Open Folder of Slices", folder_for(self._settings, "open")
+            self._window, "Open Folder of Slices", folder_for(self.settings, "open")
         )
         dialog.setObjectName("folderDialog")
         dialog.setFileMode(QFileDialog.FileMode.Directory)
@@ -141,7 +141,7 @@ class Pictures(QObject):
 
         `many` lets the user choose several, which are opened together.
         """
-        dialog = QFileDialog(self._window, title, folder_for(self._settings, "open"))
+        dialog = QFileDialog(self._window, title, folder_for(self.settings, "open"))
         dialog.setObjectName(name)
         dialog.setOption(QFileDialog.Option.HideNameFilterDetails)  # dozens of suffixes
         mode = QFileDialog.FileMode
@@ -155,7 +155,7 @@ class Pictures(QObject):
     def _show_dialog(self, dialog: QFileDialog, use: Callable[[Path], None]) -> None:
         def chosen(texts: list[str]) -> None:
             paths = [Path(text) for text in texts]
-            self._settings.set_folder("open", paths[0].parent)
+            self.settings.set_folder("open", paths[0].parent)
             if len(paths) > 1:
                 self.open_all(paths)
             else:
@@ -223,7 +223,7 @@ class Pictures(QObject):
             else:
                 for volume in read:
                     if volume.path is not None:
-                        self._settings.add_recent(volume.path)
+                        self.settings.add_recent(volume.path)
                 self.scan_loaded.emit(read)
 
         def again(number: int) -> None:
@@ -372,7 +372,7 @@ class Pictures(QObject):
 
     def _on_read(self, image: Image | Volume) -> None:
         if image.path is not None and image.path not in _SAMPLE_PATHS:
-            self._settings.add_recent(image.path)
+            self.settings.add_recent(image.path)
         self.loaded.emit(image)
 
     def _on_unread(self, error: Exception) -> None:

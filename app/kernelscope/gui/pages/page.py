@@ -1,22 +1,21 @@
 """The interface between the main window and a page: pictures (`PicturePage`) or volumes.
 
-A page keeps the history of its inputs, shows the current input and its output, and compares
-both with a reference. It does not run filters: the window hands the page's requests to the
-worker and the results back.
+A page keeps the history of its inputs, shows the current input and its output, and compares both
+with a reference. The window hands its requests to the worker, and the results back.
 
     window   -- request(settings) -->  page        Run: which input, which slices
     window  <-- Request ------------   page
     worker   -- Result  ----------->   window -- show_result(result) -->  page
     page     -- changed, drawn, subject_changed -->  window               menus, status, quality
 
-`Page` is a base class instead of a `typing.Protocol`: both pages share the history and its
-rules, and Qt's signals need a QObject.
+A base class, no `typing.Protocol`: pages share the history, and signals need a QObject.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Generic, cast
 
 from PySide6.QtCore import Signal
@@ -28,6 +27,7 @@ from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.canvas.pane import Canvas, Pane
 from kernelscope.gui.model.comparison import View, following
 from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.form_state import FormState, RunSettings, made_with
 from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.model.history import History, Moment, Opened, Origin, Part, Reference
@@ -407,13 +407,9 @@ class Page(QWidget, Generic[Opened, Part]):
     def set_reference(self, image: Part | None, origin: Origin = Origin.CHOSEN) -> None:
         """Evaluate `part` and its output against `image`, or against nothing.
 
-        Raises
-        ------
-        Incomparable
-            If they differ in size.
+        Raises `Incomparable` if they differ in size.
         """
-        references = {each: self.moment.references[each] for each in self.moment.references}
-        references.pop(self.part, None)
+        references = {k: v for k, v in self.moment.references.items() if k is not self.part}
         if image is not None:
             references[self.part] = Reference(image, origin)
         self.history.amend(references=references)
@@ -439,10 +435,9 @@ class Page(QWidget, Generic[Opened, Part]):
         if panel.subject == subject:
             return
         panel.subject = self._judging = subject
-        evaluate = Evaluating(
-            panel, reference, lambda judged: self._keep_judgement(subject, judged)
-        )
-        evaluate.start(self._evaluation(), self._background, self._report)
+        keep = partial(self._keep_judgement, subject)
+        evaluating = Evaluating(panel, reference, keep)
+        evaluating.start(self._evaluation(), self._background, self._report)
 
     def judge_output(self) -> None:
         """Evaluate the output in the background, unless that was done or is under way."""
@@ -453,7 +448,7 @@ class Page(QWidget, Generic[Opened, Part]):
         self._background.start(
             "judge output",
             lambda: judge_run(result, part, reference.image),
-            lambda judgement: self._keep_judgement(subject, judgement),
+            partial(self._keep_judgement, subject),
             self._report,
         )
 
@@ -493,6 +488,10 @@ class Page(QWidget, Generic[Opened, Part]):
 
     def save_difference(self, save: Callable[[Savable], None]) -> None:
         """Call `save` with the residual or difference that is shown, once it is computed."""
+        raise NotImplementedError
+
+    def figure(self, third: View | None, *, in_view: bool) -> Callable[[], Figure]:
+        """Return a function that makes a figure, on any thread; `third` is a change to show."""
         raise NotImplementedError
 
     def copyable(self) -> Image | None:

@@ -19,6 +19,8 @@ from kernelscope.gui.canvas.image_views import ImagePair
 from kernelscope.gui.model.comparison import Judged, View, judge_both, offset_of, with_reference
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.figure import Figure
+from kernelscope.gui.model.figure_content import caption_of, of_pictures, region_in_view
 from kernelscope.gui.model.form_state import RunSettings
 from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.gui.model.pyramid import Pyramid
@@ -308,6 +310,26 @@ class PicturePage(Page[Image, Image]):
         drawing = self.drawing
         if drawing is not None and drawing.image is not None:
             save(Savable([drawing.image], f"{Path(drawing.image.title).stem}-{drawing.view}"))
+
+    def figure(self, third: View | None, *, in_view: bool) -> Callable[[], Figure]:
+        result, reference = self.result, self.reference
+        assert result is not None
+        automatic = Display.automatic
+        shown = [self.images.displays.of(side) for side in (Side.INPUT, Side.OUTPUT)]
+        seen = self.images.visible()
+        edges = seen.left(), seen.top(), seen.right(), seen.bottom()
+        region = region_in_view(edges, result) if in_view else None
+        caption = caption_of(result, self.judgement or result.quality)
+
+        def make() -> Figure:
+            displays = (
+                shown[0] or automatic(result.request.image.planes),
+                shown[1] or automatic(result.image.planes),
+            )
+            other = reference.image if reference is not None else None
+            return Figure(of_pictures(result, other, displays, third, region), caption)
+
+        return make
 
     def copyable(self) -> Image | None:
         return self.result.image if self.result is not None else None

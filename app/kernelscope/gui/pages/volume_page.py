@@ -17,6 +17,9 @@ from kernelscope.files.names import stem_of
 from kernelscope.gui.canvas.volume_pane import VolumePane
 from kernelscope.gui.canvas.volume_viewer import VolumeViewer
 from kernelscope.gui.model.comparison import NO_REFERENCE, View, judge_volumes
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.figure import Figure
+from kernelscope.gui.model.figure_content import caption_of, of_slices
 from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.form_state import RunSettings
 from kernelscope.gui.model.history import Moment, Origin, Reference
@@ -318,6 +321,25 @@ class VolumePage(Page[Scan, Volume]):
         volume = volume or self.part
         image = picture_of(volume, plane.axis, index)
         return Scene(image, (image.width // 2, image.height // 2), volume, image.title)
+
+    def figure(self, third: View | None, *, in_view: bool) -> Callable[[], Figure]:
+        result, output, reference = self.result, self.shown_output, self.reference
+        assert result is not None
+        assert output is not None
+        _, plane, index = self.viewer.active
+        window, part = self.viewer.window_, self.part
+        display = Display(window.low, window.low + window.width)
+        other = part if third is View.RESIDUAL else reference.image if reference else None
+        place = f"{plane.name} slice {index + 1}"
+        caption = caption_of(result, self.judgement, place)
+        unit = "mm" if part.affine is not None else "voxels"
+
+        def make() -> Figure:
+            volumes = (("Input", part), ("Output", output))
+            pictures = of_slices(volumes, other, plane, index, display, third)
+            return Figure(pictures, caption, unit)
+
+        return make
 
     def slice_as_picture(self) -> Image | None:
         """Return the slice that was clicked last as it is drawn, for the filters for pictures.

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QMessageBox,
     QPlainTextEdit,
+    QPushButton,
     QVBoxLayout,
     QWidget,
 )
@@ -198,7 +199,7 @@ def close_box(dialog: QDialog) -> QDialogButtonBox:
 
 def add_button(
     box: QDialogButtonBox, name: str, text: str, tip: str, action: Callable[[], object]
-) -> None:
+) -> QPushButton:
     """Add a button to `box` that calls `action` and leaves the dialog open."""
     button = box.addButton(text, QDialogButtonBox.ButtonRole.ActionRole)
     button.setObjectName(name)
@@ -206,6 +207,7 @@ def add_button(
     button.setToolTip(tip)
     button.setAutoDefault(False)
     button.clicked.connect(lambda: action())
+    return button
 
 
 def headline(text: str) -> QLabel:

@@ -14,10 +14,12 @@ from kernelscope.engine.request import Follower, Request
 from kernelscope.errors import AppError
 from kernelscope.files import read_image
 from kernelscope.files.samples import truth_of
+from kernelscope.gui.dialogs.figure_dialog import FigureDialog
 from kernelscope.gui.dialogs.file_dialogs import Pictures
 from kernelscope.gui.dialogs.phantom_dialog import Order
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model import replay
+from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.history import Origin
 from kernelscope.gui.model.pipeline import asked
 from kernelscope.gui.pages.evaluation import Savable
@@ -28,6 +30,12 @@ from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS
+from kernelscope.spec.samples import Kind
+
+_OLDER = (
+    "The settings have changed since this result was computed. The figure shows the result, and "
+    "its caption the settings that it was computed with."
+)
 
 
 class Files(QObject):
@@ -74,6 +82,28 @@ class Files(QObject):
         dialogs.told.connect(show_status)
         recipes.saved.connect(lambda path: show_status(f"Saved {path.name}."))
         volumes.add_wanted.connect(self._add_components)
+
+    def export_figure(self) -> None:
+        """Lay out a figure of the result that is shown, and save it."""
+        page = self._page()
+        if page.result is None:
+            return
+        changes = (View.RESIDUAL,) + ((View.DIFFERENCE,) if page.reference is not None else ())
+        note = "" if page.is_current(self._runner.settings()) else _OLDER
+        output = page.output()
+        assert output is not None
+        dialog = FigureDialog(
+            lambda third, in_view: page.figure(third, in_view=in_view),
+            changes,
+            has_parts=page.kind is Kind.PICTURE,
+            name=output.name,
+            note=note,
+            background=self._background,
+            settings=self._dialogs.settings,
+            parent=self._window,
+        )
+        dialog.saved.connect(lambda path: self._show_status(f"Saved {path}."))
+        dialogs.open_dialog(dialog)
 
     def save_output(self) -> None:
         """Ask where, then save the output that is shown."""

@@ -1,0 +1,204 @@
+"""A figure for a paper or a slide: pictures side by side, with a scale bar and a caption.
+
+All lengths are millimetres from the top left corner, so that the file for a printer, the one for
+a browser and the preview have the same layout::
+
+    +--------------------------------------+
+    | a  Input     b  Output    c  Residual|  titles
+    | +---------+  +---------+  +---------+|
+    | |         |  |         |  |         ||
+    | | --- 10mm|  |         |  |         ||  scale bar in the first picture
+    | +---------+  +---------+  +---------+|
+    |                           [ bar     ]|  colours of the values, where not plain grey
+    | Median, mask size 3 px ...           |  caption
+    +--------------------------------------+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from kernelscope.bench.statistics import short
+from kernelscope.gui.model.display import Display
+
+MM_A_POINT = 25.4 / 72
+
+WIDTHS = {"One column, 84 mm": 84.0, "Two columns, 174 mm": 174.0, "Slide, 254 mm": 254.0}
+"""Usual widths of figures in millimetres: of most journals, and of a slide of 16:9."""
+
+_GAP = 2.0
+_BAR_HEIGHT = 2.2
+_LINE = 1.35
+"""Height of a line of text, in sizes of its letters."""
+
+
+class Area(NamedTuple):
+    """A rectangle in millimetres."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+    @property
+    def bottom(self) -> float:
+        return self.top + self.height
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """One of the pictures of a figure.
+
+    Attributes
+    ----------
+    title : str
+    planes : ndarray, shape (height, width, channels)
+    display : Display
+        How its values are drawn.
+    pixel : tuple of float
+        Width and height of a pixel: in `unit`, or equal numbers if the pixels are square.
+    bar : tuple of str, optional
+        The lowest, the middle and the highest value of the colour bar; None for no bar.
+    """
+
+    title: str
+    planes: NDArray[Any]
+    display: Display
+    pixel: tuple[float, float] = (1.0, 1.0)
+    bar: tuple[str, str, str] | None = None
+
+    @property
+    def aspect(self) -> float:
+        """Height divided by width, as it is drawn."""
+        height, width = self.planes.shape[:2]
+        return float(height * self.pixel[1] / (width * self.pixel[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """The content of a figure.
+
+    Attributes
+    ----------
+    pictures : tuple of Picture
+    caption : str
+    unit : str
+        Unit of the scale bar: ``px`` or ``mm``.
+    """
+
+    pictures: tuple[Picture, ...]
+    caption: str
+    unit: str = "px"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a figure is laid out.
+
+    Attributes
+    ----------
+    width : float
+        In millimetres.
+    points : float
+        Size of the text.
+    dpi : int
+        Pixels an inch of a PNG.
+    dark : bool
+        White text on black, for slides.
+    titles, scale_bar, caption : bool
+        Which of these are drawn.
+    """
+
+    width: float = 174.0
+    points: float = 8.0
+    dpi: int = 300
+    dark: bool = False
+    titles: bool = True
+    scale_bar: bool = True
+    caption: bool = True
+
+    @property
+    def text(self) -> float:
+        """Size of the text in millimetres."""
+        return self.points * MM_A_POINT
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the parts of a figure lie; an empty tuple or None for those that are not drawn."""
+
+    size: tuple[float, float]
+    titles: tuple[Area, ...]
+    pictures: tuple[Area, ...]
+    bars: tuple[Area | None, ...]
+    scale_bar: tuple[float, str] | None
+    caption: Area | None
+
+
+def lay_out(figure: Figure, style: Style, text_height: Callable[[str, float], float]) -> Layout:
+    """Return the places of all parts.
+
+    Parameters
+    ----------
+    text_height : callable
+        Returns the height of a text that is wrapped at a width, both in millimetres.
+
+    Returns
+    -------
+    Layout
+        The scale bar as its length in millimetres on paper, and its label.
+    """
+    count = len(figure.pictures)
+    width = (style.width - _GAP * (count - 1)) / count
+    top = _LINE * style.text if style.titles else 0.0
+    lefts = [number * (width + _GAP) for number in range(count)]
+    titles = tuple(Area(left, 0.0, width, top) for left in lefts) if style.titles else ()
+    pictures = tuple(
+        Area(left, top, width, width * each.aspect)
+        for left, each in zip(lefts, figure.pictures, strict=True)
+    )
+    bottom = max(each.bottom for each in pictures)
+    bars = tuple(
+        Area(area.left, bottom + _GAP / 2, area.width, _BAR_HEIGHT) if each.bar else None
+        for area, each in zip(pictures, figure.pictures, strict=True)
+    )
+    if any(bars):
+        bottom += _GAP / 2 + _BAR_HEIGHT + _LINE * style.text
+    caption = None
+    if style.caption and figure.caption:
+        height = text_height(figure.caption, style.width)
+        caption = Area(0.0, bottom + _GAP / 2, style.width, height)
+        bottom = caption.bottom
+    bar = scale_bar(figure.pictures[0], width, figure.unit) if style.scale_bar else None
+    return Layout((style.width, bottom), titles, pictures, bars, bar, caption)
+
+
+def scale_bar(picture: Picture, width: float, unit: str) -> tuple[float, str]:
+    """Return a round length of about a quarter of a picture: on paper in mm, and in words.
+
+    Parameters
+    ----------
+    width : float
+        Of the picture on paper, in millimetres.
+
+    Examples
+    --------
+    A picture of 512 pixels, 80 mm wide, gets a bar of 100 px, which is 15.6 mm long.
+    """
+    whole = picture.planes.shape[1] * picture.pixel[0]
+    power = 10 ** math.floor(math.log10(whole / 4))
+    length = next(step * power for step in (5, 2, 1) if step * power <= whole / 4)
+    return length / whole * width, f"{short(length)} {unit}"
+
+
+def described(low: float, high: float) -> tuple[str, str, str]:
+    """Return the labels of a colour bar from `low` to `high`."""
+    values = (low, (low + high) / 2, high)
+    texts = ["0" if abs(each) < 1e-9 * (high - low) else f"{each:.3g}" for each in values]
+    lowest, middle, highest = (text.replace("-", "−") for text in texts)
+    return lowest, middle, highest

@@ -1,0 +1,152 @@
+"""The pictures and the caption of a figure, from a result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.engine.region import Region
+from kernelscope.engine.result import Judgement, Result
+from kernelscope.gui.model.colour_maps import ColourMap
+from kernelscope.gui.model.comparison import View, like_output, offset_of
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.figure import Picture, described
+from kernelscope.gui.model.times import duration
+from kernelscope.images.image import Image
+from kernelscope.images.planes import Plane
+from kernelscope.images.volume import Volume
+from kernelscope.judging import colours
+
+_SHARE = 99.8
+"""Percentile of the changes that has the last colour; a few larger ones would hide the rest."""
+
+_NAMES = {View.RESIDUAL: "Residual: output − input", View.DIFFERENCE: "Output − reference"}
+
+
+def of_pictures(
+    result: Result,
+    reference: Image | None,
+    displays: tuple[Display, Display],
+    third: View | None,
+    region: Region | None,
+) -> tuple[Picture, ...]:
+    """Return input, output and the wanted change of a result that is a picture.
+
+    Parameters
+    ----------
+    displays : tuple of Display
+        Of input and output.
+    third : View, optional
+        `View.RESIDUAL` or, with a reference, `View.DIFFERENCE`.
+    region : Region, optional
+        The part of the output to show; by default all of it.
+
+    Raises
+    ------
+    Incomparable
+        If the reference has another size.
+    """
+    output = result.image
+    source = like_output(result.request.image, result)
+    pictures = [
+        Picture("Input", _cut(source.planes, region), displays[0], bar=_bar(displays[0])),
+        Picture("Output", _cut(output.planes, region), displays[1], bar=_bar(displays[1])),
+    ]
+    other = source if third is View.RESIDUAL else reference and like_output(reference, result)
+    if third in _NAMES and other is not None:
+        first, second = (_cut(colours(each.planes), region) for each in (output, other))
+        pictures.append(_change(_NAMES[third], first, second))
+    return tuple(pictures)
+
+
+def of_slices(
+    volumes: Sequence[tuple[str, Volume]],
+    other: Volume | None,
+    plane: Plane,
+    index: int,
+    display: Display,
+    third: View | None,
+) -> tuple[Picture, ...]:
+    """Return a slice of each volume, as it lies on the screen, and the wanted change of the last.
+
+    Parameters
+    ----------
+    volumes : sequence of (str, Volume)
+        Input and output with their titles; of one shape.
+    other : Volume, optional
+        The volume to subtract from the last one.
+    """
+    (_, first), *_ = volumes
+    pixel = first.spacing[plane.columns], first.spacing[plane.rows]
+
+    def cut(volume: Volume) -> NDArray[Any]:
+        return np.ascontiguousarray(plane.cut(volume.voxels, index))[:, :, np.newaxis]
+
+    pictures = [Picture(title, cut(each), display, pixel, _bar(display)) for title, each in volumes]
+    if third in _NAMES and other is not None:
+        pictures.append(_change(_NAMES[third], cut(volumes[-1][1]), cut(other), pixel))
+    return tuple(pictures)
+
+
+def caption_of(result: Result, judgement: Judgement | None, place: str = "") -> str:
+    """Return what the figure shows: input, settings, device, time and quality.
+
+    Parameters
+    ----------
+    place : str
+        Which slice, of a volume.
+    """
+    count = len(result.repeats.totals) if result.repeats is not None else 1
+    measured = f"median of {count}" if count > 1 else "one run"
+    title = ", ".join(filter(None, (result.request.source.title, place)))
+    text = f"{title}. {result.settings}. {result.where}: {duration(result.seconds)} ({measured})."
+    if judgement is None or not np.isfinite(judgement.after.psnr):
+        return text
+    after = f"{judgement.after.psnr:.2f} dB"
+    if judgement.before is None or not np.isfinite(judgement.before.psnr):
+        return f"{text} PSNR {after}."
+    return f"{text} PSNR {judgement.before.psnr:.2f} → {after}."
+
+
+def region_in_view(seen: tuple[float, float, float, float], result: Result) -> Region | None:
+    """Return the part of the output that is in view; None if nothing, or all of it, is.
+
+    Parameters
+    ----------
+    seen : tuple of float
+        Left, top, right and bottom in pixels of the input.
+    """
+    height, width = result.image.height, result.image.width
+    offset = offset_of(result.request)
+    left, top = (max(0, int(np.floor(each - offset))) for each in seen[:2])
+    right, bottom = (int(np.ceil(each - offset)) for each in seen[2:])
+    right, bottom = min(right, width), min(bottom, height)
+    if left >= right or top >= bottom or (right - left, bottom - top) == (width, height):
+        return None
+    return Region(top, left, bottom - top, right - left)
+
+
+def _cut(planes: NDArray[Any], region: Region | None) -> NDArray[Any]:
+    return planes if region is None else region.of(planes)
+
+
+def _bar(display: Display) -> tuple[str, str, str] | None:
+    """Return the labels of a bar where colours stand for values."""
+    return None if display.colour_map.is_grey else described(display.low, display.high)
+
+
+def _change(
+    title: str,
+    planes: NDArray[Any],
+    other: NDArray[Any],
+    pixel: tuple[float, float] = (1.0, 1.0),
+) -> Picture:
+    """Return ``planes - other`` around the middle of a diverging map; of colours, around grey."""
+    change = planes.astype(np.float32) - other
+    limit = float(np.percentile(np.abs(change), _SHARE)) or float(np.abs(change).max()) or 1.0
+    grey = change.shape[2] == 1
+    display = Display(-limit, limit, 1.0, ColourMap.DIVERGING if grey else ColourMap.GREY)
+    return Picture(title, change, display, pixel, described(-limit, limit))

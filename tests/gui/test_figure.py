@@ -1,0 +1,311 @@
+"""Figures: their layout in millimetres, their content, and the files that are written."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QDoubleSpinBox,
+    QFileDialog,
+    QPlainTextEdit,
+    QPushButton,
+)
+from pytestqt.qtbot import QtBot
+
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.region import Region
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Judgement, Result
+from kernelscope.engine.run import execute
+from kernelscope.gui.canvas.figure_painter import FigurePainter
+from kernelscope.gui.dialogs.figure_dialog import FigureDialog
+from kernelscope.gui.model.colour_maps import ColourMap
+from kernelscope.gui.model.comparison import View
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.figure import Figure, Picture, Style, described, lay_out, scale_bar
+from kernelscope.gui.model.figure_content import (
+    caption_of,
+    of_pictures,
+    of_slices,
+    region_in_view,
+)
+from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.image import Image
+from kernelscope.images.planes import planes_of
+from kernelscope.images.volume import Volume
+from kernelscope.judging.metrics import judge
+from kernelscope.spec.borders import Border
+from tests.gui.helpers import child, dialog, load, press, run
+
+FULL = Display(0, 255)
+WIDTH, HEIGHT = 48, 36
+
+
+def grey(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (HEIGHT, WIDTH, 1), np.uint8)
+
+
+def result_of(filter_id: str, planes: np.ndarray, **options: object) -> Result:
+    backend = CpuBackend(threads=1)
+    try:
+        image = Image.from_array(planes, "in.png")
+        return execute(Request.create(image, filter_id, **options), {"cpu": backend})
+    finally:
+        backend.close()
+
+
+# --- layout ---
+
+
+def test_pictures_share_the_width_and_keep_their_shape() -> None:
+    pictures = (
+        Picture("Input", grey(), FULL),
+        Picture("Output", grey(), FULL, pixel=(1.0, 2.0)),
+        Picture("Residual", grey(), FULL, bar=("−1", "0", "1")),
+    )
+    style = Style(width=100, points=10)
+    made = lay_out(Figure(pictures, "Some caption"), style, lambda text, width: 7.0)
+    assert [area.left for area in made.pictures] == pytest.approx([0, 34, 68])
+    assert [area.width for area in made.pictures] == pytest.approx([32, 32, 32])
+    assert made.pictures[0].height == pytest.approx(32 * HEIGHT / WIDTH)
+    assert made.pictures[1].height == pytest.approx(64 * HEIGHT / WIDTH), "tall voxels"
+    assert made.bars[:2] == (None, None)
+    bar, caption = made.bars[2], made.caption
+    assert bar is not None
+    assert caption is not None
+    assert bar.top > made.pictures[1].bottom, "below the tallest"
+    assert caption.top > bar.bottom + style.text, "below the labels of the bar"
+    assert made.size == (100, pytest.approx(caption.top + 7))
+
+
+def test_what_is_switched_off_takes_no_room() -> None:
+    figure = Figure((Picture("Input", grey(), FULL),), "Some caption")
+    style = Style(width=60, titles=False, scale_bar=False, caption=False)
+    made = lay_out(figure, style, lambda text, width: 7.0)
+    assert made.size == (60, pytest.approx(60 * HEIGHT / WIDTH))
+    assert (made.titles, made.scale_bar, made.caption) == ((), None, None)
+
+
+@pytest.mark.parametrize(
+    ("pixels", "size", "text", "share"),
+    [
+        (512, 1.0, "100 px", 100 / 512),
+        (80, 1.0, "20 px", 0.25),
+        (79, 1.0, "10 px", 10 / 79),
+        (181, 0.5, "20 px", 20 / 90.5),
+        (2, 1.0, "0.5 px", 0.25),
+        (100_000, 1.0, "20,000 px", 0.2),
+    ],
+)
+def test_the_scale_bar_has_a_round_length(
+    pixels: int, size: float, text: str, share: float
+) -> None:
+    planes = np.zeros((1, pixels, 1), np.uint8)
+    length, label = scale_bar(Picture("Input", planes, FULL, (size, size)), 80.0, "px")
+    assert label == text
+    assert length == pytest.approx(80 * share)
+
+
+def test_bars_have_three_values() -> None:
+    assert described(-0.25, 0.25) == ("−0.25", "0", "0.25")
+    assert described(0, 255) == ("0", "128", "255")
+
+
+# --- content ---
+
+
+def test_a_residual_is_centred_and_keeps_its_sign() -> None:
+    planes = grey()
+    result = result_of("negative", planes)
+    first, second, change = of_pictures(result, None, (FULL, FULL), View.RESIDUAL, None)
+    np.testing.assert_array_equal(first.planes, planes)
+    np.testing.assert_array_equal(second.planes, 255 - planes)
+    np.testing.assert_array_equal(change.planes, 255.0 - 2.0 * planes)
+    assert change.display.low == -change.display.high
+    assert change.display.colour_map is ColourMap.DIVERGING
+    assert change.bar is not None
+    assert (first.bar, second.bar) == (None, None)
+
+
+def test_a_valid_border_crops_the_input_alike() -> None:
+    planes = grey()
+    result = result_of("mean", planes, parameters={"size": 5}, border=Border.VALID)
+    first, second = of_pictures(result, None, (FULL, FULL), None, None)
+    np.testing.assert_array_equal(first.planes, planes[2:-2, 2:-2])
+    assert second.planes.shape == first.planes.shape
+    part = Region(3, 4, 5, 6)
+    first, second = of_pictures(result, None, (FULL, FULL), None, part)
+    np.testing.assert_array_equal(first.planes, planes[5:10, 6:12])
+    np.testing.assert_array_equal(second.planes, result.image.planes[3:8, 4:10])
+
+
+def test_equal_pictures_have_a_residual_of_nothing() -> None:
+    result = result_of("mean", np.full((8, 8, 1), 7, np.uint8), parameters={"size": 3})
+    *_, change = of_pictures(result, None, (FULL, FULL), View.RESIDUAL, None)
+    assert (change.display.low, change.display.high) == (-1, 1)
+    assert not change.planes.any()
+
+
+def test_the_part_in_view_is_that_of_the_output() -> None:
+    result = result_of("mean", grey(), parameters={"size": 5}, border=Border.VALID)
+    assert region_in_view((-50, -50, 500, 500), result) is None, "all of it"
+    assert region_in_view((100, 0, 200, 10), result) is None, "nothing of it"
+    assert region_in_view((6.5, 3.2, 11.5, 9.0), result) == Region(1, 4, 6, 6)
+
+
+def test_the_caption_has_settings_time_and_quality() -> None:
+    planes = grey()
+    result = result_of("mean", planes, parameters={"size": 5})
+    text = caption_of(result, None)
+    assert text.startswith("in.png. Mean, mask size 5 px")
+    assert re.search(r"CPU \w+: [\d.]+ m?s \(one run\)\.$", text)
+    truth = np.zeros_like(planes)
+    judged = Judgement(judge(planes, truth), judge(result.image.planes, truth))
+    before, after = (f"{each.psnr:.2f}" for each in (judged.before, judged.after) if each)
+    assert caption_of(result, judged).endswith(f"PSNR {before} → {after} dB.")
+    assert "slice 3" in caption_of(result, None, "Axial slice 3")
+
+
+def test_slices_lie_as_on_the_screen() -> None:
+    voxels = np.random.default_rng(3).random((4, 5, 6), np.float32)
+    volume = Volume.from_array(
+        voxels, "head", spacing=(3.0, 2.0, 1.0), affine=np.diag([1, 2, 3, 1])
+    )
+    after = volume.with_voxels(voxels / 2)
+    for plane in planes_of(volume):
+        first, second, change = of_slices(
+            (("Input", volume), ("Output", after)), volume, plane, 2, FULL, View.RESIDUAL
+        )
+        np.testing.assert_array_equal(first.planes[:, :, 0], plane.cut(voxels, 2))
+        np.testing.assert_allclose(change.planes[:, :, 0], -plane.cut(voxels, 2) / 2)
+        rows, columns = (volume.spacing[axis] for axis in (plane.rows, plane.columns))
+        assert first.pixel == second.pixel == change.pixel == (columns, rows)
+
+
+# --- files ---
+
+
+@pytest.fixture
+def painter(qapp: object) -> FigurePainter:
+    planes = np.zeros((30, 60, 1), np.uint8)
+    planes[:, 30:] = 200
+    figure = Figure(
+        (Picture("Input", planes, FULL), Picture("Output", planes, FULL)), "Caption <1>"
+    )
+    return FigurePainter(figure, Style(width=100, dpi=254))
+
+
+def test_a_png_has_its_size_resolution_and_pixels(painter: FigurePainter) -> None:
+    with Pillow.open(io.BytesIO(painter.as_png())) as image:
+        assert image.width == 1000
+        assert image.height == round(10 * painter.layout.size[1])
+        assert image.info["dpi"] == pytest.approx((254, 254), abs=0.1)
+        area = painter.layout.pictures[1]
+        row = round(10 * (area.top + area.height / 4))
+        values = [image.getpixel((round(10 * x), row)) for x in (area.left + 5, area.left + 40)]
+        assert values == [(0, 0, 0), (200, 200, 200)]
+        assert image.getpixel((round(10 * (area.left - 1)), row)) == (255, 255, 255), "between"
+
+
+def test_an_svg_embeds_its_pictures_without_loss(painter: FigurePainter) -> None:
+    text = painter.as_svg().decode()
+    root = ElementTree.fromstring(text)
+    width, height = painter.layout.size
+    assert float(root.get("width", "").removesuffix("mm")) == pytest.approx(width, abs=0.1)
+    assert float(root.get("height", "").removesuffix("mm")) == pytest.approx(height, abs=0.1)
+    assert text.count("data:image/png;base64") == 2
+    assert "Caption &lt;1&gt;" in text
+
+
+def test_a_pdf_is_one_page_of_its_size(painter: FigurePainter) -> None:
+    data = painter.as_pdf()
+    assert data.startswith(b"%PDF-")
+    boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", data)
+    width, height = painter.layout.size
+    assert len(boxes) == 1
+    assert [float(each) for each in boxes[0]] == pytest.approx(
+        [width / 25.4 * 72, height / 25.4 * 72], abs=1
+    )
+    assert b"DCTDecode" not in data, "JPEG would lose detail"
+
+
+# --- the dialog ---
+
+
+def _dialog(qtbot: QtBot, window: MainWindow) -> FigureDialog:
+    press(qtbot, window, "Ctrl+Alt+E")
+    made = child(window, FigureDialog, "figureDialog")
+    qtbot.waitUntil(lambda: made.save_button.isEnabled())
+    return made
+
+
+def _save_as(qtbot: QtBot, made: QDialog, path: Path) -> None:
+    made.findChild(QPushButton, "saveButton").click()
+    chooser = child(made, QFileDialog, "figureFile")
+    chooser.fileSelected.emit(str(path))
+    chooser.reject()
+    qtbot.waitUntil(path.exists)
+
+
+@pytest.mark.smoke
+def test_a_figure_is_laid_out_and_saved(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    assert not window.actions_["exportFigure"].isEnabled()
+    run(qtbot, window)
+    made = _dialog(qtbot, window)
+    third = child(made, QComboBox, "figureThird")
+    assert [third.itemText(k) for k in range(third.count())] == ["Nothing more", "Residual"]
+    third.setCurrentIndex(1)
+    qtbot.waitUntil(lambda: made.figure is not None and len(made.figure.pictures) == 3)
+    child(made, QDoubleSpinBox, "figureWidth").setValue(120)
+    child(made, QCheckBox, "figureWithCaption").setChecked(False)
+    path = tmp_path / "figure.svg"
+    _save_as(qtbot, made, path)
+    assert 'width="120' in path.read_text(encoding="utf-8")
+    qtbot.waitUntil(lambda: not window.findChildren(FigureDialog))
+    assert str(path) in window.statusBar().currentMessage()
+
+
+def test_a_result_of_earlier_settings_is_said_to_be_one(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    window.panel.set_filter("mean")
+    made = _dialog(qtbot, window)
+    assert "have changed since" in made.note
+    assert "Median" in child(made, QPlainTextEdit, "figureCaption").toPlainText()
+    made.reject()
+    window.panel.set_filter("median")
+    made = _dialog(qtbot, window)
+    assert made.note == ""
+    made.reject()
+
+
+def test_a_place_that_cannot_be_written_is_explained(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    made = _dialog(qtbot, window)
+    made.findChild(QPushButton, "saveButton").click()
+    chooser = child(made, QFileDialog, "figureFile")
+    chooser.fileSelected.emit(str(tmp_path / "missing" / "x.png"))
+    chooser.reject()
+    error = dialog(qtbot, made, ErrorDialog)
+    assert "missing" in error.text()
+    error.reject()
+    assert made.isVisible()
+    made.reject()
