@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kernelscope.gui.pages.page import Page
+from kernelscope.gui.pages.picture_page import PicturePage
+from kernelscope.gui.pages.volume_page import VolumePage
 
 
 class Pages:
@@ -12,19 +15,24 @@ class Pages:
 
     Parameters
     ----------
-    pages : Page
-        The first one is in front at the start.
+    pictures : PicturePage
+        In front at the start.
+    volumes : VolumePage
 
     Attributes
     ----------
     all : tuple of Page
+    watchers : list of callable
+        Called when another page is in front.
     front : Page
         The page that is shown, whose input is filtered.
     """
 
-    def __init__(self, *pages: Page[Any, Any]) -> None:
-        self.all = pages
-        self.front = pages[0]
+    def __init__(self, pictures: PicturePage, volumes: VolumePage) -> None:
+        self.pictures, self.volumes = pictures, volumes
+        self.all: tuple[Page[Any, Any], ...] = (pictures, volumes)
+        self.front: Page[Any, Any] = pictures
+        self.watchers: list[Callable[[], None]] = []
 
     @property
     def other(self) -> Page[Any, Any]:
@@ -41,6 +49,8 @@ class Pages:
         for each in self.all:
             if each.controls is not None:
                 each.controls.setVisible(each is page)
+        for watcher in self.watchers:
+            watcher()
 
     def switch(self) -> None:
         """Show the input of the other page again, if it has one."""

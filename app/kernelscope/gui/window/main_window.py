@@ -274,12 +274,7 @@ class MainWindow(QMainWindow):
             self.actions_["displayControls"],
         )
         self.viewer = Viewer(
-            self.pictures.images,
-            self.volumes.viewer,
-            lambda: self.page is self.volumes,
-            self.actions_,
-            self._view_bar.display_button,
-            self.settings,
+            self.pages, self.actions_, self._view_bar.display_button, self.settings
         )
 
     def _make_shelf(self) -> RunShelf:
@@ -388,7 +383,6 @@ class MainWindow(QMainWindow):
         self.pages.bring_to_front(page)
         self._centre.stack.setCurrentWidget(page)
         self.panel.set_kind(page.kind)
-        self.viewer.refresh()
         self._refresh_actions()
         self._on_view()
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QWidget
 
-from kernelscope.gui.canvas.image_views import ImagePair
-from kernelscope.gui.canvas.volume_viewer import VolumeViewer
 from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
@@ -18,6 +16,7 @@ from kernelscope.gui.model.displays import Side
 from kernelscope.gui.panels.display_panel import DisplayPanel
 from kernelscope.gui.panels.volume_display_panel import VolumeDisplayPanel
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.front import Pages
 
 _ARRANGEMENT, _UNITS, _PROBE = "viewer/arrangement", "viewer/units", "viewer/probe"
 
@@ -29,8 +28,6 @@ class Viewer(QObject):
 
     Parameters
     ----------
-    of_volumes : callable
-        Returns whether volumes are in front.
     actions : mapping of QAction by id
         Those of `kernelscope.view_menu`.
     button : QWidget
@@ -39,15 +36,14 @@ class Viewer(QObject):
 
     def __init__(
         self,
-        pair: ImagePair,
-        volumes: VolumeViewer,
-        of_volumes: Callable[[], bool],
+        pages: Pages,
         actions: Mapping[str, QAction],
         button: QWidget,
         settings: Settings,
     ) -> None:
+        pair, volumes = pages.pictures.images, pages.volumes.viewer
         super().__init__(pair)
-        self._pair, self._volumes, self._of_volumes = pair, volumes, of_volumes
+        self._pair, self._volumes, self._pages = pair, volumes, pages
         self._actions = actions
         self._button, self._settings = button, settings
         self.panel = DisplayPanel(pair, button)
@@ -55,7 +51,12 @@ class Viewer(QObject):
         pair.arranged.connect(self.refresh)
         pair.displayed.connect(self.refresh)
         volumes.displayed.connect(self.refresh)
+        pages.watchers.append(self.refresh)
         self._restore()
+
+    def _of_volumes(self) -> bool:
+        """Return whether volumes are in front."""
+        return self._pages.front is self._pages.volumes
 
     def _restore(self) -> None:
         """Look as the user last did."""
