@@ -38,6 +38,10 @@ class State:
     """The pictures of all chosen runs are in memory."""
     baseline: bool = False
     """The level of the chosen run may become the baseline of others."""
+    cards: int = 0
+    """Number of steps to the output, those that are off included."""
+    later: bool = False
+    """Steps follow the one that is edited."""
     undo: str = ""
     """Name of the step that Undo would take back; empty if there is none."""
     redo: str = ""
@@ -79,6 +83,11 @@ BASELINE = Need(
     lambda state: state.baseline,
     "Choose a run first whose work was also done at another level or on another device.",
 )
+STEPS = Need(
+    lambda state: state.cards > 1,
+    "There is only one step: Use Output as Input (Ctrl+U) adds another.",
+)
+LATER_STEPS = Need(lambda state: state.later, "No step follows the one that is edited.")
 UNDO = Need(lambda state: bool(state.undo), "There is nothing to undo.")
 REDO = Need(lambda state: bool(state.redo), "There is nothing to redo.")
 

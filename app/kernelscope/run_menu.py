@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelscope import commands
+from kernelscope import commands, step_menu
 from kernelscope.commands import Action, Submenu
 
 COMPARE_TIP = "Make the level of the chosen run the baseline of all runs that did the same work"
@@ -149,6 +149,7 @@ RUN = (
         tip="Save the steps that led to the input, and the filter with its settings",
         need=commands.SOURCE,
     ),
+    step_menu.STEPS,
     RUNS,
     Action(
         "whyLevel",

@@ -133,6 +133,8 @@ ALL = State(
     chosen=2,
     kept=True,
     baseline=True,
+    cards=2,
+    later=True,
     undo="A",
     redo="B",
 )
@@ -148,6 +150,7 @@ def test_a_need_can_be_met_and_says_why_it_is_not(action: Action) -> None:
 
 COPIED = {"copyCommand", "copyPython"}
 RUN = {"run", "runLevels"}
+STEPS = {"editStep", "switchStep", "stepUp", "stepDown", "deleteStep"}
 CHOSEN = {"showRun", "starRun", "renameRun", "deleteRun"}
 
 
@@ -160,7 +163,15 @@ LOOKING = {action.id for action in ACTIONS if action.need is PICTURE}
         (State(), set()),
         (
             State(source=True),
-            {*RUN, "chooseReference", "saveRecipe", "contactSheet", *COPIED, *LOOKING},
+            {
+                *RUN,
+                "duplicateStep",
+                "chooseReference",
+                "saveRecipe",
+                "contactSheet",
+                *COPIED,
+                *LOOKING,
+            },
         ),
         (State(output=True), {"save", "reuse", "copy"}),
         (State(output=True, volumes=True), {"save", "reuse", "openSlice", "noiseMap"}),
@@ -177,6 +188,9 @@ LOOKING = {action.id for action in ACTIONS if action.need is PICTURE}
         (State(chosen=1, kept=True), {*CHOSEN, "saveRun"}),
         (State(chosen=2, kept=True), {*CHOSEN, "saveRun", "swipeRuns"}),
         (State(baseline=True), {"compareRuns"}),
+        (State(cards=1), set()),
+        (State(cards=2), STEPS),
+        (State(later=True), {"stepAlone"}),
         (State(undo="Open"), {"undo"}),
         (State(redo="Open"), {"redo"}),
     ],
@@ -194,11 +208,11 @@ def test_each_fact_enables_its_actions(window: MainWindow, state: State, enabled
 def test_the_window_reports_its_state(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     assert window.actions_.state == State()
     load(qtbot, window, picture)
-    assert window.actions_.state == State(source=True, pictures=1)
+    qtbot.waitUntil(lambda: window.actions_.state == State(source=True, pictures=1, cards=1))
     run(qtbot, window)
     qtbot.waitUntil(lambda: not window.actions_.state.busy)
     assert window.actions_.state == State(
-        source=True, pictures=1, output=True, runs=1, chosen=1, kept=True, baseline=False
+        source=True, pictures=1, output=True, runs=1, chosen=1, kept=True, baseline=False, cards=1
     )
 
 
@@ -220,6 +234,7 @@ def test_the_list_of_shortcuts(qtbot: QtBot, window: MainWindow) -> None:
         "View > Panels",
         "Filter",
         "Run",
+        "Run > Steps",
         "Help",
     ]
     found = {

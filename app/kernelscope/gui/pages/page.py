@@ -309,13 +309,7 @@ class Page(QWidget, Generic[Opened, Part]):
             self.history.amend(pipeline=pipeline.shown_alone(True))
 
     def show_cards(self, moment: Moment[Opened, Part], *, as_step: bool) -> None:
-        """Show other cards with their input and output.
-
-        Parameters
-        ----------
-        as_step : bool
-            Undo takes it back; otherwise it only looks at another card.
-        """
+        """Show other cards with their input and output; as a step that Undo takes back."""
         self.opening.emit()
         new = moment.source is not self.source
         if as_step:

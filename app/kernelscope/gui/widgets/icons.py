@@ -33,6 +33,14 @@ _SHAPES = {
     'M12 10h2.5"/>',
     "undo": '<path d="M5.5 3L2.5 6l3 3"/><path d="M2.5 6h6.5a4 4 0 0 1 0 8H6"/>',
     "redo": '<path d="M10.5 3l3 3-3 3"/><path d="M13.5 6H7a4 4 0 0 0 0 8h3"/>',
+    "add": '<path d="M8 2.5v11M2.5 8h11"/>',
+    "duplicate": '<rect x="5.5" y="5.5" width="9" height="9" rx="1"/>'
+    '<path d="M10.5 3V1.5h-9v9H3"/>',
+    "delete": '<path d="M2 4h12M6 4V2h4v2M3.5 4l.8 10h7.4l.8-10M6.5 6.5v5M9.5 6.5v5"/>',
+    "up": '<path d="M8 13.5v-11M3.5 7L8 2.5 12.5 7"/>',
+    "down": '<path d="M8 2.5v11M3.5 9L8 13.5 12.5 9"/>',
+    "alone": '<path d="M1 8c3.5-5 10.5-5 14 0c-3.5 5-10.5 5-14 0z"/>'
+    '<circle cx="8" cy="8" r="2.2"/>',
     "preferences": '<circle cx="8" cy="8" r="2.2"/><path d="M8 1.8v2.2M8 12v2.2M1.8 8H4M12 8h2.2'
     'M3.6 3.6l1.6 1.6M10.8 10.8l1.6 1.6M12.4 3.6l-1.6 1.6M5.2 10.8l-1.6 1.6"/>',
 }

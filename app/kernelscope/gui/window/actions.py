@@ -14,7 +14,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu
 
-from kernelscope import commands, edit_menu, file_menu, files, menus, run_menu
+from kernelscope import commands, edit_menu, file_menu, files, menus, run_menu, step_menu
 from kernelscope.bench import recorded
 from kernelscope.commands import Action, State, Submenu
 from kernelscope.gui.dialogs.command_palette import Command
@@ -85,6 +85,11 @@ class Actions(Mapping[str, QAction]):
         return tuple(entry for entry in run_menu.RUNS.entries if isinstance(entry, Action))
 
     @property
+    def steps_menu(self) -> tuple[str, ...]:
+        """Ids of the actions of steps."""
+        return tuple(each.id for each in step_menu.STEPS.entries if isinstance(each, Action))
+
+    @property
     def arrangements(self) -> tuple[QAction, ...]:
         """The actions that arrange input and output."""
         return tuple(
@@ -129,6 +134,11 @@ class Actions(Mapping[str, QAction]):
     def refresh_runs(self, runs: int, chosen: int, kept: bool, baseline: bool) -> None:
         """Enable the actions of runs that the choice of runs allows."""
         self._set_state(replace(self.state, runs=runs, chosen=chosen, kept=kept, baseline=baseline))
+
+    def refresh_steps(self, cards: int, later: bool, alone: bool) -> None:
+        """Enable the actions of steps that are possible now."""
+        self._set_state(replace(self.state, cards=cards, later=later))
+        self["stepAlone"].setChecked(alone)
 
     def name_comparison(self, where: str, problem: str) -> None:
         """Name the level that other runs would be compared with, or why they cannot be."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.engine.request import Follower, Request
@@ -221,3 +221,9 @@ class Files(QObject):
             self._dialogs.open_component(path)
         if not paths:
             self._dialogs.choose_component()
+
+
+def accept_copy(event: QDropEvent) -> None:
+    """Accept a drop as a copy, so that a file manager does not remove its file."""
+    event.setDropAction(Qt.DropAction.CopyAction)
+    event.accept()

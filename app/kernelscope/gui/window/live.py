@@ -72,6 +72,8 @@ class Live(QObject):
 
     Attributes
     ----------
+    runner, panel, background, page
+        As given.
     on : bool
         Whether changes are computed; the badge is kept in any case.
     badge : FreshnessBadge
@@ -98,8 +100,8 @@ class Live(QObject):
         page: Callable[[], Page[Any, Any]],
     ) -> None:
         super().__init__(runner)
-        self._runner, self._panel, self._background = runner, panel, background
-        self._settings, self._page = settings, page
+        self.runner, self.panel, self.background = runner, panel, background
+        self._settings, self.page = settings, page
         self.badge = FreshnessBadge()
         self.on = settings.text(_SETTING, "on") == "on"
         self._pace = Pace()
@@ -163,7 +165,7 @@ class Live(QObject):
     @property
     def shown(self) -> Request | None:
         """The request whose output, or part of it, is on the screen."""
-        return self._shown.get(self._page())
+        return self._shown.get(self.page())
 
     @property
     def resting(self) -> bool:
@@ -173,7 +175,7 @@ class Live(QObject):
     @property
     def freshness(self) -> Freshness | None:
         """How the output on the screen relates to the settings."""
-        return freshness(self._shown.get(self._page()), self._wanted())
+        return freshness(self._shown.get(self.page()), self._wanted())
 
     # --- changes ---
 
@@ -188,14 +190,14 @@ class Live(QObject):
         """Compute the next part, unless something is under way that may end first."""
         wanted = self._wanted()
         self.refresh(wanted)
-        if self._held or self._runner.busy or self._runner.bridge.occupied:
+        if self._held or self.runner.busy or self.runner.bridge.occupied:
             return
         if self._errand is not None:
             self._run_errand(self._errand)
             return
         if not self.on:
             return
-        if self._page().is_behind:
+        if self.page().is_behind:
             return  # the view shows another input still, and would take a part for its own
         if self._failed is not None and wanted is not None and alike(self._failed[0], wanted):
             return
@@ -238,11 +240,11 @@ class Live(QObject):
         if self._running is None or self._running[0] is not errand.request:
             self._stop()
             self._running = errand.request, time.monotonic()
-            self._runner.bridge.submit_live(errand.request)
+            self.runner.bridge.submit_live(errand.request)
             self.refresh(self._wanted())
 
     def _run_next(self, wanted: Request) -> None:
-        page = self._page()
+        page = self.page()
         shown = self._shown.get(page)
         known = shown is not None and alike(shown, wanted)
         result = page.result
@@ -262,7 +264,7 @@ class Live(QObject):
             return
         self._failed = None
         self._running = request, time.monotonic()
-        self._runner.bridge.submit_live(replace(request, live=True))
+        self.runner.bridge.submit_live(replace(request, live=True))
 
     def _on_card(self, wanted: Request) -> bool:
         """Return whether a large result is on a GPU, as far as the last one shows."""
@@ -271,7 +273,7 @@ class Live(QObject):
 
     def _estimates(self, wanted: Request) -> bool:
         """Return whether numbers have to be estimated first, which this begins."""
-        names = self._panel.automatic
+        names = self.panel.automatic
         if not names:
             return False
         key = wanted.source, FormState.of(wanted, names).but(names)
@@ -280,23 +282,23 @@ class Live(QObject):
 
         def show(values: dict[str, float]) -> None:
             current = self._wanted()
-            now = self._panel.automatic
+            now = self.panel.automatic
             if current is not None and now == names:
                 if (current.source, FormState.of(current, now).but(now)) != key:
                     self._follow()
                     return
                 self._estimated = key
-                self._panel.set_estimates(wanted.step.filter.id, values)
+                self.panel.set_estimates(wanted.step.filter.id, values)
             self._follow()
 
-        self._background.start(
+        self.background.start(
             "live-estimate", lambda: estimate(wanted, names), show, self._on_ended
         )
         return True
 
     def _wanted(self) -> Request | None:
         """Return the request of the settings; None without an input or valid settings."""
-        page, settings = self._page(), self._runner.settings()
+        page, settings = self.page(), self.runner.settings()
         if settings is None or page.source is None:
             return None
         try:
@@ -316,7 +318,7 @@ class Live(QObject):
 
     def _stop(self) -> None:
         self._running = None
-        self._runner.bridge.cancel_live()
+        self.runner.bridge.cancel_live()
 
     # --- answers ---
 
@@ -335,7 +337,7 @@ class Live(QObject):
             return
         request, self._running = self._running[0], None
         self.last = result
-        page, wanted = self._page(), self._wanted()
+        page, wanted = self.page(), self._wanted()
         self._record(request, result)
         errand = self._errand
         if errand is not None and request is errand.request:
@@ -354,14 +356,14 @@ class Live(QObject):
 
     def _show(self, page: Page[Any, Any], request: Request, result: Result) -> None:
         if request.region is None and request.reduction == 1:
-            form = FormState.of(request, self._panel.automatic)
+            form = FormState.of(request, self.panel.automatic)
             first = page.result is None  # of this input, which is a step already
             page.show_output(result, form, same_step=self._same_step)
             self._same_step = not first
         elif page.visible_part(request) is not None:  # or it only measured the pace
             page.show_preview(result)
             self._shown[page] = request
-            self._runner.show_state()
+            self.runner.show_state()
             self._refreshed.after_paint()
 
     def _on_ended(self, error: Exception | None) -> None:
@@ -389,10 +391,10 @@ class Live(QObject):
 
     def refresh(self, wanted: Request | None) -> None:
         """Show how the output relates to the settings."""
-        shown = self._shown.get(self._page())
+        shown = self._shown.get(self.page())
         fresh = freshness(shown, wanted)
         self.badge.show_freshness(fresh, self._details(fresh, shown, wanted))
-        self._page().canvas.set_running(self._runner.busy or self._running is not None)
+        self.page().canvas.set_running(self.runner.busy or self._running is not None)
         self._refreshed.soon()
 
     def _details(
@@ -409,7 +411,7 @@ class Live(QObject):
             part = f"{width}×{height} pixels, reduced {shown.reduction}:1"
             if shown.region is not None:
                 part = f"{shown.region.width}×{shown.region.height} of {width}×{height} pixels"
-        if self._runner.busy or self._running is not None or not self._resting:
+        if self.runner.busy or self._running is not None or not self._resting:
             return part or "computing…"
         return ", ".join(filter(None, (part, self._cost(wanted))))
 

@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QMainWindow
 
@@ -45,6 +44,7 @@ from kernelscope.gui.panels.headline import Headline
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.panels.quality_panel import QualityPanel
 from kernelscope.gui.panels.runs_panel import RunsPanel
+from kernelscope.gui.panels.steps_panel import StepsPanel
 from kernelscope.gui.panels.timing_panel import TimingPanel
 from kernelscope.gui.panels.view_bar import ViewBar
 from kernelscope.gui.widgets import messages as dialogs
@@ -57,7 +57,7 @@ from kernelscope.gui.window.centre import Centre
 from kernelscope.gui.window.companions import Companions
 from kernelscope.gui.window.dock_watch import DockWatch
 from kernelscope.gui.window.docks import Drawer, make_docks
-from kernelscope.gui.window.files import Files
+from kernelscope.gui.window.files import Files, accept_copy
 from kernelscope.gui.window.filter_shelf import FilterShelf
 from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.keeper import Keeper
@@ -69,6 +69,7 @@ from kernelscope.gui.window.run_shelf import RunShelf, Views
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.settings_column import SettingsColumn
 from kernelscope.gui.window.status_bar import StatusBar
+from kernelscope.gui.window.steps import Steps
 from kernelscope.gui.window.tool_bar import ToolBar
 from kernelscope.gui.window.viewer import Viewer
 from kernelscope.gui.work.background import Background
@@ -160,6 +161,7 @@ class MainWindow(QMainWindow):
         self.levels.ladder.add_actions(self.actions_["runLevels"], self.actions_["whyLevel"])
         self._settings_column.ladder.put(self.levels.ladder)
         self.filter_shelf = self._make_filter_shelf()
+        self.steps = Steps(self.steps_panel, self.live, self.actions_)
         self._connect()
         placement.restore(self, settings)
         self._keeper = Keeper(self, settings, self.panel)
@@ -240,6 +242,7 @@ class MainWindow(QMainWindow):
         self.runs = RunsPanel(self.gallery)
         self.filters = FilterBrowser()
         self.film_strip = FilmStrip()
+        self.steps_panel = StepsPanel()
         self.timing = TimingPanel()
         self.quality = QualityPanel()
         self._settings_column = SettingsColumn(
@@ -250,6 +253,7 @@ class MainWindow(QMainWindow):
             self,
             {
                 DockName.FILTERS: self.filters,
+                DockName.STEPS: self.steps_panel,
                 DockName.CONTROLS: self._settings_column,
                 DockName.RUNS: self.runs,
                 DockName.TIMING: self.timing,
@@ -371,6 +375,7 @@ class MainWindow(QMainWindow):
         page.changed.connect(lambda _: self.companions.follow())
         self.live.follow(page)
         self.levels.follow(page)
+        self.steps.follow(page)
         self.filter_shelf.follow(page)
 
     # --- pages ---
@@ -467,11 +472,11 @@ class MainWindow(QMainWindow):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if Pictures.can_take(event.mimeData()):
-            _copy(event)
+            accept_copy(event)
 
     def dropEvent(self, event: QDropEvent) -> None:
         if self.file_dialogs.take(event.mimeData()):
-            _copy(event)
+            accept_copy(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         if self.background.owes:
@@ -492,9 +497,3 @@ class MainWindow(QMainWindow):
         self.background.close()
         self.console.close()
         super().closeEvent(event)
-
-
-def _copy(event: QDropEvent) -> None:
-    """Accept a drop as a copy, so that a file manager does not remove its file."""
-    event.setDropAction(Qt.DropAction.CopyAction)
-    event.accept()

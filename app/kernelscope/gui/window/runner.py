@@ -83,7 +83,7 @@ class Runner(QObject):
     ) -> None:
         super().__init__(bridge)
         self.bridge, self._recipes, self._panel, self._bar = bridge, recipes, panel, bar
-        self._background, self._page, self._show_status = background, page, show_status
+        self._background, self._page, self.show_status = background, page, show_status
         self._ended = ""
         """How the last run ended, unless well, until something newer happens."""
         self.described = ""
@@ -155,7 +155,7 @@ class Runner(QObject):
 
     def _checked(self, create: Callable[[], Request | None]) -> Request | None:
         if self._page().source is None:
-            self._show_status(NOTHING_OPEN)
+            self.show_status(NOTHING_OPEN)
             return None
         try:
             return create()
@@ -172,9 +172,9 @@ class Runner(QObject):
         def show(values: dict[str, float]) -> None:
             self._panel.set_estimates(request.step.filter.id, values)
             label = request.step.filter.parameter(name).label
-            self._show_status(f"{label} {values[name]:.4g}, estimated from {request.source.title}.")
+            self.show_status(f"{label} {values[name]:.4g}, estimated from {request.source.title}.")
 
-        self._show_status("Estimating…")
+        self.show_status("Estimating…")
         self._background.start(
             "estimate", lambda: estimate(request, [name]), show, self.failed.emit
         )
@@ -189,7 +189,7 @@ class Runner(QObject):
         names = request.estimated
         wanted = request.source, FormState.of(request).but(names)
         if self.busy and wanted == self._in_progress:
-            self._show_status("This run is under way already; Esc stops it.")
+            self.show_status("This run is under way already; Esc stops it.")
             return
         self._replaces = self.busy
         self._recipes.stop()
@@ -248,7 +248,7 @@ class Runner(QObject):
     ) -> None:
         source = self._page().source
         if source is None:
-            self._show_status(NOTHING_OPEN)
+            self.show_status(NOTHING_OPEN)
             return
         self._replaces = self._replaces or self.bridge.busy
         self.bridge.cancel(followed=True)
@@ -292,7 +292,7 @@ class Runner(QObject):
         self._bar.show_progress("Waiting", 0.0)
         instead = ", in place of the run that was under way" if self._replaces else ""
         self._replaces = False
-        self._show_status(f"{request.describe()}{instead}")
+        self.show_status(f"{request.describe()}{instead}")
         self.changed.emit()
 
     def _on_progress(self, stage: str, fraction: float) -> None:
@@ -311,19 +311,19 @@ class Runner(QObject):
         self.described = describe_result(result)
         page = self._page()
         if result.request.source is not page.source:
-            self._show_status("The run on the previous picture is done; it is in the list of runs.")
+            self.show_status("The run on the previous picture is done; it is in the list of runs.")
             self.changed.emit()
             self.show_state()
             return
         if self._recipes.has_more:
-            self._show_status(self.described)
+            self.show_status(self.described)
             page.advance_silently(result, form, self._recipes.go_on)
             return
         if self._recipes.busy and not self._automatic:
             self._panel.show_state(form)  # of the last step of a recipe from a file
         self._recipes.stop()
         page.show_result(result, form)
-        self._show_status(self.described)  # last: the form that follows it withdraws the one before
+        self.show_status(self.described)  # last: the form that follows it withdraws the one before
 
     def _on_failed(self, error: Exception) -> None:
         if self._aside is not None:
@@ -340,7 +340,7 @@ class Runner(QObject):
     def _on_stopped(self) -> None:
         self._aside = None
         self._end("Cancelled.")
-        self._show_status("")
+        self.show_status("")
         self.changed.emit()
 
     def _end(self, text: str) -> None:

@@ -1,0 +1,217 @@
+"""The cards of a pipeline in words: what each made of its input, and whether that is current."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.engine.result import Judgement, Result
+from kernelscope.gui.model.comparison import following
+from kernelscope.gui.model.figures import brief_duration
+from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.model.gallery import judge_run, thumbnail
+from kernelscope.gui.model.history import Moment, parts_of
+from kernelscope.gui.model.pipeline import Card, Facts, Pipeline
+from kernelscope.images.image import Image
+from kernelscope.images.volume import Volume
+
+
+@dataclass(frozen=True)
+class Row:
+    """A card as it is shown.
+
+    Attributes
+    ----------
+    number : int
+        From 1.
+    edited : bool
+        The form edits it.
+    fresh : bool
+        Picture, time and quality belong to its settings; they are those of earlier ones otherwise.
+    time, gain : str
+        ``2.5 ms live`` and ``+3.1 dB``; empty where unknown.
+    details : str
+        All settings, device and level, and how the time was taken.
+    pictured : int
+        Changes with the thumbnail.
+    """
+
+    key: int
+    number: int
+    name: str
+    caption: str
+    on: bool
+    edited: bool
+    fresh: bool
+    time: str = ""
+    gain: str = ""
+    details: str = ""
+    thumbnail: NDArray[np.uint8] | None = field(default=None, compare=False)
+    pictured: int = 0
+
+    @property
+    def state(self) -> str:
+        """The time, or why there is none."""
+        if not self.on:
+            return "off"
+        return self.time if self.fresh else f"{Freshness.OUT_OF_DATE.symbol} out of date"
+
+    def describe(self) -> str:
+        """Return the card in words, for a screen reader."""
+        parts = [f"Step {self.number}, {self.name}", self.caption, "edited" * self.edited]
+        parts += [self.state, self.gain if self.fresh else ""]
+        return ", ".join(filter(None, parts))
+
+
+class Subject(NamedTuple):
+    """A card that is on, its result on the output of the one before, and the facts of that."""
+
+    card: Card
+    result: Result | None
+    facts: Facts | None
+
+
+def rows_of(
+    pipeline: Pipeline, subjects: Sequence[Subject], last: MutableMapping[int, Facts]
+) -> list[Row]:
+    """Return a row for each card.
+
+    Parameters
+    ----------
+    subjects : sequence of Subject
+        Of the cards that are on.
+    last : mapping
+        The facts that each card had last, by its key; it is brought up to date.
+    """
+    found = {subject.card.key: subject.facts for subject in subjects}
+    rows = []
+    for place, card in enumerate(pipeline.cards):
+        facts = found.get(card.key)
+        old = last.get(card.key)
+        if facts is not None:
+            last[card.key] = facts
+        picture = facts.thumbnail if facts is not None else None
+        if picture is None and old is not None:
+            picture = old.thumbnail
+        rows.append(
+            Row(
+                card.key,
+                place + 1,
+                card.name,
+                card.caption,
+                card.on,
+                place == pipeline.place,
+                facts is not None,
+                _time(card, facts),
+                _gain(facts.judgement) if facts is not None else "",
+                _details(card, facts),
+                picture,
+                id(picture),
+            )
+        )
+    for key in set(last) - {card.key for card in pipeline.cards}:
+        del last[key]
+    return rows
+
+
+def _time(card: Card, facts: Facts | None) -> str:
+    """Return the time of a step where it would run now; empty if it ran elsewhere."""
+    if facts is None or facts.options != card.options:
+        return ""
+    about = "≈ " if facts.first else ""
+    return f"{about}{brief_duration(facts.seconds)} {'measured' if facts.measured else 'live'}"
+
+
+def _gain(judgement: Judgement | None) -> str:
+    """Return by how much a step brought its input nearer to the reference."""
+    if judgement is None or judgement.before is None:
+        return ""
+    before, after = judgement.before.psnr, judgement.after.psnr
+    if not (math.isfinite(before) and math.isfinite(after)):
+        return ""
+    return f"{after - before:+.1f} dB".replace("-", "−")
+
+
+def _details(card: Card, facts: Facts | None) -> str:
+    spec = card.step.filter
+    lines = [spec.name, ", ".join(chip.text for chip in card.chips()) or "All settings: defaults."]
+    if not card.on:
+        lines.append("Off: it takes no part in the output.")
+    elif facts is None:
+        lines.append("Not computed with these settings and this input yet.")
+    elif facts.measured:
+        lines.append(f"{brief_duration(facts.seconds)} on {facts.where}: measured by Run.")
+    else:
+        lines.append(
+            f"{brief_duration(facts.seconds)} on {facts.where}: one live run, next to everything "
+            "else. Run (F5) measures the step that is edited."
+        )
+    return "\n".join(lines)
+
+
+def examine(
+    subjects: Sequence[Subject],
+    first: Moment[Any, Any],
+    shown: Moment[Any, Any],
+    reference: object,
+) -> Callable[[], None] | None:
+    """Return work for a thread: thumbnails and qualities that are missing; None if none are.
+
+    Parameters
+    ----------
+    first : Moment
+        With the input of the first step, and its references.
+    shown : Moment
+        The one that is shown: with the references of a later input, where these are others.
+    reference : object
+        What is compared with; None for nothing.
+    """
+    done = [(result, facts) for _, result, facts in subjects if result and facts]
+    if all(facts.thumbnail is not None and facts.reference is reference for _, facts in done):
+        return None
+
+    def work() -> None:
+        moment = replace(first, steps=(), pipeline=None, form=None, result=None)
+        for result, facts in done:
+            source = result.request.source
+            if source is shown.source:
+                moment = replace(moment, source=source, references=shown.references)
+            if facts.thumbnail is None:
+                facts.thumbnail = thumbnail(result.output)
+            if facts.reference is not reference:
+                facts.judgement = _judge(moment, result) if source is moment.source else None
+                facts.reference = reference
+            if source is not moment.source:
+                return
+            moment = following(replace(moment, result=result))
+
+    return work
+
+
+def _judge(moment: Moment[Any, Any], result: Result) -> Judgement | None:
+    """Compare a step with the reference of its input, where there is one."""
+    for part in parts_of(moment.source):
+        reference = moment.references.get(part)
+        if reference is not None:
+            return judge_run(result, part, reference.image)
+    return None
+
+
+def carried(new: Moment[Any, Any], old: Moment[Any, Any]) -> Moment[Any, Any]:
+    """Return `new` with the references of `old` for parts of the same shape that have none."""
+    references = dict(new.references)
+    parts: Any = zip(parts_of(old.source), parts_of(new.source), strict=False)
+    for before, after in parts:
+        known = old.references.get(before)
+        if known is not None and _shape(after) == _shape(before):
+            references.setdefault(after, known)
+    return replace(new, references=references)
+
+
+def _shape(part: Image | Volume) -> tuple[int, ...]:
+    return part.voxels.shape if isinstance(part, Volume) else part.shape

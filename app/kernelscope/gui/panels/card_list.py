@@ -1,0 +1,248 @@
+"""The list of steps: each a card with its picture, settings, time and quality."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QDropEvent, QImage, QKeyEvent, QPainter, QPalette, QPen, QPixmap
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QListWidget,
+    QListWidgetItem,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionButton,
+    QStyleOptionViewItem,
+    QWidget,
+)
+
+from kernelscope.gui.model.card_rows import Row
+from kernelscope.gui.widgets import theme
+
+_ROW = Qt.ItemDataRole.UserRole
+
+_MARGIN, _GAP, _BAR = 4, 6, 3
+_LINES = 3
+
+
+class CardList(QListWidget):
+    """The cards from top to bottom, in the order in which they are applied.
+
+    Signals
+    -------
+    wanted, switched, removed : int
+        The card at this place is to be edited, switched on or off, or removed.
+    moved : int, int
+        A card was dragged from a place to another one.
+    """
+
+    wanted = Signal(int)
+    switched = Signal(int)
+    removed = Signal(int)
+    moved = Signal(int, int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("cardList")
+        self.setAccessibleName("Steps")
+        self.setItemDelegate(_Painter(self))
+        self.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setDragDropMode(QListWidget.DragDropMode.InternalMove)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        self._rows: tuple[Row, ...] = ()
+        self._pixmaps: dict[int, tuple[int, QPixmap]] = {}
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The cards that are shown."""
+        return self._rows
+
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        """Show these cards; the current one stays, or becomes the one that is edited."""
+        if tuple(rows) == self._rows:
+            return
+        place = self.currentRow()
+        key = self._rows[place].key if 0 <= place < len(self._rows) else 0
+        edited = [row.key for row in self._rows if row.edited]
+        self._rows = tuple(rows)
+        blocked = self.blockSignals(True)
+        while self.count() > len(rows):
+            self.takeItem(self.count() - 1)
+        while self.count() < len(rows):
+            self.addItem(QListWidgetItem())
+        for number, row in enumerate(rows):
+            item = self.item(number)
+            item.setData(_ROW, row)
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, row.describe())
+            item.setToolTip(row.details)
+        keys = [row.key for row in rows]
+        now = next((row.key for row in rows if row.edited), 0)
+        if key not in keys or edited != [now]:
+            key = now
+        if key in keys:
+            self.setCurrentRow(keys.index(key))
+        self._pixmaps = {k: kept for k, kept in self._pixmaps.items() if k in keys}
+        self.blockSignals(blocked)
+        self.viewport().update()
+
+    def pixmap(self, row: Row) -> QPixmap | None:
+        """Return the thumbnail of a card, once it is there."""
+        pixels = row.thumbnail
+        if pixels is None:
+            return None
+        known = self._pixmaps.get(row.key)
+        if known is None or known[0] != row.pictured:
+            height, width, _ = pixels.shape
+            image = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888)
+            known = self._pixmaps[row.key] = row.pictured, QPixmap.fromImage(image)
+        return known[1]
+
+    def card_height(self) -> int:
+        """Return the height of a card."""
+        return _LINES * self.fontMetrics().height() + 2 * _MARGIN + 2
+
+    def switch_of(self, area: QRect) -> QRect:
+        """Return where the switch of a card is."""
+        side = self.style().pixelMetric(QStyle.PixelMetric.PM_IndicatorWidth)
+        top = area.top() + (area.height() - side) // 2
+        return QRect(area.left() + _MARGIN + _BAR, top, side, side)
+
+    def sizeHint(self) -> QSize:
+        return QSize(180, 3 * self.card_height() + 2 * self.frameWidth())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(120, self.card_height() + 2 * self.frameWidth())
+
+    def mouseReleaseEvent(self, event: Any) -> None:
+        """Switch or edit the card that was clicked."""
+        point = event.position().toPoint()
+        pressed = self.indexAt(point)
+        dragged = self.state() is QAbstractItemView.State.DraggingState
+        super().mouseReleaseEvent(event)
+        if event.button() != Qt.MouseButton.LeftButton or not pressed.isValid() or dragged:
+            return
+        if self.switch_of(self.visualRect(pressed)).adjusted(-4, -8, 4, 8).contains(point):
+            self.switched.emit(pressed.row())
+        else:
+            self.wanted.emit(pressed.row())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Space switches the current card, Return edits it, Delete removes it."""
+        signals: dict[int, Callable[[int], None]] = {
+            Qt.Key.Key_Space: self.switched.emit,
+            Qt.Key.Key_Return: self.wanted.emit,
+            Qt.Key.Key_Enter: self.wanted.emit,
+            Qt.Key.Key_Delete: self.removed.emit,
+        }
+        emit = signals.get(event.key())
+        plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        if emit is None or not plain or self.currentRow() < 0:
+            super().keyPressEvent(event)
+            return
+        emit(self.currentRow())
+        event.accept()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Move a card; the list follows when the steps have changed."""
+        place = self.currentRow()
+        to = self.drop_place(event.position().toPoint(), place)
+        event.setDropAction(Qt.DropAction.CopyAction)  # Qt would remove what was moved
+        event.accept()
+        if event.source() is self and to != place:
+            self.moved.emit(place, to)
+
+    def drop_place(self, point: QPoint, place: int) -> int:
+        """Return the new place of the card at `place` when it is dropped at `point`."""
+        index = self.indexAt(point)
+        to = self.count()
+        if index.isValid():
+            to = index.row() + (point.y() > self.visualRect(index).center().y())
+        return to - (to > place)
+
+
+class _Painter(QStyledItemDelegate):
+    """Paints a card: switch, picture, and three lines of text."""
+
+    def __init__(self, cards: CardList) -> None:
+        super().__init__(cards)
+        self._cards = cards
+
+    def sizeHint(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QSize:
+        return QSize(0, self._cards.card_height())
+
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        row: Row = index.data(_ROW)
+        palette, area = option.palette, option.rect
+        painter.save()
+        if row.edited:
+            painter.fillRect(area, palette.color(QPalette.ColorRole.AlternateBase))
+            bar = QRect(area.left(), area.top() + 2, _BAR, area.height() - 4)
+            painter.fillRect(bar, palette.color(QPalette.ColorRole.Accent))
+        self._paint_switch(painter, row, area)
+        left = self._cards.switch_of(area).right() + _GAP
+        side = area.height() - 2 * _MARGIN
+        self._paint_picture(painter, row, QRect(left, area.top() + _MARGIN, side, side))
+        left += side + _GAP
+        height = option.fontMetrics.height()
+        line = QRect(left, area.top() + _MARGIN + 1, area.right() - _MARGIN - left, height)
+        ink = palette.color(QPalette.ColorRole.Text)
+        quiet = theme.quiet_text(palette)
+        bold = painter.font()
+        bold.setBold(True)
+        plain = painter.font()
+        painter.setFont(bold)
+        _write(painter, line, row.name, ink if row.on else quiet)
+        painter.setFont(plain)
+        line.translate(0, height)
+        _write(painter, line, row.caption or "defaults", quiet)
+        line.translate(0, height)
+        gain = row.gain if row.on and row.fresh else ""
+        room = line.adjusted(0, 0, -painter.fontMetrics().horizontalAdvance(gain) - 2, 0)
+        stale = row.on and not row.fresh
+        _write(painter, room, row.state, theme.warning_text(palette) if stale else quiet)
+        painter.setPen(ink)
+        painter.drawText(line, Qt.AlignmentFlag.AlignRight, gain)
+        if option.state & QStyle.StateFlag.State_HasFocus:
+            painter.setPen(QPen(ink, 1, Qt.PenStyle.DotLine))
+            painter.drawRect(area.adjusted(0, 0, -1, -1))
+        painter.restore()
+
+    def _paint_switch(self, painter: QPainter, row: Row, area: QRect) -> None:
+        option = QStyleOptionButton()
+        option.initFrom(self._cards)
+        option.rect = self._cards.switch_of(area)
+        state = QStyle.StateFlag.State_On if row.on else QStyle.StateFlag.State_Off
+        option.state = QStyle.StateFlag.State_Enabled | state
+        style = self._cards.style()
+        style.drawPrimitive(
+            QStyle.PrimitiveElement.PE_IndicatorCheckBox, option, painter, self._cards
+        )
+
+    def _paint_picture(self, painter: QPainter, row: Row, frame: QRect) -> None:
+        painter.fillRect(frame, QColor("#1b1b1b"))
+        pixmap = self._cards.pixmap(row)
+        if pixmap is None:
+            return
+        size = pixmap.size().scaled(frame.size(), Qt.AspectRatioMode.KeepAspectRatio)
+        place = QRect(frame.topLeft(), size)
+        place.moveCenter(frame.center())
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        painter.setOpacity(1.0 if row.on and row.fresh else 0.4)
+        painter.drawPixmap(place, pixmap)
+        painter.setOpacity(1.0)
+
+
+def _write(painter: QPainter, line: QRect, text: str, colour: QColor) -> None:
+    painter.setPen(colour)
+    shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, line.width())
+    painter.drawText(line, Qt.AlignmentFlag.AlignLeft, shown)

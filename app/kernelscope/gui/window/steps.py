@@ -1,0 +1,349 @@
+"""Conducts the steps to the output: the cards follow the page, and the page follows the cards.
+
+    the form, the page, a run  --> refresh: a row for each card
+    a card is switched, moved, removed, copied, chosen
+        -> its input is known?       else live.fetch computes it, from the last output that is kept
+        -> a moment with that input, the cards, and the end if it is kept
+        -> the page shows it, the form has its settings, Live computes the rest
+
+A change of the cards is a step for Undo; to look at another card is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer
+
+from kernelscope.engine.chain import estimate
+from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.result import Result
+from kernelscope.engine.step import Step
+from kernelscope.errors import AppError
+from kernelscope.gui.model.card_rows import Subject, carried, examine, rows_of
+from kernelscope.gui.model.comparison import following
+from kernelscope.gui.model.form_state import FormState, RunSettings
+from kernelscope.gui.model.history import Moment
+from kernelscope.gui.model.pipeline import Card, Facts, Pipeline, left_open
+from kernelscope.gui.pages.page import Page
+from kernelscope.gui.panels.steps_panel import StepsPanel
+from kernelscope.gui.window.actions import Actions
+from kernelscope.gui.window.live import Live
+
+_SOON_MS = 60
+"""The cards follow a slider so often; the picture is more urgent."""
+
+
+class Steps(QObject):
+    """Carries out the commands of the menu of steps, and keeps the cards true."""
+
+    def __init__(self, panel: StepsPanel, live: Live, actions: Actions) -> None:
+        super().__init__(live)
+        self._panel, self._live, self._actions = panel, live, actions
+        self._runner, self._settings = live.runner, live.panel
+        self._background, self._page = live.background, live.page
+        self._show_status, self._report = live.runner.show_status, live.runner.failed.emit
+        self._pending: tuple[Pipeline, str] | None = None
+        """Cards that wait for their input, and the name of the step for Undo."""
+        self._derived: tuple[object, Pipeline] | None = None
+        self._last: dict[int, Facts] = {}
+        """The facts that each card showed last, by its key."""
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(_SOON_MS)
+        self._soon.timeout.connect(self.refresh)
+        panel.set_actions(actions, actions.steps_menu)
+        panel.cards.wanted.connect(self.edit)
+        panel.cards.switched.connect(self.switch)
+        panel.cards.removed.connect(self.delete)
+        panel.cards.moved.connect(self.move)
+        live.panel.changed.connect(self._touch)
+        live.refreshed.connect(self._touch)
+        live.runner.changed.connect(self._touch)
+
+    def follow(self, page: Page[Any, Any]) -> None:
+        """Follow the inputs, outputs and references of a page."""
+        page.opening.connect(self._give_up)
+        page.returned.connect(lambda _: self._give_up())
+        for signal in (page.changed, page.drawn, page.history_changed, page.evaluated):
+            signal.connect(self._touch)
+
+    # --- the cards as they are ---
+
+    @property
+    def pending(self) -> bool:
+        """Whether cards wait for their input."""
+        return self._pending is not None
+
+    @property
+    def pipeline(self) -> Pipeline | None:
+        """The cards; None without an input."""
+        if self._pending is not None:
+            return self._pending[0]
+        moment = self._page().history.current
+        return self._of(moment) if moment is not None else None
+
+    def _of(self, moment: Moment[Any, Any]) -> Pipeline:
+        """Return the cards of the moment that is shown, with the settings of the form."""
+        present = self._present()
+        if moment.pipeline is not None:
+            return moment.pipeline.edited(present)
+        if self._derived is None or self._derived[0] is not moment.steps or not moment.steps:
+            self._derived = moment.steps, Pipeline.of(moment.steps, present)
+        return self._derived[1].edited(present)
+
+    def _present(self) -> Card:
+        """Return the settings of the form as a card; the last valid ones if these are not."""
+        page, settings = self._page(), self._runner.settings()
+        if settings is None:
+            if page.result is not None:
+                return Card(page.result.request.step, page.result.request.options)
+            return Card(Step.create(self._settings.filter_id))
+        step = settings.step
+        with contextlib.suppress(AppError):
+            step = page.request(settings).step  # volumes have an axis
+        return Card(left_open(step, self._settings.automatic), settings.options)
+
+    def refresh(self) -> None:
+        """Show the cards as they are now."""
+        self._soon.stop()
+        pipeline, page = self.pipeline, self._page()
+        if pipeline is None:
+            self._panel.show_rows(())
+            self._actions.refresh_steps(0, later=False, alone=False)
+            return
+        subjects = self._subjects(pipeline)
+        rows = rows_of(pipeline, subjects, self._last)
+        self._panel.show_rows(rows, self._problem(pipeline))
+        self._actions.refresh_steps(
+            len(pipeline.cards), later=bool(pipeline.after), alone=pipeline.alone
+        )
+        if self._live.resting and not self._runner.busy and not page.is_behind:
+            self._examine(subjects)
+
+    def _subjects(self, pipeline: Pipeline) -> list[Subject]:
+        """Return the card, the result and the facts of each step that is on."""
+        page = self._page()
+        outputs, source = page.history.outputs, self._base
+        found: list[Subject] = []
+        for place, card in enumerate(pipeline.cards):
+            if place == pipeline.place and self._pending is None:
+                source = page.source
+            if not card.on:
+                continue
+            result = outputs.find(source, card.step) if source is not None else None
+            facts = outputs.facts(result) if result is not None else None
+            found.append(Subject(card, result, facts))
+            source = result.output if result is not None else None
+        return found
+
+    def _problem(self, pipeline: Pipeline) -> str:
+        """Return why a later step cannot be applied to the input; empty if all can."""
+        source = self._page().source
+        try:
+            first = pipeline.present.step.with_numbers()
+            if source is not None and self._pending is None:
+                Request(source, first, then=pipeline.then)
+        except AppError as error:
+            return str(error)
+        return ""
+
+    def _examine(self, subjects: Sequence[Subject]) -> None:
+        """Make thumbnails and compare with the reference, where that is still to be done."""
+        page = self._page()
+        reference = page.reference.image if page.reference is not None else None
+        first = page.history.moment_of(self._base) or Moment(self._base, "")
+        work = examine(subjects, first, page.moment, reference)
+        if work is not None:
+            self._background.start("cards", work, lambda _: self.refresh(), self._report)
+
+    def _touch(self, *_: object) -> None:
+        if not self._soon.isActive():
+            self._soon.start()
+
+    # --- commands ---
+
+    @property
+    def _place(self) -> int:
+        return self._panel.cards.currentRow()
+
+    def edit_current(self) -> None:
+        """Edit the card that is chosen."""
+        self.edit(self._place)
+
+    def switch_current(self) -> None:
+        """Switch the card that is chosen on or off."""
+        self.switch(self._place)
+
+    def delete_current(self) -> None:
+        """Remove the card that is chosen."""
+        self.delete(self._place)
+
+    def duplicate_current(self) -> None:
+        """Copy the card that is chosen."""
+        self._change(self._place, Pipeline.duplicated, "Duplicate")
+
+    def move_up(self) -> None:
+        """Apply the card that is chosen earlier."""
+        self.move(self._place, self._place - 1)
+
+    def move_down(self) -> None:
+        """Apply the card that is chosen later."""
+        self.move(self._place, self._place + 1)
+
+    def edit(self, place: int) -> None:
+        """Show the settings of a card in the form."""
+        pipeline = self.pipeline
+        if pipeline is not None and 0 <= place < len(pipeline.cards) and place != pipeline.place:
+            if not pipeline.cards[place].on:
+                self._show_status("This step is off: switch it on first (Space).")
+                return
+            self._apply(pipeline.selected(place), "")
+
+    def switch(self, place: int) -> None:
+        """Switch a card on or off."""
+        pipeline = self.pipeline
+        if pipeline is None or not 0 <= place < len(pipeline.cards):
+            return
+        if not pipeline.can_switch(place):
+            self._show_status("The only step that is on stays on. Hold Space to see the input.")
+            return
+        word = "Switch Off" if pipeline.cards[place].on else "Switch On"
+        self._change(place, Pipeline.switched, word)
+
+    def delete(self, place: int) -> None:
+        """Remove a card."""
+        pipeline = self.pipeline
+        if pipeline is not None and 0 <= place < len(pipeline.cards):
+            if not pipeline.can_switch(place):
+                self._show_status("The only step that is on stays.")
+                return
+            self._change(place, Pipeline.removed, "Delete")
+
+    def move(self, place: int, to: int) -> None:
+        """Move a card to another place."""
+        pipeline = self.pipeline
+        if pipeline is not None and 0 <= to < len(pipeline.cards):
+            self._change(place, lambda steps, at: steps.moved(at, to), "Move")
+
+    def toggle_alone(self) -> None:
+        """Show the output of the card in the form, or that of the last one."""
+        pipeline = self.pipeline
+        if pipeline is not None:
+            self._apply(pipeline.shown_alone(not pipeline.alone), "")
+
+    def _change(self, place: int, change: Callable[[Pipeline, int], Pipeline], word: str) -> None:
+        """Apply a change of the card at a place, named ``Move Median`` for Undo."""
+        pipeline = self.pipeline
+        if pipeline is not None and 0 <= place < len(pipeline.cards):
+            card = pipeline.cards[place]
+            self._apply(change(pipeline, place), f"{word} {card.step.filter.name}")
+
+    # --- from the cards to the page ---
+
+    @property
+    def _base(self) -> Any:
+        """The picture or the volumes on which the first step works."""
+        moment = self._page().history.current
+        if moment is None:
+            return None
+        return moment.steps[0].source if moment.steps else moment.source
+
+    def _apply(self, pipeline: Pipeline, name: str) -> None:
+        """Show other cards; without a name this is no step for Undo."""
+        if pipeline == self.pipeline:
+            self._actions["stepAlone"].setChecked(pipeline.alone)
+            return
+        name = name or (self._pending[1] if self._pending is not None else "")
+        self._pending = pipeline, name
+        self._background.forget("steps")
+        moment = self._page().moment
+        before = [card.step for card in pipeline.before]
+        if before == [card.step for card in self._of(moment).before]:
+            self._show(moment)
+            return
+        kept = list(self._page().history.outputs.walk(self._base, before))
+        missing = pipeline.before[len(kept) :]
+        if not missing:
+            self._build(kept)
+            return
+        source = kept[-1].output if kept else self._base
+        self._touch()
+        self._show_status(f"Computing {missing[0].step.filter.name} for the later steps…")
+        self._prepare(source, missing, lambda parts: self._build([*kept, *parts]))
+
+    def _prepare(
+        self, source: Any, cards: Sequence[Card], then: Callable[[Sequence[Result]], None]
+    ) -> None:
+        """Compute the steps of `cards`, the first of which may have numbers to estimate."""
+        first, *others = cards
+        followers = tuple(Follower(card.step, card.options) for card in others)
+
+        def request() -> Request:
+            made = Request(source, first.step.with_numbers(), first.options)
+            if first.step.estimates:
+                step = first.step.with_numbers(estimate(made, first.step.estimates))
+                made = replace(made, step=step)
+            return replace(made, then=followers)
+
+        def done(result: Result) -> None:
+            self._page().history.outputs.keep(result, first.step.estimates)
+            self._show_status("")
+            then(result.parts or (result,))
+
+        self._background.start(
+            "steps", request, lambda made: self._live.fetch(made, done, self._fail), self._fail
+        )
+
+    def _build(self, results: Sequence[Result]) -> None:
+        """Show the pending cards with the input that the last of `results` is."""
+        page, base = self._page(), self._base
+        known = page.history.moment_of(base)
+        first = replace(known or Moment(base, ""), steps=(), result=None, form=None, pipeline=None)
+
+        def work() -> Moment[Any, Any]:
+            moment = first
+            for result in results:
+                moment = following(replace(moment, result=result))
+            return moment
+
+        def show(moment: Moment[Any, Any]) -> None:
+            if self._pending is None:
+                return
+            self._show(replace(carried(moment, page.moment), name=page.moment.name))
+
+        self._background.start("steps", work, show, self._fail)
+
+    def _show(self, moment: Moment[Any, Any]) -> None:
+        """Show a moment with the pending cards, whose input it has."""
+        assert self._pending is not None
+        page = self._page()
+        (pipeline, title), self._pending = self._pending, None
+        card = pipeline.present
+        form = FormState.of_settings(
+            RunSettings(card.step.with_numbers(), card.options), page.kind, card.step.estimates
+        )
+        result = page.history.outputs.end(moment.source, pipeline)
+        if result is None and moment.source is page.source:
+            result = moment.result  # marked as out of date until the new one is there
+        moment = replace(
+            moment, name=title or moment.name, result=result, form=form, pipeline=pipeline
+        )
+        with self._live.held():
+            page.show_cards(moment, as_step=bool(title))
+            self._settings.show_state(form)
+        self.refresh()
+
+    def _fail(self, error: Exception) -> None:
+        self._pending = None
+        self._touch()
+        self._report(error)
+
+    def _give_up(self) -> None:
+        """Forget cards that wait for their input: another moment is about to be shown."""
+        self._background.forget("steps")
+        self._pending = None
+        self._touch()

@@ -1,0 +1,295 @@
+"""The panel Steps: cards that are added, switched, moved, edited and undone in the window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QToolButton
+from pytestqt.qtbot import QtBot
+
+from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.model.gallery import Order
+from kernelscope.gui.model.history import Origin
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.menus import DockName
+from tests.gui.helpers import FakeCpu, Opener, child, load, press, run
+
+pytestmark = pytest.mark.usefixtures("compiled_judging")
+
+
+def settle(qtbot: QtBot, window: MainWindow) -> None:
+    """Wait until the output is exact and nothing is under way."""
+    qtbot.waitUntil(
+        lambda: (
+            not window.steps.pending
+            and window.live.freshness is Freshness.EXACT
+            and window.live.resting
+            and not window.page.is_behind
+        )
+    )
+    window.steps.refresh()
+
+
+def cards(window: MainWindow) -> list[str]:
+    """Return the filters of the cards: the edited one with a star, those off in brackets."""
+    found = []
+    pipeline = window.steps.pipeline
+    assert pipeline is not None
+    for place, card in enumerate(pipeline.cards):
+        name = card.step.filter.id + "*" * (place == pipeline.place)
+        found.append(name if card.on else f"({name})")
+    return found
+
+
+@pytest.fixture
+def live(qtbot: QtBot, open_window: Opener, picture: Path, cpu: FakeCpu) -> MainWindow:
+    """A live window with three steps, of which the last is edited."""
+    window = open_window(live=True)
+    window.docks[DockName.STEPS].show()
+    load(qtbot, window, picture)
+    for id_ in ("gaussian_noise", "mean", "median"):
+        window.panel.set_filter(id_)
+        settle(qtbot, window)
+        if id_ != "median":
+            before = window.page.source
+            window.page.use_output()
+            qtbot.waitUntil(lambda before=before: window.page.source is not before)
+    settle(qtbot, window)
+    cpu.requests.clear()
+    return window
+
+
+def ran(cpu: FakeCpu) -> list[str]:
+    return [request.step.filter.id for request in cpu.requests]
+
+
+@pytest.mark.smoke
+def test_without_steps_there_is_one_card_and_a_hint(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    window.docks[DockName.STEPS].show()
+    load(qtbot, window, picture)
+    window.panel.set_filter("mean")
+    window.steps.refresh()
+    (row,) = window.steps_panel.cards.rows
+    assert (row.name, row.edited, row.fresh) == ("Mean", True, False)
+    assert "Ctrl+U" in child(window, object, "stepsHint").text()
+    assert not window.actions_["deleteStep"].isEnabled()
+    run(qtbot, window)
+    window.steps.refresh()
+    (row,) = window.steps_panel.cards.rows
+    assert row.fresh
+
+
+def test_steps_show_what_they_took_and_belong_to_their_settings(
+    qtbot: QtBot, live: MainWindow, cpu: FakeCpu
+) -> None:
+    rows = live.steps_panel.cards.rows
+    assert cards(live) == ["gaussian_noise", "mean", "median*"]
+    assert all(row.fresh and row.time.endswith("live") for row in rows)
+    cpu.go.clear()
+    live.panel.set_values("median", {"size": 7})
+    live.steps.refresh()
+    fresh = [row.fresh for row in live.steps_panel.cards.rows]
+    assert fresh == [True, True, False]
+    assert "out of date" in live.steps_panel.cards.rows[2].describe()
+    cpu.go.set()
+    settle(qtbot, live)
+    assert all(row.fresh for row in live.steps_panel.cards.rows)
+    qtbot.waitUntil(lambda: all(r.thumbnail is not None for r in live.steps_panel.cards.rows))
+
+
+def test_an_earlier_step_is_edited_and_later_ones_follow(
+    qtbot: QtBot, live: MainWindow, cpu: FakeCpu
+) -> None:
+    end = live.page.result.output
+    original = live.page.moment.steps[0].source
+    live.steps.edit(0)
+    settle(qtbot, live)
+    assert cards(live) == ["gaussian_noise*", "mean", "median"]
+    assert live.panel.filter_id == "gaussian_noise"
+    assert live.page.source is original
+    assert live.page.result.output is end
+    assert ran(cpu) == []  # nothing was computed to look at it
+    live.panel.set_values("gaussian_noise", {"variance": 0.02})
+    settle(qtbot, live)
+    assert ran(cpu)[-3:] == ["gaussian_noise", "mean", "median"]
+    live.steps.edit(1)
+    settle(qtbot, live)
+    cpu.requests.clear()
+    live.panel.set_values("mean", {"size": 7})
+    settle(qtbot, live)
+    assert set(ran(cpu)) == {"mean", "median"}  # the earlier step is kept
+    shown = live.pictures.images.output.image
+    np.testing.assert_array_equal(shown.pixels, live.page.result.parts[-1].output.pixels)
+
+
+def test_the_edited_step_is_shown_alone(qtbot: QtBot, live: MainWindow) -> None:
+    live.steps.edit(0)
+    settle(qtbot, live)
+    window_end = live.page.result.output
+    live.findChild(QAction, "stepAlone").trigger()
+    settle(qtbot, live)
+    assert live.page.result.request.then == ()
+    assert live.page.result.output is not window_end
+    assert live.findChild(QAction, "stepAlone").isChecked()
+    live.findChild(QAction, "stepAlone").trigger()
+    settle(qtbot, live)
+    assert live.page.result.output is window_end
+
+
+def test_switching_a_step_off_and_undo(qtbot: QtBot, live: MainWindow, cpu: FakeCpu) -> None:
+    end = live.page.result.output
+    live.steps.switch(0)
+    settle(qtbot, live)
+    assert cards(live) == ["(gaussian_noise)", "mean", "median*"]
+    assert ran(cpu)[:2] == ["mean", "median"]
+    assert live.page.moment.steps[0].step.filter.id == "mean"
+    assert live.findChild(QAction, "undo").text() == "&Undo Switch Off Gaussian noise"
+    press(qtbot, live, "Ctrl+Z")
+    settle(qtbot, live)
+    assert cards(live) == ["gaussian_noise", "mean", "median*"]
+    assert live.page.result.output is end
+    cpu.requests.clear()
+    press(qtbot, live, "Ctrl+Y")
+    settle(qtbot, live)
+    assert cards(live) == ["(gaussian_noise)", "mean", "median*"]
+    assert ran(cpu) == []
+
+
+def test_the_edited_step_goes_off_and_the_form_goes_on(qtbot: QtBot, live: MainWindow) -> None:
+    live.steps.switch(2)
+    settle(qtbot, live)
+    assert cards(live) == ["gaussian_noise", "mean*", "(median)"]
+    assert live.panel.filter_id == "mean"
+    live.steps.edit(2)
+    assert "switch it on first" in live.statusBar().currentMessage()
+    live.steps.switch(1)
+    settle(qtbot, live)
+    live.steps.switch(0)
+    assert cards(live) == ["gaussian_noise*", "(mean)", "(median)"]
+    assert "stays on" in live.statusBar().currentMessage()
+
+
+def test_keys_move_switch_and_edit(qtbot: QtBot, live: MainWindow) -> None:
+    list_ = live.steps_panel.cards
+    list_.setFocus()
+    list_.setCurrentRow(2)
+    press(qtbot, live, "Alt+Up")
+    settle(qtbot, live)
+    assert cards(live) == ["gaussian_noise", "median*", "mean"]
+    assert list_.currentRow() == 1
+    press(qtbot, live, "Alt+Up")
+    settle(qtbot, live)
+    assert cards(live) == ["median*", "gaussian_noise", "mean"]
+    list_.setFocus()
+    list_.setCurrentRow(2)
+    qtbot.keyClick(list_, Qt.Key.Key_Space)
+    settle(qtbot, live)
+    assert cards(live) == ["median*", "gaussian_noise", "(mean)"]
+    list_.setCurrentRow(1)
+    qtbot.keyClick(list_, Qt.Key.Key_Return)
+    settle(qtbot, live)
+    assert cards(live) == ["median", "gaussian_noise*", "(mean)"]
+    list_.setCurrentRow(2)
+    qtbot.keyClick(list_, Qt.Key.Key_Delete)
+    settle(qtbot, live)
+    assert cards(live) == ["median", "gaussian_noise*"]
+
+
+def test_the_mouse_switches_edits_and_drops(qtbot: QtBot, live: MainWindow) -> None:
+    list_ = live.steps_panel.cards
+    area = list_.visualRect(list_.model().index(0, 0))
+    switch = list_.switch_of(area).center()
+    qtbot.mouseClick(list_.viewport(), Qt.MouseButton.LeftButton, pos=switch)
+    settle(qtbot, live)
+    assert cards(live) == ["(gaussian_noise)", "mean", "median*"]
+    area = list_.visualRect(list_.model().index(1, 0))
+    qtbot.mouseClick(list_.viewport(), Qt.MouseButton.LeftButton, pos=area.center())
+    settle(qtbot, live)
+    assert cards(live) == ["(gaussian_noise)", "mean*", "median"]
+    upper, lower = QPoint(area.center().x(), area.top() + 2), QPoint(20, area.bottom() - 2)
+    assert [list_.drop_place(point, 0) for point in (upper, lower)] == [0, 1]
+    assert [list_.drop_place(point, 2) for point in (upper, lower)] == [1, 2]
+    assert list_.drop_place(QPoint(5, 5000), 0) == 2
+    list_.moved.emit(0, 2)
+    settle(qtbot, live)
+    assert cards(live) == ["mean*", "median", "(gaussian_noise)"]
+
+
+def test_a_copied_step_is_applied_twice(qtbot: QtBot, live: MainWindow) -> None:
+    live.steps_panel.cards.setCurrentRow(1)
+    child(live, QToolButton, "duplicateStepButton").click()
+    settle(qtbot, live)
+    assert cards(live) == ["gaussian_noise", "mean", "mean*", "median"]
+    assert [each.step.filter.id for each in live.page.moment.steps] == ["gaussian_noise", "mean"]
+
+
+def test_commands_have_all_steps_that_are_on(qtbot: QtBot, live: MainWindow) -> None:
+    live.steps.switch(1)
+    settle(qtbot, live)
+    live.steps.edit(0)
+    settle(qtbot, live)
+    live.files.copy_command()
+    text = QGuiApplication.clipboard().text()
+    assert "gaussian-noise" in text
+    assert text.endswith(": median")
+    assert "mean" not in text
+    live.files.copy_python()
+    assert QGuiApplication.clipboard().text().count("execute(Request.create") == 2
+
+
+def test_run_measures_the_edited_step_and_the_end_is_shown(
+    qtbot: QtBot, live: MainWindow, cpu: FakeCpu
+) -> None:
+    live.steps.edit(1)
+    settle(qtbot, live)
+    press(qtbot, live, "F5")
+    qtbot.waitUntil(lambda: len(live.gallery) == 1 and not live.runner.busy)
+    settle(qtbot, live)
+    assert ran(cpu) == ["mean", "median"]
+    (listed,) = live.gallery.sorted(Order.NEWEST)
+    assert listed.form.filter_id == "mean"
+    assert len(live.page.result.parts) == 2
+
+
+def test_references_stay_with_the_steps(qtbot: QtBot, live: MainWindow) -> None:
+    reference = live.page.reference
+    assert reference.origin is Origin.NOISE
+    live.steps.edit(0)
+    settle(qtbot, live)
+    live.steps.edit(2)
+    settle(qtbot, live)
+    assert live.page.reference.image is reference.image
+    outputs, request = live.page.history.outputs, live.page.result.request
+    result = outputs.find(request.source, request.step)
+    assert result is not None
+    facts = outputs.facts(result)
+    qtbot.waitUntil(lambda: facts.judgement is not None)
+    assert facts.reference is reference.image
+
+
+def test_an_evicted_input_is_computed_again(qtbot: QtBot, live: MainWindow, cpu: FakeCpu) -> None:
+    outputs = live.page.history.outputs
+    outputs.limit = 1
+    live.panel.set_values("median", {"size": 7})
+    settle(qtbot, live)
+    live.steps.edit(0)
+    settle(qtbot, live)
+    cpu.requests.clear()
+    live.steps.edit(2)
+    qtbot.waitUntil(lambda: cards(live)[2].endswith("*") and live.panel.filter_id == "median")
+    settle(qtbot, live)
+    assert ran(cpu)[:2] == ["gaussian_noise", "mean"]
+
+
+def test_opening_a_picture_forgets_the_steps(qtbot: QtBot, live: MainWindow, picture: Path) -> None:
+    other = picture.with_name("other.png")
+    picture.rename(other)
+    load(qtbot, live, other)
+    settle(qtbot, live)
+    assert cards(live) == ["median*"]
