@@ -149,7 +149,6 @@ RUN = (
         tip="Save the steps that led to the input, and the filter with its settings",
         need=commands.SOURCE,
     ),
-    step_menu.STEPS,
     RUNS,
     Action(
         "whyLevel",
@@ -180,4 +179,5 @@ RUN = (
         icon="benchmark",
         label="Benchmark",
     ),
+    step_menu.STEPS,
 )

@@ -75,5 +75,5 @@ STEPS = Submenu(
             label="Alone",
         ),
     ),
-    group=1,
+    group=3,
 )
