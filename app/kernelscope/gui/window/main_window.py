@@ -155,7 +155,6 @@ class MainWindow(QMainWindow):
             display=self.pictures.display_of,
         )
         self.live = Live(self.runner, self.panel, self.background, settings, lambda: self.page)
-        self.headline.badge.put(self.live.badge)
         self.run_shelf = self._make_shelf()
         self.levels = Levels(self.panel, self.runner, self.background, lambda: self.page)
         self.levels.ladder.add_actions(self.actions_["runLevels"], self.actions_["whyLevel"])
@@ -331,6 +330,7 @@ class MainWindow(QMainWindow):
         self.panel.setFocus()  # in a search field, keys without Ctrl would be letters
 
     def _connect(self) -> None:
+        self.headline.badge.put(self.live.badge)
         self.background.settled.connect(self._on_settled)
         self.file_dialogs.saved.connect(lambda _, path: self.settings.add_recent(path))
         self.file_dialogs.broken.connect(self.report_bug)
