@@ -327,8 +327,8 @@ class VolumePage(Page[Scan, Volume]):
         assert result is not None
         assert output is not None
         _, plane, index = self.viewer.active
-        window, part = self.viewer.window_, self.part
-        display = Display(window.low, window.low + window.width)
+        window, part, look = self.viewer.window_, self.part, self.viewer.look
+        display = Display(window.low, window.low + window.width, look.gamma, look.colour_map)
         other = part if third is View.RESIDUAL else reference.image if reference else None
         place = f"{plane.name} slice {index + 1}"
         caption = caption_of(result, self.judgement, place)
