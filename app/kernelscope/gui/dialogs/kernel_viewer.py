@@ -54,6 +54,10 @@ _AROUND_TAB = 6
 """Horizontal padding of a tab in pixels, both sides together."""
 
 
+_SIDE = 42
+"""Least width of the facts, in characters: a launch of three sizes with its unit is readable."""
+
+
 class KernelViewer(QDialog):
     """Shows kernels; stays open next to the window, which reports new runs.
 
@@ -104,6 +108,7 @@ class KernelViewer(QDialog):
         add_button(box, "copyButton", "&Copy source", "Copy the file in view", self.copy_source)
         add_button(box, "copyFactsButton", "Copy &facts", "Copy the table", self._copy_facts)
         layout = QVBoxLayout(self)
+        layout.addWidget(self._headline)
         layout.addLayout(top)
         layout.addWidget(self._help)
         layout.addWidget(splitter, 1)
@@ -115,7 +120,7 @@ class KernelViewer(QDialog):
         self.finished.connect(lambda: background.forget(_COMPILE))
 
     def _make_top(self) -> QHBoxLayout:
-        """Return the headline and the choice of two levels."""
+        """Return the choice of two levels."""
         self._level = ChoiceBox()
         self._level.setObjectName("kernelLevel")
         self._level.setAccessibleName("Level")
@@ -133,9 +138,9 @@ class KernelViewer(QDialog):
         compare = QLabel("Compare &with")
         compare.setBuddy(self._other)
         top = QHBoxLayout()
-        top.addWidget(self._headline, 1)
         for widget in (caption, self._level, compare, self._other):
             top.addWidget(widget)
+        top.addStretch(1)
         return top
 
     def _make_side(self) -> QWidget:
@@ -151,8 +156,10 @@ class KernelViewer(QDialog):
             f"Compile this kernel for {' and '.join(map(_with_generation, REPORTED))} and see its "
             "registers; needs no GPU"
         )
+        self._compile.setAutoDefault(False)  # a default button is bold, and wider than its hint
         self._compile.clicked.connect(self._on_compile)
         side = QWidget()
+        side.setMinimumWidth(_SIDE * self.fontMetrics().averageCharWidth())
         column = QVBoxLayout(side)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self._facts, 1)
@@ -393,7 +400,7 @@ def _planned(plan: PlannedLaunch, request: Request) -> FactGroup:
             Fact("Output of a block", tile, "" if launch.tile is None else "pixels"),
             Fact("Dynamic shared memory", f"{launch.shared_bytes:,}", "bytes a block"),
             *(
-                Fact(f"Constant memory, {name}", f"{values.nbytes:,}", "bytes")
+                Fact(f"{name} in constant memory", f"{values.nbytes:,}", "bytes")
                 for name, values in launch.constants.items()
             ),
             *(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidgetItem, QWidget
 
 from kernelscope.engine.backend import FactGroup
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
+
+_NAMES = 0.57
+"""Largest share of the width for the names; longer ones are elided, with a tooltip."""
 
 
 class FactTable(CopyableTree):
@@ -27,8 +30,10 @@ class FactTable(CopyableTree):
         self.setUniformRowHeights(True)
         self.setAllColumnsShowFocus(True)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        self.header().setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
-        self.header().setStretchLastSection(True)
+        self.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Fixed)
+        self.header().setStretchLastSection(False)
+        self.header().setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         copy = QAction("Copy", self)
         copy.setObjectName(f"{name}Copy")
@@ -58,6 +63,16 @@ class FactTable(CopyableTree):
             for column, text in enumerate(texts):
                 row.setText(column, text)
                 row.setToolTip(column, text)
+        self._share_width()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._share_width()
+
+    def _share_width(self) -> None:
+        """Give the names the width that they need, but leave room for the values."""
+        most = int(_NAMES * self.viewport().width())
+        self.setColumnWidth(0, min(self.sizeHintForColumn(0), most))
 
     @property
     def hidden_height(self) -> int:
