@@ -49,6 +49,7 @@ from kernelscope.gui.widgets.messages import AboutDialog, BugDialog, CrashDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.work.background import Background
 from kernelscope.images.volume import Volume
 from kernelscope.spec.samples import Kind
 
@@ -351,7 +352,7 @@ def dialogs() -> list[QDialog]:
         BugDialog(ValueError("x"), "log"),
         GpuDialog(missing),
         PhantomDialog(),
-        ManualWindow(),
+        ManualWindow(Background()),
         CrashDialog("Fatal Python error: Aborted"),
         ShortcutDialog(),
         Preferences(Settings(Path("/nonexistent/settings.json"))),

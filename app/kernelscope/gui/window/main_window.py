@@ -109,10 +109,8 @@ class MainWindow(QMainWindow):
     ) -> None:
         super().__init__()
         self.setObjectName("mainWindow")
-        set_help(self, "window")
         self.setWindowTitle("Kernelscope")
         self.setWindowIcon(theme.app_icon())
-        self.setAcceptDrops(True)
         self.settings = settings
         self._backends = backends
         self._view = View.OUTPUT
@@ -321,6 +319,8 @@ class MainWindow(QMainWindow):
         )
 
     def _lay_out(self) -> None:
+        set_help(self, "window")
+        self.setAcceptDrops(True)
         self._centre = Centre(self._view_bar, self.pages.all)
         self.headline = Headline()
         self._centre.headline.put(self.headline)
