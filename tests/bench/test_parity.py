@@ -49,6 +49,7 @@ def check(image: Image, backends: dict[str, Backend], **more: Any) -> Any:
     return verify(image, "mean", {"size": 3}, backends, CancelToken(), **more)
 
 
+@pytest.mark.slow
 def test_levels_that_agree(image: Image, backends: dict[str, Backend]) -> None:
     announced: list[tuple[str, float]] = []
     parity = check(image, backends, announce=lambda *step: announced.append(step))
@@ -108,6 +109,7 @@ def test_a_level_that_shows_a_fault_is_not_compared(
     assert parity.levels == ("CPU serial", "CPU parallel", "GPU global", "GPU shared")
 
 
+@pytest.mark.slow
 def test_volumes(backends: dict[str, Backend]) -> None:
     scan = Data(Content.HEAD, (4, 6, 5), 2).make()
     parameters = {"search_radius": 1, "sigma_from": "given", "sigma": (10.0,)}

@@ -182,6 +182,7 @@ def test_the_entry_point_is_that_of_the_macros(
     assert f"entry point: nlm_tuned.cuh, lines {first} to {last}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_neither_window_nor_pycuda_is_loaded() -> None:
     code = (
         "import sys; from kernelscope.cli.main import main;"

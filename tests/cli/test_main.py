@@ -441,6 +441,7 @@ def test_bug_is_owned_up_to(
     assert "bug in Kernelscope" in error
 
 
+@pytest.mark.slow
 def test_closed_pipe_is_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -457,6 +458,7 @@ def test_closed_pipe_is_no_error() -> None:
     assert not done.stderr
 
 
+@pytest.mark.slow
 def test_terminal_without_unicode() -> None:
     done = subprocess.run(
         [sys.executable, "main.py", "list"],

@@ -117,6 +117,7 @@ def test_nothing_is_negative(points: list[tuple[int, float]]) -> None:
         lambda points: list(points.items())
     )
 )
+@pytest.mark.slow
 def test_the_line_is_the_best_that_is_nowhere_negative(points: list[tuple[int, float]]) -> None:
     def error(overhead: float, slope: float) -> float:
         return sum(((overhead + slope * n) / t - 1) ** 2 for n, t in points)

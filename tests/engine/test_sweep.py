@@ -105,6 +105,7 @@ def test_parameters_that_do_not_matter_are_not_offered() -> None:
     assert "patch_sigma" in [each.name for each in sweepable(gaussian)]
 
 
+@pytest.mark.slow
 def test_results_are_those_of_single_runs(backends: dict[str, CpuBackend]) -> None:
     region = Region(10, 20, 40, 50)
     request = replace(Request.create(_noisy(), "median", {"size": 5}), region=region)

@@ -84,6 +84,7 @@ class TestGoodPages:
             image = read_image(put("a.tif", by_libtiff(bits, kind)))
             np.testing.assert_array_equal(image.pixels, bits * np.uint8(255), f"page {number}")
 
+    @pytest.mark.slow
     def test_every_length_of_runs(self, put):
         """Each code of the tables is used: rows of one black run of 0 to 2700 pixels."""
         bits = np.tri(2701, 2700, -1, bool)

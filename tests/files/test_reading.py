@@ -562,6 +562,7 @@ class TestDamage:
         assert sys.getrefcount(None) > before - refused // 2
 
 
+@pytest.mark.slow
 def test_importing_is_cheap():
     code = (
         "import sys, kernelscope.files;"

@@ -318,6 +318,7 @@ class TestBadNifti:
 
     @settings(max_examples=200, deadline=None)
     @given(st.lists(st.tuples(st.integers(0, 351), st.integers(0, 255)), max_size=4))
+    @pytest.mark.slow
     def test_damaged_headers_raise_nothing_else(self, tmp_path_factory, changes):
         image = nibabel.Nifti1Image(voxels().T, np.eye(4), dtype=np.int16)
         data = patched(image.to_bytes(), *[(offset, "B", value) for offset, value in changes])

@@ -76,6 +76,7 @@ def test_the_choice_is_kept(tmp_path: Path) -> None:
     assert Appearance.load(again) == Appearance()
 
 
+@pytest.mark.slow
 def test_a_theme_is_seen_at_once(qtbot: QtBot, stylist: Stylist) -> None:
     widget = QWidget()
     qtbot.addWidget(widget)
@@ -90,6 +91,7 @@ def test_a_theme_is_seen_at_once(qtbot: QtBot, stylist: Stylist) -> None:
         assert low < ground().lightness() < high
 
 
+@pytest.mark.slow
 def test_text_has_three_sizes_that_follow_the_choice(qtbot: QtBot, stylist: Stylist) -> None:
     widget = QWidget()
     qtbot.addWidget(widget)
@@ -108,6 +110,7 @@ def test_text_has_three_sizes_that_follow_the_choice(qtbot: QtBot, stylist: Styl
         assert label.fontInfo().pointSizeF() == pytest.approx(1.5 * sizes[role], rel=0.05)
 
 
+@pytest.mark.slow
 def test_a_role_can_change(qtbot: QtBot, stylist: Stylist) -> None:
     stylist.apply(Appearance())
     label = QLabel("3 runs were dropped")
@@ -121,6 +124,7 @@ def test_a_role_can_change(qtbot: QtBot, stylist: Stylist) -> None:
     assert label.palette().color(QPalette.ColorRole.WindowText) == plain
 
 
+@pytest.mark.slow
 def test_system_follows_the_desktop(
     qapp: QApplication, stylist: Stylist, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ def put(gallery: Gallery, each: Result) -> tuple[Run, list[Run]]:
     return run, gallery.keep(run, gallery.examine(run))
 
 
+@pytest.mark.slow
 def test_the_oldest_pictures_without_a_star_make_room() -> None:
     gallery = Gallery(limit=4 * MEGABYTE)  # the input and three outputs
     runs = []
