@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.engine.request import Request
@@ -18,10 +20,13 @@ from kernelscope.engine.timing import Repeats, Stage
 from kernelscope.gui.model.figures import brief_duration, figures_of
 from kernelscope.gui.model.gallery import Gallery, judge_run, thumbnail
 from kernelscope.gui.model.runs import Run
+from kernelscope.gui.model.times import VARYING
+from kernelscope.gui.panels.headline import Headline
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.judging.metrics import Quality
+from tests.gui.helpers import child
 
 MEGABYTE = 1_000_000
 
@@ -213,6 +218,25 @@ def test_the_headline_has_time_rate_and_gain() -> None:
     figures = figures_of(each, run, run.judgement)
     assert figures.text == "10 ms, 100 MP/s, +3.1 dB"
     assert figures.note == "CPU parallel, median of 3, ± 10 %"
+    assert not figures.detail
+
+
+def test_times_that_vary_are_a_warning_in_words_with_the_figure_behind_it(qtbot: QtBot) -> None:
+    times = (0.009, 0.010, 0.160)
+    run = Gallery().add(replace(result(1), repeats=Repeats(times, times, True)))
+    figures = figures_of(run.result, run)
+    assert figures.note == f"CPU parallel, median of 3, {VARYING}"
+    assert "%" not in figures.note
+    assert figures.detail.startswith("± 755 %: 10.00 ms, median of 3 (9.000 ms to 160.0 ms)")
+    strip = Headline()
+    qtbot.addWidget(strip)
+    strip.resize(1200, 40)
+    strip.show_figures(figures)
+    note = child(strip, QLabel, "headlineNote")
+    assert "± 755 %" in note.toolTip()
+    assert note.property("role") == "warning"
+    strip.show_figures(figures_of(result(1), None))
+    assert note.property("role") == "note"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kernelscope.bench.statistics import short
 from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.gui.model.runs import Run
+from kernelscope.gui.model.times import VARYING
 from kernelscope.spec.samples import Kind
 
 
@@ -21,10 +22,13 @@ class Figures:
         ``2.5 ms, 105 MP/s, +3.1 dB``.
     note : str
         ``CPU parallel, median of 5``.
+    detail : str
+        The figure behind a warning in `note`, which then ends with it; may be empty.
     """
 
     text: str
     note: str
+    detail: str = ""
 
 
 def figures_of(
@@ -50,9 +54,13 @@ def figures_of(
         parts.append(_describe(quality))
     measurement = run.measurement if run is not None else remark
     note = [run.where if run is not None else result.where, measurement]
+    detail = ""
     if run is not None and len(run.totals.times) > 1:
-        note[-1] = f"{measurement}, ± {100 * run.totals.half:.0f} %"
-    return Figures(", ".join(parts), ", ".join(note))
+        half = f"± {100 * run.totals.half:.0f} %"
+        if run.totals.unsteady:
+            detail = f"{half}: {run.totals.describe()}"
+        note.append(VARYING if detail else half)
+    return Figures(", ".join(parts), ", ".join(note), detail)
 
 
 def brief_duration(seconds: float) -> str:

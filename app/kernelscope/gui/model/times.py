@@ -8,6 +8,12 @@ from dataclasses import dataclass
 
 from kernelscope.bench.statistics import short
 
+UNSTEADY = 0.3
+"""Half range, as a share of the median, above which a percentage says less than a warning."""
+
+VARYING = "times vary: other programs may be busy"
+"""The usual cause; the times alone do not prove it."""
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -24,6 +30,11 @@ class Spread:
     def half(self) -> float:
         """Half the range as a share of the median."""
         return (max(self.times) - min(self.times)) / 2 / max(self.median, 1e-12)
+
+    @property
+    def unsteady(self) -> bool:
+        """Whether the repeats differ so much that their median is hardly a measurement."""
+        return self.half > UNSTEADY
 
     def describe(self) -> str:
         """Return ``1.650 ms, median of 3 (1.600 ms to 1.720 ms)``."""

@@ -46,7 +46,9 @@ class Headline(QWidget):
     def show_figures(self, figures: Figures | None) -> None:
         """Show the figures of the picture that is shown, or that there are none."""
         self._text.setText(figures.text if figures else "–")
-        note = figures.note if figures else ""
-        self._note.set_full_text(note)
-        spoken = f"{figures.text}, {note}" if figures else "No output yet"
+        note, detail = (figures.note, figures.detail) if figures else ("", "")
+        full = f"{note}\n{detail}" if detail else note
+        self._note.set_full_text(full, f"⚠ {note}" if detail else "")
+        theme.set_role(self._note, "warning" if detail else "note")
+        spoken = f"{figures.text}, {full}" if figures else "No output yet"
         self._text.setAccessibleDescription(spoken)

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidgetItem, Q
 from kernelscope.bench.statistics import short
 from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.runs import KERNEL, TOTAL, Run
-from kernelscope.gui.model.times import duration
+from kernelscope.gui.model.times import VARYING, duration
 from kernelscope.gui.panels.bars import BARS, BarDelegate, end_to_end
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.theme import quiet_text
@@ -295,7 +295,14 @@ class RunTable(CopyableTree):
         count = len(run.totals.times)
         if count == 1:
             return run.measurement
-        return f"± {100 * run.totals.half:.0f} %, {count} runs"
+        half = f"± {100 * run.totals.half:.0f} %"
+        return f"{'times vary' if run.totals.unsteady else half}, {count} runs"
+
+    @staticmethod
+    def _explain_spread(run: Run) -> str:
+        """Return the repeats, and the figure where the cell has words for it."""
+        warning = f"± {100 * run.totals.half:.0f} %, {VARYING}\n" if run.totals.unsteady else ""
+        return f"{warning}{run.where}, total: {run.totals.describe()}"
 
     def _tip(self, run: Run, column: int) -> str:
         runs = self._gallery.runs
@@ -311,7 +318,7 @@ class RunTable(CopyableTree):
             series = runs.series(run).kernel
             return f"{run.where}, kernel: {series.describe()}" if series else ""
         if column in (TOTAL_TIME, SPREAD):
-            return FIRST_HELP if run.first else f"{run.where}, total: {run.totals.describe()}"
+            return FIRST_HELP if run.first else self._explain_spread(run)
         if column == PSNR and run.gain is not None:
             return f"{run.gain:+.2f} dB against the input"
         kept = "" if run.result else "\nIts picture is no longer in memory."
