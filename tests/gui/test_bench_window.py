@@ -53,13 +53,14 @@ from kernelscope.gui.bench.chart_view import ChartView
 from kernelscope.gui.bench.export import export, save_chart
 from kernelscope.gui.bench.form import OWN_CHOICE
 from kernelscope.gui.bench.parity_dialog import ParityDialog
-from kernelscope.gui.bench.styles import light
+from kernelscope.gui.bench.styles import Style, light
 from kernelscope.gui.bench.window import BenchWindow
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.bridge import WorkerBridge
 from kernelscope.images.image import Image
+from kernelscope.spec.level_colours import colour
 from tests.bench.made_up import row
 from tests.bench.stand_in import StandIn
 from tests.gui.helpers import FakeCpu, press
@@ -459,6 +460,38 @@ def test_bars_of_whole_runs_show_both_parts(qtbot: QtBot) -> None:
     assert not any("light" in label for label in labels)
 
 
+@pytest.mark.parametrize("plot", [Plot.BARS, Plot.TIME])
+def test_levels_have_the_colours_of_the_ladder(qtbot: QtBot, plot: Plot) -> None:
+    rows = [*levels_of_f(), replace(levels_of_f()[0], level="OpenCV", library=True)]
+    shown = chart(plot, Choice(rows[0].label), rows, waiting=False)
+    levels = {series.name: series.level for series in shown.series if not series.theirs}
+    assert levels == {
+        "CPU serial": "serial", "GPU global": "global", "GPU shared": "shared", "OpenCV": "",
+    }  # fmt: skip
+    looks = {s.name: Style(s.style, s.theirs, light(), s.level) for s in shown.series}
+    assert looks["GPU shared"].colour.name() == colour("shared")
+    assert looks["OpenCV"].colour.name() not in {colour(level) for level in levels.values()}
+    ours = [look for name, look in looks.items() if name in levels]
+    assert len({look.symbol for look in ours}) == len(ours), "never distinguished by colour alone"
+    view = ChartView(light())
+    qtbot.addWidget(view)
+    view.show_chart(shown)
+    items = view.getItem(0, 0).items
+    if plot is Plot.BARS:
+        drawn = {i.opts["pen"].color().name() for i in items if isinstance(i, pg.BarGraphItem)}
+    else:
+        drawn = {i.opts["pen"].color().name() for i in items if i.opts.get("symbolSize") == 9}
+    assert {colour(level) for level in levels.values() if level} <= drawn
+
+
+def test_series_of_one_level_do_not_share_its_colour() -> None:
+    rows = [replace(levels_of_f()[2], block=block) for block in (None, (16, 16), (32, 8))]
+    shown = chart(Plot.BARS, Choice(rows[0].label), [levels_of_f()[0], *rows], waiting=False)
+    assert [series.level for series in shown.series] == ["serial", "", "", ""]
+    styles = [Style(s.style, s.theirs, light(), s.level) for s in shown.series]
+    assert len({style.colour.name() for style in styles}) == 4
+
+
 def legend_of(view: ChartView) -> pg.LegendItem:
     (found,) = (item for item in view.scene().items() if isinstance(item, pg.LegendItem))
     return found
@@ -664,7 +697,7 @@ def test_plots_are_saved_as_png_and_svg(bench: BenchWindow, tmp_path: Path) -> N
     for text in ("CPU serial", "GPU tuned", "Times as fast as CPU serial", "16×16", "4.5×"):
         assert text in drawing
     pixels = {picture.pixelColor(x, y).name() for x in range(0, 2400, 7) for y in range(0, 1440, 7)}
-    assert {"#ffffff", "#e69f00"} <= pixels
+    assert {"#ffffff", colour("tuned")} <= pixels
 
 
 def test_levels_of_a_device_that_is_not_ticked_count_for_nothing(bench: BenchWindow) -> None:

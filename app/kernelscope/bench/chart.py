@@ -79,6 +79,8 @@ class Series:
         style of our level that does the same.
     theirs : bool
         Published by an author, not measured here.
+    level : str
+        Id of the level whose colour it has, if it is the only series of that level.
     line : bool
         In charts without bars: a curve without symbols, such as a roof.
     """
@@ -88,6 +90,7 @@ class Series:
     style: int
     theirs: bool = False
     line: bool = False
+    level: str = ""
 
 
 @dataclass(frozen=True)

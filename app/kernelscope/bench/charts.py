@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from kernelscope.bench import Row, figures, find_baseline, roofline, speed_up, s
 from kernelscope.bench.chart import Chart, Choice, Plot, Point, Series
 from kernelscope.bench.figures import SOURCES, Figure
 from kernelscope.bench.statistics import BASELINE, RooflinePoint, full_time, short
+from kernelscope.spec.level_colours import colour
 
 __all__ = ["Chart", "Choice", "Plot", "Point", "Series", "chart", "choices"]
 
@@ -56,9 +58,25 @@ def chart(
     shown = list({(row.series, row.label, row.subject): row for row in timed}.values())
     names = _distinct(row.series for row in rows if row.seconds)
     drawn = _chart(plot, choice, shown, names, baseline, waiting)
+    if plot is not Plot.STAGES:
+        drawn = replace(drawn, series=_coloured(drawn.series, names, rows))
     authors = {series.name.partition(":")[0] for series in drawn.series if series.theirs}
     notes = [drawn.note, *_whose(authors), *_not_drawn(plot, shown, baseline, waiting)]
     return replace(drawn, note="\n".join(note[0].upper() + note[1:] for note in notes if note))
+
+
+def _coloured(
+    series: Iterable[Series], names: Sequence[str], rows: Iterable[Row]
+) -> tuple[Series, ...]:
+    """Return series with their levels; those that share the colour of a level have none."""
+    levels = {row.series: "" if row.library else row.level for row in rows if row.seconds}
+    uses = Counter(colour(level) for level in levels.values() if level)
+
+    def level_of(each: Series) -> str:
+        level = levels[names[each.style]] if each.style < len(names) else ""
+        return level if level and uses[colour(level)] == 1 else ""
+
+    return tuple(replace(each, level=level_of(each)) for each in series)
 
 
 def _whose(authors: Container[str]) -> Iterator[str]:

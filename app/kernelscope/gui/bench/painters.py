@@ -24,7 +24,7 @@ class Painter:
         self._chart, self._plot, self._palette = shown, plot, palette
 
     def _style(self, series: Series) -> Style:
-        return Style(series.style, series.theirs, self._palette)
+        return Style(series.style, series.theirs, self._palette, series.level)
 
     def draw(self) -> list[tuple[Any, str]]:
         """Return the items of the legend with their names."""

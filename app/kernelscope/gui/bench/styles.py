@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
 
 from kernelscope.gui.widgets import theme
+from kernelscope.spec.level_colours import colour
 
 _COLOURS = (
     (None, None),
@@ -44,9 +45,13 @@ class Style:
     number: int
     theirs: bool
     palette: QPalette
+    level: str = ""
 
     @property
     def colour(self) -> QColor:
+        """That of the level, as in the ladder and in tables; else the next of a list."""
+        if self.level:
+            return QColor(colour(self.level))
         name = _COLOURS[self.number % len(_COLOURS)][theme.is_dark(self.palette)]
         return QColor(name) if name else self.palette.color(QPalette.ColorRole.Text)
 
@@ -67,7 +72,8 @@ class Style:
         if self.theirs:
             return pg.mkBrush(None)
         colour = QColor(self.colour)
-        strength = _STRENGTHS[self.number // len(_COLOURS) % len(_STRENGTHS)]
+        turn = 0 if self.level else self.number // len(_COLOURS)
+        strength = _STRENGTHS[turn % len(_STRENGTHS)]
         colour.setAlpha(round(LIGHT * strength) if light else strength)
         return pg.mkBrush(colour)
 
