@@ -92,6 +92,9 @@ def test_wheel_holds_the_program_and_nothing_else(wheel: Path) -> None:
         if path != "resources/README.md"
     }
     assert resources
+    reports = {path.name for path in (ROOT / "resources" / "bench").glob("*.json")}
+    assert len(reports) > 20
+    resources |= {f"resources/bench/{name}" for name in reports}
     expected |= {f"kernelscope/{path}" for path in resources}
     program = {name for name in content if ".dist-info/" not in name}
     assert program == expected
@@ -116,6 +119,24 @@ def test_installed_program_finds_its_folders(installed: Path, tmp_path: Path) ->
         str(installed / "kernelscope" / "kernels"),
         "True",
     ]
+
+
+def test_installed_program_has_the_recorded_figures(installed: Path, tmp_path: Path) -> None:
+    code = (
+        "from kernelscope.bench.recorded import Recorded, entries\n"
+        "from kernelscope.engine.step import Step\n"
+        "found = Recorded.read().nearest(Step.of_numbers('median', {'size': 3}), (4096, 4096), 1)\n"
+        "print(found['tuned'].card, found['tuned'].seconds > 0, len(entries()) > 10)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["H100", "True", "True"]
 
 
 def test_installed_program_works_elsewhere(installed: Path, tmp_path: Path) -> None:
