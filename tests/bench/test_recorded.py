@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kernelscope import filters
@@ -15,7 +16,9 @@ from kernelscope.bench.report import Report
 from kernelscope.bench.rows import Row
 from kernelscope.bench.storage import save
 from kernelscope.bench.sweeps import grid
+from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
+from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
 
 
@@ -132,3 +135,80 @@ def test_the_projects_figures_say_which_card_and_day() -> None:
 @pytest.mark.parametrize(("text", "shown"), [("2026-01-09 10:00", "9 Jan 2026"), ("", "")])
 def test_days(text: str, shown: str) -> None:
     assert day(text) == shown
+
+
+# --- the time of a run elsewhere ---
+
+
+def request(side: int = 1024, dtype: Any = np.uint8, channels: int = 1, **changes: Any) -> Request:
+    pixels = np.zeros((side, side, channels)[: 2 if channels == 1 else 3], dtype)
+    values = {"size": 3} | changes.pop("parameters", {})
+    return Request.create(Image.from_array(pixels, "black"), "median", values, **changes)
+
+
+def slow(seconds: float = 0.1, **others: Any) -> Row:
+    return row(seconds=(seconds,), **others)
+
+
+def test_the_time_elsewhere_is_that_of_the_fastest_level() -> None:
+    found = recorded(slow(side=1024, level="global"), slow(0.04, side=1024)).elsewhere(request())
+    assert found is not None
+    assert (found.seconds, found.scaled, found.figure.row.level) == (0.04, False, "tuned")
+
+
+def test_a_time_elsewhere_is_scaled_by_the_pixels_from_the_nearest_size() -> None:
+    rows = [slow(0.1, side=512), slow(0.3, side=1500)]
+    found = recorded(*rows).elsewhere(request())
+    assert found is not None
+    assert found.scaled
+    assert found.seconds == pytest.approx(0.3 * 1024**2 / 1500**2)
+    found = recorded(rows[0]).elsewhere(request())
+    assert found is not None
+    assert found.seconds == pytest.approx(0.4), "four times the pixels are the limit"
+    assert recorded(slow(side=511)).elsewhere(request()) is None
+    assert recorded(slow(side=2049)).elsewhere(request()) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        slow(side=1024, size=5),
+        slow(side=1024, channels=3),
+        slow(side=1024, content="given"),
+        slow(side=1024, shape=(512, 1024)),
+    ],
+    ids=["another mask", "colours", "unknown samples", "a part"],
+)
+def test_other_work_says_nothing_about_the_time_elsewhere(other: Row) -> None:
+    assert recorded(other).elsewhere(request()) is None
+
+
+def test_only_recorded_types_of_samples_have_a_time_elsewhere() -> None:
+    found = recorded(slow(side=1024))
+    assert found.elsewhere(request(border=Border.MIRROR)) is not None, "borders cost little"
+    assert found.elsewhere(request(dtype=np.uint16)) is None
+    assert found.elsewhere(request(channels=3)) is None
+
+
+def test_a_short_time_is_not_scaled() -> None:
+    short = slow(0.0004, side=512)
+    assert recorded(short).elsewhere(request()) is None
+    assert recorded(short).elsewhere(request(512)) is not None
+
+
+def test_time_of_a_filter_that_takes_the_whole_picture_is_not_scaled() -> None:
+    values = {"patch": "3", "search": "image"}
+    found = recorded(row(side=64, filter="nlm", parameters=values, seconds=(1.0,)))
+    source = Image.from_array(np.zeros((64, 64), np.uint8), "black")
+    larger = Image.from_array(np.zeros((65, 64), np.uint8), "black")
+    wanted = {"patch": 3, "search": "image"}
+    assert found.elsewhere(Request.create(source, "nlm", wanted)) is not None
+    assert found.elsewhere(Request.create(larger, "nlm", wanted)) is None
+
+
+def test_the_default_of_nlm_has_a_time_on_the_recorded_card() -> None:
+    source = Image.from_array(np.zeros((2048, 2048), np.uint8), "black")
+    found = Recorded.read().elsewhere(Request.create(source, "nlm", {}))
+    assert found is not None
+    assert (found.figure.card, found.scaled) == ("H100", True)
+    assert 0.002 < found.seconds < 0.1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.bench.recorded import Figure, Recorded
 from kernelscope.engine.region import Region
 from kernelscope.engine.run import execute
 from kernelscope.errors import DeviceUnavailable
@@ -32,6 +34,7 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.later import Later
 from kernelscope.images.image import Image
 from kernelscope.menus import DockName
+from tests.bench.made_up import row
 from tests.gui.helpers import FakeCpu, Opener, child, load, press, write_picture
 from tests.gui.test_volume_page import voxels, write
 from tests.patience import PATIENCE
@@ -292,6 +295,28 @@ def test_a_failure_is_said_in_the_badge_once(
     cpu.error = None
     size(window, 7)
     settled(qtbot, window)
+
+
+def test_a_slow_run_shows_the_time_on_a_recorded_card(
+    qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = live_window
+    monkeypatch.setattr(freshness.Pace, "expect", lambda *_: 100.0)
+    window.panel.set_filter("mean")
+    load(qtbot, window, picture)
+    here = "Run (F5) takes about 2 min on "
+    qtbot.waitUntil(lambda: here in badge(window))
+    shape = window.page.source.shape[:2]
+    own = {"asked": shape, "shape": shape, "device": "gpu", "level": "tuned", "seconds": (2.0,)}
+    figure = Figure(row(**own), "NVIDIA H100 80GB", "22 Nov 2026", picture)
+    window.live.use_recorded(Recorded([figure]))
+    assert badge(window).endswith(" (about 2 s on H100, recorded 22 Nov 2026)")
+    wider = row(**own | {"asked": (shape[0], 2 * shape[1]), "shape": (shape[0], 2 * shape[1])})
+    window.live.use_recorded(Recorded([replace(figure, row=wider)]))
+    size_ = f"{2 * shape[1]}×{shape[0]}"
+    assert f"(about 1 s on H100, recorded 22 Nov 2026, scaled from {size_} pixels)" in badge(window)
+    size(window, 5)
+    qtbot.waitUntil(lambda: here in badge(window) and "H100" not in badge(window))
 
 
 def test_volumes_wait_for_run_and_say_so(

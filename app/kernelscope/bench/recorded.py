@@ -8,6 +8,7 @@ the recorded setting that is nearest, and the time of each level there::
         print(level, figure.seconds, figure.setting, figure.card, figure.date)
 
 A figure is never scaled to another size or setting. It belongs to the setting in `Figure.setting`.
+Only `Recorded.elsewhere` scales, by the pixels and within limits, and returns that it did.
 """
 
 from __future__ import annotations
@@ -22,11 +23,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kernelscope import filters
 from kernelscope.bench.report import Report
 from kernelscope.bench.rows import Row
 from kernelscope.bench.statistics import full_time
 from kernelscope.bench.storage import FORMAT, load
+from kernelscope.engine.costs import work_per_pixel
+from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
 from kernelscope.paths import RESOURCES
@@ -41,6 +46,16 @@ _MISSING = 1.5
 
 _BORDER, _CHANNELS, _SIZE = 0.25, 0.5, 0.25
 """Distance for another border, for other channels, and for each factor of two in pixels."""
+
+
+_FURTHEST = 2.0
+"""Powers of two in pixels up to which a time is scaled."""
+
+_LEAST_SCALED = 0.002
+"""Seconds below which a time is not proportional to the pixels."""
+
+_SAMPLES = {2: np.dtype(np.uint8), 3: np.dtype(np.float32)}
+"""Types of the recorded pictures and volumes, by their dimensions."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +114,25 @@ class Entry:
 
     path: Path
     title: str
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """The time that a run should take on a recorded machine.
+
+    Attributes
+    ----------
+    seconds : float
+        Of the whole run with transfers, at the fastest level.
+    figure : Figure
+        The measurement that it follows from.
+    scaled : bool
+        Whether it was measured at another size, and scaled by the pixels.
+    """
+
+    seconds: float
+    figure: Figure
+    scaled: bool
 
 
 class _Setting:
@@ -176,6 +210,44 @@ class Recorded:
             for level, figure in setting.levels.items():
                 levels.setdefault(level, figure)
         return levels
+
+    def elsewhere(self, request: Request, device: str = "gpu") -> Elsewhere | None:
+        """Return how long a run should take on a recorded machine; None if that is not known.
+
+        Only a measurement of the same filter counts, with the same work for each pixel, the same
+        channels and type of samples, and from a quarter to four times the pixels. Scaled so, each
+        report of the H100 predicts the others within a factor of 3.2, from 2 ms on (143 pairs of
+        sizes); shorter times are mostly overhead, and are not scaled.
+        """
+        step, shape = request.step, request.source.shape
+        size, pixels = shape[:-1], math.prod(shape[:-1])
+        if request.then or request.by_slices or request.source.dtype != _SAMPLES.get(len(size)):
+            return None
+        work = work_per_pixel(step.filter, step.parameters)
+        furthest = 0.0 if step.filter.whole(step.parameters) else _FURTHEST
+        found = []
+        for setting in self._settings.get((step.filter.id, device), {}).values():
+            row = setting.row
+            far = _octaves(pixels, math.prod(row.asked))
+            if (
+                len(row.asked) == len(size)
+                and row.channels == shape[-1]
+                and row.content != "given"
+                and far <= furthest
+                and work_per_pixel(step.filter, setting.values) == work
+            ):
+                whole = (figure for figure in setting.levels.values() if not figure.scaled)
+                fastest = min(whole, key=lambda figure: figure.total, default=None)
+                if fastest is not None:
+                    found.append((far, fastest.total, fastest))
+        if not found:
+            return None
+        far, _, figure = min(found, key=lambda each: each[:2])
+        scale = pixels / math.prod(figure.row.asked)
+        seconds = scale * figure.total
+        if scale != 1 and seconds < _LEAST_SCALED:
+            return None
+        return Elsewhere(seconds, figure, scaled=scale != 1)
 
 
 def figures_of(report: Report, path: Path) -> Iterable[Figure]:

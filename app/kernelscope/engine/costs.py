@@ -12,7 +12,9 @@ import logging
 import math
 import statistics
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -21,6 +23,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
 from kernelscope.json_fields import Field
+from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.parameters import ChoiceParameter, IntParameter, RadiiParameter
 
 _logger = logging.getLogger(__name__)
@@ -154,12 +157,7 @@ def kind_of(request: Request, device: str, level: str) -> str:
         device,
         level,
         request.step.filter.id,
-        f"radius {request.step.filter.radius(request.step.parameters)}",
-        *(
-            f"{parameter.name} {request.step.parameters[parameter.name]}"
-            for parameter in request.step.filter.parameters
-            if isinstance(parameter, IntParameter | ChoiceParameter | RadiiParameter)
-        ),
+        *work_per_pixel(request.step.filter, request.step.parameters),
         request.source.dtype.name,
         f"{request.source.shape[-1]} channels",
         *(("to grey",) if converts else ()),
@@ -167,6 +165,18 @@ def kind_of(request: Request, device: str, level: str) -> str:
         *((f"whole, {math.prod(request.source.shape)}",) if whole else ()),
     )
     return ", ".join(parts)
+
+
+def work_per_pixel(spec: FilterSpec, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the parameters that the work for a pixel depends on, in words."""
+    return (
+        f"radius {spec.radius(parameters)}",
+        *(
+            f"{parameter.name} {parameters[parameter.name]}"
+            for parameter in spec.parameters
+            if isinstance(parameter, IntParameter | ChoiceParameter | RadiiParameter)
+        ),
+    )
 
 
 def _read(path: Path) -> dict[str, list[Point]]:

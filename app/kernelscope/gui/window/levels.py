@@ -81,9 +81,12 @@ class Levels(QObject):
     -------
     why_wanted : Entry
         The user asks about a level.
+    recorded_read : Recorded
+        Figures of other machines, read because a level cannot run here.
     """
 
     why_wanted = Signal(object)
+    recorded_read = Signal(object)
 
     def __init__(
         self,
@@ -236,6 +239,7 @@ class Levels(QObject):
 
         def keep(recorded: Recorded) -> None:
             self._recorded, self._reading = recorded, False
+            self.recorded_read.emit(recorded)
             self.refresh()
             then()
 

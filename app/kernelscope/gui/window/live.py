@@ -22,13 +22,14 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.chain import estimate
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
 from kernelscope.gui.model.form_state import FormState
-from kernelscope.gui.model.freshness import Freshness, Pace, alike, freshness, next_run
+from kernelscope.gui.model.freshness import RESTING, Freshness, Pace, alike, freshness, next_run
 from kernelscope.gui.model.times import about
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.freshness_badge import FreshnessBadge
@@ -81,6 +82,8 @@ class Live(QObject):
         Ends a gesture: it starts again with each change, and runs out when the hand rests.
     last : Result or None
         The last live result, of the whole or of a part.
+    recorded : Recorded
+        Figures of other machines, for the cost of slow runs; empty until they have been read.
 
     Signals
     -------
@@ -119,6 +122,7 @@ class Live(QObject):
         """The input and the settings to which the estimated numbers in the form belong."""
         self.last: Result | None = None
         """The last live result, of the whole or of a part."""
+        self.recorded = Recorded()
         self._failed: tuple[Request, str] | None = None
         """The last settings that could not be computed, and why."""
         self._refreshed = Later(self.refreshed.emit, self)
@@ -389,6 +393,11 @@ class Live(QObject):
 
     # --- the badge ---
 
+    def use_recorded(self, recorded: Recorded) -> None:
+        """Show the figures of other machines beside the cost of slow runs from now on."""
+        self.recorded = recorded
+        self.refresh(self._wanted())
+
     def refresh(self, wanted: Request | None) -> None:
         """Show how the output relates to the settings."""
         shown = self._shown.get(self.page())
@@ -421,4 +430,15 @@ class Live(QObject):
         if seconds is None:
             return "Run (F5) computes it" if not self.on else "Run (F5) computes the whole"
         where = {"cpu": "the CPU", "gpu": "the GPU"}.get(wanted.options.device, "this computer")
-        return f"Run (F5) takes about {about(seconds)} on {where}"
+        text = f"Run (F5) takes about {about(seconds)} on {where}"
+        slow = wanted.options.device != Device.GPU and seconds >= RESTING
+        return text + self._elsewhere(wanted, seconds) if slow else text
+
+    def _elsewhere(self, wanted: Request, seconds: float) -> str:
+        """Return the time on a recorded machine, if it is known and much shorter."""
+        found = self.recorded.elsewhere(wanted)
+        if found is None or found.seconds > seconds / 2:
+            return ""
+        scaled = f", scaled from {found.figure.row.size} pixels" if found.scaled else ""
+        card = f"{found.figure.card}, recorded {found.figure.date}{scaled}"
+        return f" (about {about(found.seconds)} on {card})"
