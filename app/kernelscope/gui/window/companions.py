@@ -196,7 +196,9 @@ class Companions:
         # A dialog that blocks the window would block a manual of the window too.
         parent = QApplication.activeModalWidget() or self.window
         direct = Qt.FindChildOption.FindDirectChildrenOnly
-        manual = parent.findChild(ManualWindow, "", direct) or ManualWindow(self.background, parent)
+        manual = parent.findChild(ManualWindow, "manualWindow", direct) or ManualWindow(
+            self.background, parent
+        )
         _bring_to_front(manual)
         return manual
 
