@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelscope.backends.cuda import executor, pacer, report
 from kernelscope.backends.cuda import kernel as kernels
-from kernelscope.backends.cuda import pacer, report
 from kernelscope.backends.cuda.device_run import PreparedFilter
 from kernelscope.errors import Cancelled, OutOfMemory
 from kernelscope.spec.borders import Border
@@ -504,3 +504,24 @@ def test_no_launch_has_more_blocks_than_a_grid(steps: int) -> None:
     done = [(p.start, p.stop) for p in pieces if p.first_step == 0]
     assert done == [(0, tile * pacer.MOST_BLOCKS), (tile * pacer.MOST_BLOCKS, height)]
     assert sum(p.units for p in pieces) == height * max(steps, 1)
+
+
+def test_the_report_is_of_the_longest_kernel_of_the_longest_strip() -> None:
+    """Strips of rim rows and kernels that end early say little of a step."""
+    run: Any = SimpleNamespace(longest=("", 0.0), report=None, batch=None)
+
+    def note(step: str, batch: int, **seconds: list[float]) -> None:
+        kernels: list[Any] = [
+            SimpleNamespace(report=lambda name=name: name, batch=batch) for name in seconds
+        ]
+        filtered: Any = SimpleNamespace(spec=SimpleNamespace(id=step))
+        executor._note_longest(filtered, kernels, list(seconds.values()), run)
+
+    note("mean", 1, rows=[2.0, 2.0], sums=[3.0, 2.0])
+    assert (run.report, run.batch) == ("sums", 1)
+    note("mean", 2, rim=[1.0, 3.0])
+    assert (run.report, run.batch) == ("sums", 1), "shorter"
+    note("mean", 3, last=[2.5, 2.5])
+    assert (run.report, run.batch) == ("last", 3), "as long"
+    note("median", 4, other=[0.5])
+    assert (run.report, run.batch) == ("other", 4), "of the last step, however short"
