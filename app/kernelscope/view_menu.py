@@ -166,6 +166,15 @@ _LOOKING = (
     Submenu("arrangeMenu", "Arran&ge", _ARRANGE, group=3),
     Submenu("displayMenu", "&Levels and Colours", _DISPLAY, group=3),
     Submenu("probeMenu", "Read Value&s", _PROBE, group=3),
+    Action(
+        "space",
+        "&3-D View",
+        "files.space.open",
+        group=3,
+        keys=("Ctrl+3",),
+        tip="Input and output of volumes from any side: maximum or surface",
+        need=commands.VOLUMES,
+    ),
 )
 
 VIEW = (

@@ -37,6 +37,8 @@ from kernelscope.gui.canvas.pane import EARLIER
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
 from kernelscope.gui.model import comparison
+from kernelscope.gui.model.arrangement import Arrangement
+from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.pages import volume_page
@@ -44,6 +46,7 @@ from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.phantom import Contrast, Noise, head
+from kernelscope.images.planes import Window
 from kernelscope.images.volume import Volume
 from kernelscope.judging.volumes import judge_volume
 from kernelscope.menus import DockName
@@ -996,3 +999,48 @@ def test_volumes_dropped_together_share_the_number(
     window.file_dialogs.open_all(paths)
     dialog(qtbot, window, QInputDialog).accept()
     qtbot.waitUntil(lambda: len(titles(window)) == 2)
+
+
+def test_the_view_in_3d_follows_the_page_and_closes_with_the_window(
+    qtbot: QtBot, window: MainWindow, scan: Path
+) -> None:
+    action = window.findChild(QAction, "space")
+    assert not action.isEnabled()
+    open_scan(qtbot, window, scan)
+    action.trigger()
+    space = window.files.space.window
+    assert space is not None
+    qtbot.waitUntil(lambda: space.settled)
+    empty = space.views[1].grab().toImage()
+    window.volumes.viewer.setFocus()
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: space.settled and space.views[1].grab().toImage() != empty)
+    before = space.views[0].grab().toImage()
+    window.volumes.viewer.set_window(Window(300, 100))
+    qtbot.waitUntil(lambda: space.settled and space.views[0].grab().toImage() != before)
+    window.close()
+    assert not space.isVisible()
+
+
+def test_commands_of_the_view_reach_volumes_in_front(
+    qtbot: QtBot, window: MainWindow, scan: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    run(qtbot, window)
+    viewer = window.volumes.viewer
+    press(qtbot, window, "Alt+2")
+    assert viewer.arrangement is Arrangement.SWIPE
+    assert window.findChild(QAction, "swipe").isChecked()
+    window.findChild(QAction, "mapMagma").trigger()
+    assert viewer.look.colour_map is ColourMap.MAGMA
+    assert window.findChild(QAction, "mapMagma").isChecked()
+    press(qtbot, window, "Ctrl+I")
+    assert viewer.shows_input
+    assert viewer.output.views[0].note == "Input"
+    window.findChild(QAction, "fullDisplay").trigger()
+    low, high = window.volumes.part.value_range
+    assert viewer.window_.width == high - low
+    press(qtbot, window, "Ctrl+D")
+    panel = window.viewer.volume_panel
+    qtbot.waitUntil(panel.isVisible)
+    panel.close()

@@ -27,6 +27,7 @@ from kernelscope.gui.pages.page import Page
 from kernelscope.gui.pages.volume_page import VolumePage
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.window.runner import Runner
+from kernelscope.gui.window.space import Space
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS
@@ -69,6 +70,7 @@ class Files(QObject):
         self._window, self._dialogs, self._recipes, self._runner = window, dialogs, recipes, runner
         self._background, self._volumes = background, volumes
         self._open_picture = open_picture
+        self.space = Space(window, dialogs, background, volumes, report)
         self._page_for, self._page, self._show_status, self._report = (
             page_for,
             page,

@@ -1,0 +1,59 @@
+"""The 3-D view of the volumes that are open: made when it is asked for, and kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtWidgets import QWidget
+
+from kernelscope.gui.dialogs.file_dialogs import Pictures
+from kernelscope.gui.dialogs.space_window import SpaceWindow
+from kernelscope.gui.pages.volume_page import VolumePage
+from kernelscope.gui.work.background import Background
+
+
+class Space(QObject):
+    """Opens the 3-D view and shows the component in it that is on the page.
+
+    Attributes
+    ----------
+    window : SpaceWindow or None
+        None until it is opened.
+    """
+
+    def __init__(
+        self,
+        owner: QWidget,
+        dialogs: Pictures,
+        background: Background,
+        volumes: VolumePage,
+        report: Callable[[Exception], None],
+    ) -> None:
+        super().__init__(owner)
+        self._owner, self._dialogs, self._background = owner, dialogs, background
+        self._volumes, self._report = volumes, report
+        self.window: SpaceWindow | None = None
+        owner.installEventFilter(self)
+
+    def open(self) -> None:
+        """Show the volumes in 3-D."""
+        if self.window is None:
+            self.window = SpaceWindow(self._background, self._report, self._owner)
+            self.window.saving.connect(lambda image: self._dialogs.save([image], image.title))
+            self._volumes.drawn.connect(self._follow)
+            self._volumes.viewer.control.changed.connect(self._follow)
+        self._follow()
+        self.window.open()
+
+    def _follow(self) -> None:
+        if self.window is not None:
+            page = self._volumes
+            source = page.part if page.source is not None else None
+            self.window.show_volumes(source, page.shown_output, page.viewer.window_)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Close the view with the main window; a spontaneous event only minimises that."""
+        if event.type() == QEvent.Type.Hide and not event.spontaneous() and self.window is not None:
+            self.window.close()
+        return super().eventFilter(watched, event)

@@ -1,0 +1,98 @@
+"""The window of the 3-D view: one camera for both views, by mouse and keys."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QComboBox, QPushButton, QSlider
+from pytestqt.qtbot import QtBot
+
+from kernelscope.gui.dialogs.space_window import SpaceWindow
+from kernelscope.gui.model.shear_warp import Camera
+from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
+from kernelscope.images.planes import Window
+from tests.gui.test_volume_viewer import volume
+
+
+@pytest.fixture
+def space(qtbot: QtBot) -> SpaceWindow:
+    failures: list[Exception] = []
+    background = Background()
+    window = SpaceWindow(background, failures.append)
+    qtbot.addWidget(window)
+    window.show_volumes(volume(0), volume(1), Window(500, 1000))
+    window.open()
+    qtbot.waitUntil(lambda: window.settled)
+    yield window
+    window.close()
+    background.close()
+    assert not failures
+
+
+def pictures(space: SpaceWindow) -> list[object]:
+    return [view.grab().toImage() for view in space.views]
+
+
+def test_a_drag_turns_both_volumes(qtbot: QtBot, space: SpaceWindow) -> None:
+    before, camera = pictures(space), space.camera
+    view = space.views[0]
+    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=QPoint(50, 50))
+    qtbot.mouseMove(view, QPoint(100, 70))
+    qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=QPoint(100, 70))
+    qtbot.waitUntil(lambda: space.camera != camera and space.settled)
+    after = pictures(space)
+    assert all(a != b for a, b in zip(after, before, strict=True))
+
+
+def test_keys_turn_and_zoom(qtbot: QtBot, space: SpaceWindow) -> None:
+    start = space.camera
+    for key, expected in (
+        (Qt.Key.Key_Right, start.turned(10, 0)),
+        (Qt.Key.Key_Up, start.turned(10, 10)),
+        (Qt.Key.Key_Left, start.turned(0, 10)),
+        (Qt.Key.Key_Down, start),
+    ):
+        qtbot.keyClick(space.views[1], key)
+        assert space.camera == expected
+    qtbot.keyClick(space.views[1], Qt.Key.Key_Plus)
+    assert space.camera.zoom > 1
+    qtbot.mouseClick(space.findChild(QPushButton, "spaceFront"), Qt.MouseButton.LeftButton)
+    assert space.camera == Camera(0, 0)
+    qtbot.waitUntil(lambda: space.settled)
+
+
+def test_threshold_and_surface_change_the_picture(qtbot: QtBot, space: SpaceWindow) -> None:
+    before = pictures(space)
+    opacity = space.findChild(QSlider, "spaceOpacity")
+    assert not opacity.isEnabled()
+    space.findChild(QComboBox, "spaceKind").setCurrentText("Surface")
+    qtbot.waitUntil(lambda: space.settled)
+    assert opacity.isEnabled()
+    assert space.style_.threshold > 0
+    surface = pictures(space)
+    assert surface != before
+    space.findChild(QSlider, "spaceThreshold").setValue(255)
+    qtbot.waitUntil(lambda: space.settled)
+    assert pictures(space) != surface
+
+
+def test_an_output_that_is_missing_says_how_to_get_one(qtbot: QtBot, space: SpaceWindow) -> None:
+    full = space.views[1].grab().toImage()
+    space.show_volumes(volume(0), None, Window(500, 1000))
+    qtbot.waitUntil(lambda: space.settled)
+    assert space.views[1].grab().toImage() != full
+
+
+def test_both_views_are_saved_as_one_picture(qtbot: QtBot, space: SpaceWindow) -> None:
+    saved: list[Image] = []
+    space.saving.connect(saved.append)
+    qtbot.mouseClick(space.findChild(QPushButton, "spaceSave"), Qt.MouseButton.LeftButton)
+    (image,) = saved
+    ratio = space.devicePixelRatioF()
+    assert image.width == sum(round(view.width() * ratio) for view in space.views)
+    assert image.title == "v0-3d"
+    left, right = np.array_split(image.planes, 2, axis=1)
+    assert left.max() > 100
+    assert right.max() > 100
