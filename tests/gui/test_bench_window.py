@@ -683,12 +683,12 @@ def test_a_dark_theme_is_followed(qtbot: QtBot, bench: BenchWindow) -> None:
 
 @pytest.mark.slow
 def test_plots_are_saved_as_png_and_svg(bench: BenchWindow, tmp_path: Path) -> None:
-    told: list[str] = []
-    paths = export(measured(), tmp_path / "plots", told.append)
-    assert told[0] == f"1/{len(told)}  Drawing Speed-up, Mean, mask size 3"
+    reported: list[str] = []
+    paths = export(measured(), tmp_path / "plots", reported.append)
+    assert reported[0] == f"1/{len(reported)}  Drawing Speed-up, Mean, mask size 3"
     assert (
         len(paths)
-        == 2 * len(told)
+        == 2 * len(reported)
         == 2 * len([c for plot in Plot for c in choices(plot, measured().rows)])
     )
     picture = QImage(str(next(path for path in paths if path.suffix == ".png")))

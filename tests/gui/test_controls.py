@@ -213,9 +213,9 @@ def test_run_refuses_what_stands_in_a_box_by_name(
         assert says in problem.text()
         assert problem.isVisible()
         press(qtbot, window, "F5")
-        told = dialog(qtbot, window, ErrorDialog)
-        assert any(says in label.text() for label in told.findChildren(QLabel))
-        told.reject()
+        reported = dialog(qtbot, window, ErrorDialog)
+        assert any(says in label.text() for label in reported.findChildren(QLabel))
+        reported.reject()
         child(window, QComboBox, "filter").setFocus()
         assert box.value() == 7
         assert not problem.isVisible()
@@ -233,9 +233,9 @@ def test_run_refuses_what_stands_in_a_box_of_the_gpu_too(
     box.parentWidget().setEnabled(True)
     type_into(box, "1.5")
     press(qtbot, window, "F5")
-    told = dialog(qtbot, window, ErrorDialog)
-    assert any(f"{label}: “1.5”" in each.text() for each in told.findChildren(QLabel))
-    told.reject()
+    reported = dialog(qtbot, window, ErrorDialog)
+    assert any(f"{label}: “1.5”" in each.text() for each in reported.findChildren(QLabel))
+    reported.reject()
     assert cpu.requests == []
 
 

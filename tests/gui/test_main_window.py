@@ -1132,8 +1132,8 @@ def test_getting_ready_is_not_logged_as_a_run(caplog: pytest.LogCaptureFixture) 
     image = Image.from_array(np.zeros((40, 40), np.uint8))
     with caplog.at_level(logging.INFO):
         warm_up(Request.create(image, "negative", {}))
-    told = [record.getMessage() for record in caplog.records]
-    assert told == [
+    reported = [record.getMessage() for record in caplog.records]
+    assert reported == [
         "Getting Negative ready for the first run",
         "Negative is ready: its code is compiled",
     ]

@@ -76,11 +76,11 @@ def test_weights_keep_all_their_digits(editor: MaskEditor) -> None:
 
 
 def test_set_value_tells_once_and_only_of_changes(qtbot: QtBot, editor: MaskEditor) -> None:
-    told: list[None] = []
-    editor.changed.connect(lambda: told.append(None))
+    reported: list[None] = []
+    editor.changed.connect(lambda: reported.append(None))
     editor.set_value(ones(3))
     editor.set_value(ones(3))
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 def test_set_value_refuses_and_keeps_the_table(editor: MaskEditor) -> None:
@@ -152,8 +152,8 @@ def test_tab_leaves_from_editing_the_last_cell(qtbot: QtBot, editor: MaskEditor)
 @pytest.mark.parametrize("text", ["x", "0,5,1", "1,000", "nan", "inf", "1/0", "2e6", "1/"])
 def test_a_bad_cell_is_marked_and_named(editor: MaskEditor, text: str) -> None:
     item = table_of(editor).item(1, 2)
-    told: list[None] = []
-    editor.changed.connect(lambda: told.append(None))
+    reported: list[None] = []
+    editor.changed.connect(lambda: reported.append(None))
     item.setText(text)
     with pytest.raises(InvalidParameter, match="row 2, column 3"):
         editor.value()
@@ -165,7 +165,7 @@ def test_a_bad_cell_is_marked_and_named(editor: MaskEditor, text: str) -> None:
     assert editor.value()[1][2] == 4
     assert item.background().style() == Qt.BrushStyle.NoBrush
     assert note_of(editor) == "Sum of the weights: 6"
-    assert len(told) == 2
+    assert len(reported) == 2
 
 
 def test_an_emptied_cell_is_zero(editor: MaskEditor) -> None:

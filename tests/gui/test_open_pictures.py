@@ -243,14 +243,14 @@ def test_memory_is_bounded_and_what_goes_is_said(
 ) -> None:
     four.panel.set_filter("mean")
     run(qtbot, four)
-    told: list[str] = []
-    four.open_pictures.told.connect(told.append)
+    reported: list[str] = []
+    four.open_pictures.announced.connect(reported.append)
     four.open_pictures.documents.limit = 0
     click(qtbot, four, 1)
     qtbot.waitUntil(lambda: shown(four) == "b.png")
     first = documents(four)[0]
     assert [each.asleep for each in documents(four)] == [True, False, True, True]
-    assert any("Dropped to make room: a.png (its output)" in text for text in told)
+    assert any("Dropped to make room: a.png (its output)" in text for text in reported)
     assert "Dropped to make room: its output" in four.film_strip.item(0).toolTip()
     four.panel.set_filter("sobel")
     click(qtbot, four, 0)

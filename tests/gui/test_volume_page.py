@@ -423,8 +423,8 @@ def test_what_was_estimated_is_told(
     cpu.estimates = {"sigma": (30.9412,)}
     window.panel.set_values("mri_nlm", {"beta": 1.0})
     run(qtbot, window)
-    told = "CPU parallel.  MRI NLM, dimensions 3d, "
-    assert window.statusBar().currentMessage().startswith(told)
+    reported = "CPU parallel.  MRI NLM, dimensions 3d, "
+    assert window.statusBar().currentMessage().startswith(reported)
     assert "30.94" not in window.statusBar().currentMessage(), "twice on the screen is enough"
     assert "sigma from volume, estimated sigma 30.94, beta 1" in caption(window)
     sigma = child(window, QLineEdit, "sigma")
@@ -437,7 +437,7 @@ def test_what_was_estimated_is_told(
     assert window.statusBar().currentMessage().startswith("T2.nii.gz")
     window.page.undo()
     assert sigma.placeholderText() == "30.94 (estimated)"
-    assert window.statusBar().currentMessage().startswith(told)
+    assert window.statusBar().currentMessage().startswith(reported)
 
 
 # --- judging ---

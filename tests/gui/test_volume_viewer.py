@@ -124,21 +124,21 @@ def test_wheel_keys_and_sliders_change_the_slice(qtbot: QtBot, viewer: VolumeVie
 
 
 def test_values_and_position_are_told(qtbot: QtBot, viewer: VolumeViewer) -> None:
-    told: list[str] = []
-    viewer.described.connect(told.append)
+    reported: list[str] = []
+    viewer.described.connect(reported.append)
     first, second = volume(spacing=(3, 2, 1.5)), volume(1, spacing=(3, 2, 1.5))
     viewer.show_input(first, "")
     viewer.show_output(second)
     viewer.go_to((4, 5, 6))
     values = f"input {first.voxels[4, 5, 6]}   output {second.voxels[4, 5, 6]}"
-    assert told[-1] == f"x 6, y 5, z 4   (9.0, 10.0, 12.0) mm   {values}"
+    assert reported[-1] == f"x 6, y 5, z 4   (9.0, 10.0, 12.0) mm   {values}"
     view, plane = viewer.input.views[0], viewer.planes[0]
     over = view.point_of(*plane.place((4, 20, 30), SHAPE)).toPoint()
     qtbot.mouseMove(view, over)
-    assert told[-1].startswith("x 30, y 20, z 4 ")
+    assert reported[-1].startswith("x 30, y 20, z 4 ")
     assert viewer.position == (4, 5, 6)
     view.hovered.emit(None)
-    assert told[-1].startswith("x 6, y 5, z 4 ")
+    assert reported[-1].startswith("x 6, y 5, z 4 ")
 
 
 def test_spacing_decides_about_the_shape_on_the_screen(viewer: VolumeViewer) -> None:

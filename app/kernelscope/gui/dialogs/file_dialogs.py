@@ -76,7 +76,7 @@ class Pictures(QObject):
         A picture or a volume was opened to judge others by.
     saved : Image or Volume, Path
         This is on the disk now.
-    told : str
+    announced : str
         One line for the status bar.
     broken : Exception
         A bug of the program.
@@ -88,7 +88,7 @@ class Pictures(QObject):
     component_loaded = Signal(object)
     reference_loaded = Signal(object)
     saved = Signal(object, object)
-    told = Signal(str)
+    announced = Signal(str)
     broken = Signal(object)
 
     def __init__(self, window: QWidget, settings: Settings, background: Background) -> None:
@@ -98,7 +98,7 @@ class Pictures(QObject):
         self._background = background
         self._saver = Saver(window, settings, background)
         self._saver.saved.connect(self.saved)
-        self._saver.told.connect(self.told)
+        self._saver.announced.connect(self.announced)
         self._saver.broken.connect(self.broken)
 
     def choose(self) -> None:
@@ -202,7 +202,7 @@ class Pictures(QObject):
         if not others and nan is None:
             self.open(first)
             return
-        self.told.emit(f"Opening {first.name}…")
+        self.announced.emit(f"Opening {first.name}…")
 
         def show(read: list[Volume] | Image | Volume) -> None:
             if not isinstance(read, list):
@@ -290,7 +290,7 @@ class Pictures(QObject):
         def again(choice: _Choice) -> None:
             self._read(topic, path, read, then, choice)
 
-        self.told.emit(f"Opening {path.name}…")
+        self.announced.emit(f"Opening {path.name}…")
         self._background.start(topic, lambda: read(decided), then, failed)
 
     def _ask_nan(self, error: NotANumber, then: Callable[[float], None]) -> None:
@@ -306,7 +306,7 @@ class Pictures(QObject):
             else:
                 then(number)
 
-        self.told.emit("")
+        self.announced.emit("")
         dialog = QInputDialog(self._window)
         dialog.setObjectName("nan")
         dialog.setWindowTitle("Kernelscope")
@@ -319,7 +319,7 @@ class Pictures(QObject):
 
     def _ask_number(self, error: SeveralVolumes, again: Callable[[int], None]) -> None:
         """Ask for one of several volumes."""
-        self.told.emit("")
+        self.announced.emit("")
         names = [f"{number}: {name}" for number, name in enumerate(error.names, 1)]
         dialog = QInputDialog(self._window)
         dialog.setObjectName("volumeNumber")
@@ -333,7 +333,7 @@ class Pictures(QObject):
         """Open the picture or the files on the clipboard."""
         mime = QGuiApplication.clipboard().mimeData()
         if mime is None or not self.take(mime):  # nothing at all is on it, on some desktops
-            self.told.emit("There is no picture on the clipboard.")
+            self.announced.emit("There is no picture on the clipboard.")
 
     def take(self, mime: QMimeData) -> bool:
         """Open dropped or pasted data; return whether there was something to open."""
@@ -364,7 +364,7 @@ class Pictures(QObject):
     def copy(self, image: Image) -> None:
         """Put `image` on the clipboard."""
         QGuiApplication.clipboard().setImage(to_clipboard(image))
-        self.told.emit(f"Copied {image.describe()}.")
+        self.announced.emit(f"Copied {image.describe()}.")
 
     def save(self, images: Sequence[Image | Volume], name: str) -> None:
         """Let the user choose where to save a picture or volumes; `name` has no suffix."""
@@ -376,7 +376,7 @@ class Pictures(QObject):
         self.loaded.emit(image)
 
     def _on_unread(self, error: Exception) -> None:
-        self.told.emit("")
+        self.announced.emit("")
         if isinstance(error, AppError):
             show_error(self._window, error)
         else:

@@ -104,7 +104,7 @@ class Recipes(QObject):
         """Whether a step follows the current one."""
         return self._run is not None and self._run.has_more
 
-    def told(self, result: Result) -> Result:
+    def with_notices(self, result: Result) -> Result:
         """Return the result of the current step with the notices of that step."""
         return self._run.finish(result) if self._run is not None else result
 

@@ -28,14 +28,14 @@ class Saver(QObject):
     -------
     saved : Image or Volume, Path
         This is on the disk now.
-    told : str
+    announced : str
         One line for the status bar.
     broken : Exception
         A bug of the program.
     """
 
     saved = Signal(object, object)
-    told = Signal(str)
+    announced = Signal(str)
     broken = Signal(object)
 
     def __init__(self, window: QWidget, settings: Settings, background: Background) -> None:
@@ -83,7 +83,7 @@ class Saver(QObject):
     def _write(self, images: Sequence[Image | Volume], path: Path, *, lossy: bool = False) -> None:
         targets = targets_of(images, path)
         names = ", ".join(target.name for target in targets)
-        self.told.emit(f"Saving {names}…")
+        self.announced.emit(f"Saving {names}…")
 
         def write() -> None:
             for image, target in zip(images, targets, strict=True):
@@ -102,7 +102,9 @@ class Saver(QObject):
                     else unkept_of_volume(image, target)
                 )
             )
-            self.told.emit("  ".join((f"Saved {path if len(targets) == 1 else names}.", *notices)))
+            self.announced.emit(
+                "  ".join((f"Saved {path if len(targets) == 1 else names}.", *notices))
+            )
             for image, target in zip(images, targets, strict=True):
                 self.saved.emit(image, target)
 
@@ -115,7 +117,7 @@ class Saver(QObject):
         )
 
     def _on_unwritten(self, images: Sequence[Image | Volume], path: Path, error: Exception) -> None:
-        self.told.emit("")
+        self.announced.emit("")
         go_on = "Save with Loss"
         if isinstance(error, LossyFormat):
             answers = [go_on, "Choose Another Format…"]

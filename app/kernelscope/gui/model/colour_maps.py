@@ -40,7 +40,7 @@ _ANCHORS = {
         *("cf406f", "e55063", "f4695c", "fb8761", "fea571", "fec287", "fde0a1", "fcfdbf"),
     ),
     # Dark where nothing changes, lighter with the size of the change, for a dark surround. Blue
-    # and orange-red are told apart with every common form of colour blindness.
+    # and orange-red are distinguishable with every common form of colour blindness.
     ColourMap.DIVERGING: (
         *("d6f0ff", "79c7ff", "2f8fe8", "1d5590", "1a1a1c"),
         *("8a3a1e", "d95f30", "ff9d66", "ffe9d6"),

@@ -15,7 +15,7 @@ from kernelscope.images.planes import Window
 
 _FAINTEST = 64
 """Steps from the middle of the diverging map at which differences over anatomy begin: nearer to it
-the colours are too dark to be told apart."""
+the colours are too dark to be distinguished."""
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ class Files(QObject):
         dialogs.scan_loaded.connect(volumes.open)
         dialogs.component_loaded.connect(volumes.add)
         dialogs.reference_loaded.connect(self._set_reference)
-        dialogs.told.connect(show_status)
+        dialogs.announced.connect(show_status)
         recipes.saved.connect(lambda path: show_status(f"Saved {path.name}."))
         volumes.add_wanted.connect(self._add_components)
 

@@ -337,7 +337,7 @@ class MainWindow(QMainWindow):
         self.file_dialogs.broken.connect(self.report_bug)
         self.file_dialogs.several.connect(self.open_pictures.open_all)
         self.open_pictures.volumes_found.connect(self.file_dialogs.open_volumes)
-        self.open_pictures.told.connect(self.show_status)
+        self.open_pictures.announced.connect(self.show_status)
         self.open_pictures.changed.connect(self._refresh_actions)
         for page in self.pages.all:
             self._connect_page(page)

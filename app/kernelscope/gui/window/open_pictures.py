@@ -61,13 +61,13 @@ class OpenPictures(QObject):
         Other pictures are open, or another one is in front.
     volumes_found : list of Path
         Volumes among the files that were opened together.
-    told : str
+    announced : str
         One line for the status bar.
     """
 
     changed = Signal()
     volumes_found = Signal(list)
-    told = Signal(str)
+    announced = Signal(str)
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class OpenPictures(QObject):
             return
         path = self._waiting.pop(0)
         number = self._count - len(self._waiting)
-        self.told.emit(f"Opening {path.name}, {number} of {self._count}…")
+        self.announced.emit(f"Opening {path.name}, {number} of {self._count}…")
 
         def read() -> _Read | None:
             if is_volume(path):
@@ -227,7 +227,7 @@ class OpenPictures(QObject):
 
     def _close(self, document: Document) -> None:
         if len(self.documents) < 2:
-            self.told.emit("The last picture stays open.")
+            self.announced.emit("The last picture stays open.")
             return
         if document is self.documents.current:
             self._leave()
@@ -244,7 +244,7 @@ class OpenPictures(QObject):
     def _wake(self, document: Document, then: Callable[[], None]) -> None:
         path = document.path
         assert path is not None
-        self.told.emit(f"Opening {path.name} again…")
+        self.announced.emit(f"Opening {path.name} again…")
 
         def show(image: Image) -> None:
             if document.asleep:
@@ -252,7 +252,7 @@ class OpenPictures(QObject):
             then()
 
         def failed(error: Exception) -> None:
-            self.told.emit("")
+            self.announced.emit("")
             if isinstance(error, AppError):
                 show_error(self._window, error)
             else:
@@ -279,11 +279,11 @@ class OpenPictures(QObject):
             self._follow()
         notice, self._notice = self._notice, ""
         if notice:  # the picture in front is announced first
-            QTimer.singleShot(0, self, lambda: self.told.emit(notice))
+            QTimer.singleShot(0, self, lambda: self.announced.emit(notice))
 
     def _say(self, text: str) -> None:
         """Say in the status bar that something happened, and again after a picture is shown."""
-        self.told.emit(text)
+        self.announced.emit(text)
         if self._page.is_behind:
             self._notice = text
 

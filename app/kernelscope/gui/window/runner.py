@@ -305,7 +305,7 @@ class Runner(QObject):
             self.changed.emit()
             self.show_state()
             return
-        result = self._recipes.told(result)
+        result = self._recipes.with_notices(result)
         form = FormState.of(result.request)
         self.finished.emit(result, form)
         self.described = describe_result(result)
