@@ -340,7 +340,7 @@ def test_no_text_is_clipped_in_any_size(
     choose(qtbot, window, filter_id)
     window.resize(1600, 1000)
     stylist.apply(Appearance(scale=scale))
-    qtbot.wait(300)
+    qtbot.waitUntil(lambda: not clipped(window))  # layouts follow a little later
     assert clipped(window) == []
 
 
