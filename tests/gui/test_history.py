@@ -80,7 +80,7 @@ def test_settings_stay_with_an_input_that_was_not_filtered_yet() -> None:
 
 def test_settings_of_a_result_stay_those_of_its_run() -> None:
     made: History[Any, Any] = History()
-    result: Any = type("Result", (), {"output": image("out")})()
+    result: Any = type("Result", (), {"output": image("out"), "parts": ()})()
     made.push(Moment(image("a"), "a", result=result, form=form("median")))
     made.form = lambda: form("mean")
     made.push(Moment(image("b"), "b"))
