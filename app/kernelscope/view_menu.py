@@ -163,9 +163,6 @@ _PROBE = (
 )
 
 _LOOKING = (
-    Submenu("arrangeMenu", "Arran&ge", _ARRANGE, group=3),
-    Submenu("displayMenu", "&Levels and Colours", _DISPLAY, group=3),
-    Submenu("probeMenu", "Read Value&s", _PROBE, group=3),
     Action(
         "space",
         "&3-D View",
@@ -175,6 +172,9 @@ _LOOKING = (
         tip="Input and output of volumes from any side: maximum or surface",
         need=commands.VOLUMES,
     ),
+    Submenu("arrangeMenu", "Arran&ge", _ARRANGE, group=3),
+    Submenu("displayMenu", "&Levels and Colours", _DISPLAY, group=3),
+    Submenu("probeMenu", "Read Value&s", _PROBE, group=3),
 )
 
 VIEW = (

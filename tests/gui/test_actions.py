@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QDockWidget, QMenu, QToolBar, QToolButton, QTreeWi
 from pytestqt.qtbot import QtBot
 
 from kernelscope import manual, menus
-from kernelscope.commands import NOTHING, PICTURE, Action, State, Submenu
+from kernelscope.commands import NOTHING, PICTURE, SOURCE, Action, State, Submenu
 from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.menus import DOCKS, DockName, Side
@@ -154,7 +154,11 @@ STEPS = {"editStep", "switchStep", "stepUp", "stepDown", "deleteStep"}
 CHOSEN = {"showRun", "starRun", "renameRun", "deleteRun"}
 
 
-LOOKING = {action.id for action in ACTIONS if action.need is PICTURE}
+LOOKING = {action.id for action in ACTIONS if action.need is PICTURE} | {
+    action.id
+    for action in ACTIONS
+    if action.need is SOURCE and action.command.startswith("viewer.")
+}
 
 
 @pytest.mark.parametrize(
@@ -173,8 +177,11 @@ LOOKING = {action.id for action in ACTIONS if action.need is PICTURE}
                 *LOOKING,
             },
         ),
-        (State(output=True), {"save", "reuse", "copy"}),
-        (State(output=True, volumes=True), {"save", "reuse", "openSlice", "noiseMap"}),
+        (State(output=True), {"save", "reuse", "copy", "exportFigure"}),
+        (
+            State(output=True, volumes=True),
+            {"save", "reuse", "exportFigure", "openSlice", "noiseMap", "space"},
+        ),
         (State(components=1), set()),
         (State(components=2), {"saveAll"}),
         (State(other=True), {"switchKind"}),
