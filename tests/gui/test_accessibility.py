@@ -257,7 +257,7 @@ def test_no_text_is_clipped(
 ) -> None:
     choose(qtbot, window, filter_id)
     resize(window, *size)
-    qtbot.wait(20)  # the layouts settle
+    qtbot.waitUntil(lambda: not clipped(window))  # layouts follow a little later
     assert window.size().toTuple() == size
     assert clipped(window) == []
 
@@ -269,7 +269,7 @@ def test_no_text_is_clipped_in_any_dock(
 ) -> None:
     resize(window, *size)
     window.findChild(QDockWidget, f"{dock}Dock").raise_()
-    qtbot.wait(20)
+    qtbot.waitUntil(lambda: not clipped(window))
     assert not lies_behind_a_tab(window.findChild(QDockWidget, f"{dock}Dock").widget())
     assert clipped(window) == []
 
