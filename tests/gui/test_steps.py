@@ -254,6 +254,7 @@ def test_run_measures_the_edited_step_and_the_end_is_shown(
     assert ran(cpu) == ["mean", "median"]
     (listed,) = live.gallery.sorted(Order.NEWEST)
     assert listed.form.filter_id == "mean"
+    assert listed.result is live.page.result.parts[0]  # not the end of the steps
     assert len(live.page.result.parts) == 2
 
 
