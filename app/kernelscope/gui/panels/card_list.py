@@ -204,14 +204,15 @@ class _Painter(QStyledItemDelegate):
         _write(painter, line, row.name, ink if row.on else quiet)
         painter.setFont(plain)
         line.translate(0, height)
-        _write(painter, line, row.caption or "defaults", quiet)
-        line.translate(0, height)
+        # The time needs its line for itself: "live" or "measured" must not be cut off.
         gain = row.gain if row.on and row.fresh else ""
-        room = line.adjusted(0, 0, -painter.fontMetrics().horizontalAdvance(gain) - 2, 0)
-        stale = row.on and not row.fresh
-        _write(painter, room, row.state, theme.warning_text(palette) if stale else quiet)
+        room = line.adjusted(0, 0, -painter.fontMetrics().horizontalAdvance(gain) - _GAP, 0)
+        _write(painter, room, row.caption or "defaults", quiet)
         painter.setPen(ink)
         painter.drawText(line, Qt.AlignmentFlag.AlignRight, gain)
+        line.translate(0, height)
+        stale = row.on and not row.fresh
+        _write(painter, line, row.state, theme.warning_text(palette) if stale else quiet)
         if option.state & QStyle.StateFlag.State_HasFocus:
             painter.setPen(QPen(ink, 1, Qt.PenStyle.DotLine))
             painter.drawRect(area.adjusted(0, 0, -1, -1))
