@@ -7,7 +7,8 @@
     companions  kernel viewer, benchmark, dialogs
     files       opening and saving
 
-The window knows neither pictures nor volumes: it asks the `Page` in front.
+The window knows neither pictures nor volumes: it asks the `Page` in front. Its widgets are made
+and placed by `Frame`.
 """
 
 from __future__ import annotations
@@ -20,59 +21,31 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QMainWindow
 
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
 from kernelscope.files import SAMPLES
-from kernelscope.gui.canvas.pane import Canvas
 from kernelscope.gui.dialogs.file_dialogs import Pictures
-from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.freshness import Freshness
-from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.pages.page import Page
-from kernelscope.gui.pages.picture_page import PicturePage
-from kernelscope.gui.pages.volume_page import VolumePage
-from kernelscope.gui.panels.console import Console
-from kernelscope.gui.panels.film_strip import FilmStrip
-from kernelscope.gui.panels.filter_browser import FilterBrowser
-from kernelscope.gui.panels.headline import Headline
-from kernelscope.gui.panels.parameter_panel import ParameterPanel
-from kernelscope.gui.panels.quality_panel import QualityPanel
-from kernelscope.gui.panels.runs_panel import RunsPanel
-from kernelscope.gui.panels.steps_panel import StepsPanel
-from kernelscope.gui.panels.timing_panel import TimingPanel
-from kernelscope.gui.panels.view_bar import ViewBar
 from kernelscope.gui.widgets import messages as dialogs
-from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import placement
-from kernelscope.gui.window.actions import Actions
-from kernelscope.gui.window.centre import Centre
 from kernelscope.gui.window.companions import Companions
-from kernelscope.gui.window.dock_watch import DockWatch
-from kernelscope.gui.window.docks import Drawer, make_docks
 from kernelscope.gui.window.files import Files, accept_copy
 from kernelscope.gui.window.filter_shelf import FilterShelf
-from kernelscope.gui.window.front import Pages
+from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.keeper import Keeper
 from kernelscope.gui.window.levels import Levels
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.open_pictures import OpenPictures
-from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.window.run_shelf import RunShelf, Views
 from kernelscope.gui.window.runner import Runner
-from kernelscope.gui.window.settings_column import SettingsColumn
-from kernelscope.gui.window.status_bar import StatusBar
 from kernelscope.gui.window.steps import Steps
-from kernelscope.gui.window.tool_bar import ToolBar
-from kernelscope.gui.window.viewer import Viewer
-from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.bridge import WorkerBridge
 from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.menus import DockName
@@ -89,14 +62,8 @@ _PATIENCE = 2.0
 """Seconds that closing waits for a run to stop; only a kernel being compiled takes longer."""
 
 
-class MainWindow(QMainWindow):
-    """Input and output in the middle, settings next to them, timing below.
-
-    Attributes
-    ----------
-    pages : Pages
-        The page of pictures, `pictures`, and that of volumes, `volumes`.
-    """
+class MainWindow(Frame):
+    """Connects the widgets of the `Frame` with the runner, files and commands."""
 
     _close_when_saved = False
     _cold = False
@@ -107,15 +74,8 @@ class MainWindow(QMainWindow):
     def __init__(
         self, backends: Mapping[str, Backend], settings: Settings, costs: Costs | None = None
     ) -> None:
-        super().__init__()
-        self.setObjectName("mainWindow")
-        self.setWindowTitle("Kernelscope")
-        self.setWindowIcon(theme.app_icon())
-        self.settings = settings
-        self._backends = backends
+        super().__init__(backends, settings)
         self._view = View.OUTPUT
-        self._make_parts()
-        self._lay_out()
         bridge = WorkerBridge(backends, self, costs)
         self.runner = Runner(
             bridge,
@@ -201,83 +161,12 @@ class MainWindow(QMainWindow):
         self.show_status("Estimating the noise around each voxel…")
         self.page.show_noise(settings, self.show_status)
 
-    def report_bug(self, exception: BaseException) -> None:
-        """Log an unexpected exception and offer the log; the window stays usable."""
-        _logger.critical("Unexpected error", exc_info=exception)
-        dialogs.show_bug(self, exception, self.console.text())
-
     def open_first(self, path: Path | None) -> None:
         """Open `path`, or a sample picture; then compile the code that Run will need."""
         self._cold, self._greets = True, path is None
         self.file_dialogs.open(path or SAMPLES[0].path)
 
-    @property
-    def page(self) -> Page[Any, Any]:
-        """The page in front."""
-        return self.pages.front
-
-    @property
-    def canvas(self) -> Canvas:
-        """The views of the page in front."""
-        return self.page.canvas
-
-    def show_status(self, text: str) -> None:
-        """Show `text` in the status bar."""
-        self.statusBar().showMessage(text)
-
     # --- building ---
-
-    def _make_parts(self) -> None:
-        self.console = Console()  # first, so that it misses nothing
-        self.background = Background(self)
-        self.file_dialogs = Pictures(self, self.settings, self.background)
-        self.pictures = PicturePage(self.background, self._report)
-        self.volumes = VolumePage(self.background, self._report)
-        self.pages = Pages(self.pictures, self.volumes)
-        self.panel = ParameterPanel(self._backends, self.settings)
-        self.recipes = Recipes(self, self.background, self._backends)
-        self.gallery = Gallery()
-        self.runs = RunsPanel(self.gallery)
-        self.filters = FilterBrowser()
-        self.film_strip = FilmStrip()
-        self.steps_panel = StepsPanel()
-        self.timing = TimingPanel()
-        self.quality = QualityPanel()
-        self._settings_column = SettingsColumn(
-            [page.controls for page in self.pages.all if page.controls is not None],
-            self.panel,
-        )
-        self.docks = make_docks(
-            self,
-            {
-                DockName.FILTERS: self.filters,
-                DockName.STEPS: self.steps_panel,
-                DockName.CONTROLS: self._settings_column,
-                DockName.RUNS: self.runs,
-                DockName.TIMING: self.timing,
-                DockName.QUALITY: self.quality,
-                DockName.CONSOLE: self.console,
-            },
-        )
-        self.drawer = Drawer(self.docks.values())
-        self.actions_ = Actions(self, self.docks, self.settings)
-        self.quality.set_menu(self.actions_.reference_menu)
-        self._tool_bar = ToolBar(*self.actions_.tools, parent=self)
-        self.addToolBar(self._tool_bar)
-        self.dock_watch = DockWatch(
-            self.docks, self.actions_, self._tool_bar, self.quality, self.pages, self
-        )
-        self._run_bar = RunBar(self.actions_["run"], self.actions_["cancel"])
-        self._settings_column.run.put(self._run_bar)
-        self._view_bar = ViewBar(
-            tuple(self.actions_[id_] for id_ in ("undo", "redo", "reuse")),
-            self.actions_.arrangements,
-            self.actions_.views,
-            self.actions_["displayControls"],
-        )
-        self.viewer = Viewer(
-            self.pages, self.actions_, self._view_bar.display_button, self.settings
-        )
 
     def _make_shelf(self) -> RunShelf:
         """Return the conductor of the runs."""
@@ -318,17 +207,6 @@ class MainWindow(QMainWindow):
             self.background,
             lambda: self.page,
         )
-
-    def _lay_out(self) -> None:
-        set_help(self, "window")
-        self.setAcceptDrops(True)
-        self._centre = Centre(self._view_bar, self.pages.all)
-        self.headline = Headline()
-        self._centre.headline.put(self.headline)
-        self.setCentralWidget(self._centre)
-        self._status = StatusBar()
-        self.setStatusBar(self._status)
-        self.panel.setFocus()  # in a search field, keys without Ctrl would be letters
 
     def _connect(self) -> None:
         self.headline.badge.put(self.live.badge)
@@ -434,13 +312,6 @@ class MainWindow(QMainWindow):
     def _on_availability(self, availability: dict[str, Availability]) -> None:
         self.companions.availability = availability
         self.panel.set_availability(availability)
-
-    def _report(self, error: Exception) -> None:
-        self.show_status("")  # the work that the status bar named has ended
-        if isinstance(error, AppError):
-            dialogs.show_error(self, error)
-        else:
-            self.report_bug(error)
 
     def _refresh_actions(self) -> None:
         """Enable the actions that are possible now."""
