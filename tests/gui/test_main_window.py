@@ -112,7 +112,7 @@ def test_open_dialog_reads_the_file_and_remembers_it(
     press(qtbot, window, "Ctrl+O")
     chooser = dialog(qtbot, window, QFileDialog)
     assert "*.bmp" in chooser.nameFilters()[0]
-    chooser.fileSelected.emit(str(picture))
+    chooser.filesSelected.emit([str(picture)])
     chooser.reject()
     qtbot.waitUntil(lambda: shown(window) == picture.name)
     assert window.windowTitle().startswith("ramp.png")

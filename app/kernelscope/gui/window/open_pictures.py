@@ -94,6 +94,8 @@ class OpenPictures(QObject):
         self._problems: list[tuple[str, str]] = []
         self._notice = ""
         """To be said again when the next picture has been announced."""
+        self._shown: object = None
+        """The picture in front and the numbers of open and closed ones at the last `changed`."""
         strip.wanted.connect(self.show)
         strip.closing.connect(self._close)
         page.changed.connect(self._on_page)
@@ -308,7 +310,10 @@ class OpenPictures(QObject):
                 if each is current or not each.size:  # the first one, which had no strip
                     self._describe(each)
         self.strip.show_documents(self.documents)
-        self.changed.emit()
+        shown = id(current), len(self.documents), self.documents.closed
+        if shown != self._shown:  # not with each result that is drawn
+            self._shown = shown
+            self.changed.emit()
 
     def _describe(self, document: Document) -> None:
         """Let the strip follow the picture in front, which may be another by now."""
