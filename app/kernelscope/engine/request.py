@@ -6,7 +6,7 @@ import itertools
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from kernelscope import filters
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
@@ -22,9 +22,6 @@ from kernelscope.spec.borders import Border
 from kernelscope.spec.chips import Chip
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
-
-if TYPE_CHECKING:
-    from kernelscope.engine.result import Result
 
 _ids = itertools.count(1)
 
@@ -129,7 +126,7 @@ class Request:
     timed: bool = False
     then: tuple[Follower, ...] = ()
     estimated: tuple[str, ...] = ()
-    done: tuple[Result, ...] = ()
+    done: tuple[Any, ...] = ()  # a `Result` knows its request: naming the type would be a circle
     id: int = field(default_factory=lambda: next(_ids))
 
     def __post_init__(self) -> None:
