@@ -44,6 +44,9 @@ from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.dialogs.phantom_dialog import PhantomDialog
 from kernelscope.gui.dialogs.preferences import Preferences
 from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
+from kernelscope.gui.dialogs.space_window import SpaceWindow
+from kernelscope.gui.dialogs.together_dialog import TogetherDialog
+from kernelscope.gui.model.together import Found
 from kernelscope.gui.widgets.appearance import SCALES, Appearance, Stylist
 from kernelscope.gui.widgets.messages import AboutDialog, BugDialog, CrashDialog, ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
@@ -52,6 +55,7 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.volume import Volume
 from kernelscope.spec.samples import Kind
+from tests.gui.test_together import found, volume
 
 pytestmark = pytest.mark.slow
 
@@ -346,6 +350,7 @@ def test_no_text_is_clipped_in_any_size(
 
 def dialogs() -> list[QDialog]:
     missing = Availability(False, "No driver.", ("Run `nvidia-smi`.",))
+    lost = Found(Path("/c.nii"), None, "It is damaged.")
     return [
         AboutDialog(),
         ErrorDialog(AppError("It failed.", "Try again.")),
@@ -357,10 +362,12 @@ def dialogs() -> list[QDialog]:
         ShortcutDialog(),
         Preferences(Settings(Path("/nonexistent/settings.json"))),
         CommandPalette([Command("Run", "Run", "F5", "Apply the filter", "", lambda: None)]),
+        TogetherDialog([*found(volume("a.nii"), volume("b.nii", 1, less=1)), lost]),
+        SpaceWindow(Background(), lambda error: None),
     ]
 
 
-@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("number", range(12))
 def test_dialogs_have_names_and_room(qtbot: QtBot, stylist: Stylist, number: int) -> None:
     stylist.apply(Appearance())
     dialog = dialogs()[number]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication, QImage
-from PySide6.QtWidgets import QInputDialog, QLabel
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
+from kernelscope.gui.dialogs.together_dialog import TogetherDialog
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import dialog, load, press, shown
+from tests.gui.helpers import dialog, press, shown
+from tests.gui.test_together import click
 from tests.gui.test_volume_page import titles, voxels, write
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
@@ -51,6 +52,7 @@ def test_volumes_dropped_together_are_the_components_of_one_scan(
         for seed, name in enumerate(("T1", "T2", "PD"))
     ]
     drop(window, paths)
+    click(qtbot, dialog(qtbot, window, TogetherDialog), "openTogether")
     qtbot.waitUntil(lambda: titles(window) == ["T1.nii.gz", "T2.nii.gz", "PD.nii.gz"])
     assert set(window.settings.recent_files) == set(paths)
     assert not [box for box in window.findChildren(NoticeDialog) if box.isVisible()]
@@ -59,53 +61,13 @@ def test_volumes_dropped_together_are_the_components_of_one_scan(
     assert len(window.volumes.result.scan.volumes) == 3
 
 
-def test_volumes_of_other_shapes_are_refused_by_name(
+def test_a_volume_among_pictures(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
 ) -> None:
-    load(qtbot, window, picture)
-    first = write(tmp_path / "T1.nii", voxels())
-    second = write(tmp_path / "T2.nii", voxels()[:-1])
-    drop(window, [first, second])
-    box = dialog(qtbot, window, ErrorDialog)
-    assert "T2.nii" in said(box)
-    box.reject()
-    assert shown(window) == picture.name
-
-
-def test_a_volume_among_pictures_and_more_than_four_volumes(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
-) -> None:
-    volumes = [write(tmp_path / f"{n}.nii", voxels(n)) for n in range(5)]
-    drop(window, volumes)
-    qtbot.waitUntil(lambda: titles(window) == ["0.nii"])
-    box = dialog(qtbot, window, NoticeDialog)
-    assert "4 other files were not opened: 1.nii, 2.nii, 3.nii, 4.nii." in said(box)
-    assert "up to 4 volumes of one head" in said(box)
-    box.reject()
-    drop(window, [picture, volumes[1]])
+    volume = write(tmp_path / "1.nii", voxels(1))
+    drop(window, [picture, volume])
     qtbot.waitUntil(lambda: shown(window) == picture.name)
     qtbot.waitUntil(lambda: titles(window) == ["1.nii"])
-
-
-def test_a_file_of_several_volumes_among_others(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path
-) -> None:
-    several = write(tmp_path / "several.nii", np.stack([voxels(1), voxels(2)]))
-    one = write(tmp_path / "one.nii", voxels())
-    drop(window, [one, several])
-    box = dialog(qtbot, window, ErrorDialog)
-    assert "several.nii" in said(box)
-    assert "Open it alone" in said(box)
-    box.reject()
-    more = [write(tmp_path / f"{n}.nii", voxels(n)) for n in range(4)]
-    drop(window, [several, *more])
-    chooser = dialog(qtbot, window, QInputDialog)
-    chooser.textValueSelected.emit(chooser.comboBoxItems()[1])
-    chooser.reject()
-    qtbot.waitUntil(lambda: titles(window) == ["several.nii"])
-    box = dialog(qtbot, window, NoticeDialog)
-    assert "4 other files were not opened" in said(box)
-    box.reject()
 
 
 def test_copies_of_one_volume_are_one(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
@@ -113,7 +75,7 @@ def test_copies_of_one_volume_are_one(qtbot: QtBot, window: MainWindow, tmp_path
     drop(window, [first, copy])
     qtbot.waitUntil(lambda: titles(window) == ["a.nii"])
     box = dialog(qtbot, window, NoticeDialog)
-    assert "hold the same volume; not opened: b.nii." in said(box)
+    assert "b.nii: It holds the same voxels as a.nii." in said(box)
     box.reject()
 
 

@@ -36,6 +36,7 @@ from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth
 from kernelscope.gui.canvas.pane import EARLIER
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
+from kernelscope.gui.dialogs.together_dialog import TogetherDialog
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.colour_maps import ColourMap
@@ -998,7 +999,9 @@ def test_volumes_dropped_together_share_the_number(
     paths = [write(tmp_path / name, n * with_holes()) for n, name in enumerate(names, 1)]
     window.file_dialogs.open_all(paths)
     dialog(qtbot, window, QInputDialog).accept()
+    dialog(qtbot, window, TogetherDialog).findChild(QPushButton, "openTogether").click()
     qtbot.waitUntil(lambda: len(titles(window)) == 2)
+    assert all(not np.isnan(each.voxels).any() for each in window.volumes.source.volumes)
 
 
 def test_the_view_in_3d_follows_the_page_and_closes_with_the_window(

@@ -1,6 +1,11 @@
 """Volume files: NIfTI, DICOM series, TIFF stacks, NumPy arrays, folders of pictures."""
 
-from kernelscope.files.volumes.reading import READABLE_VOLUMES, is_volume, read_volume
+from kernelscope.files.volumes.reading import (
+    READABLE_VOLUMES,
+    is_volume,
+    read_volume,
+    series_of,
+)
 from kernelscope.files.volumes.writing import (
     WRITABLE_VOLUMES,
     beside,
@@ -16,6 +21,7 @@ __all__ = [
     "check_write_volume",
     "is_volume",
     "read_volume",
+    "series_of",
     "unkept_of_volume",
     "write_volume",
 ]

@@ -124,6 +124,20 @@ def is_volume(path: str | Path) -> bool:
         return path.name.lower().endswith(_NIFTI.suffixes)
 
 
+def series_of(path: Path) -> str:
+    """Return the identifier of the DICOM series of a file; empty for any other path.
+
+    Raises
+    ------
+    ImageReadError
+        If it is a damaged DICOM file, or cannot be read at all.
+    """
+    try:
+        return dicom.series_of(path) if dicom.is_dicom(path) else ""
+    except Unreadable as error:
+        raise ImageReadError(f"{path.name}: {error.cause}", error.hint) from error
+
+
 def _recognise(path: Path) -> _Reader:
     """Return the reader for a folder, or for a file by its first bytes."""
     try:

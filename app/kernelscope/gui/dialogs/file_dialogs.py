@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from PySide6.QtCore import QMimeData, QObject, Signal
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
 from kernelscope.errors import (
     AppError,
-    ImageReadError,
     NotANumber,
     SeveralVolumes,
 )
@@ -27,17 +25,14 @@ from kernelscope.files.volumes import (
 from kernelscope.gui.canvas.rendering import from_clipboard, to_clipboard
 from kernelscope.gui.dialogs.places import folder_for, name_filter
 from kernelscope.gui.dialogs.saving import Saver
-from kernelscope.gui.widgets.messages import open_dialog, show_error, show_notice
+from kernelscope.gui.dialogs.volumes_together import VolumesTogether
+from kernelscope.gui.widgets.messages import open_dialog, show_error
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
 from kernelscope.spec.parameters import read_number
 from kernelscope.spec.samples import Kind
-
-_MOST_NAMES = 5
-"""Files that a message lists."""
 
 _SAMPLE_PATHS = {sample.path for sample in SAMPLES}
 """Not listed as recent files: they have a menu of their own."""
@@ -69,7 +64,9 @@ class Pictures(QObject):
     several : list of Path
         Several files were chosen, dropped or pasted together.
     scan_loaded : list of Volume
-        Volumes were dropped together: the components of one scan.
+        Volumes were opened together: the components of one scan.
+    each_loaded : list of Volume
+        Volumes were opened together, each as a scan of its own.
     component_loaded : Volume
         A volume was opened to be filtered together with others.
     reference_loaded : Image or Volume
@@ -85,6 +82,7 @@ class Pictures(QObject):
     loaded = Signal(object)
     several = Signal(list)
     scan_loaded = Signal(object)
+    each_loaded = Signal(object)
     component_loaded = Signal(object)
     reference_loaded = Signal(object)
     saved = Signal(object, object)
@@ -100,6 +98,12 @@ class Pictures(QObject):
         self._saver.saved.connect(self.saved)
         self._saver.announced.connect(self.announced)
         self._saver.broken.connect(self.broken)
+        self._together = VolumesTogether(
+            window, settings, background, self._ask_nan, self._on_unread
+        )
+        self._together.scan_loaded.connect(self.scan_loaded)
+        self._together.each_loaded.connect(self.each_loaded)
+        self._together.announced.connect(self.announced)
 
     def choose(self) -> None:
         """Let the user choose a file to open."""
@@ -190,75 +194,15 @@ class Pictures(QObject):
         self._read("open", path, read, self._on_read, _Choice(number))
 
     def open_all(self, paths: Sequence[Path]) -> None:
-        """Open several files together: pictures side by side, volumes as one scan."""
+        """Open several files together: pictures side by side, volumes after a question."""
         self.several.emit(list(paths))
 
-    def open_volumes(self, paths: Sequence[Path], nan: float | None = None) -> None:
-        """Open volumes as the components of one scan, or else the first of them.
-
-        That the others were not opened is said. `nan` takes the place of NaN.
-        """
-        first, *others = paths
-        if not others and nan is None:
-            self.open(first)
-            return
-        self.announced.emit(f"Opening {first.name}…")
-
-        def show(read: list[Volume] | Image | Volume) -> None:
-            if not isinstance(read, list):
-                self._on_read(read)
-                found = isinstance(read, Volume)
-                self._say_what_is_not_open(first, others, is_open_a_volume=found)
-                return
-            known = [volume.path for volume in read]
-            if len(read) < len(paths):
-                names = ", ".join(path.name for path in paths if path not in known)
-                show_notice(
-                    self._window,
-                    f"Some of the files hold the same volume; not opened: {names}.",
-                    "A DICOM file stands for its whole series.",
-                )
-            if len(read) == 1:
-                self._on_read(read[0])
-            else:
-                for volume in read:
-                    if volume.path is not None:
-                        self.settings.add_recent(volume.path)
-                self.scan_loaded.emit(read)
-
-        def again(number: int) -> None:
-            self.open(first, number)
-            self._say_what_is_not_open(first, others, is_open_a_volume=True)
-
-        def failed(error: Exception) -> None:
-            if isinstance(error, SeveralVolumes):
-                self._ask_number(error, again)
-            elif isinstance(error, NotANumber):
-                self._ask_nan(error, lambda number: self.open_volumes(paths, number))
-            else:
-                self._on_unread(error)
-
-        self._background.start("open", lambda: _read_all(paths, nan), show, failed)
-
-    def _say_what_is_not_open(
-        self, first: Path, others: Sequence[Path], *, is_open_a_volume: bool
-    ) -> None:
-        count = len(others)
-        names = ", ".join(path.name for path in others[:_MOST_NAMES])
-        names += ", …" if count > _MOST_NAMES else ""
-        room = f"The window shows one picture, or up to {MAX_COMPONENTS} volumes of one head."
-        way_out = (
-            " A DICOM file stands for its whole series."
-            if is_open_a_volume
-            else " To filter many pictures alike, save a recipe (menu Run) and call “kernelscope "
-            "apply --recipe” for each of them."
-        )
-        show_notice(
-            self._window,
-            f"{first.name} is open. {count} other file{'s were' if count > 1 else ' was'} not "
-            f"opened: {names}.",
-            room + way_out,
-        )
+    def open_volumes(self, paths: Sequence[Path]) -> None:
+        """Open a volume, or several after a question on how they belong together."""
+        if len(paths) == 1:
+            self.open(paths[0])
+        else:
+            self._together.open(paths)
 
     def open_component(self, path: Path) -> None:
         """Read a volume that is to be filtered together with those that are open."""
@@ -381,26 +325,3 @@ class Pictures(QObject):
             show_error(self._window, error)
         else:
             self.broken.emit(error)
-
-
-def _read_all(paths: Sequence[Path], nan: float | None) -> list[Volume] | Image | Volume:
-    """Return the different volumes of `paths`, or the first file if not all are volumes.
-
-    Raises
-    ------
-    AppError
-        If a file cannot be read, or one of several holds several volumes.
-    """
-    if len(paths) > MAX_COMPONENTS or not all(map(is_volume, paths)):
-        if is_volume(paths[0]):
-            return read_volume(paths[0], nan=nan)
-        return read_image(paths[0], nan=nan)
-    volumes: list[Volume] = []
-    for path in paths:
-        try:
-            volume = read_volume(path, nan=nan)
-        except SeveralVolumes as error:
-            raise ImageReadError(error.message, "Open it alone, then add the others.") from error
-        if not any(np.array_equal(volume.voxels, each.voxels) for each in volumes):
-            volumes.append(volume)  # each slice of a DICOM series stands for all of it
-    return volumes

@@ -147,6 +147,31 @@ class VolumePage(Page[Scan, Volume]):
 
         self._background.start("scan", stack, show, failed)
 
+    def open_each(self, volumes: Sequence[Volume]) -> None:
+        """Show `volumes` as scans of their own, one after the other: Undo returns to each."""
+        first, *others = volumes
+        if not others:
+            self.open([first])
+            return
+
+        def work() -> tuple[list[Scan], list[Window]]:
+            scans = [Scan((volume,)) for volume in volumes]
+            return scans, [*map(auto_window, volumes[:-1]), *self._examine(scans[-1])]
+
+        def show(answer: tuple[list[Scan], list[Window]]) -> None:
+            for scan, window in zip(*answer, strict=True):
+                self._keep(scan, [window])
+            moments = [
+                Moment(scan, f"Open {scan.title}", references=self._references(scan.volumes, ()))
+                for scan in answer[0]
+            ]
+            self.opening.emit()
+            for moment in moments[:-1]:
+                self.history.push(moment)
+            self._push(moments[-1])
+
+        self._background.start("scan", work, show, self._report)
+
     def add(self, volume: Volume) -> None:
         """Filter `volume` together with those that are open."""
         self.open([*self._wanted, volume], name=f"Add {volume.title}")

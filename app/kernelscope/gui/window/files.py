@@ -79,6 +79,7 @@ class Files(QObject):
         )
         dialogs.loaded.connect(self._open)
         dialogs.scan_loaded.connect(volumes.open)
+        dialogs.each_loaded.connect(volumes.open_each)
         dialogs.component_loaded.connect(volumes.add)
         dialogs.reference_loaded.connect(self._set_reference)
         dialogs.announced.connect(show_status)
