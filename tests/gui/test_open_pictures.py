@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,26 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
+from kernelscope.files import read_image
 from kernelscope.gui.model.documents import Document
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
+from kernelscope.gui.window import open_pictures as module
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import FakeCpu, Opener, dialog, load, press, run, shown, write_picture
+from kernelscope.images.image import Image
+from tests.gui.helpers import (
+    FakeCpu,
+    Opener,
+    choose_files,
+    dialog,
+    load,
+    press,
+    run,
+    shown,
+    write_picture,
+)
 from tests.gui.test_drops import drop, said
 from tests.gui.test_volume_page import titles, voxels, write
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -67,10 +82,26 @@ def test_files_are_chosen_together(qtbot: QtBot, window: MainWindow, paths: list
     window.file_dialogs.choose()
     box = dialog(qtbot, window, QFileDialog)
     assert box.fileMode() is QFileDialog.FileMode.ExistingFiles
-    box.filesSelected.emit([str(path) for path in paths[:2]])
-    box.reject()
+    choose_files(box, *paths[:2])
     settle(qtbot, window, 2)
     assert window.film_strip.titles() == ["a.png", "b.png"]
+
+
+def test_a_picture_opened_last_stays_in_front_of_slower_ones(
+    qtbot: QtBot, window: MainWindow, paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+
+    def slow(path: Path) -> Image:
+        release.wait(PATIENCE)
+        return read_image(path)
+
+    monkeypatch.setattr(module, "read_image", slow)
+    drop(window, paths[:2])
+    load(qtbot, window, paths[2])
+    release.set()
+    settle(qtbot, window, 3)
+    assert shown(window) == "c.png"
 
 
 def test_one_picture_has_no_strip_and_undo_returns_to_the_one_before(

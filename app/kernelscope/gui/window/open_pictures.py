@@ -115,7 +115,11 @@ class OpenPictures(QObject):
             self._read_next()
 
     def open_one(self, image: Image) -> None:
-        """Open a picture that was read: next to the others, or in place of the only one."""
+        """Open a picture that was read: next to the others, or in place of the only one.
+
+        It stays in front of the files that are still being read.
+        """
+        self._shows_next = False
         if len(self.documents) < 2:
             self._page.open_part(image)
         else:
