@@ -18,6 +18,7 @@ from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.window.placement import STATE_VERSION
 from kernelscope.menus import DockName
 from tests.gui.helpers import Opener, child, dialog
 from tests.patience import PATIENCE
@@ -86,7 +87,7 @@ def test_a_layout_is_kept_while_the_window_is_open(
     qtbot: QtBot, window: MainWindow, store: Path
 ) -> None:
     window.docks[DockName.QUALITY].close()
-    state = bytes(window.saveState(4).data())
+    state = bytes(window.saveState(STATE_VERSION).data())
     qtbot.waitUntil(lambda: bytes(Settings(store).blob("state").data()) == state)
 
 

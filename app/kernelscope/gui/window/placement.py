@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QDockWidget, QMainWindow
 
 from kernelscope.gui.widgets.settings import Settings
 
-_STATE_VERSION = 5
+STATE_VERSION = 5
 """Increased when docks or toolbars change, so that an old layout is not restored."""
 
 _FIRST_SIZE = QSize(1600, 960)
@@ -24,7 +24,7 @@ _FRAME = QSize(16, 48)
 def save(window: QMainWindow, settings: Settings) -> None:
     """Store place and layout of `window`."""
     settings.set_blob("geometry", window.saveGeometry())
-    settings.set_blob("state", window.saveState(_STATE_VERSION))
+    settings.set_blob("state", window.saveState(STATE_VERSION))
 
 
 def restore(window: QMainWindow, settings: Settings) -> None:
@@ -37,7 +37,7 @@ def restore(window: QMainWindow, settings: Settings) -> None:
         window.setWindowState(Qt.WindowState.WindowNoState)
         window.resize(first)
         window.move(screen.topLeft())
-    if not window.restoreState(settings.blob("state"), _STATE_VERSION):
+    if not window.restoreState(settings.blob("state"), STATE_VERSION):
         _leave_room(window, first.width())
 
 
