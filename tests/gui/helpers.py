@@ -179,6 +179,7 @@ def answer(qtbot: QtBot, box: QMessageBox, text: str) -> None:
 def choose_place(window: MainWindow, device: str, level: str | None = None) -> None:
     """Choose a rung of the ladder without running, as Space does."""
     rungs = window.levels.ladder.rungs
+    window.levels.refresh()  # it waits for the next paint otherwise
     place = Place(Device(device), level)
     if rungs.rung_item(place) is None:
         rungs.toggle_fold()
@@ -197,10 +198,17 @@ def state(window: MainWindow) -> str:
     return child(window, QLabel, "runState").text()
 
 
+def choose_files(chooser: QFileDialog, *paths: Path) -> None:
+    """Answer a file dialog with `paths`, with the signals that a dialog sends when accepted."""
+    chooser.filesSelected.emit([str(path) for path in paths])
+    if len(paths) == 1:
+        chooser.fileSelected.emit(str(paths[0]))
+    chooser.reject()
+
+
 def save_as(qtbot: QtBot, window: MainWindow, path: Path) -> None:
     chooser = dialog(qtbot, window, QFileDialog)
-    chooser.fileSelected.emit(str(path))
-    chooser.reject()
+    choose_files(chooser, path)
 
 
 def estimated(parameter: FloatParameter, planes: NDArray[Any], values: Mapping[str, Any]) -> float:

@@ -63,7 +63,7 @@ from kernelscope.images.image import Image
 from kernelscope.spec.level_colours import colour
 from tests.bench.made_up import row
 from tests.bench.stand_in import StandIn
-from tests.gui.helpers import FakeCpu, press
+from tests.gui.helpers import FakeCpu, choose_files, press
 from tests.gui.helpers import load as load_picture
 from tests.paths import ROOT
 
@@ -746,8 +746,7 @@ def test_nothing_is_saved_under_the_name_of_another_format(
     bench.show_report(measured())
     click(qtbot, bench, button)
     chooser = bench.findChildren(module.dialogs.QFileDialog)[-1]
-    chooser.fileSelected.emit(str(tmp_path / name))
-    chooser.reject()
+    choose_files(chooser, tmp_path / name)
     (box,) = bench.findChildren(ErrorDialog)
     assert usual in " ".join(label.text() for label in box.findChildren(QLabel))
     box.close()
@@ -768,8 +767,7 @@ def test_data_are_saved_and_opened(
     for name in ("out.json", "out.csv"):
         click(qtbot, bench, "benchSaveData")
         chooser = bench.findChildren(module.dialogs.QFileDialog)[-1]
-        chooser.fileSelected.emit(str(tmp_path / name))
-        chooser.reject()
+        choose_files(chooser, tmp_path / name)
         assert state(bench) == f"Saved {name}."
     assert load(tmp_path / "out.json").rows == measured().rows
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["machine"]
@@ -777,8 +775,7 @@ def test_data_are_saved_and_opened(
     other = make()
     click(qtbot, other, "benchOpen")
     dialog = child(other, QFileDialog, "openBenchDialog")
-    dialog.filesSelected.emit([str(tmp_path / "out.json")])
-    dialog.reject()
+    choose_files(dialog, tmp_path / "out.json")
     assert len(table(other)) == 4
     assert state(other) == "Opened out.json."
     assert origin(other) == "Opened: out.json (an unknown CPU and an unknown GPU, today)."

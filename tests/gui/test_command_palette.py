@@ -94,7 +94,7 @@ def closed(window: MainWindow) -> Callable[[], bool]:
 def test_everything_is_listed(palette: CommandPalette, window: MainWindow) -> None:
     assert count(palette) == len(window.actions_)
     assert line(palette) == ["Open", "File", "Ctrl+O"]
-    assert note(palette) == "Open a picture or a volume"
+    assert note(palette) == "Open pictures or a volume"
 
 
 @pytest.mark.smoke

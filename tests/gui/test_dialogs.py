@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope import __version__
 from kernelscope.errors import AppError
 from kernelscope.gui.widgets import messages as dialogs
+from tests.gui.helpers import choose_files
 
 
 @pytest.fixture
@@ -127,8 +128,7 @@ def test_saving_the_details(qtbot: QtBot, window: QWidget, tmp_path: Path) -> No
     chooser = dialog.findChild(QFileDialog)
     assert chooser.isVisible()
     assert chooser.selectedFiles()[0].endswith("kernelscope-bug.txt")
-    chooser.fileSelected.emit(str(tmp_path / "bug.txt"))
-    chooser.reject()
+    choose_files(chooser, tmp_path / "bug.txt")
     assert "ValueError: boo" in (tmp_path / "bug.txt").read_text(encoding="utf-8")
     click(qtbot, dialog, "closeButton")
 

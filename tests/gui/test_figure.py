@@ -45,7 +45,7 @@ from kernelscope.images.planes import planes_of
 from kernelscope.images.volume import Volume
 from kernelscope.judging.metrics import judge
 from kernelscope.spec.borders import Border
-from tests.gui.helpers import child, dialog, load, press, run
+from tests.gui.helpers import child, choose_files, dialog, load, press, run
 
 FULL = Display(0, 255)
 WIDTH, HEIGHT = 48, 36
@@ -252,8 +252,7 @@ def _dialog(qtbot: QtBot, window: MainWindow) -> FigureDialog:
 def _save_as(qtbot: QtBot, made: QDialog, path: Path) -> None:
     made.findChild(QPushButton, "saveButton").click()
     chooser = child(made, QFileDialog, "figureFile")
-    chooser.fileSelected.emit(str(path))
-    chooser.reject()
+    choose_files(chooser, path)
     qtbot.waitUntil(path.exists)
 
 
@@ -302,8 +301,7 @@ def test_a_place_that_cannot_be_written_is_explained(
     made = _dialog(qtbot, window)
     made.findChild(QPushButton, "saveButton").click()
     chooser = child(made, QFileDialog, "figureFile")
-    chooser.fileSelected.emit(str(tmp_path / "missing" / "x.png"))
-    chooser.reject()
+    choose_files(chooser, tmp_path / "missing" / "x.png")
     error = dialog(qtbot, made, ErrorDialog)
     assert "missing" in error.text()
     error.reject()

@@ -41,6 +41,7 @@ from tests.gui.helpers import (
     WIDTH,
     FakeCpu,
     child,
+    choose_files,
     dialog,
     load,
     press,
@@ -175,8 +176,7 @@ def test_reference_is_chosen_from_a_file_and_cleared(
     other = write_picture(tmp_path / "other.png", 3)
     window.findChild(QAction, "chooseReference").trigger()
     chooser = dialog(qtbot, window, QFileDialog)
-    chooser.fileSelected.emit(str(other))
-    chooser.reject()
+    choose_files(chooser, other)
     qtbot.waitUntil(lambda: judged_by(window) == "Compared with other.png (chosen)")
     assert figures(window)["MAE"][0] == "3"  # judged although nothing was run since
     assert figures(window)["MAE"][1] != "–"

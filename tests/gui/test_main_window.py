@@ -75,6 +75,7 @@ from tests.gui.helpers import (
     Opener,
     answer,
     child,
+    choose_files,
     choose_place,
     dialog,
     estimated,
@@ -112,8 +113,7 @@ def test_open_dialog_reads_the_file_and_remembers_it(
     press(qtbot, window, "Ctrl+O")
     chooser = dialog(qtbot, window, QFileDialog)
     assert "*.bmp" in chooser.nameFilters()[0]
-    chooser.filesSelected.emit([str(picture)])
-    chooser.reject()
+    choose_files(chooser, picture)
     qtbot.waitUntil(lambda: shown(window) == picture.name)
     assert window.windowTitle().startswith("ramp.png")
     assert window.settings.recent_files == [picture]
@@ -822,8 +822,7 @@ def test_dialogs_have_short_filters_and_open_where_pictures_are(
     chooser = dialog(qtbot, window, QFileDialog)
     assert chooser.testOption(QFileDialog.Option.HideNameFilterDetails)
     assert Path(chooser.directory().absolutePath()) == usual
-    chooser.fileSelected.emit(str(picture))
-    chooser.reject()
+    choose_files(chooser, picture)
     qtbot.waitUntil(lambda: shown(window) == picture.name)
     press(qtbot, window, "Ctrl+O")
     again = dialog(qtbot, window, QFileDialog)
@@ -845,8 +844,7 @@ def test_the_first_screen_has_load_save_run_debug_and_gpu_info(
     assert not tool(window, "Save").isEnabled()
     qtbot.mouseClick(tool(window, "Load"), Qt.MouseButton.LeftButton)
     chooser = dialog(qtbot, window, QFileDialog)
-    chooser.fileSelected.emit(str(picture))
-    chooser.reject()
+    choose_files(chooser, picture)
     qtbot.waitUntil(lambda: shown(window) == picture.name)
     qtbot.mouseClick(run_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(tool(window, "Save").isEnabled)

@@ -42,6 +42,7 @@ from tests.gui.helpers import (
     FakeCpu,
     Opener,
     child,
+    choose_files,
     choose_place,
     dialog,
     estimated,
@@ -73,8 +74,7 @@ def write_recipe(path: Path, *steps: dict[str, object]) -> Path:
 
 def choose(qtbot: QtBot, window: MainWindow, path: Path) -> None:
     chooser = dialog(qtbot, window, QFileDialog)
-    chooser.fileSelected.emit(str(path))
-    chooser.reject()
+    choose_files(chooser, path)
 
 
 def run_recipe(qtbot: QtBot, window: MainWindow, path: Path) -> None:

@@ -51,7 +51,18 @@ from kernelscope.images.planes import Window
 from kernelscope.images.volume import Volume
 from kernelscope.judging.volumes import judge_volume
 from kernelscope.menus import DockName
-from tests.gui.helpers import FakeCpu, Opener, answer, child, dialog, load, press, save_as, state
+from tests.gui.helpers import (
+    FakeCpu,
+    Opener,
+    answer,
+    child,
+    choose_files,
+    dialog,
+    load,
+    press,
+    save_as,
+    state,
+)
 from tests.gui.test_judging import counted
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
@@ -160,8 +171,7 @@ def test_a_folder_of_pictures_is_opened(qtbot: QtBot, window: MainWindow, tmp_pa
     window.findChild(QAction, "openFolder").trigger()
     chooser = dialog(qtbot, window, QFileDialog)
     assert chooser.fileMode() == QFileDialog.FileMode.Directory
-    chooser.fileSelected.emit(str(folder))
-    chooser.reject()
+    choose_files(chooser, folder)
     qtbot.waitUntil(lambda: titles(window) == ["slices"])
     assert window.volumes.source.volumes[0].voxels.shape == (3, 5, 7)
 
@@ -486,8 +496,7 @@ def test_a_reference_is_chosen_kept_and_cleared(
         window.findChild(QAction, "chooseReference").trigger()
         chooser = dialog(qtbot, window, QFileDialog)
         assert chooser.windowTitle() == "Reference Volume"
-        chooser.fileSelected.emit(str(path))
-        chooser.reject()
+        choose_files(chooser, path)
 
     open_scan(qtbot, window, scan)
     show_quality(window)
@@ -528,8 +537,7 @@ def test_a_recipe_goes_over_a_volume_and_is_saved_again(
     write_recipe(Recipe(steps), tmp_path / "steps.json")
     press(qtbot, window, "Ctrl+Shift+R")
     chooser = dialog(qtbot, window, QFileDialog)
-    chooser.fileSelected.emit(str(tmp_path / "steps.json"))
-    chooser.reject()
+    choose_files(chooser, tmp_path / "steps.json")
     qtbot.waitUntil(lambda: window.volumes.result is not None and not window.recipes.busy)
     assert [each.step.filter.id for each in cpu.requests] == ["rician_noise"] * SHAPE[2] + [
         "mri_nlm"
