@@ -63,6 +63,7 @@ def test_copies_arrive(device: Card, size: int) -> None:
     np.testing.assert_array_equal(target, source)
 
 
+@pytest.mark.slow
 def test_a_download_returns_when_the_last_piece_is_there(
     device: Card, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_lane_that_cannot_open_is_tried_again(
     assert len(driver.page_locked) == 3
 
 
+@pytest.mark.slow
 def test_pages_are_given_while_the_block_runs(device: Card) -> None:
     """All of them, if there is time, and nothing but them; afterwards nobody writes any more."""
     target = np.full((memory.CHUNKS + 1) * CHUNK, 7, np.uint8)

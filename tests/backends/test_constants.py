@@ -62,6 +62,7 @@ def test_defaults_are_what_plans_pass(spec: FilterSpec) -> None:
     assert passed == shared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", gpu_filters(), ids=lambda spec: spec.id)
 def test_plans_pass_what_tuned_kernels_use(spec: FilterSpec) -> None:
     """The block of a launch, and the macros by which its kernel knows the block."""
@@ -111,6 +112,7 @@ def ptx(source: str, macros: Mapping[str, int | str]) -> str:
     return text.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "by_thread"), [(LARGEST_UNROLLED, False), (15, True)])
 def test_weights_in_a_loop_are_indexed_by_thread(size: int, by_thread: bool) -> None:
     """Else the compiler may read them by ULDC, five to ten times slower; see `own_zero`."""

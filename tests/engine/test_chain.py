@@ -340,6 +340,7 @@ def test_volumes_are_estimated_together(components: int) -> None:
     assert fewer != pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_map_of_sigma_is_made_once_a_request(
     cpu: Backends, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,6 +156,7 @@ class TestGoodPages:
 
 
 class TestDamagedPages:
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", KINDS)
     def test_nothing_is_read_that_libtiff_reads_otherwise(self, kind):
         """What both understand is what the changed bits stand for: no decoder could know more."""

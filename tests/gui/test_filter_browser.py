@@ -365,6 +365,7 @@ def test_volumes_have_their_filters_and_thumbnails_of_the_slice(
     assert "slice" in scene.image.title
 
 
+@pytest.mark.slow
 def test_the_helper_compiles_in_a_process_of_its_own(qtbot: QtBot) -> None:
     image = Image.from_array(np.zeros((9, 9), np.uint8), "black")
     scene, step = Scene(image, (4, 4), image), Step.create("negative")

@@ -116,6 +116,7 @@ def test_values_and_buttons_are_whole_in_a_small_window(qtbot: QtBot, viewer: Ke
     assert title.width() > 700
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", KERNEL_FILTERS, ids=lambda spec: spec.id)
 def test_every_kernel_is_found_in_its_source(
     qtbot: QtBot, background: Background, spec: FilterSpec
@@ -167,6 +168,7 @@ def test_the_files_are_the_source_and_its_headers(viewer: KernelViewer) -> None:
     assert current(viewer).toPlainText() == source_files("mean")[0].text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", KERNEL_FILTERS, ids=lambda spec: spec.id)
 def test_all_files_stand_side_by_side(
     qtbot: QtBot, background: Background, spec: FilterSpec

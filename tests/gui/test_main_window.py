@@ -648,7 +648,6 @@ def test_gpu_comes_back_after_a_filter_of_the_cpu(qtbot: QtBot, open_window: Ope
     assert (options.device, options.level) == (Device.GPU, "shared")
 
 
-@pytest.mark.smoke
 def test_each_filter_keeps_its_values_also_after_a_restart(
     qtbot: QtBot, open_window: Opener
 ) -> None:

@@ -41,6 +41,7 @@ def search(qtbot: QtBot, window: ManualWindow, text: str) -> None:
     qtbot.keyClick(field, Qt.Key.Key_Return)
 
 
+@pytest.mark.slow
 def test_pages_are_chosen_by_title(window: ManualWindow) -> None:
     titles = window.findChild(QTreeWidget, "manualPages")
     every = QTreeWidgetItemIterator(titles)
@@ -60,6 +61,7 @@ def test_filters_are_in_the_page(window: ManualWindow) -> None:
     assert "<!--" not in view_of(window).toPlainText()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_link_between_pages_finds_its_heading(window: ManualWindow, name: str) -> None:
     for target, anchor in re.findall(r"\]\(([\w-]*)(?:\.md)?#([\w-]+)\)", handbook.page(name)):
@@ -95,6 +97,7 @@ def test_other_links_leave_the_window(
     assert "nothing.md" in window.findChild(QLabel, "manualNote").text()
 
 
+@pytest.mark.slow
 def test_search_goes_on_through_the_pages(qtbot: QtBot, window: ManualWindow) -> None:
     window.open_page("index")
     search(qtbot, window, "coalesced")

@@ -358,7 +358,6 @@ def test_a_recipe_may_leave_a_number_to_the_picture(
     )
 
 
-@pytest.mark.smoke
 def test_a_saved_recipe_leaves_open_what_the_loaded_one_did(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
 ) -> None:

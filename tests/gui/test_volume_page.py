@@ -313,7 +313,6 @@ def test_a_filter_of_pictures_runs_slice_by_slice(
     assert len(cpu.requests) == SHAPE[0] + SHAPE[2]
 
 
-@pytest.mark.smoke
 def test_cancel_leaves_the_last_output(
     qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
 ) -> None:

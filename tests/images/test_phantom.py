@@ -68,6 +68,7 @@ class TestHead:
         decay = t2[Tissue.GREY] / pd[Tissue.GREY] / (t2[Tissue.CSF] / pd[Tissue.CSF])
         assert decay == pytest.approx(math.exp(-85 / 83 + 85 / 329))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("angle", [0, 35])
     def test_edges_are_shares_of_voxels(self, monkeypatch, angle):
         """Against voxels cut into 4x4x4 pieces, for a body that is long and turned."""
@@ -128,12 +129,14 @@ class TestHead:
 
 
 class TestVoxels:
+    @pytest.mark.slow
     def test_the_head_is_as_large_as_a_head(self):
         """Voxels of 1 mm that fill 181 x 217 x 181 mm are those of the default size."""
         filled = head((181, 217, 181), ["T1w"]).truth[Contrast.T1W]
         part = head((61, 109, 181), ["T1w"], voxel=(1, 1, 1)).truth[Contrast.T1W]
         np.testing.assert_allclose(part, filled[60:121, 54:163], atol=0.02)
 
+    @pytest.mark.slow
     def test_thick_slices_lie_where_they_are(self):
         """Every fourth slice of thin ones lies in the middle of a thick one, but for its rim."""
         thin = head((37 * 3, 128, 120), ["T2w"], voxel=(4 / 3, 1.7, 1.6))
