@@ -10,7 +10,7 @@ written with any of them, but once:
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,28 +43,27 @@ from kernelscope.text import PROGRAM
 SEPARATOR = ":"
 """Stands between the steps of a chain."""
 
-_DEFAULTS: dict[str, Any] = {
-    "device": "auto",
-    "level": None,
-    "gpu": None,
-    "repeat": 1,
-    "block": None,
-    "memory_limit": None,
-    "reference": None,
-    "difference": None,
-    "residual": None,
-    "save_recipe": None,
-    "axis": None,
-    "volume": None,
-    "float": False,
-    "component": [],
-    "output_component": [],
-    "nan": None,
-    "lossy": False,
-    "quiet": False,
-    "verbose": False,
+_RUN = {name: name for name in ("device", "level", "repeat", "memory_limit", "block")}
+_INPUTS = {
+    "component": "components",
+    "volume": "volumes",
+    "reference": "reference",
+    "nan": "nan",
+    "float": "as_float",
+    "axis": "axis",
 }
-"""The options that hold for all steps; each may be given once, with any step."""
+_OUTPUTS = {
+    "output_component": "components",
+    "residual": "residual",
+    "difference": "difference",
+    "save_recipe": "recipe",
+    "lossy": "lossy",
+}
+_COMMAND = {"gpu": "gpus", "quiet": "quiet", "verbose": "verbose"}
+"""Fields of `RunOptions`, `Inputs`, `Outputs` and `ApplyCommand` by the names of their options,
+which hold for all steps and may be given once, with any step. The classes have the defaults."""
+
+_SHARED = frozenset({*_RUN, *_INPUTS, *_OUTPUTS, *_COMMAND})
 
 _CHAINS = """\
 A lone “:” separates several filters, each of which works on the result of the
@@ -91,8 +90,7 @@ def parse(arguments: list[str]) -> ApplyCommand:
     if specs[0] is None:
         return _parse_recipe(parser, segments)
     levels = _levels(spec for spec in specs if spec)
-    shared = dict(_DEFAULTS)
-    given: set[str] = set()
+    shared: dict[str, Any] = {}
     files: list[Path] = []
     steps: list[Step] = []
     for number, (spec, segment) in enumerate(zip(specs, segments, strict=True), 1):
@@ -106,10 +104,9 @@ def parse(arguments: list[str]) -> ApplyCommand:
                 raise
             raise error.prefixed(f"Step {number}, {spec.name}: ") from None
         files += found.files
-        for name in _DEFAULTS.keys() & vars(found):
-            if name in given:
+        for name in _SHARED & vars(found).keys():
+            if name in shared:
                 parser.error(f"argument --{name.replace('_', '-')}: give it once, for all steps")
-            given.add(name)
             shared[name] = getattr(found, name)
     _check(parser, shared, files)
     return _command(Recipe(tuple(steps)), shared, files)
@@ -127,7 +124,7 @@ def _parse_recipe(
     if len(segments) > 1:
         parser.error(f"argument --recipe: no steps can follow it after “{SEPARATOR}”")
     found = parser.parse_intermixed_args(segments[0])
-    shared = _DEFAULTS | vars(found)
+    shared = vars(found)
     _check(parser, shared, found.files)
     return _command(read_recipe(found.recipe), shared, found.files)
 
@@ -139,11 +136,11 @@ def _check(parser: argparse.ArgumentParser, shared: dict[str, Any], files: Seque
     if len(files) != 2:
         names = ", ".join(map(str, files)) or "none"
         parser.error(f"give two files, INPUT and OUTPUT; found: {names}")
-    if shared["difference"] and not shared["reference"]:
+    if "difference" in shared and not shared.get("reference"):
         parser.error("argument --difference: only with --reference")
-    if shared["quiet"] and shared["verbose"]:
+    if "quiet" in shared and "verbose" in shared:
         parser.error("argument --quiet: not allowed with argument --verbose")
-    written = [files[1], shared["residual"], shared["difference"], shared["save_recipe"]]
+    written = [files[1], *map(shared.get, ("residual", "difference", "save_recipe"))]
     targets = [resolved(path) for path in written if path is not None]
     if len(set(targets)) < len(targets):
         parser.error("OUTPUT, --residual, --difference and --save-recipe must be different files")
@@ -151,36 +148,19 @@ def _check(parser: argparse.ArgumentParser, shared: dict[str, Any], files: Seque
 
 def _command(recipe: Recipe, shared: dict[str, Any], files: Sequence[Path]) -> ApplyCommand:
     """Return the command for options that passed `_check`."""
+
+    def given(names: Mapping[str, str]) -> dict[str, Any]:
+        found = {field: shared[name] for name, field in names.items() if name in shared}
+        return {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}
+
     source, output = files
+    device = Device(shared.get("device", RunOptions.device))
     return ApplyCommand(
         recipe=recipe,
-        options=RunOptions(
-            device=Device(shared["device"]),
-            level=shared["level"],
-            repeat=shared["repeat"],
-            memory_limit=shared["memory_limit"],
-            block=shared["block"],
-        ),
-        files=Inputs(
-            source=source,
-            components=tuple(shared["component"]),
-            volumes=tuple(shared["volume"] or ()),
-            reference=shared["reference"],
-            nan=shared["nan"],
-            as_float=shared["float"],
-            axis=shared["axis"],
-        ),
-        outputs=Outputs(
-            result=output,
-            components=tuple(shared["output_component"]),
-            residual=shared["residual"],
-            difference=shared["difference"],
-            recipe=shared["save_recipe"],
-            lossy=shared["lossy"],
-        ),
-        gpus=shared["gpu"],
-        quiet=shared["quiet"],
-        verbose=shared["verbose"],
+        options=RunOptions(**given(_RUN) | {"device": device}),
+        files=Inputs(source=source, **given(_INPUTS)),
+        outputs=Outputs(result=output, **given(_OUTPUTS)),
+        **given(_COMMAND),
     )
 
 
@@ -294,8 +274,8 @@ def _add_run_options(
     group = parser.add_argument_group("all steps")
     group.add_argument(
         "--device",
-        choices=["auto", "cpu", "gpu"],
-        help=f"where to compute (default: {_DEFAULTS['device']}); steps that cannot run there run "
+        choices=[each.value for each in Device],
+        help=f"where to compute (default: {RunOptions.device}); steps that cannot run there run "
         "where they can",
     )
     group.add_argument(
@@ -309,7 +289,7 @@ def _add_run_options(
         metavar="N",
         type=positive,
         help="kernel runs on a GPU, after a warm-up, whose median is reported (default: "
-        f"{_DEFAULTS['repeat']})",
+        f"{RunOptions.repeat})",
     )
     group.add_argument(
         "--block",
