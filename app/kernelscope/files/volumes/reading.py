@@ -75,22 +75,7 @@ def read_volume(
     title = path.name or str(path)
     start = time.perf_counter()
     try:
-        reader = _recognise(path)
-        with damage_explained(reader.format.name):
-            scan = reader.decode(path, volume_number)
-        volume = Volume.from_array(
-            scan.numbers,
-            title,
-            spacing=scan.spacing,
-            affine=scan.affine,
-            path=path,
-            notices=scan.notices,
-            header=scan.header,
-            slope=scan.slope,
-            intercept=scan.intercept,
-            others=scan.others,
-            nan=nan,
-        )
+        volume, name = _decode(path, title, volume_number, nan)
     except Several as error:
         raise SeveralVolumes(f"{title}: {error.cause}", error.hint, error.names) from error
     except Unreadable as error:
@@ -101,10 +86,33 @@ def read_volume(
             "Close other programs or use a smaller volume.",
         ) from error
     elapsed = (time.perf_counter() - start) * 1e3
-    _logger.info("Read %s from %s: %.1f ms", volume.describe(), reader.format.name, elapsed)
+    _logger.info("Read %s from %s: %.1f ms", volume.describe(), name, elapsed)
     for notice in volume.notices:
         _logger.info("%s: %s", title, notice)
     return volume
+
+
+def _decode(
+    path: Path, title: str, volume_number: int | None, nan: float | None
+) -> tuple[Volume, str]:
+    """Return the volume of a file or folder, and the name of its format."""
+    reader = _recognise(path)
+    with damage_explained(reader.format.name):
+        scan = reader.decode(path, volume_number)
+    volume = Volume.from_array(
+        scan.numbers,
+        title,
+        spacing=scan.spacing,
+        affine=scan.affine,
+        path=path,
+        notices=scan.notices,
+        header=scan.header,
+        slope=scan.slope,
+        intercept=scan.intercept,
+        others=scan.others,
+        nan=nan,
+    )
+    return volume, reader.format.name
 
 
 def is_volume(path: str | Path) -> bool:
