@@ -46,8 +46,8 @@ def test_a_layout_of_an_earlier_version_is_not_restored(window: MainWindow) -> N
     quality = window.docks[DockName.QUALITY]
     quality.close()
     for version, hidden in (
-        (placement._STATE_VERSION - 1, False),
-        (placement._STATE_VERSION, True),
+        (placement.STATE_VERSION - 1, False),
+        (placement.STATE_VERSION, True),
     ):
         quality.close()
         window.settings.set_blob("state", window.saveState(version))
