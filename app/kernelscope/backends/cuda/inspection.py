@@ -77,7 +77,7 @@ def compile_report(
     AppError
         If NVRTC does not compile the kernel.
     """
-    compiler = compiler or _nvrtc()
+    compiler = compiler or nvrtc()
     cache = CubinCache(compiler)
     source = read_source(filter_id)
     return {
@@ -91,12 +91,19 @@ def compile_report(
 def reporter() -> str:
     """Return which compiler `compile_report` asks."""
     try:
-        return title(_nvrtc())
+        return title(nvrtc())
     except AppError:
         return Nvrtc.name
 
 
-def _nvrtc() -> Compiler:
+def nvrtc() -> Compiler:
+    """Return NVRTC.
+
+    Raises
+    ------
+    NoCompiler
+        If it is not installed.
+    """
     compiler = Nvrtc()
     try:
         compiler.version()

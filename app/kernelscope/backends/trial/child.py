@@ -1,0 +1,61 @@
+"""The process of an edited kernel: ``python -m kernelscope.backends.trial.child FOLDER``."""
+
+from __future__ import annotations
+
+import faulthandler
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from kernelscope.backends.trial import compiling
+from kernelscope.backends.trial.progress import Progress
+from kernelscope.backends.trial.protocol import Ending, Job, Report
+from kernelscope.backends.trial.targets import COMPILE_ONLY
+from kernelscope.errors import AppError
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+_MOST_FILE_BYTES = 1 << 30
+"""Of a file: a kernel that prints without end does not fill the disk."""
+
+
+_TARGETS: dict[str, Callable[[Job, Path, Progress], Report]] = {COMPILE_ONLY: compiling.try_out}
+
+
+def main(folder: Path) -> int:
+    """Try the job in `folder` and write the report there."""
+    faulthandler.enable()
+    try:
+        job = Job.read(folder)
+        limit(job.memory)
+        report = _TARGETS[job.target](job, folder, Progress(folder))
+    except MemoryError:
+        report = Report(
+            Ending.MEMORY,
+            "The kernel, or compiling it, took more memory than a trial may have.",
+            "Look for an array that is far too large.",
+        )
+    except AppError as error:
+        report = Report(Ending.REFUSED, error.message, error.hint)
+    report.write(folder)
+    return 0
+
+
+def limit(memory: int) -> None:
+    """Bound the memory, the files and the core dumps of this process and those that it starts."""
+    if resource is None:
+        return
+    bounds = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, _MOST_FILE_BYTES)]
+    if memory:
+        bounds.append((resource.RLIMIT_AS, memory))
+    for which, most in bounds:
+        _, hard = resource.getrlimit(which)
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(which, (least, least))
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,196 @@
+"""The data that pass between the window and the process of an edited kernel: JSON and arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from kernelscope import json_fields
+from kernelscope.backends.trial.compiler_messages import (
+    ERROR,
+    MOST_MESSAGES,
+    WARNING,
+    CompilerMessage,
+)
+from kernelscope.engine.launch_report import Resources
+
+JOB, REPORT, STAGES, LOG = "job.json", "report.json", "stages", "log"
+SOURCE, OUTPUT = "source.npy", "output.npy"
+"""Names in the folder that parent and child share."""
+
+_MOST_BYTES = 16 << 20
+_MOST_COUNT = 1 << 53
+
+
+class Stage(StrEnum):
+    """What the process is at; each has a time limit of its own."""
+
+    START = "start"
+    COMPILE = "compile"
+    RUN = "run"
+
+
+class Ending(StrEnum):
+    """How a trial ended."""
+
+    DONE = "done"
+    NOT_COMPILED = "not compiled"
+    FAULT = "fault"
+    """The kernel did something that is not allowed, and was stopped there."""
+    TIME = "time"
+    """A stage took longer than its limit."""
+    MEMORY = "memory"
+    DIED = "died"
+    """The process ended without a report: a wild write, a trap."""
+    REFUSED = "refused"
+    """It could not be tried at all: no compiler, a plan that this target cannot run."""
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of a trial.
+
+    Attributes
+    ----------
+    start, compile, run : float
+        Most seconds of each stage.
+    memory : int
+        Most bytes of address space; 0 for none, which a card's driver needs.
+    """
+
+    start: float = 20.0
+    compile: float = 60.0
+    run: float = 20.0
+    memory: int = 4 << 30
+
+    def seconds(self, stage: Stage) -> float:
+        """Return the limit of a stage."""
+        return {Stage.START: self.start, Stage.COMPILE: self.compile, Stage.RUN: self.run}[stage]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A kernel to try.
+
+    Attributes
+    ----------
+    target : str
+        Identifier of one of the targets of the child.
+    name : str
+        Of the source in messages: ``mean.cu``.
+    text : str
+        The source, headers not put in place.
+    kernel : str
+        Name of the function whose resources are reported.
+    defines : mapping of str to str
+        Its macros.
+    filter_id, level_id, border : str
+        The plan to run; a target that only compiles does not look at them.
+    parameters : mapping
+        Values of the filter's parameters.
+    memory : int
+        See `Limits`.
+    """
+
+    target: str
+    name: str
+    text: str
+    kernel: str
+    defines: Mapping[str, str] = field(default_factory=dict)
+    filter_id: str = ""
+    level_id: str = ""
+    border: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    memory: int = 0
+
+    def write(self, folder: Path) -> None:
+        (folder / JOB).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> Job:
+        """Return the job in a folder.
+
+        Raises
+        ------
+        InvalidJson
+            If it is damaged.
+        """
+        content = json_fields.read(folder / JOB, _MOST_BYTES)
+        names = ("target", "name", "text", "kernel", "filter_id", "level_id", "border")
+        return cls(
+            **{name: content[name].text() for name in names},
+            defines={name: each.text() for name, each in content["defines"].fields()},
+            parameters={name: each.value for name, each in content["parameters"].fields()},
+            memory=content["memory"].whole(0, _MOST_COUNT),
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """The child's answer.
+
+    Attributes
+    ----------
+    ending : Ending
+    text, hint : str
+        The cause and the way out, where it did not end well.
+    compiler : str
+        Name and version.
+    messages : tuple of CompilerMessage
+    resources : mapping of str to Resources
+        The assembler's report for each architecture that was compiled for.
+    seconds : mapping of str to float
+        Time of each stage in the process.
+    """
+
+    ending: Ending
+    text: str = ""
+    hint: str = ""
+    compiler: str = ""
+    messages: tuple[CompilerMessage, ...] = ()
+    resources: Mapping[str, Resources] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        (folder / REPORT).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> Report:
+        """Return the report in a folder, everything in it checked.
+
+        Raises
+        ------
+        InvalidJson
+            If it is not there or damaged: a wild write may have hit it.
+        """
+        content = json_fields.read(folder / REPORT, _MOST_BYTES)
+        return cls(
+            Ending(content["ending"].one_of([each.value for each in Ending])),
+            content["text"].text(),
+            content["hint"].text(),
+            content["compiler"].text(),
+            tuple(_message(each) for each in content["messages"].elements()[:MOST_MESSAGES]),
+            {name: _resources(each) for name, each in content["resources"].fields()},
+            {name: each.number(0, 1e9) for name, each in content["seconds"].fields()},
+        )
+
+
+def _message(content: json_fields.Field) -> CompilerMessage:
+    return CompilerMessage(
+        content["kind"].one_of((ERROR, WARNING)),
+        content["text"].text(),
+        content["file"].text(),
+        content["line"].whole(0, 1 << 31),
+        content["column"].whole(0, 1 << 31),
+    )
+
+
+def _resources(content: json_fields.Field) -> Resources:
+    names = [each.name for each in dataclasses.fields(Resources)]
+    return Resources(**{name: content[name].whole(0, _MOST_COUNT) for name in names})

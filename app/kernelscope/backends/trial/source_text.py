@@ -1,0 +1,41 @@
+"""The one text that is compiled from an edited source and the headers of the program."""
+
+from __future__ import annotations
+
+import re
+
+from kernelscope.paths import KERNELS
+
+_ENDIF = re.compile(r"^\s*#\s*(?:endif|else|elif)\b")
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"(\w[\w-]*\.cuh)"\s*(?://.*)?$')
+
+
+def expanded(name: str, text: str) -> str:
+    """Return an edited source with the program's headers put in place, as `read_source` does.
+
+    A header that the program does not have stays an ``#include``, about which the compiler
+    complains at its line.
+
+    Parameters
+    ----------
+    name
+        Of the source in messages of the compiler.
+    """
+    return "\n".join(_lines(name, text, set()))
+
+
+def _lines(name: str, text: str, seen: set[str]) -> list[str]:
+    lines = [f'#line 1 "{name}"']
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
+        match = _INCLUDE.match(line)
+        if match is None or not (KERNELS / match[1]).is_file():
+            lines.append(line)
+            if _ENDIF.match(line):  # directives between were not read if the condition was false
+                lines.append(f'#line {number + 1} "{name}"')
+            continue
+        if match[1] not in seen:
+            seen.add(match[1])
+            header = (KERNELS / match[1]).read_text(encoding="utf-8")
+            lines += _lines(match[1], header, seen)
+        lines.append(f'#line {number + 1} "{name}"')
+    return lines

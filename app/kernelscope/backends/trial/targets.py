@@ -1,0 +1,6 @@
+"""Identifiers of the places where an edited kernel can be tried."""
+
+from __future__ import annotations
+
+COMPILE_ONLY = "compile"
+"""NVRTC compiles it for the architectures of the compile report; nothing runs."""
