@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from kernelscope.gui.dialogs.code_view import CodeView, CudaHighlighter
 from kernelscope.gui.dialogs.difference_view import DifferenceView
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.model.kernel_difference import GONE, HEADING, NEW, SAME
+from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.ladder import Place
 from kernelscope.gui.panels.gpu_options import GpuOptions
 from kernelscope.gui.widgets import theme
@@ -78,8 +80,15 @@ def launches() -> dict[str, LaunchReport]:
 
 
 @pytest.fixture
-def viewer(qtbot: QtBot, background: Background, launches: dict[str, LaunchReport]) -> KernelViewer:
-    viewer = KernelViewer(background, launches)
+def edits(tmp_path: Path) -> Edits:
+    return Edits(tmp_path / "kernels")
+
+
+@pytest.fixture
+def viewer(
+    qtbot: QtBot, background: Background, launches: dict[str, LaunchReport], edits: Edits
+) -> KernelViewer:
+    viewer = KernelViewer(background, launches, edits)
     qtbot.addWidget(viewer)
     viewer.show_request(request())
     viewer.show()
@@ -119,9 +128,9 @@ def test_values_and_buttons_are_whole_in_a_small_window(qtbot: QtBot, viewer: Ke
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", KERNEL_FILTERS, ids=lambda spec: spec.id)
 def test_every_kernel_is_found_in_its_source(
-    qtbot: QtBot, background: Background, spec: FilterSpec
+    qtbot: QtBot, background: Background, spec: FilterSpec, edits: Edits
 ) -> None:
-    viewer = KernelViewer(background, {})
+    viewer = KernelViewer(background, {}, edits)
     qtbot.addWidget(viewer)
     for level in spec.levels("gpu"):
         viewer.show_request(request(spec.id, level.id))
@@ -171,9 +180,9 @@ def test_the_files_are_the_source_and_its_headers(viewer: KernelViewer) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", KERNEL_FILTERS, ids=lambda spec: spec.id)
 def test_all_files_stand_side_by_side(
-    qtbot: QtBot, background: Background, spec: FilterSpec
+    qtbot: QtBot, background: Background, spec: FilterSpec, edits: Edits
 ) -> None:
-    viewer = KernelViewer(background, {})
+    viewer = KernelViewer(background, {}, edits)
     qtbot.addWidget(viewer)
     unit = viewer.fontMetrics().averageCharWidth()
     viewer.resize(210 * unit, 600)

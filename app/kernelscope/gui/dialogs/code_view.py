@@ -159,6 +159,12 @@ class CodeView(QPlainTextEdit):
             self.setTextCursor(QTextCursor(self.document().findBlockByNumber(place[0])))
             self.verticalScrollBar().setValue(max(0, place[0] - 2))
 
+    def go_to_line(self, line: int) -> None:
+        """Put the cursor at a line, from 0 on, in the middle of the view."""
+        self.setTextCursor(QTextCursor(self.document().findBlockByNumber(line)))
+        self.centerCursor()
+        self.setFocus()
+
     @property
     def dimmed_lines(self) -> tuple[int, ...]:
         """Numbers of the lines that are not compiled, from 0 on."""

@@ -15,6 +15,9 @@ _FILLS = {GONE: theme.removed_fill, NEW: theme.added_fill}
 _SIGN = 2
 """Characters before each line."""
 
+_BEFORE = 3
+"""Lines in view above the first change."""
+
 
 class DifferenceView(CodeView):
     """Lines of a difference, highlighted as the language is."""
@@ -24,6 +27,11 @@ class DifferenceView(CodeView):
         super().__init__("difference", "\n".join(map(str, lines)), parent)
         self.setAccessibleName("Difference of two levels")
         self._mark(0, 0)
+
+    def go_to_first_change(self) -> None:
+        """Scroll to the first line that differs."""
+        changed = (n for n, line in enumerate(self._lines) if line.kind in _FILLS)
+        self.verticalScrollBar().setValue(max(0, next(changed, 0) - _BEFORE))
 
     @property
     def lines(self) -> list[Line]:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
     QLabel,
-    QProxyStyle,
     QPushButton,
     QSplitter,
-    QStyle,
-    QStyleOption,
-    QTabBar,
     QTabWidget,
     QVBoxLayout,
     QWidget,
 )
 
-from kernelscope.backends.cuda.info import architecture
 from kernelscope.backends.cuda.inspection import (
     REPORTED,
     PlannedLaunch,
@@ -32,27 +27,30 @@ from kernelscope.backends.cuda.inspection import (
     reporter,
 )
 from kernelscope.backends.cuda.preprocessor import active_lines, find_kernel
-from kernelscope.backends.cuda.sources import source_files
+from kernelscope.backends.cuda.sources import SourceFile, source_files
+from kernelscope.backends.trial.compiler_messages import CompilerMessage
+from kernelscope.backends.trial.protocol import Report
 from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.launch_report import LaunchReport, Resources
 from kernelscope.engine.request import Request
 from kernelscope.errors import AppError
+from kernelscope.gui.dialogs.code_editor import CodeEditor
 from kernelscope.gui.dialogs.code_view import CodeView
 from kernelscope.gui.dialogs.difference_view import DifferenceView
-from kernelscope.gui.model.kernel_difference import difference
+from kernelscope.gui.dialogs.edit_panel import ORIGINAL, EditPanel, Subject
+from kernelscope.gui.dialogs.file_tabs import FileTabs
+from kernelscope.gui.dialogs.find_bar import FindBar
+from kernelscope.gui.dialogs.kernel_facts import last_run, planned, resources, with_generation
+from kernelscope.gui.model.kernel_difference import Line, difference, text_difference
+from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import add_button, close_box, headline
 from kernelscope.gui.work.background import Background
-from kernelscope.spec.launch import Launch
 
-_LAST_RUN = "Last run on the GPU"
 _COMPILE = "gpu-compile-report"
-
-_AROUND_TAB = 6
-"""Horizontal padding of a tab in pixels, both sides together."""
-
+_ORIGINAL = "original"
 
 _SIDE = 42
 """Least width of the facts, in characters: a launch of three sizes with its unit is readable."""
@@ -67,12 +65,15 @@ class KernelViewer(QDialog):
         On whose threads kernels are compiled for their report.
     launches : mapping
         The last launch of each kernel, by its name; call `refresh` when there is a new one.
+    edits : Edits
+        The user's own versions of kernels.
     """
 
     def __init__(
         self,
         background: Background,
         launches: Mapping[str, LaunchReport],
+        edits: Edits,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -88,14 +89,20 @@ class KernelViewer(QDialog):
         self._launches = launches
 
         self._headline = headline("")
-        top = self._make_top()
         self._help = QLabel()
         self._help.setObjectName("levelHelp")
         self._help.setWordWrap(True)
 
+        self._panel = EditPanel(background, edits)
+        self._panel.chosen.connect(self._show_version)
+        self._panel.edited.connect(self._on_edited)
+        self._panel.compiled.connect(self._on_edit_compiled)
+        self._panel.message_wanted.connect(self._show_place)
+        self._find = FindBar()
+        top = self._make_top()
         self._tabs = QTabWidget()
         self._tabs.setObjectName("kernelFiles")
-        self._tabs.setTabBar(_FileTabs())
+        self._tabs.setTabBar(FileTabs())
         self._tabs.setDocumentMode(True)
         splitter = QSplitter()
         splitter.setObjectName("kernelSplitter")
@@ -105,19 +112,23 @@ class KernelViewer(QDialog):
         splitter.setStretchFactor(0, 3)
         splitter.setStretchFactor(1, 2)
         box = close_box(self)
-        add_button(box, "copyButton", "&Copy source", "Copy the file in view", self.copy_source)
+        add_button(box, "copyButton", "Copy &source", "Copy the file in view", self.copy_source)
         add_button(box, "copyFactsButton", "Copy &facts", "Copy the table", self._copy_facts)
         layout = QVBoxLayout(self)
         layout.addWidget(self._headline)
         layout.addLayout(top)
         layout.addWidget(self._help)
         layout.addWidget(splitter, 1)
+        layout.addWidget(self._find)
+        layout.addWidget(self._panel)
         layout.addWidget(box)
         unit = self.fontMetrics().averageCharWidth()
         size = QSize(210 * unit, 40 * self.fontMetrics().height())
         self.resize(size.boundedTo(self.screen().availableSize()))
         splitter.setSizes([152 * unit, 58 * unit])
         self.finished.connect(lambda: background.forget(_COMPILE))
+        self.finished.connect(self.leave)
+        self._make_shortcuts()
 
     def _make_top(self) -> QHBoxLayout:
         """Return the choice of two levels."""
@@ -138,10 +149,33 @@ class KernelViewer(QDialog):
         compare = QLabel("Compare &with")
         compare.setBuddy(self._other)
         top = QHBoxLayout()
-        for widget in (caption, self._level, compare, self._other):
+        version = QLabel("Vers&ion")
+        version.setBuddy(self._panel.version_box)
+        for widget in (
+            caption,
+            self._level,
+            version,
+            self._panel.version_box,
+            compare,
+            self._other,
+        ):
             top.addWidget(widget)
         top.addStretch(1)
         return top
+
+    def _make_shortcuts(self) -> None:
+        """Make the keys of the editor, which work everywhere in this window."""
+        for keys, action in (
+            ("Ctrl+Return", self._panel.compile),
+            ("Ctrl+Enter", self._panel.compile),
+            ("F8", lambda: self._in_editor(CodeEditor.next_message)),
+            ("Shift+F8", lambda: self._in_editor(CodeEditor.previous_message)),
+            ("Ctrl+F", self._open_find),
+            ("F3", self._find.find_next),
+            ("Shift+F3", self._find.find_previous),
+            ("F6", self.focusNextChild),
+        ):
+            QShortcut(QKeySequence(keys), self, action)
 
     def _make_side(self) -> QWidget:
         """Return the facts of the kernel, with the button that compiles it."""
@@ -153,7 +187,7 @@ class KernelViewer(QDialog):
         self._compile.setObjectName("compileReport")
         self._compile.setAccessibleName("Compile report")
         self._compile.setToolTip(
-            f"Compile this kernel for {' and '.join(map(_with_generation, REPORTED))} and see its "
+            f"Compile this kernel for {' and '.join(map(with_generation, REPORTED))} and see its "
             "registers; needs no GPU"
         )
         self._compile.setAutoDefault(False)  # a default button is bold, and wider than its hint
@@ -169,6 +203,7 @@ class KernelViewer(QDialog):
 
     def show_request(self, request: Request) -> None:
         """Show the kernel that `request` would run on a GPU."""
+        self._panel.show_subject(None)
         self._request = request
         spec = request.step.filter
         self._headline.setText(spec.describe(request.step.parameters))
@@ -203,6 +238,11 @@ class KernelViewer(QDialog):
             self._tabs.addTab(CodeView(file.name, file.text), file.name)
         self._show_level()
 
+    def leave(self) -> None:
+        """Stop compiling and keep what was typed."""
+        self._panel.stop()
+        self._panel.keep()
+
     def refresh(self) -> None:
         """Show the last launch of the kernel in view, if there is one by now."""
         if self._plan is not None:
@@ -226,21 +266,80 @@ class KernelViewer(QDialog):
         self._facts.clear_groups()
         self._plan = plan(request, level)
         self._help.setText(" ".join(filter(None, (level.help, self._plan.notice))))
+        file, *_ = source_files(request.step.filter.id)
         launch = self._plan.launch
-        self._show_difference(raised=False)
-        self._show_kernel(request, launch)
-        self._facts.set_group(_planned(self._plan, request))
-        self._facts.set_group(
-            FactGroup(
-                "Specialisation",
-                tuple(Fact(name, value) for name, value in sorted(launch.defines.items())),
+        self._panel.show_subject(
+            Subject(
+                *(request.step.filter.id, level.id, file.name, file.text),
+                *(launch.kernel, launch.defines),
             )
+        )
+
+    def _show_version(self, name: str, text: str) -> None:
+        """Show the original source, or a version of the user's in an editor."""
+        place = self._source_place()
+        old = self._tabs.widget(place)
+        assert old is not None
+        file = self._tabs.tabText(place)
+        view = CodeEditor(file, text) if name else CodeView(file, text)
+        in_front = self._tabs.currentIndex() == place
+        self._find.forget()
+        self._tabs.insertTab(place, view, file)
+        self._tabs.removeTab(place + 1)
+        old.deleteLater()
+        if in_front:
+            self._tabs.setCurrentIndex(place)
+        self._panel.attach(view if isinstance(view, CodeEditor) else None)
+        self._compile.setVisible(not name)
+        self._offer_others()
+        self._show_difference(raised=False)
+        self._show_facts()
+        self._show_kernel(in_place=False)
+        if name:
+            view.setFocus()
+
+    def _source_place(self) -> int:
+        """Return the tab of the filter's own source, next to which a difference may stand."""
+        return 0 if self._difference is None else 1
+
+    def _files(self) -> tuple[SourceFile, ...]:
+        """Return the sources in view: the user's version in place of the original."""
+        assert self._request is not None
+        first, *headers = source_files(self._request.step.filter.id)
+        view = self._tabs.widget(self._source_place())
+        if isinstance(view, CodeEditor):
+            first = SourceFile(first.name, view.toPlainText())
+        return (first, *headers)
+
+    def _on_edited(self) -> None:
+        """Follow a change of the user's version."""
+        self._show_facts()
+        self._show_kernel(in_place=True)
+        if self._difference is not None:
+            self._show_difference(raised=False)
+
+    def _show_facts(self) -> None:
+        """Show the planned launch, and the last one of the program's own kernel."""
+        assert self._request is not None
+        assert self._plan is not None
+        self._facts.clear_groups()
+        self._facts.set_group(planned(self._plan, self._request))
+        defines = sorted(self._plan.launch.defines.items())
+        self._facts.set_group(
+            FactGroup("Specialisation", tuple(Fact(name, value) for name, value in defines))
         )
         self._show_last_run(self._plan)
 
-    def _show_kernel(self, request: Request, launch: Launch) -> None:
-        """Mark the kernel in its file, and dim the lines that its macros leave out."""
-        files = source_files(request.step.filter.id)
+    def _show_kernel(self, *, in_place: bool) -> None:
+        """Mark the kernel in its file, and dim the lines that its macros leave out.
+
+        Parameters
+        ----------
+        in_place : bool
+            Neither tab nor cursor moves.
+        """
+        assert self._plan is not None
+        launch, files = self._plan.launch, self._files()
         active = active_lines(files, launch.defines)
         found = find_kernel(files, launch.kernel, launch.defines)
         first = 0
@@ -251,21 +350,28 @@ class KernelViewer(QDialog):
                 continue
             name = self._tabs.tabText(number)
             here = found is not None and found.file == name
-            view.show_place((found.start, found.stop) if found and here else None, active[name])
+            if in_place and isinstance(view, CodeEditor):
+                view.show_active(active[name])
+            elif not in_place:
+                kernel = (found.start, found.stop) if found and here else None
+                view.show_place(kernel, active[name])
             dimmed = " Dimmed lines are left out by the macros of the launch."
             self._tabs.setTabToolTip(number, f"{name}.{dimmed if view.dimmed_lines else ''}")
             first = number if here else first
-        if self._tabs.currentWidget() is not self._difference or self._difference is None:
+        unmoved = self._difference is not None and self._tabs.currentWidget() is self._difference
+        if not in_place and not unmoved:
             self._tabs.setCurrentIndex(first)
 
     def _offer_others(self) -> None:
-        """Offer every level to compare with, the one that was chosen kept where it is there."""
+        """Offer levels and, for a version, the original to compare with; keep the choice."""
         chosen = self._other.currentData()
         self._other.blockSignals(True)
         self._other.clear()
         self._other.addItem("nothing", None)
         for place in range(self._level.count()):
             self._other.addItem(self._level.itemText(place), self._level.itemData(place))
+        if self._panel.version:
+            self._other.addItem("the original", _ORIGINAL)
         self._other.setCurrentIndex(max(0, self._other.findData(chosen)))
         self._other.blockSignals(False)
 
@@ -277,44 +383,39 @@ class KernelViewer(QDialog):
             self._tabs.removeTab(place)
             self._difference.deleteLater()
             self._difference = None
-        request = self._request
-        if request is None or self._other.currentData() is None:
+        if self._request is None or self._other.currentData() is None:
             return
-        levels = request.step.filter.levels("gpu")
-        first, second = levels[self._level.currentIndex()], levels[self._other.currentIndex() - 1]
-        lines = difference(
-            source_files(request.step.filter.id),
-            *(
-                [(each, _planned(each, request).facts) for each in plans(request, level)]
-                for level in (first, second)
-            ),
-        )
+        lines, (first, second) = self._differences(self._request)
         self._difference = DifferenceView(lines)
-        title = f"{first.name} → {second.name}"
-        self._tabs.insertTab(0, self._difference, title)
-        self._tabs.setTabToolTip(0, f"− {first.name}, + {second.name}")
+        self._difference.go_to_first_change()
+        self._tabs.insertTab(0, self._difference, f"{first} → {second}")
+        self._tabs.setTabToolTip(0, f"− {first}, + {second}")
         if raised:
             self._tabs.setCurrentIndex(0)
 
+    def _differences(self, request: Request) -> tuple[list[Line], tuple[str, str]]:
+        """Return the chosen difference, and the names of its two sides."""
+        if self._other.currentData() == _ORIGINAL:
+            before, after = source_files(request.step.filter.id)[0], self._files()[0]
+            return text_difference(before.text, after.text), (ORIGINAL, self._panel.version)
+        levels = request.step.filter.levels("gpu")
+        first, second = levels[self._level.currentIndex()], levels[self._other.currentIndex() - 1]
+        sides = (
+            [(each, planned(each, request).facts) for each in plans(request, level)]
+            for level in (first, second)
+        )
+        return difference(self._files(), *sides), (first.name, second.name)
+
     def _show_last_run(self, plan: PlannedLaunch) -> None:
+        if self._panel.version:
+            self._state.setText("Ctrl+Return compiles your version; nothing runs it on a GPU.")
+            return
         report = self._launches.get(plan.launch.kernel)
         if report is None:
             self._state.setText("Not run on a GPU yet: registers and occupancy come with a run.")
             return
         self._state.clear()
-        self._facts.set_group(
-            FactGroup(
-                _LAST_RUN,
-                (
-                    Fact("Grid", _by(report.grid), "blocks"),
-                    Fact("Block", _by(report.block), "threads"),
-                    Fact("Dynamic shared memory", f"{report.shared_bytes:,}", "bytes a block"),
-                    *(_resources(report.resources) if report.resources else ()),
-                    *_occupancy(report.occupancy),
-                    *((Fact("Compiled by", report.compiler),) if report.compiler else ()),
-                ),
-            )
-        )
+        self._facts.set_group(last_run(report))
 
     def _on_compile(self) -> None:
         assert self._request is not None
@@ -331,104 +432,41 @@ class KernelViewer(QDialog):
     def _on_compiled(self, report: dict[str, Resources | None]) -> None:
         self._compile.setEnabled(True)
         self._state.clear()
-        for target, resources in report.items():
-            facts = _resources(resources) if resources else (Fact("Report", "none"),)
-            facts = (Fact("Compiled by", reporter()), *facts)
-            self._facts.set_group(FactGroup(f"Compiled for {_with_generation(target)}", facts))
+        self._add_resources(report, reporter())
+
+    def _on_edit_compiled(self, report: Report) -> None:
+        """Show the resources of the user's version."""
+        self._add_resources(report.resources, report.compiler)
+
+    def _add_resources(self, report: Mapping[str, Resources | None], compiler: str) -> None:
+        for target, found in report.items():
+            facts = resources(found) if found else (Fact("Report", "none"),)
+            facts = (Fact("Compiled by", compiler), *facts)
+            self._facts.set_group(FactGroup(f"Compiled for {with_generation(target)}", facts))
+
+    def _show_place(self, message: CompilerMessage) -> None:
+        """Show the line of a header that a message is about."""
+        for number in range(self._tabs.count()):
+            view = self._tabs.widget(number)
+            if isinstance(view, CodeView) and self._tabs.tabText(number) == message.file:
+                self._tabs.setCurrentIndex(number)
+                view.go_to_line(message.line - 1)
+
+    def _in_editor(self, action: Callable[[CodeEditor], None]) -> None:
+        """Do something in the editor, if a version is in view."""
+        place = self._source_place()
+        view = self._tabs.widget(place)
+        if isinstance(view, CodeEditor):
+            self._tabs.setCurrentIndex(place)
+            action(view)
+
+    def _open_find(self) -> None:
+        view = self._tabs.currentWidget()
+        if isinstance(view, CodeView):
+            self._find.open_for(view)
 
     def _on_failed(self, error: Exception) -> None:
         self._compile.setEnabled(True)
         if not isinstance(error, AppError):
             raise error  # a bug: the window's hook reports it
         self._state.setText(str(error))
-
-
-class _NarrowTabs(QProxyStyle):
-    """Leaves less around the text of tabs, so that ten of them stand side by side."""
-
-    def pixelMetric(
-        self,
-        metric: QStyle.PixelMetric,
-        option: QStyleOption | None = None,
-        widget: QWidget | None = None,
-    ) -> int:
-        if metric == QStyle.PixelMetric.PM_TabBarTabHSpace:
-            return _AROUND_TAB
-        return super().pixelMetric(metric, option, widget)
-
-
-class _FileTabs(QTabBar):
-    """Tabs with room for underscores.
-
-    Fusion pushes the text of tabs that are not chosen down, and cuts off what leaves its place.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._style = _NarrowTabs()
-        self._style.setParent(self)
-        self.setStyle(self._style)
-
-    def tabSizeHint(self, index: int) -> QSize:
-        shift = self.style().pixelMetric(QStyle.PixelMetric.PM_TabBarTabShiftVertical, None, self)
-        return super().tabSizeHint(index) + QSize(0, shift)
-
-
-def _with_generation(target: str) -> str:
-    """Return ``sm_75 (Turing)`` for ``sm_75``."""
-    digits = target.removeprefix("sm_")
-    return f"{target} ({architecture((int(digits[:-1]), int(digits[-1])))})"
-
-
-def _occupancy(occupancy: float | None) -> tuple[Fact, ...]:
-    if occupancy is None:
-        return ()
-    return (Fact("Theoretical occupancy", f"{occupancy:.0%}"),)
-
-
-def _planned(plan: PlannedLaunch, request: Request) -> FactGroup:
-    launch = plan.launch
-    source = request.source
-    size = "×".join(str(side) for side in source.shape[-2::-1])
-    tile = "strides over all" if launch.tile is None else _by(launch.tile)
-    return FactGroup(
-        f"Launch for {size}, {source.mode}",
-        (
-            Fact("Kernel", launch.kernel),
-            Fact("Grid", _by(plan.grid), "blocks"),
-            Fact("Block", _by(launch.block), "threads"),
-            Fact("Output of a block", tile, "" if launch.tile is None else "pixels"),
-            Fact("Dynamic shared memory", f"{launch.shared_bytes:,}", "bytes a block"),
-            *(
-                Fact(f"{name} in constant memory", f"{values.nbytes:,}", "bytes")
-                for name, values in launch.constants.items()
-            ),
-            *(
-                Fact(f"Table {number} in global memory", f"{table.nbytes:,}", "bytes")
-                for number, table in enumerate(launch.tables, 1)
-            ),
-            Fact("Reads the image through", "a texture" if launch.texture else "global memory"),
-            Fact("Least traffic", _plain(launch.bytes_per_sample), "bytes a sample"),
-            Fact("Arithmetic", _plain(launch.operations_per_sample), "operations a sample"),
-        ),
-    )
-
-
-def _resources(resources: Resources) -> tuple[Fact, ...]:
-    constant = Fact("Constant bank", f"{resources.constant_bytes:,}", "bytes")
-    return (
-        Fact("Registers", str(resources.registers), "a thread"),
-        Fact("Spilled registers", f"{resources.spill_bytes:,}", "bytes a thread"),
-        Fact("Stack", f"{resources.stack_bytes:,}", "bytes a thread"),
-        Fact("Static shared memory", f"{resources.shared_bytes:,}", "bytes a block"),
-        *((constant,) if resources.constant_bytes else ()),  # newer assemblers do not report it
-    )
-
-
-def _plain(number: float) -> str:
-    """Return a number of four digits or more, never with an exponent."""
-    return f"{number:,.0f}" if number >= 1000 else f"{number:.4g}"
-
-
-def _by(sizes: tuple[int, ...]) -> str:
-    return " × ".join(f"{size:,}" for size in sizes)

@@ -73,6 +73,11 @@ def difference(
     return [*lines, *_of_texts(*sources)]
 
 
+def text_difference(before: str, after: str) -> list[Line]:
+    """Return how two sources differ, all of their lines included."""
+    return list(_of_texts(before.split("\n"), after.split("\n")))
+
+
 def _joined(functions: Iterator[list[str]]) -> list[str]:
     """Return functions in sequence, separated by empty lines."""
     lines: list[str] = []

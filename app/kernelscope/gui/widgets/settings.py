@@ -69,6 +69,10 @@ class Settings:
         except OSError as error:
             _logger.warning("settings cannot be kept in %s: %s", self._path, error)
 
+    def folder_of(self, kind: str) -> Path:
+        """Return the folder for files of a kind, next to the settings; it may not be there yet."""
+        return self._path.parent / kind
+
     def text(self, key: str, default: str = "") -> str:
         return self._texts.get(key, default)
 

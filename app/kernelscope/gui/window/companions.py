@@ -27,6 +27,7 @@ from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
 from kernelscope.gui.dialogs.preferences import Preferences
 from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
 from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.ladder import Entry, Place
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.widgets import messages as dialogs
@@ -105,7 +106,8 @@ class Companions:
             dialogs.show_error(self.window, error)
             return
         if self.kernel_viewer is None:
-            self.kernel_viewer = KernelViewer(self.background, self._launches, self.window)
+            edits = Edits(self.settings.folder_of("kernels"))
+            self.kernel_viewer = KernelViewer(self.background, self._launches, edits, self.window)
         self.kernel_viewer.show_request(request)
         _bring_to_front(self.kernel_viewer)
 
@@ -186,6 +188,8 @@ class Companions:
         """Start no more work: the main window closes."""
         if self.contact_sheet is not None:
             self.contact_sheet.close()
+        if self.kernel_viewer is not None:
+            self.kernel_viewer.leave()
 
     def show_manual(self) -> None:
         """Show the manual at the page that was read last."""

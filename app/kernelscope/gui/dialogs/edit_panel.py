@@ -1,0 +1,405 @@
+"""The versions of a kernel: choosing, keeping and compiling them, with the compiler's messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QInputDialog,
+    QLabel,
+    QPushButton,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage
+from kernelscope.backends.trial.parent import Outcome, try_out
+from kernelscope.backends.trial.protocol import Ending, Job
+from kernelscope.backends.trial.targets import COMPILE_ONLY
+from kernelscope.engine.control import CancelToken
+from kernelscope.errors import AppError
+from kernelscope.gui.dialogs.code_editor import CodeEditor
+from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name, digest
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.copyable_tree import CopyableTree
+from kernelscope.gui.widgets.messages import open_dialog
+from kernelscope.gui.work.background import Background
+
+ORIGINAL = "Original"
+
+_TOPIC = "kernel-trial"
+_KEEP_AFTER = 500
+"""Milliseconds after the first change until it is written."""
+
+_ROWS = 5
+"""Messages in view."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The kernel whose versions are shown.
+
+    Attributes
+    ----------
+    filter_id, level_id : str
+        Under which the versions are kept.
+    file : str
+        Name of the source.
+    text : str
+        The program's own source.
+    kernel : str
+        Name of the function that the level launches.
+    defines : mapping
+        The macros of the launch.
+    """
+
+    filter_id: str
+    level_id: str
+    file: str
+    text: str
+    kernel: str
+    defines: Mapping[str, str]
+
+
+class EditPanel(QWidget):
+    """Keeps the version in the editor, compiles it, and lists the messages.
+
+    Signals
+    -------
+    chosen : str, str
+        Another version is in view: its name, empty for the original, and its text.
+    edited
+        The text has changed, some time after the last key.
+    compiled : Report
+        The compiler has reported on the text in the editor.
+    message_wanted : CompilerMessage
+        The user chose a message that is not about the source in the editor.
+    """
+
+    chosen = Signal(str, str)
+    edited = Signal()
+    compiled = Signal(object)
+    message_wanted = Signal(object)
+
+    def __init__(self, background: Background, edits: Edits, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("editPanel")
+        self._background, self._edits = background, edits
+        self._subject: Subject | None = None
+        self._editor: CodeEditor | None = None
+        self._token: CancelToken | None = None
+        self._changed = False
+        self._name = ""  # of the version in the editor, which the box may be about to leave
+        self.version_box = ChoiceBox()
+        self.version_box.setObjectName("kernelVersion")
+        self.version_box.setAccessibleName("Version of the source")
+        self.version_box.setToolTip(
+            "The program's own source, or a version of yours, which you can edit"
+        )
+        self.version_box.currentIndexChanged.connect(self._on_version)
+        self._timer = QTimer(self, singleShot=True, interval=_KEEP_AFTER)
+        self._timer.timeout.connect(self._on_pause)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addLayout(self._make_buttons())
+        column.addWidget(self._make_list())
+        self.hide()
+
+    def _make_buttons(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        self._buttons: dict[str, QPushButton] = {}
+        for name, text, tip, action in (
+            ("compileEdit", "&Compile", "Compile your version (Ctrl+Return)", self.compile),
+            ("stopTrial", "&Stop", "Stop compiling", self.stop),
+            ("revertEdit", "Re&vert", "Take the program's own source again; undo brings yours back",
+             self.revert),
+            ("copyEdit", "Save a co&py…", "Keep this text as a version of another name",
+             self.ask_copy),
+            ("removeEdit", "&Delete version", "Delete the file of this version", self.remove),
+        ):  # fmt: skip
+            button = self._buttons[name] = QPushButton(text)
+            button.setObjectName(name)
+            button.setToolTip(tip)
+            button.setAccessibleName(tip)
+            button.setAutoDefault(False)
+            button.clicked.connect(action)
+            row.addWidget(button)
+        self._buttons["stopTrial"].setEnabled(False)
+        self._state = QLabel()
+        self._state.setObjectName("editState")
+        self._state.setWordWrap(True)
+        self._state.setTextFormat(Qt.TextFormat.PlainText)
+        row.addWidget(self._state, 1)
+        return row
+
+    def _make_list(self) -> CopyableTree:
+        self._list = CopyableTree(self._as_text)
+        self._list.setObjectName("compilerMessages")
+        self._list.setAccessibleName("Messages of the compiler")
+        self._list.setHeaderLabels(["Place", "Kind", "Message"])
+        self._list.setRootIsDecorated(False)
+        self._list.setUniformRowHeights(True)
+        self._list.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self._list.setMaximumHeight((_ROWS + 2) * self.fontMetrics().lineSpacing())
+        unit = self.fontMetrics().averageCharWidth()
+        self._list.setColumnWidth(0, 18 * unit)
+        self._list.setColumnWidth(1, 10 * unit)
+        self._list.itemActivated.connect(self._on_message)
+        self._list.itemClicked.connect(self._on_message)
+        return self._list
+
+    def sizeHint(self) -> QSize:
+        return QSize(0, super().sizeHint().height())
+
+    # --- versions ---
+
+    @property
+    def version(self) -> str:
+        """Name of the version in view; empty for the original."""
+        return str(self.version_box.currentData() or "")
+
+    def show_subject(self, subject: Subject | None, version: str = "") -> None:
+        """Offer the versions of a kernel, and show one of them."""
+        self.close_version()
+        self._subject = subject
+        self._fill(version)
+        self.version_box.setEnabled(subject is not None)
+        if subject is not None:
+            self._on_version()
+
+    def _fill(self, version: str) -> None:
+        box = self.version_box
+        box.blockSignals(True)
+        box.clear()
+        box.addItem(ORIGINAL, "")
+        if self._subject is not None:
+            names = self._edits.names(self._subject.filter_id, self._subject.level_id)
+            if FIRST not in names:
+                box.addItem(f"{FIRST} (new)", FIRST)
+            for name in names:
+                box.addItem(name, name)
+        box.setCurrentIndex(max(0, box.findData(version)))
+        box.blockSignals(False)
+
+    def _on_version(self) -> None:
+        subject = self._subject
+        if subject is None:
+            return
+        self.close_version()
+        name, text, problem = self.version, subject.text, ""
+        self._name = name
+        if name:
+            try:
+                edit = self._edits.read(subject.filter_id, subject.level_id, name)
+            except AppError as error:
+                edit, problem = None, str(error)
+            if edit is not None:
+                text = edit.text
+                if edit.original != digest(subject.text):
+                    problem = (
+                        "The program's own source has changed since this version was begun: "
+                        "compare the two."
+                    )
+        elif damaged := self._edits.damaged(subject.filter_id, subject.level_id):
+            problem = f"A version of yours cannot be read: {damaged[0]}"
+        self.setVisible(bool(name))
+        self._show_state(problem, problem=bool(problem))
+        self.chosen.emit(name, text)
+
+    def attach(self, editor: CodeEditor | None) -> None:
+        """Take the editor of the version in view, made by who heard `chosen`."""
+        self._editor, self._changed = editor, False
+        self._list.clear()
+        if editor is not None:
+            editor.textChanged.connect(self._on_typed)
+
+    def close_version(self) -> None:
+        """Keep what was changed, and let the editor go."""
+        self.stop()
+        self.keep()
+        self._editor = None
+
+    def _on_typed(self) -> None:
+        # Highlighting changes formats, which Qt reports as changes of the text as well.
+        if self._editor is None or not self._editor.document().isModified():
+            return
+        self._changed = True
+        if self._token is None:
+            self._show_state("Changed: Ctrl+Return compiles.")
+        if not self._timer.isActive():  # while somebody types without a pause, too
+            self._timer.start()
+
+    def _on_pause(self) -> None:
+        self.keep()
+        self.edited.emit()
+
+    def keep(self) -> None:
+        """Write the version in view now, if it has changed."""
+        self._timer.stop()
+        subject, editor = self._subject, self._editor
+        if not self._changed or subject is None or editor is None:
+            return
+        self._changed = False
+        try:
+            self._edits.write(self._edit(subject, editor, self._name))
+        except AppError as error:
+            self._changed = True
+            self._show_state(str(error), problem=True)
+            return
+        editor.document().setModified(False)
+        box = self.version_box
+        box.setItemText(box.findData(self._name), self._name)  # no longer new
+
+    def _edit(self, subject: Subject, editor: CodeEditor, name: str) -> Edit:
+        text = editor.toPlainText()
+        return Edit(subject.filter_id, subject.level_id, name, digest(subject.text), text)
+
+    def revert(self) -> None:
+        """Put the program's own source into the editor, as one step that undo takes back."""
+        if self._editor is None or self._subject is None:
+            return
+        cursor = self._editor.textCursor()
+        cursor.select(cursor.SelectionType.Document)
+        cursor.insertText(self._subject.text)
+        self._editor.show_messages([])
+        self._list.clear()
+        self._editor.setFocus()
+        self._show_state("Reverted; undo (Ctrl+Z) brings your text back.")
+
+    def ask_copy(self) -> None:
+        """Let the user name a copy of the version in view."""
+        dialog = QInputDialog(self)
+        dialog.setObjectName("copyDialog")
+        dialog.setWindowTitle("Save a copy")
+        dialog.setLabelText("Name of the copy")
+        dialog.setTextValue(f"{self.version} 2")
+        dialog.textValueSelected.connect(self.save_copy)
+        open_dialog(dialog)
+
+    def save_copy(self, name: str) -> None:
+        """Keep the text in the editor as a version of another name, and go on with that."""
+        if self._editor is None or self._subject is None:
+            return
+        try:
+            name = checked_name(name)
+            subject = self._subject
+            if name in self._edits.names(subject.filter_id, subject.level_id):
+                raise AppError(f"There is a version “{name}” already.", "Choose another name.")
+            self.keep()
+            self._edits.write(self._edit(subject, self._editor, name))
+        except AppError as error:
+            self._show_state(str(error), problem=True)
+            return
+        self.show_subject(self._subject, name)
+
+    def remove(self) -> None:
+        """Delete the version in view; the original is in view then."""
+        if self._subject is None or not self.version:
+            return
+        self._changed = False
+        try:
+            self._edits.remove(self._subject.filter_id, self._subject.level_id, self.version)
+        except AppError as error:
+            self._show_state(str(error), problem=True)
+            return
+        self.show_subject(self._subject)
+
+    # --- compiling ---
+
+    def compile(self) -> None:
+        """Compile the text in the editor, in a process of its own."""
+        subject, editor = self._subject, self._editor
+        if subject is None or editor is None:
+            return
+        self.stop()
+        self.keep()
+        self._token = token = CancelToken()
+        job = Job(COMPILE_ONLY, subject.file, editor.toPlainText(), subject.kernel, subject.defines)
+        self._buttons["stopTrial"].setEnabled(True)
+        self._show_state("Compiling…")
+        self._background.start(
+            _TOPIC,
+            partial(try_out, job, token=token),
+            partial(self._on_outcome, job),
+            self._on_failed,
+        )
+
+    def stop(self) -> None:
+        """Stop compiling; the process is ended."""
+        if self._token is None:
+            return
+        self._token.cancel()
+        self._background.forget(_TOPIC)
+        self._end_trial("Stopped.")
+
+    def _end_trial(self, text: str, *, problem: bool = False) -> None:
+        self._token = None
+        self._buttons["stopTrial"].setEnabled(False)
+        self._show_state(text, problem=problem)
+
+    def _on_outcome(self, job: Job, outcome: Outcome) -> None:
+        report = outcome.report
+        errors = sum(each.kind == ERROR for each in report.messages)
+        warnings = len(report.messages) - errors
+        counts = " and ".join(
+            f"{count} {word}{'s' if count > 1 else ''}"
+            for count, word in ((errors, "error"), (warnings, "warning"))
+            if count
+        )
+        if report.ending is Ending.DONE:
+            text = f"Compiled by {report.compiler}" + (f", {counts}." if counts else ".")
+        elif report.ending is Ending.NOT_COMPILED:
+            text = f"Not compiled: {counts}."
+        else:
+            text = " ".join(filter(None, (report.text, report.hint)))
+        self._end_trial(text, problem=report.ending is not Ending.DONE)
+        editor = self._editor
+        if editor is None:
+            return
+        if editor.toPlainText() != job.text:
+            report = replace(report, resources={})
+            self._show_state(f"{text} The source has changed since.")
+        self._show_messages(editor, job, report.messages)
+        self.compiled.emit(report)
+
+    def _show_messages(
+        self, editor: CodeEditor, job: Job, messages: tuple[CompilerMessage, ...]
+    ) -> None:
+        editor.show_messages([each for each in messages if each.file == job.name])
+        self._list.clear()
+        for each in messages:
+            place = f"{each.file}:{each.line}" if each.line else ""
+            item = QTreeWidgetItem([place, each.kind, each.text])
+            item.setData(0, Qt.ItemDataRole.UserRole, each)
+            item.setToolTip(2, each.text)
+            colour = theme.error_text if each.kind == ERROR else theme.warning_text
+            item.setForeground(1, colour(self.palette()))
+            self._list.addTopLevelItem(item)
+
+    def _on_failed(self, error: Exception) -> None:
+        self._end_trial(str(error), problem=True)
+        if not isinstance(error, AppError):
+            raise error  # a bug: the window's hook reports it
+
+    def _on_message(self, item: QTreeWidgetItem) -> None:
+        message = item.data(0, Qt.ItemDataRole.UserRole)
+        if self._editor is not None and any(message == each for _, each in self._editor.messages):
+            self._editor.go_to(message)
+        elif message.line:
+            self.message_wanted.emit(message)
+
+    def _as_text(self) -> str:
+        """Return the messages as lines to paste elsewhere."""
+        items = [self._list.topLevelItem(n) for n in range(self._list.topLevelItemCount())]
+        return "\n".join("\t".join(item.text(c) for c in range(3)) for item in items if item)
+
+    def _show_state(self, text: str, *, problem: bool = False) -> None:
+        theme.set_role(self._state, "problem" if problem else "")
+        self._state.setText(text)

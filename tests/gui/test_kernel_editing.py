@@ -1,0 +1,485 @@
+"""Editing kernels: versions, messages at their lines, keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QTextCursor
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QComboBox,
+    QInputDialog,
+    QLabel,
+    QLineEdit,
+    QTabWidget,
+    QTreeWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from kernelscope.backends.cuda.sources import source_files
+from kernelscope.backends.trial.compiler_messages import ERROR, WARNING, CompilerMessage
+from kernelscope.backends.trial.parent import Outcome
+from kernelscope.backends.trial.protocol import Ending, Job, Report
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.launch_report import Resources
+from kernelscope.engine.request import Request
+from kernelscope.gui.dialogs import edit_panel
+from kernelscope.gui.dialogs.code_editor import CodeEditor
+from kernelscope.gui.dialogs.code_view import CodeView
+from kernelscope.gui.dialogs.difference_view import DifferenceView
+from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
+from kernelscope.gui.model.kernel_edits import FIRST, Edits
+from kernelscope.gui.widgets.fact_table import FactTable
+from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
+
+MEAN = source_files("mean")[0].text
+CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+
+
+@pytest.fixture
+def background(qtbot: QtBot) -> Iterator[Background]:
+    background = Background()
+    yield background
+    background.close()
+
+
+@pytest.fixture
+def edits(tmp_path: Path) -> Edits:
+    return Edits(tmp_path / "kernels")
+
+
+@pytest.fixture
+def viewer(qtbot: QtBot, background: Background, edits: Edits) -> KernelViewer:
+    return opened(qtbot, background, edits)
+
+
+def opened(qtbot: QtBot, background: Background, edits: Edits) -> KernelViewer:
+    viewer = KernelViewer(background, {}, edits)
+    qtbot.addWidget(viewer)
+    viewer.show_request(request())
+    viewer.show()
+    return viewer
+
+
+def request(filter_id: str = "mean", level: str = "shared") -> Request:
+    return Request.create(
+        Image.from_array(np.zeros((100, 70, 3), np.uint8)), filter_id, level=level
+    )
+
+
+def version_box(viewer: KernelViewer) -> QComboBox:
+    return viewer.findChild(QComboBox, "kernelVersion")
+
+
+def choose(viewer: KernelViewer, version: str) -> None:
+    box = version_box(viewer)
+    box.setCurrentIndex(box.findData(version))
+
+
+def edit(viewer: KernelViewer) -> CodeEditor:
+    """Return the editor of the user's first version."""
+    choose(viewer, FIRST)
+    return editor_of(viewer)
+
+
+def editor_of(viewer: KernelViewer) -> CodeEditor:
+    view = viewer.findChild(QTabWidget, "kernelFiles").currentWidget()
+    assert isinstance(view, CodeEditor)
+    return view
+
+
+def put(editor: CodeEditor, text: str) -> None:
+    """Replace all of the text, as typing does."""
+    cursor = editor.textCursor()
+    cursor.select(QTextCursor.SelectionType.Document)
+    cursor.insertText(text)
+
+
+def click(qtbot: QtBot, viewer: KernelViewer, name: str) -> None:
+    qtbot.mouseClick(viewer.findChild(QAbstractButton, name), Qt.MouseButton.LeftButton)
+
+
+def state(viewer: KernelViewer) -> str:
+    return viewer.findChild(QLabel, "editState").text()
+
+
+def facts(viewer: KernelViewer) -> str:
+    return viewer.findChild(FactTable, "kernelFacts").text()
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
+    """The jobs of a made-up compiler, which answers by `REPORT`."""
+    jobs = []
+
+    def answer(job: Job, token: CancelToken) -> Outcome:
+        jobs.append(job)
+        return Outcome(REPORT)
+
+    monkeypatch.setattr(edit_panel, "try_out", answer)
+    return jobs
+
+
+REPORT = Report(
+    Ending.NOT_COMPILED,
+    compiler="NVRTC 13.1",
+    messages=(
+        CompilerMessage(ERROR, "identifier is undefined", "mean.cu", 3, 5),
+        CompilerMessage(ERROR, "expected a bracket", "levels.cuh", 7),
+        CompilerMessage(WARNING, "never referenced", "mean.cu", 9, 1),
+    ),
+)
+
+
+# Versions -----------------------------------------------------------------------------
+
+
+def test_the_original_is_read_only(viewer: KernelViewer) -> None:
+    assert version_box(viewer).currentText() == "Original"
+    view = viewer.findChild(QTabWidget, "kernelFiles").currentWidget()
+    assert isinstance(view, CodeView)
+    assert view.isReadOnly()
+    assert not viewer.findChild(QAbstractButton, "compileEdit").isVisible()
+
+
+def test_a_version_is_kept_and_comes_back(
+    qtbot: QtBot, viewer: KernelViewer, background: Background, edits: Edits
+) -> None:
+    editor = edit(viewer)
+    assert editor.toPlainText() == MEAN
+    qtbot.wait(10)
+    assert edits.names("mean", "shared") == [], "nothing was changed yet"
+    put(editor, "// mine\n" + MEAN)
+    qtbot.waitUntil(lambda: edits.names("mean", "shared") == [FIRST])  # without leaving it
+    other = opened(qtbot, background, edits)
+    assert edit(other).toPlainText() == "// mine\n" + MEAN
+    assert source_files("mean")[0].text == MEAN
+    choose(other, "")
+    assert "// mine" not in viewer_text(other)
+
+
+def viewer_text(viewer: KernelViewer) -> str:
+    view = viewer.findChild(QTabWidget, "kernelFiles").currentWidget()
+    assert isinstance(view, CodeView)
+    return view.toPlainText()
+
+
+def test_leaving_keeps_at_once(viewer: KernelViewer, edits: Edits) -> None:
+    put(edit(viewer), "// one")
+    choose(viewer, "")
+    assert edits.read("mean", "shared", FIRST).text == "// one"
+    put(edit(viewer), "// two")
+    viewer.show_request(request("median"))
+    assert edits.read("mean", "shared", FIRST).text == "// two"
+    viewer.show_request(request())
+    put(edit(viewer), "// three")
+    viewer.close()
+    assert edits.read("mean", "shared", FIRST).text == "// three"
+
+
+def test_each_level_has_its_own(viewer: KernelViewer, edits: Edits) -> None:
+    put(edit(viewer), "// shared")
+    level = viewer.findChild(QComboBox, "kernelLevel")
+    level.setCurrentIndex(level.findData("global"))
+    assert version_box(viewer).currentText() == "Original"
+    assert viewer_text(viewer) == MEAN
+    assert edits.names("mean", "global") == []
+
+
+def test_headers_stay_read_only(viewer: KernelViewer) -> None:
+    edit(viewer)
+    tabs = viewer.findChild(QTabWidget, "kernelFiles")
+    views = [tabs.widget(n) for n in range(tabs.count())]
+    assert [view.isReadOnly() for view in views] == [False] + [True] * (len(views) - 1)
+
+
+def test_revert_is_one_step_of_undo(qtbot: QtBot, viewer: KernelViewer, edits: Edits) -> None:
+    editor = edit(viewer)
+    put(editor, "// mine")
+    click(qtbot, viewer, "revertEdit")
+    assert editor.toPlainText() == MEAN
+    QTest.keyClick(editor, Qt.Key.Key_Z, CONTROL)
+    assert editor.toPlainText() == "// mine"
+    choose(viewer, "")
+    assert edits.read("mean", "shared", FIRST).text == "// mine"
+
+
+def test_copies_and_deleting(qtbot: QtBot, viewer: KernelViewer, edits: Edits) -> None:
+    put(edit(viewer), "// first")
+    click(qtbot, viewer, "copyEdit")
+    dialog = viewer.findChild(QInputDialog, "copyDialog")
+    dialog.findChild(QLineEdit).setText("second")
+    dialog.accept()
+    assert version_box(viewer).currentData() == "second"
+    put(editor_of(viewer), "// second")
+    choose(viewer, FIRST)
+    assert viewer_text(viewer) == "// first"
+    choose(viewer, "second")
+    click(qtbot, viewer, "removeEdit")
+    assert edits.names("mean", "shared") == [FIRST]
+    assert viewer_text(viewer) == MEAN
+
+
+@pytest.mark.parametrize(("name", "problem"), [("a/b", "cannot be used"), (FIRST, "already")])
+def test_names_of_copies_are_checked(viewer: KernelViewer, name: str, problem: str) -> None:
+    put(edit(viewer), "// first")
+    viewer._panel.keep()
+    viewer._panel.save_copy(name)
+    assert problem in state(viewer)
+    assert version_box(viewer).currentData() == FIRST
+
+
+def test_a_damaged_file_is_named(viewer: KernelViewer, edits: Edits) -> None:
+    put(edit(viewer), "// first")
+    choose(viewer, "")
+    (path,) = edits._folder.glob("*.json")
+    path.write_text(path.read_text()[:-9])
+    choose(viewer, FIRST)
+    assert path.name in state(viewer)
+    assert viewer_text(viewer) == MEAN
+
+
+def test_a_version_of_another_source_says_so(viewer: KernelViewer, edits: Edits) -> None:
+    put(edit(viewer), "// first")
+    choose(viewer, "")
+    (path,) = edits._folder.glob("*.json")
+    path.write_text(path.read_text().replace('"original": "', '"original": "0'))
+    choose(viewer, FIRST)
+    assert "has changed since" in state(viewer)
+    assert viewer_text(viewer) == "// first"
+
+
+def test_the_difference_from_the_original(qtbot: QtBot, viewer: KernelViewer) -> None:
+    editor = edit(viewer)
+    put(editor, MEAN.replace("Sum sum = 0;", "Sum sum = 1;"))
+    other = viewer.findChild(QComboBox, "kernelOther")
+    other.setCurrentIndex(other.findText("the original"))
+    tabs = viewer.findChild(QTabWidget, "kernelFiles")
+
+    def changes() -> list[str]:
+        view = tabs.widget(0)
+        assert isinstance(view, DifferenceView)
+        return [str(line) for line in view.lines if line.kind != "same"]
+
+    assert changes() == ["-         Sum sum = 0;", "+         Sum sum = 1;"]
+    assert tabs.tabText(0) == "Original → My version"
+    put(editor, MEAN.replace("Sum sum = 0;", "Sum sum = 2;"))
+    qtbot.waitUntil(lambda: changes()[-1] == "+         Sum sum = 2;")
+    choose(viewer, "")
+    assert other.findText("the original") < 0
+    assert not isinstance(tabs.widget(0), DifferenceView)
+
+
+# Compiling ----------------------------------------------------------------------------
+
+
+def test_the_editor_s_text_is_compiled_by_a_key(
+    qtbot: QtBot, viewer: KernelViewer, jobs: list[Job]
+) -> None:
+    editor = edit(viewer)
+    put(editor, "// mine\n" + MEAN)
+    with qtbot.waitSignal(viewer._panel.compiled):
+        QTest.keyClick(editor, Qt.Key.Key_Return, CONTROL)
+    assert jobs[0].text == "// mine\n" + MEAN
+    assert (jobs[0].kernel, jobs[0].name) == ("mean_shared", "mean.cu")
+    assert jobs[0].defines["CHANNELS"] == "3"
+    assert editor.toPlainText() == jobs[0].text, "the key types nothing"
+    assert state(viewer) == "Not compiled: 2 errors and 1 warning."
+
+
+def test_messages_stand_at_their_lines_and_move_with_them(
+    qtbot: QtBot, viewer: KernelViewer, jobs: list[Job]
+) -> None:
+    editor = edit(viewer)
+    with qtbot.waitSignal(viewer._panel.compiled):
+        click(qtbot, viewer, "compileEdit")
+    assert [line for line, _ in editor.messages] == [2, 8]
+    assert [each.text for each in editor.messages_at(2)] == ["identifier is undefined"]
+    cursor = QTextCursor(editor.document().findBlockByNumber(1))
+    cursor.insertText("int a;\n")
+    assert [line for line, _ in editor.messages] == [3, 9]
+    assert state(viewer) == "Changed: Ctrl+Return compiles."
+
+
+def test_marks_have_two_shapes(qtbot: QtBot, viewer: KernelViewer, jobs: list[Job]) -> None:
+    editor = edit(viewer)
+
+    def shape(line: int) -> list[list[bool]]:
+        """Return which pixels of the mark of a line are covered, by rows."""
+        column = editor._numbers.grab().toImage()
+        areas = {block.blockNumber(): area for block, area in editor._in_view(500)}
+        area = areas[line]
+        ground = column.pixelColor(1, area.center().y())
+        return [
+            [column.pixelColor(x, y) != ground for x in range(2, 18)]
+            for y in range(area.top() + 1, area.bottom())
+        ]
+
+    editor.verticalScrollBar().setValue(0)
+    plain = shape(2)
+    with qtbot.waitSignal(viewer._panel.compiled):
+        viewer._panel.compile()
+    editor.verticalScrollBar().setValue(0)
+    error, warning = shape(2), shape(8)
+    assert not any(map(any, plain))
+    assert any(map(any, error))
+    assert any(map(any, warning))
+    widths = [[sum(row) for row in mark if any(row)] for mark in (error, warning)]
+    assert widths[0][-1] < max(widths[0]), "a disc is widest in its middle"
+    assert widths[1][0] < widths[1][-1], "a triangle at its foot"
+
+
+def test_keys_go_from_message_to_message(
+    qtbot: QtBot, viewer: KernelViewer, jobs: list[Job]
+) -> None:
+    editor = edit(viewer)
+    with qtbot.waitSignal(viewer._panel.compiled):
+        viewer._panel.compile()
+    editor.moveCursor(QTextCursor.MoveOperation.Start)
+
+    def lines(*modifiers: Qt.KeyboardModifier) -> list[int]:
+        found = []
+        for _ in range(3):
+            QTest.keyClick(viewer, Qt.Key.Key_F8, *modifiers)
+            found.append(editor.textCursor().blockNumber())
+        return found
+
+    assert lines() == [2, 8, 2]
+    assert editor.textCursor().positionInBlock() == 4
+    assert lines(SHIFT) == [8, 2, 8]
+
+
+def test_the_list_leads_to_the_place(qtbot: QtBot, viewer: KernelViewer, jobs: list[Job]) -> None:
+    editor = edit(viewer)
+    with qtbot.waitSignal(viewer._panel.compiled):
+        viewer._panel.compile()
+    tree = viewer.findChild(QTreeWidget, "compilerMessages")
+    texts = [tree.topLevelItem(n).text(0) for n in range(tree.topLevelItemCount())]
+    assert texts == ["mean.cu:3", "levels.cuh:7", "mean.cu:9"]
+    tree.itemActivated.emit(tree.topLevelItem(2), 0)
+    assert editor.textCursor().blockNumber() == 8
+    tree.itemActivated.emit(tree.topLevelItem(1), 0)
+    tabs = viewer.findChild(QTabWidget, "kernelFiles")
+    assert tabs.tabText(tabs.currentIndex()) == "levels.cuh"
+    assert tabs.currentWidget().textCursor().blockNumber() == 6
+
+
+def test_resources_of_a_version_go_when_it_changes(
+    qtbot: QtBot, viewer: KernelViewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = Report(
+        Ending.DONE, compiler="NVRTC 13.1", resources={"sm_75": Resources(4321, 0, 0, 0, 0)}
+    )
+    monkeypatch.setattr(edit_panel, "try_out", lambda job, token: Outcome(done))
+    editor = edit(viewer)
+    with qtbot.waitSignal(viewer._panel.compiled):
+        viewer._panel.compile()
+    assert state(viewer) == "Compiled by NVRTC 13.1."
+    assert "4321" in facts(viewer)
+    put(editor, "// other")
+    qtbot.waitUntil(lambda: "4321" not in facts(viewer))
+
+
+def test_stop_ends_compiling(
+    qtbot: QtBot, viewer: KernelViewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = []
+
+    def wait(job: Job, token: CancelToken) -> Outcome:
+        tokens.append(token)
+        while not token.cancelled:
+            token._event.wait(1)
+        return Outcome(Report(Ending.CANCELLED))
+
+    monkeypatch.setattr(edit_panel, "try_out", wait)
+    edit(viewer)
+    viewer._panel.compile()
+    qtbot.waitUntil(lambda: bool(tokens))
+    assert state(viewer) == "Compiling…"
+    click(qtbot, viewer, "stopTrial")
+    assert tokens[0].cancelled
+    assert state(viewer) == "Stopped."
+    viewer._panel.compile()
+    qtbot.waitUntil(lambda: len(tokens) == 2)
+    viewer.close()
+    assert tokens[1].cancelled
+
+
+@pytest.mark.slow
+def test_the_real_compiler(qtbot: QtBot, viewer: KernelViewer) -> None:
+    editor = edit(viewer)
+    put(editor, MEAN.replace("sum += part;", "sum += prt;"))
+    with qtbot.waitSignal(viewer._panel.compiled):
+        viewer._panel.compile()
+    ((line, message),) = editor.messages
+    assert "prt" in editor.document().findBlockByNumber(line).text()
+    assert "prt" in message.text
+    click(qtbot, viewer, "revertEdit")
+    with qtbot.waitSignal(viewer._panel.compiled):
+        viewer._panel.compile()
+    assert state(viewer).startswith("Compiled by NVRTC")
+    assert "sm_75" in facts(viewer)
+
+
+# Typing -------------------------------------------------------------------------------
+
+
+def test_indenting(viewer: KernelViewer) -> None:
+    editor = edit(viewer)
+    put(editor, "")
+    QTest.keyClicks(editor, "if (a) {")
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    QTest.keyClicks(editor, "b;")
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    QTest.keyClick(editor, Qt.Key.Key_Backtab)
+    QTest.keyClicks(editor, "}")
+    assert editor.toPlainText() == "if (a) {\n    b;\n}"
+    editor.selectAll()
+    QTest.keyClick(editor, Qt.Key.Key_Tab)
+    assert editor.toPlainText() == "    if (a) {\n        b;\n    }"
+    QTest.keyClick(editor, Qt.Key.Key_Backtab)
+    QTest.keyClick(editor, Qt.Key.Key_Backtab)
+    assert editor.toPlainText() == "if (a) {\nb;\n}"
+
+
+def test_leaving_the_editor_by_a_key(qtbot: QtBot, viewer: KernelViewer) -> None:
+    editor = edit(viewer)
+    viewer.activateWindow()
+    qtbot.waitUntil(editor.hasFocus)
+    QTest.keyClick(editor, Qt.Key.Key_F6)
+    assert not editor.hasFocus()
+
+
+def test_finding(qtbot: QtBot, viewer: KernelViewer) -> None:
+    editor = edit(viewer)
+    put(editor, "one two\nTwo\nthree two")
+    editor.moveCursor(QTextCursor.MoveOperation.Start)
+    QTest.keyClick(editor, Qt.Key.Key_F, CONTROL)
+    field = viewer.findChild(QLineEdit, "findText")
+    assert field.isVisible()
+    QTest.keyClicks(field, "two")
+    assert viewer.findChild(QLabel, "findCount").text() == "3 found"
+    lines = [editor.textCursor().blockNumber()]
+    for _ in range(3):
+        QTest.keyClick(field, Qt.Key.Key_Return)
+        lines.append(editor.textCursor().blockNumber())
+    QTest.keyClick(field, Qt.Key.Key_Return, SHIFT)
+    lines.append(editor.textCursor().blockNumber())
+    assert lines == [0, 1, 2, 0, 2]
+    QTest.keyClick(field, Qt.Key.Key_Escape)
+    assert not field.isVisible()
+    assert viewer.isVisible(), "Escape closes the bar, not the window"
+
+
+def test_lines_that_are_left_out_are_dimmed_as_one_types(
+    qtbot: QtBot, viewer: KernelViewer
+) -> None:
+    editor = edit(viewer)
+    put(editor, "int a;\n#if SIZE > 3\nint b;\n#endif\n")
+    qtbot.waitUntil(lambda: editor.dimmed_lines == (2,))
