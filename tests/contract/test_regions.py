@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.engine.options import RunOptions
+from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.region import Region
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.errors import InvalidParameter
@@ -22,7 +23,12 @@ from kernelscope.images.image import DTYPES, Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.spec.borders import Border
+from kernelscope.spec.crop import Box
 from tests.contract.test_pictures import each_case, levels, make, parameters_of
+from tests.contract.test_volumes import SHAPES as VOLUME_SHAPES
+from tests.contract.test_volumes import cases as volume_cases
+from tests.contract.test_volumes import make as make_volume
+from tests.contract.test_volumes import test_module
 
 SHAPES = ((37, 53), (19, 71))
 """Odd, no multiple of any vector; the second is hardly higher than some masks."""
@@ -128,6 +134,125 @@ def test_filters_say_that_they_need_the_whole(
     step = Step.of_numbers(filter_id, parameters)
     with pytest.raises(InvalidParameter, match=reason):
         Request(source, step, region=PART)
+
+
+# --- boxes of volumes ---
+
+
+def boxes(shape: tuple[int, ...], random: np.random.Generator) -> list[Box]:
+    """Return the first, a middle and the last slice across each axis, and two boxes anywhere."""
+    found = [
+        Box.slice_of(shape, axis, index)
+        for axis in range(3)
+        for index in sorted({0, shape[axis] // 2, shape[axis] - 1})
+    ]
+    for _ in range(2):
+        first = [int(random.integers(side)) for side in shape[:3]]
+        ends = zip(first, shape, strict=False)
+        sides = [int(random.integers(1, side - start + 1)) for start, side in ends]
+        found.append(Box((first[0], first[1], first[2]), (sides[0], sides[1], sides[2])))
+    return found
+
+
+def assert_boxes(step: Step, scan: Scan, backends: Any, label: str) -> None:
+    """Compare boxes with the whole result, at every level of the processor."""
+    read = scan.volumes[0].voxels.dtype if scan.volumes[0].voxels.dtype == np.uint8 else scan.dtype
+    for level in [each.id for each in levels(step.filter, read)]:
+        options = RunOptions(level=level)
+        whole = execute(Request(scan, step, options), backends).scan
+        random = np.random.default_rng(zlib.crc32(label.encode()))
+        for box in boxes(scan.shape, random):
+            request = Request(scan, step, options, region=box)
+            result = execute(request, backends)
+            assert result.request is request
+            assert result.output.shape == request.output_shape
+            for part, volume in zip(result.scan.volumes, whole.volumes, strict=True):
+                assert part.voxels.dtype == volume.voxels.dtype
+                np.testing.assert_array_equal(
+                    part.voxels, box.of(volume.voxels), f"{label}, {level}, {box.describe()}"
+                )
+
+
+def scan_of(shape: tuple[int, int, int], components: int, dtype: str = "float32") -> Scan:
+    planes = make_volume(shape, components)
+    volumes = [planes[..., c].astype(dtype) for c in range(components)]
+    return Scan(tuple(Volume.from_array(each, f"{c}") for c, each in enumerate(volumes)))
+
+
+@pytest.mark.slow
+@volume_cases
+@pytest.mark.parametrize("components", [1, 3])
+def test_a_box_is_that_part_of_the_whole(
+    filter_id: str, case: int, components: int, backends: dict[str, CpuBackend]
+) -> None:
+    parameters = test_module(filter_id).CASES[case]
+    sigma = parameters.get("sigma", ())
+    if len(sigma) not in (0, 1, components):
+        pytest.skip("sigmas of other components")
+    for shape in (*VOLUME_SHAPES, (13, 21, 17)):
+        step = Step.of_numbers(filter_id, parameters)
+        assert_boxes(step, scan_of(shape, components), backends, f"{shape}, {components}")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
+@pytest.mark.parametrize(
+    ("filter_id", "parameters"),
+    [("median", {"size": 3}), ("gaussian_noise", {"sigma": 0.05}), ("rotating_mask", {})],
+)
+def test_a_box_of_a_filter_for_pictures(
+    filter_id: str, parameters: dict[str, Any], dtype: str, backends: dict[str, CpuBackend]
+) -> None:
+    for axis in range(3):
+        step = Step.of_numbers(filter_id, parameters, axis=axis)
+        assert_boxes(step, scan_of((6, 11, 8), 2, dtype), backends, f"{dtype}, axis {axis}")
+
+
+def test_the_parameters_of_boxes_come_from_the_whole_once(
+    backends: dict[str, CpuBackend], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, calls = filters.get("mri_nlm"), []
+
+    def resolve(source: Any, parameters: Any) -> Any:
+        calls.append(source.shape)
+        return spec.resolve(source, parameters)
+
+    watched = replace(spec, resolve=resolve)
+    scan = scan_of((6, 5, 8), 1)
+    steps = [Step.of_numbers("mri_nlm", {"search_radius": radius}) for radius in (1, 2)]
+    steps = [replace(step, filter=watched) for step in steps]
+    for step in (steps[0], steps[0], steps[1]):
+        for axis in range(3):
+            execute(Request(scan, step, region=Box.slice_of(scan.shape, axis, 1)), backends)
+    assert calls == [(6, 5, 8, 1)] * 2
+
+
+def test_boxes_outside_of_a_volume_or_of_pictures_are_refused() -> None:
+    step = Step.of_numbers("mri_nlm")
+    for bad in (((4, 0, 0), (1, 1, 1)), ((0, 0, 0), (1, 6, 1)), ((0, 0, 0), (1, 0, 1))):
+        with pytest.raises(InvalidParameter, match="6×5×4 voxels"):
+            Request(VOLUME, step, region=Box(*bad))
+    with pytest.raises(InvalidParameter, match="as a whole"):
+        Request(IMAGE, Step.of_numbers("median"), region=Box((0, 0, 0), (1, 1, 1)))
+    follow = Follower(Step.of_numbers("median"))
+    with pytest.raises(InvalidParameter, match="other steps follow"):
+        Request(VOLUME, step, region=Box((0, 0, 0), (1, 1, 1)), then=(follow,))
+
+
+def test_a_gpu_says_that_it_filters_volumes_as_a_whole(backends: dict[str, CpuBackend]) -> None:
+    class Card(CpuBackend):
+        id, name = "gpu", "GPU"
+
+    card = Card()
+    for device in (Device.GPU, Device.AUTO):
+        request = Request(
+            VOLUME,
+            Step.of_numbers("mri_nlm"),
+            RunOptions(device=device, level="serial"),
+            region=Box((0, 0, 0), (1, 5, 6)),
+        )
+        with pytest.raises(InvalidParameter, match="GPU filters volumes as a whole"):
+            execute(request, {"gpu": card, **backends})
+    card.close()
 
 
 def test_a_region_outside_of_the_result_is_refused() -> None:

@@ -18,6 +18,7 @@ from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
 from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine import measuring
 from kernelscope.engine.backend import Availability
 from kernelscope.gui.widgets.appearance import Stylist
@@ -175,6 +176,19 @@ def open_window(qtbot: QtBot, cpu: FakeCpu, store: Path) -> Iterator[Opener]:
 @pytest.fixture
 def window(open_window: Opener) -> MainWindow:
     return open_window()
+
+
+@pytest.fixture
+def real_window(qtbot: QtBot, store: Path) -> Iterator[MainWindow]:
+    """Yield a window that computes, live."""
+    window = MainWindow({"cpu": CpuBackend(threads=2)}, Settings(store))
+    window.resize(1000, 700)
+    window.show()
+    qtbot.waitExposed(window)
+    yield window
+    qtbot.waitUntil(lambda: not window.background.owes)
+    window.close()
+    window.deleteLater()
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from kernelscope.gui.model.ladder import Place
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
+from kernelscope.spec.crop import Box
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import CPU_LEVELS, Level
 from kernelscope.spec.parameters import FloatParameter
@@ -84,8 +85,11 @@ class FakeCpu:
         if self.compiling:
             context.log.add("compile", self.compiling, counted=False)
         if isinstance(request.source, Scan):
+            box = request.region
             with context.log.stage("compute"):
-                return request.scan.like(request.scan.planes / 2)
+                planes = request.scan.planes
+                part = box.of(planes) if isinstance(box, Box) else planes
+                return request.target.like(part / 2)
         shape = request.step.filter.output_shape(
             request.image.planes.shape, request.step.parameters, request.step.border
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -319,15 +318,20 @@ def test_a_slow_run_shows_the_time_on_a_recorded_card(
     qtbot.waitUntil(lambda: here in badge(window) and "H100" not in badge(window))
 
 
-def test_volumes_wait_for_run_and_say_so(
-    qtbot: QtBot, live_window: MainWindow, tmp_path: Path, cpu: FakeCpu
+def test_slow_volumes_wait_for_run_and_say_so(
+    qtbot: QtBot,
+    live_window: MainWindow,
+    tmp_path: Path,
+    cpu: FakeCpu,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     window = live_window
+    monkeypatch.setattr(freshness.Pace, "expect", lambda *_: 100.0)
     window.file_dialogs.open(write(tmp_path / "head.nii", voxels()))
     qtbot.waitUntil(lambda: window.page is window.volumes and window.page.source is not None)
     qtbot.waitUntil(lambda: window.live.resting)
     assert not cpu.requests
-    assert "Run (F5) computes the whole" in badge(window)
+    assert "Run (F5) takes about 2 min on " in badge(window)
     press(qtbot, window, "F5")
     settled(qtbot, window)
 
@@ -383,18 +387,6 @@ class Witness:
             region, image = self.part
             assert isinstance(region, Region)
             np.testing.assert_array_equal(image.planes, region.of(whole), str(did[-6:]))
-
-
-@pytest.fixture
-def real_window(qtbot: QtBot, store: Path) -> Iterator[MainWindow]:
-    window = MainWindow({"cpu": CpuBackend(threads=2)}, Settings(store))
-    window.resize(1000, 700)
-    window.show()
-    qtbot.waitExposed(window)
-    yield window
-    qtbot.waitUntil(lambda: not window.background.owes)
-    window.close()
-    window.deleteLater()
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ from kernelscope.images.source import Source
 from kernelscope.jit import load_numba
 from kernelscope.machine import cpu_name
 from kernelscope.parallel import core_count
+from kernelscope.spec.crop import PART
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.levels import Level
 
@@ -98,7 +99,7 @@ class CpuBackend:
         filtered = self._filter(last, pixels, level, context)
         with context.log.stage("convert"):
             _finish(last, pixels, filtered)
-            return request.source.like(filtered)
+            return request.target.like(filtered)
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
         return None
@@ -112,8 +113,13 @@ class CpuBackend:
         """
         spec, parameters, border = wanted
         with context.log.stage("prepare"):
-            output = np.empty(spec.output_shape(source.shape, parameters, border), source.dtype)
-            given, parameters = parameters, spec.resolve(source, parameters)
+            shape = spec.output_shape(source.shape, parameters, border)
+            given, box = parameters, parameters.get(PART)
+            if box is None:
+                parameters = spec.resolve(source, parameters)
+            else:  # which were resolved for the whole
+                shape = (*box.sides, *shape[3:])
+            output = np.empty(shape, source.dtype)
             context.log.estimates |= spec.estimates(given, parameters)
             task = CpuTask(source, output, parameters, border, level.id)
             passes = spec.implementation(Cpu).plan(task)

@@ -1,19 +1,25 @@
-"""Computes a region of a result from a crop of its picture."""
+"""Computes a region of a result from a crop of its picture, and prepares boxes of volumes."""
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from kernelscope.engine.region import Window, window
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.options import Device
+from kernelscope.engine.region import Region, Window, window
 from kernelscope.engine.request import Measurement, Request
 from kernelscope.engine.result import Result
+from kernelscope.engine.step import Step
+from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
-from kernelscope.spec.crop import FIRST_ROW
+from kernelscope.images.scan import Scan
+from kernelscope.spec.crop import FIRST_ROW, PART, Box
 
 
 class Crops:
@@ -48,7 +54,7 @@ def execute_region(request: Request, run: Callable[[Request], Result]) -> Result
     Its times are those of the crop. It is not compared with a reference.
     """
     step, region = request.step, request.region
-    assert region is not None
+    assert isinstance(region, Region)
     image, spec = request.image, step.filter
     radius = spec.radius(step.parameters)
     part = window(region, image.planes.shape, radius, step.border, spec.crop)
@@ -62,3 +68,48 @@ def execute_region(request: Request, run: Callable[[Request], Result]) -> Result
     result = run(crop)
     planes = np.ascontiguousarray(part.inside.of(result.output.planes))
     return replace(result, request=request, output=Image.from_array(planes, image.title))
+
+
+class Resolved:
+    """The last parameters of each scan with what depends on its voxels, such as sigma.
+
+    A box of a volume is filtered with those of the whole: its own voxels would give others.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: weakref.WeakKeyDictionary[Scan, tuple[Step, Mapping[str, Any]]]
+        self._last = weakref.WeakKeyDictionary()
+
+    def of(self, request: Request) -> Mapping[str, Any]:
+        """Return the resolved parameters of a request; the first time takes a while."""
+        scan, step = request.scan, request.step
+        with self._lock:
+            known, values = self._last.get(scan, (None, {}))
+            if known != step:
+                values = step.filter.resolve(scan.planes, request.known)
+                self._last[scan] = (step, values)
+        return values
+
+
+_resolved = Resolved()
+
+
+def resolved_for(request: Request, box: Box) -> Request:
+    """Return `request` with everything that its plan needs to compute a box alone."""
+    return replace(request, measured=Measurement({**_resolved.of(request), PART: box}, 0.0))
+
+
+def check_box(request: Request, backend: Backend) -> None:
+    """Refuse a box of a volume that a backend computes only as a whole.
+
+    Raises
+    ------
+    InvalidParameter
+        On a GPU, except for filters that run slice by slice.
+    """
+    if isinstance(request.region, Box) and not request.by_slices and backend.id != Device.CPU:
+        raise InvalidParameter(
+            f"The {backend.name} filters volumes as a whole, so no slice is shown before a run.",
+            "Run (F5) computes it; so does Live on the CPU, slice by slice.",
+        )

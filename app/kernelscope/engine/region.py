@@ -54,6 +54,11 @@ class Region:
         """Return ``640×480 pixels at x 12, y 40``."""
         return f"{self.width}×{self.height} pixels at x {self.left}, y {self.top}"
 
+    @property
+    def pixels(self) -> int:
+        """The number of pixels."""
+        return self.height * self.width
+
     def fits(self, shape: tuple[int, ...]) -> bool:
         """Return whether it lies in a result of shape (height, width, ...)."""
         return self.top + self.height <= shape[0] and self.left + self.width <= shape[1]

@@ -20,6 +20,7 @@ from kernelscope.images.volume import AXES, Volume
 from kernelscope.spec.blocks import block_name
 from kernelscope.spec.borders import Border
 from kernelscope.spec.chips import Chip
+from kernelscope.spec.crop import Box
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
 
@@ -89,8 +90,9 @@ class Request:
         The ideal result, or the ideal of its first volume; input and result are compared with it.
     measured : Measurement, optional
         Measurements of this source for this step, if they were needed before the run.
-    region : Region, optional
-        The part of the result to compute; it has the bytes that it has in the whole result.
+    region : Region or Box, optional
+        The part of the result to compute, of a volume a box; it has the bytes that it has in the
+        whole result.
     timed : bool
         Warm up and repeat the run, so that its time can be compared; see
         `kernelscope.engine.measuring`.
@@ -120,7 +122,7 @@ class Request:
     options: RunOptions = DEFAULT_OPTIONS
     reference: Image | Volume | None = None
     measured: Measurement | None = None
-    region: Region | None = None
+    region: Region | Box | None = None
     live: bool = False
     reduction: int = 1
     timed: bool = False
@@ -183,12 +185,14 @@ class Request:
                 "Choose a smaller mask or another border.",
             )
 
-    def _check_region(self, region: Region) -> None:
+    def _check_region(self, region: Region | Box) -> None:
         """Refuse a region outside of the result, or of a filter that needs the whole picture."""
         spec = self.step.filter
         obstacle = spec.uncroppable(self.step.parameters)
         if self.by_slices:
             obstacle = "it runs slice by slice"
+        if isinstance(region, Box):
+            obstacle = "" if self.has_boxes else "it filters the source as a whole"
         if self.then:
             obstacle = "other steps follow it"
         if obstacle:
@@ -197,9 +201,9 @@ class Request:
                 "Run it on the whole.",
             )
         if not region.fits(self.whole_shape):
-            height, width = self.whole_shape[:2]
+            size = "×".join(str(side) for side in reversed(self.whole_shape[:-1]))
             raise InvalidParameter(
-                f"{region.describe()} exceed the result of {width}×{height} pixels.",
+                f"{region.describe()} exceed the result of {size} {self.source.unit}.",
                 "Choose a part of the result.",
             )
 
@@ -238,6 +242,18 @@ class Request:
         return self.step.filter.kind is Kind.PICTURE and self.source.kind is Kind.VOLUME
 
     @property
+    def has_boxes(self) -> bool:
+        """Whether boxes of the result can be computed, on the CPU: it is a volume."""
+        if self.source.kind is not Kind.VOLUME:
+            return False
+        return self.by_slices or self.step.filter.crop.boxes
+
+    @property
+    def target(self) -> Source:
+        """A source in the shape of the result, whose types the result gets."""
+        return self.scan.part(self.region) if isinstance(self.region, Box) else self.source
+
+    @property
     def known(self) -> Mapping[str, Any]:
         """The parameters together with the measurements for them."""
         step, measured = self.step, self.measured
@@ -258,7 +274,9 @@ class Request:
     def output_shape(self) -> tuple[int, ...]:
         """Shape of the result: (height, width, channels) or that of the scan."""
         shape, region = self.whole_shape, self.region
-        if region is not None:
+        if isinstance(region, Box):
+            shape = (*region.sides, *shape[3:])
+        elif region is not None:
             shape = (region.height, region.width, *shape[2:])
         if self.reduction > 1:
             shape = (-(-shape[0] // self.reduction), -(-shape[1] // self.reduction), *shape[2:])

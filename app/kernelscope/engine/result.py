@@ -112,7 +112,7 @@ class Result:
         """Input pixels or voxels (not samples) per second of `seconds`, in millions."""
         region = self.request.region
         shape = self.request.source.shape[:-1]
-        pixels = region.height * region.width if region is not None else math.prod(shape)
+        pixels = region.pixels if region is not None else math.prod(shape)
         return pixels / 1e6 / max(self.seconds, 1e-9)
 
     @property

@@ -19,8 +19,9 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
-from kernelscope.engine.cropping import execute_region
+from kernelscope.engine.cropping import check_box, execute_region, resolved_for
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.engine.slices import filter_slices
@@ -41,6 +42,7 @@ from kernelscope.judging import colours
 from kernelscope.judging.metrics import Quality, judge
 from kernelscope.judging.volumes import judge_volume
 from kernelscope.spec.blocks import block_name, takes_block
+from kernelscope.spec.crop import Box
 from kernelscope.spec.levels import Level
 
 _logger = logging.getLogger(__name__)
@@ -82,11 +84,13 @@ def execute(
     assert not request.then, "run by kernelscope.engine.sequence"
     token = token or CancelToken()
     costs = costs or Costs()
-    if request.region is not None:
+    if isinstance(request.region, Region):
         return execute_region(
             request, lambda crop: execute(crop, backends, token, progress, costs, learn=learn)
         )
     backend, notices = _choose(request, backends, costs)
+    if request.region is not None:
+        check_box(request, backend)
     try:
         result = _run(request, backend, notices, _begin(request, token, progress))
     except AppError as error:
@@ -229,6 +233,9 @@ def _compute(
     context: RunContext,
 ) -> Source:
     if not request.by_slices:
+        if isinstance(request.region, Box):
+            with context.log.stage("measure", counted=False):  # once for several boxes
+                request = resolved_for(request, request.region)
         output = backend.run(request, level, context)
         if request.reduction > 1 and output.shape != request.output_shape:  # as a GPU does itself
             with context.log.stage("convert"):

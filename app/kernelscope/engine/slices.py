@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import Progress
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
+from kernelscope.spec.crop import Box
 from kernelscope.spec.parameters import IntParameter
 
 STAGE = "slices"
@@ -31,7 +33,7 @@ def filter_slices(
     run: Callable[[Request, Progress], Image],
     context: RunContext,
 ) -> Scan:
-    """Return the scan with every slice of every volume filtered by `run`.
+    """Return the scan with every slice of every volume filtered by `run`, or a box of it.
 
     A slice is a picture on which the brightest voxel of its volume is white: bytes stay as
     they are, everything else is scaled to floats up to 1 and back. The result has the types
@@ -44,9 +46,12 @@ def filter_slices(
     Cancelled
         If `token` was set meanwhile.
     """
-    volumes = request.scan.volumes
-    total = sum(volume.voxels.shape[request.step.axis] for volume in volumes)
-    done = 0
+    axis, box = request.step.axis, request.region
+    depth = request.scan.volumes[0].voxels.shape[axis]
+    indices = range(depth)
+    if isinstance(box, Box):
+        indices = range(box.first[axis], box.first[axis] + box.sides[axis])
+    total, done = len(request.scan.volumes) * len(indices), 0
 
     def report(stage: str, fraction: float) -> None:
         if stage == "compile" and not done:
@@ -55,21 +60,32 @@ def filter_slices(
             context.progress(STAGE, (done + (fraction if stage == "compute" else 0)) / total)
 
     results = []
-    for volume in volumes:
+    target = request.target
+    assert isinstance(target, Scan)
+    both = zip(request.scan.volumes, target.volumes, strict=True)
+    for number, (volume, part) in enumerate(both):
         output: NDArray[Any] | None = None
-        for index in range(volume.voxels.shape[request.step.axis]):
+        for place, index in enumerate(indices):
             context.token.check()
-            picture = picture_of(volume, request.step.axis, index)
-            filtered = run(_one(request, picture, done), report).planes[:, :, 0]
+            picture = picture_of(volume, axis, index)
+            filtered = run(_one(request, picture, number * depth + index), report).planes[:, :, 0]
             if output is None:
-                output = np.empty(volume.voxels.shape, filtered.dtype)
-            np.moveaxis(output, request.step.axis, 0)[index] = filtered
+                output = np.empty(part.voxels.shape, filtered.dtype)
+            np.moveaxis(output, axis, 0)[place] = _inside(filtered, axis, box)
             done += 1
         assert output is not None  # a volume has slices
         if output.dtype == np.float32:
             output *= _white(volume)
-        results.append(volume.with_voxels(output))
+        results.append(part.with_voxels(output))
     return Scan(tuple(results))
+
+
+def _inside(filtered: NDArray[Any], axis: int, box: Box | Region | None) -> NDArray[Any]:
+    """Return the part of a slice that belongs to the box."""
+    if not isinstance(box, Box):
+        return filtered
+    (top, left), (height, width) = (np.delete(each, axis).tolist() for each in box)
+    return filtered[top : top + height, left : left + width]
 
 
 def _one(request: Request, picture: Image, number: int) -> Request:

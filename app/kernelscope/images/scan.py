@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kernelscope.errors import InvalidParameter
 from kernelscope.images.volume import Volume, check_aligned, stack, unstack
+from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Kind
 
 MAX_COMPONENTS = 4
@@ -127,6 +128,15 @@ class Scan:
             tuple(
                 volume.with_voxels(voxels, copy=False)
                 for volume, voxels in zip(self.volumes, unstack(planes), strict=True)
+            )
+        )
+
+    def part(self, box: Box) -> Scan:
+        """Return a part of each volume, without its place in the patient; the voxels are views."""
+        return Scan(
+            tuple(
+                replace(volume, voxels=box.of(volume.voxels), affine=None, missing=None)
+                for volume in self.volumes
             )
         )
 

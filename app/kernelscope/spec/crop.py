@@ -1,12 +1,61 @@
-"""The part of a picture that a filter needs for a part of its result."""
+"""The part of a picture or volume that a filter needs for a part of its result."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
 
 FIRST_ROW = "first_row"
 """Name under which plans find the row of the picture at which their source begins, where that is
 a part of a picture; no parameter has this name."""
+
+PART = "part"
+"""Name under which plans find the `Box` of a volume to compute, where that is not all of it; no
+parameter has this name. The other parameters are then resolved already, from the whole volume."""
+
+
+class Box(NamedTuple):
+    """A part of a volume: slices, rows and columns.
+
+    Attributes
+    ----------
+    first, sides : tuple of int
+        The first voxel, and the number of voxels along z, y and x.
+    """
+
+    first: tuple[int, int, int]
+    sides: tuple[int, int, int]
+
+    @classmethod
+    def slice_of(cls, shape: tuple[int, ...], axis: int, index: int) -> Box:
+        """Return a slice of a volume of `shape` across an axis."""
+        first, sides = [0, 0, 0], list(shape[:3])
+        first[axis], sides[axis] = index, 1
+        return cls((first[0], first[1], first[2]), (sides[0], sides[1], sides[2]))
+
+    @property
+    def pixels(self) -> int:
+        """The number of voxels."""
+        return math.prod(self.sides)
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Return whether it has voxels, and lies in a volume of `shape`."""
+        ends = zip(self.first, self.sides, shape, strict=False)
+        return all(first >= 0 and 1 <= side <= most - first for first, side, most in ends)
+
+    def of(self, voxels: NDArray[Any]) -> NDArray[Any]:
+        """Return this part of an array of shape (depth, height, width, ...), as a view."""
+        ends = zip(self.first, self.sides, strict=True)
+        return voxels[tuple(slice(first, first + side) for first, side in ends)]
+
+    def describe(self) -> str:
+        """Return ``181×217×1 voxels at x 0, y 0, z 90``."""
+        z, y, x = self.first
+        size = "×".join(str(side) for side in reversed(self.sides))
+        return f"{size} voxels at x {x}, y {y}, z {z}"
 
 
 @dataclass(frozen=True)
@@ -23,11 +72,14 @@ class Crop:
         Whole rows are needed: a result depends on all of its row, or on its place in it.
     grid : int
         Parts begin at multiples of this many pixels, and end there or with the picture.
+    boxes : bool
+        For filters of volumes: the plans of the CPU can compute a `PART` alone.
     """
 
     whole: str = ""
     rows: bool = False
     grid: int = 1
+    boxes: bool = False
 
 
 HALO_ONLY = Crop()

@@ -35,6 +35,7 @@ from kernelscope.filters.mri_nlm.noise import (
 )
 from kernelscope.filters.mri_nlm.reach import radius
 from kernelscope.spec.borders import Border
+from kernelscope.spec.crop import Crop
 from kernelscope.spec.explanation import Example, Explanation
 from kernelscope.spec.filter import Cpu, FilterSpec
 from kernelscope.spec.launch import Cuda
@@ -183,6 +184,7 @@ SPEC = FilterSpec(
         "gpu": Cuda(plan_mri_nlm, (GLOBAL, SHARED, TUNED), GAPS),
     },
     borders=(Border.REFLECT,),
+    crop=Crop(boxes=True),
     check=check,
     resolve=resolve,
     estimates=estimates,

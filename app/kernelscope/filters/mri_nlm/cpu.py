@@ -15,6 +15,7 @@ from kernelscope.filters.mri_nlm.serial import nlm_serial
 from kernelscope.filters.mri_nlm.sigma import plan_local
 from kernelscope.filters.mri_nlm.sigma_map import plan_map
 from kernelscope.filters.mri_nlm.tiles import nlm_tiles
+from kernelscope.spec.crop import PART
 from kernelscope.spec.filter import CpuPass, CpuTask
 from kernelscope.spec.levels import SERIAL
 
@@ -34,17 +35,19 @@ _MAP_OFFSETS = 80
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output, parameters = task.source, task.output, task.parameters
     reach = reach_of(parameters)
-    depth, height, width, components = source.shape
-    sides = (n + 2 * margin for n, margin in zip(source.shape, reach.margin, strict=False))
+    depth, height, width, components = output.shape
+    first = parameters[PART].first if PART in parameters else (0, 0, 0)
+    sides = (n + 2 * margin for n, margin in zip(output.shape, reach.margin, strict=False))
     extended: NDArray[np.float32] = np.empty((components, *sides), np.float32)
-    passes = [CpuPass(extend, (source, extended, reach.margin), extended.shape[1], cost=0)]
+    before = tuple(margin - start for margin, start in zip(reach.margin, first, strict=True))
+    passes = [CpuPass(extend, (source, extended, before), extended.shape[1], cost=0)]
     rician = parameters["noise"] == "rician"
     offsets, cells = (
         math.prod(2 * radius + 1 for radius in radii) for radii in (reach.search, reach.patch)
     )
     if parameters["sigma_from"] == "adaptive":
         sigmas = np.empty((components, depth, height, width), np.float32)
-        passes.append(replace(plan_map(parameters["sigma_map"], sigmas), cost=0))
+        passes.append(replace(plan_map(parameters["sigma_map"], sigmas, first), cost=0))
     elif parameters["sigma_from"] == "local":
         least = np.array(parameters["sigma"])
         sigmas = np.empty((components, depth, height, width), np.float32)
@@ -52,13 +55,15 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
         passes.append(replace(sigma_pass, cost=_MAP_OFFSETS / offsets))
     else:
         sigmas = np.array(parameters["sigma"], np.float32).reshape(components, 1, 1, 1)
+    local = parameters["sigma_from"] != "given"
     strength = 1 / (2 * parameters["beta"] * components * cells)
-    model = Model(sigmas, np.float32(strength), rician)
+    model = Model(sigmas, np.float32(strength), rician, local)
     if task.level == SERIAL.id:
         passes.append(CpuPass(nlm_serial, (extended, output, reach, model), output[..., 0].size))
     else:
         rows = min(height, max(_ROWS, _PLANE // extended.shape[3]))
         slices = min(depth, _SLICES)
+        tile = slices, rows, first[0]
         units = -(-depth // slices) * -(-height // rows)
-        passes.append(CpuPass(nlm_tiles, (extended, output, reach, model, (slices, rows)), units))
+        passes.append(CpuPass(nlm_tiles, (extended, output, reach, model, tile), units))
     return passes

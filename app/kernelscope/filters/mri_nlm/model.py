@@ -26,16 +26,22 @@ class Model(NamedTuple):
         Makes squared differences, summed up over a patch, in units of sigma², the
         contribution of a component to D.
     rician : bool
+    local : bool
+        Whether there is a sigma for each voxel.
     """
 
     sigmas: NDArray[np.float32]
     strength: np.float32
     rician: bool
+    local: bool
 
 
 @kernel
 def extend(source: Voxels, extended: Array, margin: Record, start: Index, stop: Index) -> None:
-    """Write slices `start` to `stop` of `extended` (components, slices, rows, columns)."""
+    """Write slices `start` to `stop` of `extended` (components, slices, rows, columns).
+
+    Its voxel 0 is that of `source` at ``-margin``; so a negative margin leaves out the first ones.
+    """
     depth, height, width, components = source.shape
     for slice_ in range(start, stop):
         z = border_index(slice_ - margin[0], depth, REFLECT)

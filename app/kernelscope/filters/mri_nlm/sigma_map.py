@@ -346,17 +346,20 @@ def place_between(voxel: Index, cell: Index, count: Index) -> Any:
 
 @kernel
 def interpolate_sigmas(
-    nodes: Array, cell: Record, sigmas: Array, start: Index, stop: Index
+    nodes: Array, cell: Record, first: Record, sigmas: Array, start: Index, stop: Index
 ) -> None:
-    """Write sigma at the voxels of slices `start` to `stop`, counted through all components."""
+    """Write sigma at the voxels of slices `start` to `stop`, counted through all components.
+
+    `first` is the voxel of the volume at which `sigmas` begin.
+    """
     _, depth, height, width = sigmas.shape
     _, deep, tall, wide = nodes.shape
     line = np.empty(wide, np.float32)
     for unit in range(start, stop):
         c, z = unit // depth, unit % depth
-        z_low, z_high, z_part = place_between(z, cell[0], deep)
+        z_low, z_high, z_part = place_between(first[0] + z, cell[0], deep)
         for y in range(height):
-            y_low, y_high, y_part = place_between(y, cell[1], tall)
+            y_low, y_high, y_part = place_between(first[1] + y, cell[1], tall)
             for x in range(wide):
                 low = nodes[c, z_low, y_low, x]
                 low += y_part * (nodes[c, z_low, y_high, x] - low)
@@ -364,7 +367,7 @@ def interpolate_sigmas(
                 high += y_part * (nodes[c, z_high, y_high, x] - high)
                 line[x] = low + z_part * (high - low)
             for x in range(width):
-                x_low, x_high, x_part = place_between(x, cell[2], wide)
+                x_low, x_high, x_part = place_between(first[2] + x, cell[2], wide)
                 sigmas[c, z, y, x] = line[x_low] + x_part * (line[x_high] - line[x_low])
 
 
@@ -392,9 +395,14 @@ def sigmas_at(sigma_map: SigmaMap, places: NDArray[np.int64]) -> NDArray[np.floa
     return sigmas
 
 
-def plan_map(sigma_map: SigmaMap, sigmas: NDArray[np.float32]) -> CpuPass:
-    """Return the pass that writes sigma at each voxel; shape (components, depth, height, width)."""
-    arguments = (sigma_map.nodes, sigma_map.cell, sigmas)
+def plan_map(
+    sigma_map: SigmaMap, sigmas: NDArray[np.float32], first: tuple[int, int, int] = (0, 0, 0)
+) -> CpuPass:
+    """Return the pass that writes sigma at each voxel; shape (components, depth, height, width).
+
+    `first` is the voxel of the volume at which `sigmas` begin.
+    """
+    arguments = (sigma_map.nodes, sigma_map.cell, first, sigmas)
     return CpuPass(interpolate_sigmas, arguments, sigmas.shape[0] * sigmas.shape[1])
 
 

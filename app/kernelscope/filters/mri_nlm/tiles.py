@@ -66,6 +66,9 @@ class Tile(NamedTuple):
         Samples of a slice, from its first voxel to its last.
     plane, pitch : int
         Samples from one extended slice to the next, and from one row.
+    phase : int
+        Number of its first slice in the volume. It decides on the order in which the slices of a
+        patch are added up, so that the part of a volume has the bytes that the whole has there.
     """
 
     first: int
@@ -73,6 +76,7 @@ class Tile(NamedTuple):
     length: int
     plane: int
     pitch: int
+    phase: int
 
 
 @fused
@@ -201,7 +205,7 @@ def compare(
     distances = scratch.distances[: tile.length]
     for z in range(-deep, tile.slices + deep):
         corner = tile.first + z * tile.plane - high * tile.pitch - half
-        slot = z % (2 * deep + 1) * tile.length
+        slot = (tile.phase + z) % (2 * deep + 1) * tile.length
         if local:
             box_each(voxels, corner, shift, tile, patch, scratch, slot)
         else:
@@ -284,13 +288,16 @@ def nlm_tiles(
     start: Index,
     stop: Index,
 ) -> None:
-    """For tiles `start` to `stop`, of ``tile`` slices and rows: every offset, then the averages."""
+    """For tiles `start` to `stop`: every offset, then the averages.
+
+    `tile` has its slices and rows, and the number of the first slice of `output` in the volume.
+    """
     depth, height, width, components = output.shape
     pitch = extended.shape[3]
     plane = extended.shape[2] * pitch
     voxels = extended.reshape(components, extended.shape[1] * plane)
     longest = (tile[1] - 1) * pitch + width
-    local = model.sigmas.size > components
+    local = model.local
     scratch = make_scratch(components, local, tile, longest, pitch, reach.patch)
     strength = np.float32(-math.log2(math.e)) * model.strength
     if not local:
@@ -304,7 +311,7 @@ def nlm_tiles(
         scratch.sums[:] = 0
         first = (corner[0] + reach.margin[0]) * plane + (corner[1] + reach.margin[1]) * pitch
         count = (size[1] - 1) * pitch + width
-        place = Tile(first + reach.margin[2], size[0], count, plane, pitch)
+        place = Tile(first + reach.margin[2], size[0], count, plane, pitch, tile[2] + corner[0])
         for dz in range(-reach.search[0], reach.search[0] + 1):
             for dy in range(-reach.search[1], reach.search[1] + 1):
                 for dx in range(-reach.search[2], reach.search[2] + 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,7 +14,7 @@ from kernelscope.gui.canvas.volume_plane_view import Drawn
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.projection import Projection, project, project_change, slab
 from kernelscope.gui.model.slice_drawing import Look
-from kernelscope.images.planes import Plane, Window
+from kernelscope.images.planes import Plane, Position, Window
 from kernelscope.images.volume import Volume
 
 _AT_ONCE = 1 << 20
@@ -44,6 +44,40 @@ class Content:
     minus: Volume | None = None
     gain: int = 1
     window: Window | None = None
+
+
+class OutputContent:
+    """The content of the output pane: a volume, or single slices of one in some planes.
+
+    Attributes
+    ----------
+    whole : Content
+    previews : mapping
+        Slices in place of those of the whole: the axis that one lies across, to its index and a
+        volume with it.
+    earlier : frozenset of int
+        Axes of the planes that show an output of earlier settings, while others do not.
+    """
+
+    def __init__(self, whole: Content | None = None) -> None:
+        self.whole = whole or Content()
+        self.previews: Mapping[int, tuple[int, Volume]] = {}
+        self.earlier: frozenset[int] = frozenset()
+
+    def at(self, position: Position, planes: Sequence[Plane], look: Look) -> Content:
+        """Return the preview that shows a voxel in one of `planes`, or else the whole."""
+        if look.projection is Projection.SLICE:
+            for plane in planes:
+                index, preview = self.previews.get(plane.axis, (-1, None))
+                if preview is not None and index == position[plane.axis]:
+                    return Content(preview)
+        return self.whole
+
+    def state(self, plane: Plane, content: Content) -> str:
+        """Return how a plane relates to the settings, where planes differ."""
+        if plane.axis in self.earlier:
+            return "Earlier settings"
+        return "Not computed yet" if self.previews and content.volume is None else ""
 
 
 Key = tuple[Any, ...]

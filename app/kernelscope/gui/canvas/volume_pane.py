@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
@@ -23,6 +26,8 @@ class VolumePane(Pane):
     def __init__(self, name: str, heading: str, hint: str, parent: QWidget) -> None:
         super().__init__(name, heading, hint, parent, padding=12)
         self.volume: Volume | None = None
+        self._has_parts = False
+        """Whether single slices are shown."""
         self.views = tuple(PlaneView(f"{name}Plane{number}", self) for number in range(3))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -38,20 +43,61 @@ class VolumePane(Pane):
 
     @property
     def is_empty(self) -> bool:
-        return self.volume is None
+        return self.volume is None and not self._has_parts
 
     def show_volume(
         self, volume: Volume | None, caption: str, hint: str = "", brief: str = ""
     ) -> None:
-        self.volume = volume
+        self.volume, self._has_parts = volume, False
         self.show_hint(hint)
         self.hint.setVisible(volume is None)
         self.set_caption(caption or self.heading, brief)
+
+    def show_parts(self, caption: str, brief: str = "") -> None:
+        """Show the caption of single slices, over the volume or without one."""
+        self._has_parts = True
+        self.hint.hide()
+        self.set_caption(caption, brief)
 
     def place_hint(self) -> None:
         """Put the hint over the planes."""
         self.hint.setGeometry(self.rect().adjusted(0, self.title.height(), 0, 0))
         self.hint.raise_()
+
+
+class SliceSliders(QWidget):
+    """A slider for each plane.
+
+    Signals
+    -------
+    chosen : int, int
+        A slice of a plane: number and index.
+    """
+
+    chosen = Signal(int, int)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        self._sliders = [SliceSlider(number, self) for number in range(3)]
+        for number, slider in enumerate(self._sliders):
+            row.addWidget(slider, 1)
+            slider.chosen.connect(partial(self.chosen.emit, number))
+
+    def __getitem__(self, number: int) -> SliceSlider:
+        return self._sliders[number]
+
+    def set_planes(self, planes: Sequence[Plane], shape: tuple[int, ...]) -> None:
+        """Choose from the slices of these planes of a volume of `shape`."""
+        for slider, plane in zip(self._sliders, planes, strict=True):
+            slider.set_plane(plane, shape[plane.axis])
+
+    def show_only(self, number: int | None) -> None:
+        """Show the slider of a plane, or all of them."""
+        for each, slider in enumerate(self._sliders):
+            slider.setVisible(number in (None, each))
 
 
 class SliceSlider(QWidget):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSizeF
+from collections.abc import Sequence
 
+from PySide6.QtCore import QPointF, QSizeF
+
+from kernelscope.gui.canvas.marks import Line
 from kernelscope.gui.canvas.slices import Content, Slabs
 from kernelscope.gui.canvas.volume_pane import numbers
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.images.planes import Plane, Position, millimetres
 from kernelscope.images.volume import Volume
+
+_LOW = 200
+"""Pixels of height below which a view has only its own value beside the cursor."""
 
 
 def values_at(
@@ -51,6 +57,13 @@ def values_at(
     return texts
 
 
+def probe_lines(values: Sequence[tuple[str, str]], own: str, height: int) -> tuple[Line, ...]:
+    """Return the lines beside the cursor in a view of this height; `own` names its value."""
+    lines = tuple(Line(*value, value[0] == own) for value in values)
+    # In a low view, all lines would cover the slice.
+    return tuple(line for line in lines if line.bold or height >= _LOW)
+
+
 def place_text(volume: Volume, position: Position) -> str:
     """Return “x 1, y 2, z 3   (90.5, -108.5, 90.5) mm”, without the latter if unknown."""
     z, y, x = position
@@ -75,11 +88,13 @@ def _projected(
     return f" ({name} {values[row, column].item():.4g})"
 
 
-def note_of(projection: Projection, part: range, *, drawn: bool, named: str) -> str:
+def note_of(projection: Projection, part: range, state: str, *, drawn: bool, named: str) -> str:
     """Return the content of a view, unless that is the slice of its pane.
 
     Parameters
     ----------
+    state : str
+        How it relates to the settings, where that is not the same for all views.
     drawn : bool
         False while the projection is computed.
     named : str
@@ -90,7 +105,19 @@ def note_of(projection: Projection, part: range, *, drawn: bool, named: str) -> 
         words.append(f"{projection.value} of slices {numbers(part)}")
     if not drawn:
         words.append("computing…")
+    if state:
+        words.append(state)
     return ", ".join(words)
+
+
+def middles(volume: Volume, planes: Sequence[Plane], position: Position) -> dict[int, QPointF]:
+    """Return where the middle of a voxel is drawn in each plane, in millimetres."""
+    points = {}
+    for number, plane in enumerate(planes):
+        column, row = plane.place(position, volume.voxels.shape)
+        across, down = volume.spacing[plane.columns], volume.spacing[plane.rows]
+        points[number] = QPointF((column + 0.5) * across, (row + 0.5) * down)
+    return points
 
 
 def extent(volume: Volume, plane: Plane) -> QSizeF:

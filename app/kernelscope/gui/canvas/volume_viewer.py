@@ -10,34 +10,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QSize, QSizeF, Qt, Signal
+from PySide6.QtCore import QPointF, QSize, QSizeF, Signal
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
+from kernelscope.gui.canvas import volume_values as values
 from kernelscope.gui.canvas.camera import ZOOM_STEP, PlaneCamera
-from kernelscope.gui.canvas.marks import Line
 from kernelscope.gui.canvas.overlay_bar import OverlayBar
+from kernelscope.gui.canvas.plane_switches import PlaneSwitches
 from kernelscope.gui.canvas.projection_control import ProjectionControl
-from kernelscope.gui.canvas.slices import Content, Key, Slabs
-from kernelscope.gui.canvas.volume_pane import SliceSlider, VolumePane
+from kernelscope.gui.canvas.slices import Content, Key, OutputContent, Slabs
+from kernelscope.gui.canvas.volume_pane import SliceSliders, VolumePane
 from kernelscope.gui.canvas.volume_plane_view import Drawn, PlaneView
-from kernelscope.gui.canvas.volume_values import extent, note_of, place_text, values_at
 from kernelscope.gui.canvas.window_control import WindowControl
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.projection import Projection, slab
 from kernelscope.gui.model.slice_drawing import Look
-from kernelscope.gui.widgets.switch import Switch
 from kernelscope.images.planes import Plane, Position, Window, planes_of
 from kernelscope.images.volume import Volume
-
-_LOW = 200
-"""Pixels of height below which a view has only its own value beside the cursor."""
-
-_ALL = 3
-"""The choice of all planes in place of a single one."""
 
 
 class VolumeViewer(QWidget):
@@ -77,8 +71,7 @@ class VolumeViewer(QWidget):
         """Whether values are written beside the cursor."""
         self._divide = 0.5
         self._shows_input = self._holds_input = False
-        self._content = Content()
-        """The content of the output pane."""
+        self._content = OutputContent()
         self._slabs = Slabs()
         self._probe: tuple[int, Position] | None = None
         """Plane and voxel under the cursor."""
@@ -119,12 +112,12 @@ class VolumeViewer(QWidget):
             self._camera.reset()
             self.show_output(None)  # it may have no voxel there
         self.planes = planes_of(volume)
-        self._camera.set_extents([extent(volume, plane) for plane in self.planes])
+        self._switches.name(self.planes)
+        self._sliders.set_planes(self.planes, volume.voxels.shape)
+        self._camera.set_extents([values.extent(volume, plane) for plane in self.planes])
         for number, plane in enumerate(self.planes):
-            self._sliders[number].set_plane(plane, volume.voxels.shape[plane.axis])
-            self._choices[number].setText(plane.name)
-            self._choices[number].setAccessibleName(f"Show only: {plane.name}")
-            for pane, name in ((self.input, "input"), (self.output, "output")):
+            for pane in self._panes:
+                name = pane.heading.lower()
                 pane.views[number].setAccessibleName(f"{plane.name} plane of the {name}")
         self.control.show_volume(volume)
         self._apply_camera()
@@ -151,17 +144,48 @@ class VolumeViewer(QWidget):
         brief : str
             Shown in place of `caption`, which its tooltip has.
         """
-        self._content = Content(volume, minus, gain, window)
+        self._content = OutputContent(Content(volume, minus, gain, window))
         self.output.show_volume(volume, caption, hint, brief)
         self._show_panes()
         self.output.place_hint()
         self.overlay.show_difference(minus is not None)
         self._draw()
 
+    def show_previews(
+        self, slices: Mapping[int, tuple[int, Volume]], caption: str, brief: str
+    ) -> None:
+        """Show slices in place of those of the output, until `show_output`.
+
+        Parameters
+        ----------
+        slices : mapping
+            The axis that a slice lies across, to its index and a volume with it.
+        caption, brief : str
+            As for `show_output`.
+        """
+        self._content.previews = slices
+        self.output.show_parts(caption, brief)
+        self._show_panes()
+        self._draw()
+
+    def mark_earlier(self, axes: frozenset[int]) -> None:
+        """Note in the planes across these axes that they show an output of earlier settings."""
+        if axes != self._content.earlier:
+            self._content.earlier = axes
+            self._draw()
+
+    @property
+    def visible_planes(self) -> tuple[Plane, ...]:
+        """The planes that are shown, the one that was clicked last first."""
+        if self.plane_number is not None:
+            return self.planes[self.plane_number : self.plane_number + 1]
+        last = self._active % 3
+        return tuple(sorted(self.planes, key=lambda plane: self.planes.index(plane) != last))
+
     @property
     def subtracted(self) -> Volume | None:
         """The volume that is subtracted from the output, to show a difference."""
-        return self._content.minus
+        return self._content.whole.minus
 
     def choose_look(self, look: Look) -> None:
         """Draw in other colours, projected, or with differences over the anatomy."""
@@ -217,18 +241,8 @@ class VolumeViewer(QWidget):
     def _lay_out(self) -> None:
         tools = QHBoxLayout()
         tools.setSpacing(4)
-        self._choices: dict[int, Switch] = {}
-        for number, name in ((_ALL, "All"), (0, "Axial"), (1, "Coronal"), (2, "Sagittal")):
-            switch = Switch(self)
-            switch.setObjectName(f"plane{number}Button")
-            switch.setText(name)
-            switch.setAccessibleName("Show all planes")
-            switch.setToolTip("Double-click a plane to see it alone, and again to see all")
-            switch.setCheckable(True)
-            switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            switch.clicked.connect(partial(self._on_choice, number if number != _ALL else None))
-            self._choices[number] = switch
-            tools.addWidget(switch)
+        self._switches = PlaneSwitches(self)
+        tools.addWidget(self._switches)
         self.projection = ProjectionControl(self)
         tools.addWidget(self.projection)
         tools.addStretch(1)
@@ -239,18 +253,14 @@ class VolumeViewer(QWidget):
         self._both.setSpacing(6)
         for pane in self._panes:
             self._both.addWidget(pane, 1)
-        sliders = QHBoxLayout()
-        sliders.setSpacing(4)
-        self._sliders = [SliceSlider(number, self) for number in range(3)]
-        for slider in self._sliders:
-            sliders.addWidget(slider, 1)
+        self._sliders = SliceSliders(self)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
         self.overlay = OverlayBar(self)
         layout.addLayout(tools)
         layout.addWidget(self.overlay)
         layout.addLayout(self._both, 1)
-        layout.addLayout(sliders)
+        layout.addWidget(self._sliders)
 
     def _connect(self) -> None:
         for place, pane in enumerate(self._panes):
@@ -262,17 +272,15 @@ class VolumeViewer(QWidget):
                 view.windowed.connect(self.control.drag)
                 view.panned.connect(partial(self._pan, number))
                 view.zoomed.connect(partial(self._zoom_at, number))
-                view.chosen.connect(partial(self._toggle_plane, number))
+                view.chosen.connect(partial(self._alternate, number))
                 view.resized.connect(self._apply_camera)
                 view.divided.connect(self.set_divide)
                 view.held.connect(self._hold)
-        for number, slider in enumerate(self._sliders):
-            slider.chosen.connect(partial(self._slide, number))
+        self._sliders.chosen.connect(self._slide)
+        self._switches.chosen.connect(self.choose_plane)
         self.control.changed.connect(self._draw)
         self.projection.chosen.connect(self.choose_look)
         self.overlay.chosen.connect(self.choose_look)
-
-    # --- moving ---
 
     def _activate(self, number: int) -> None:
         self._active = number
@@ -357,20 +365,19 @@ class VolumeViewer(QWidget):
         number, position = self._probe or (None, self.position)
         plane = self.planes[number] if number is not None else None
         index = self.position[plane.axis] if plane is not None else 0
-        values = values_at(position, volume, self._content, self._slabs, self.look, plane, index)
-        facts = (place_text(volume, position), *(f"{name} {text}" for name, text in values))
+        planes = self.planes if plane is None else (plane,)
+        content = self._content.at(position, planes, self.look)
+        found = values.values_at(position, volume, content, self._slabs, self.look, plane, index)
+        facts = (values.place_text(volume, position), *(f"{name} {text}" for name, text in found))
         self.described.emit("   ".join(facts))
         for pane in self._panes:
-            own = "input" if pane is self.input else values[-1][0]
+            own = "input" if pane is self.input else found[-1][0]
             for each, view in enumerate(pane.views):
                 if each != number or self._probe is None:
                     view.show_probe(None, ())
                     continue
-                lines = [Line(*value, value[0] == own) for value in values]
-                if view.height() < _LOW:  # all lines would cover the slice
-                    lines = [line for line in lines if line.bold]
-                at = self.planes[each].place(position, volume.voxels.shape)
-                view.show_probe(at, tuple(lines) if self.shows_values else ())
+                lines = values.probe_lines(found, own, view.height()) if self.shows_values else ()
+                view.show_probe(self.planes[each].place(position, volume.voxels.shape), lines)
 
     # --- drawing ---
 
@@ -381,7 +388,6 @@ class VolumeViewer(QWidget):
             return
         shape, look = volume.voxels.shape, self.look
         instead = self.shows_input and not self.output.is_empty
-        contents = Content(volume), Content(volume) if instead else self._content
         divided = self.arrangement.is_divided and not instead and not self.output.is_empty
         for number, plane in enumerate(self.planes):
             index = self.position[plane.axis]
@@ -391,8 +397,12 @@ class VolumeViewer(QWidget):
             self._sliders[number].show_slice(plane, index, part)
             if self.plane_number not in (None, number):
                 continue
-            for pane, content in zip(self._panes, contents, strict=True):
+            for pane in self._panes:
                 view = pane.views[number]
+                own = pane is self.output and not instead
+                content = Content(volume)
+                if own:
+                    content = self._content.at(self.position, (plane,), look)
                 view.show_marks(plane.place(self.position, shape), plane.letters)
                 drawn = self._draw_slice(view, "front", content, plane, index)
                 if pane is self.output:
@@ -400,7 +410,9 @@ class VolumeViewer(QWidget):
                     drawn = self._draw_slice(view, "behind", behind, plane, index) and drawn
                     view.show_divide(self.arrangement, self._divide)
                 named = "Input" if instead and pane is self.output else ""
-                view.show_note(note_of(look.projection, part, drawn=drawn, named=named))
+                state = self._content.state(plane, content) if own else ""
+                note = values.note_of(look.projection, part, state, drawn=drawn, named=named)
+                view.show_note(note)
         work = self._slabs.take_work()
         if work is not None:
             self.wanted.emit(work)
@@ -425,14 +437,16 @@ class VolumeViewer(QWidget):
 
     # --- camera ---
 
+    def _alternate(self, number: int) -> None:
+        self.choose_plane(number if self.plane_number is None else None)
+
     def choose_plane(self, number: int | None) -> None:
         """Show one plane of input and output next to each other, or all for None."""
         self.plane_number = number
-        for choice, switch in self._choices.items():
-            switch.setChecked(choice == (_ALL if number is None else number))
+        self._switches.show_choice(number)
+        self._sliders.show_only(number)
         for each in range(3):
             visible = number in (None, each)
-            self._sliders[each].setVisible(visible)
             for pane in self._panes:
                 pane.views[each].setVisible(visible)
         direction = QBoxLayout.Direction
@@ -440,12 +454,6 @@ class VolumeViewer(QWidget):
         self._both.setDirection(direction.LeftToRight if alone else direction.TopToBottom)
         self._draw()
         self.arranged.emit()
-
-    def _on_choice(self, number: int | None, _checked: bool = False) -> None:
-        self.choose_plane(number)
-
-    def _toggle_plane(self, number: int) -> None:
-        self.choose_plane(number if self.plane_number is None else None)
 
     @property
     def _fit(self) -> float:
@@ -462,14 +470,7 @@ class VolumeViewer(QWidget):
         volume = self.input.volume
         if volume is None:
             return
-        points = {}
-        for number, plane in enumerate(self.planes):
-            column, row = plane.place(self.position, volume.voxels.shape)
-            steps = volume.spacing
-            points[number] = QPointF(
-                (column + 0.5) * steps[plane.columns], (row + 0.5) * steps[plane.rows]
-            )
-        self._camera.zoom_about(points, factor)
+        self._camera.zoom_about(values.middles(volume, self.planes, self.position), factor)
         self._apply_camera()
 
     def _zoom_at(self, number: int, factor: float, point: QPointF) -> None:

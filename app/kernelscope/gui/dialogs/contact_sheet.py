@@ -174,7 +174,11 @@ class ContactSheet(QDialog):
         cells = variants(request, parameter.name)
         self._show_tiles(parameter, len(cells), [each.value for each in cells])
         region = request.region
-        part = f"{region.width}×{region.height} pixels in the middle of the view" if region else ""
+        part = (
+            f"{region.width}×{region.height} pixels in the middle of the view"
+            if isinstance(region, Region)
+            else ""
+        )
         self.note.setText(f"{part}. Click adopts; Shift+click or P pins.".lstrip(". "))
         ticket = self._ticket = next(_tickets)
 

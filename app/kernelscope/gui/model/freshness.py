@@ -14,6 +14,8 @@ from enum import StrEnum
 from kernelscope.engine.costs import kind_of
 from kernelscope.engine.region import Region, window
 from kernelscope.engine.request import Request
+from kernelscope.images.volume import AXES
+from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Kind
 
 AT_ONCE = 0.01
@@ -29,6 +31,12 @@ RESTING = 3.0
 PROBE_SIDE = 96
 """Side in pixels of the first part of a filter whose cost is unknown: the slowest non-local means
 of the samples takes a quarter of a second for it on two cores."""
+
+_PROBE_OF_SLICE = 48
+"""The same for a slice of a volume, each voxel of which costs more."""
+
+_SLICES = "slices across z"
+"""Those that cost least for each voxel."""
 
 _SMALLEST_SIDE = 32
 """A smaller preview shows nothing: it waits for Run."""
@@ -78,6 +86,20 @@ def freshness(shown: Request | None, wanted: Request | None) -> Freshness | None
     return Freshness.EXACT if whole else Freshness.PREVIEW
 
 
+def describe_part(shown: Request) -> str:
+    """Return which part of the result of a request is shown; empty for all of it."""
+    region = shown.region
+    height, width = shown.whole_shape[:2]
+    if isinstance(region, Region):
+        return f"{region.width}×{region.height} of {width}×{height} pixels"
+    if isinstance(region, Box):
+        size = "×".join(str(side) for side in reversed(shown.whole_shape[:3]))
+        return f"slices in view, of {size} voxels"
+    if shown.reduction > 1:
+        return f"{width}×{height} pixels, reduced {shown.reduction}:1"
+    return ""
+
+
 class Pace:
     """The time that live runs took, from which that of the next one follows.
 
@@ -107,15 +129,29 @@ class Pace:
             times = [self.expect(step) for step in steps]
             return None if None in times else sum(filter(None, times))
         known = self._known.get(_kind(request))
+        if known is None and self.is_bound(request):
+            known = self._known[f"{_kind(request)}, {_SLICES}"]
         if known is None:
             return None
         pixels, seconds = known
         return seconds * pixels_of(request) / pixels
 
+    def is_bound(self, request: Request) -> bool:
+        """Return whether `expect` knows only slices of the volume: the whole takes less time."""
+        kind = _kind(request)
+        return kind not in self._known and f"{kind}, {_SLICES}" in self._known
+
 
 def _kind(request: Request) -> str:
     kind = kind_of(request, request.options.device.value, request.options.level or "")
+    if isinstance(request.region, Box) and not request.by_slices:
+        # A thin box costs more for each voxel, and how much more depends on its direction.
+        return f"{kind}, {_across(request.region)}"
     return f"{kind}, reduced" if request.reduction > 1 else kind
+
+
+def _across(box: Box) -> str:
+    return f"slices across {AXES[box.sides.index(min(box.sides))]}"
 
 
 def pixels_of(request: Request) -> int:
@@ -124,6 +160,8 @@ def pixels_of(request: Request) -> int:
     shape = request.source.shape
     if region is None:
         return math.prod(shape[:-1])
+    if isinstance(region, Box):
+        return region.pixels
     spec = step.filter
     part = window(region, shape, spec.radius(step.parameters), step.border, spec.crop)
     return len(part.rows) * len(part.columns)
@@ -131,7 +169,7 @@ def pixels_of(request: Request) -> int:
 
 def next_run(
     wanted: Request,
-    visible: Region | None,
+    visible: Region | Box | None,
     expect: Callable[[Request], float | None],
     *,
     resting: bool,
@@ -143,7 +181,7 @@ def next_run(
     ----------
     wanted : Request
         That of the settings, for the whole.
-    visible : Region, optional
+    visible : Region or Box, optional
         The part of its result on the screen; None if parts cannot be shown.
     expect : callable
         Returns the seconds that a request should take, or None.
@@ -165,6 +203,8 @@ def next_run(
             return small
     if whole is not None and whole <= (RESTING if resting else AT_ONCE):
         return wanted
+    if isinstance(visible, Box):
+        return _slice(wanted, visible, expect, resting=resting)
     if wanted.by_slices or wanted.then or spec.uncroppable(wanted.step.parameters):
         return _whole_or_nothing(wanted, whole)
     if visible is None:
@@ -180,6 +220,23 @@ def next_run(
     part = _middle(visible, pixels)
     least = min(_SMALLEST_SIDE, visible.height, visible.width)
     return _part(wanted, part) if min(part.height, part.width) >= least else None
+
+
+def _slice(
+    wanted: Request, box: Box, expect: Callable[[Request], float | None], *, resting: bool
+) -> Request | None:
+    """Return the request for a slice of a volume, or for its middle if the cost is unknown."""
+    request = replace(wanted, region=box)
+    cost = expect(request)
+    if cost is None and not wanted.by_slices:
+        sides = [min(side, _PROBE_OF_SLICE) for side in box.sides]
+        first = [
+            start + (all_ - side) // 2
+            for start, all_, side in zip(box.first, box.sides, sides, strict=True)
+        ]
+        probe = Box((first[0], first[1], first[2]), (sides[0], sides[1], sides[2]))
+        return replace(wanted, region=probe)
+    return request if cost is None or cost <= (RESTING if resting else MOVING) else None
 
 
 def _whole_or_nothing(wanted: Request, cost: float | None) -> Request | None:

@@ -7,13 +7,11 @@ with a reference. The window hands its requests to the worker, and the results b
     window  <-- Request ------------   page
     worker   -- Result  ----------->   window -- show_result(result) -->  page
     page     -- changed, drawn, subject_changed -->  window               menus, status, quality
-
-A base class, no `typing.Protocol`: pages share the history, and signals need a QObject.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, cast
@@ -37,6 +35,7 @@ from kernelscope.gui.panels.quality_panel import QualityPanel
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
+from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Kind
 
 
@@ -74,6 +73,8 @@ class Page(QWidget, Generic[Opened, Part]):
         An input got a reference, while the previous one had none.
     arranged
         Slices of another plane would be filtered.
+    moved
+        Other slices of a volume are seen.
     described, zoomed : str
         Values under the cursor, and the magnification, for the status bar.
     displayed
@@ -90,6 +91,7 @@ class Page(QWidget, Generic[Opened, Part]):
     evaluated = Signal()
     referenced = Signal()
     arranged = Signal()
+    moved = Signal()
     described = Signal(str)
     zoomed = Signal(str)
     displayed = Signal()
@@ -318,9 +320,13 @@ class Page(QWidget, Generic[Opened, Part]):
             self.history.put(moment)
         self.show_moment(new=new)
 
-    def visible_part(self, request: Request) -> Region | None:
-        """Return the part of the result of `request` that the view shows; None without parts."""
-        return None
+    def visible_parts(self, request: Request) -> Sequence[Region | Box]:
+        """Return the parts of the result to be computed for the view, first to last."""
+        return ()
+
+    def shows_part(self, request: Request) -> bool:
+        """Return whether the part of a request is still in view."""
+        return True
 
     def reduction(self) -> int:
         """Return the side of the squares of pixels that one pixel of the screen shows."""
@@ -334,8 +340,8 @@ class Page(QWidget, Generic[Opened, Part]):
         """Return how small pictures of a scene are drawn."""
         return Display.automatic(scene.image.planes)
 
-    def show_preview(self, result: Result) -> None:
-        """Show a part of a result, or a reduced one, until a whole one is shown."""
+    def show_preview(self, result: Result) -> bool:
+        """Show a part of a result until a whole one is; return whether it can be shown."""
         raise NotImplementedError
 
     def _references_of(

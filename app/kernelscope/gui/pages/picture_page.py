@@ -120,6 +120,7 @@ class PicturePage(Page[Image, Image]):
         return with_reference(request, self.reference)
 
     def visible_part(self, request: Request) -> Region | None:
+        """Return the part of the result of `request` that the view shows; None for none."""
         if self._view is not View.OUTPUT:
             return None
         seen, offset = self.images.visible(), offset_of(request)
@@ -129,6 +130,10 @@ class PicturePage(Page[Image, Image]):
         if left >= right or top >= bottom:
             return None
         return Region(top, left, bottom - top, right - left)
+
+    def visible_parts(self, request: Request) -> tuple[Region, ...]:
+        part = self.visible_part(request)
+        return () if part is None else (part,)
 
     def display_of(self, request: Request) -> Display:
         """Return how the input is drawn, for other pictures of its kind."""
@@ -148,8 +153,12 @@ class PicturePage(Page[Image, Image]):
     def reduction(self) -> int:
         return max(1, math.floor(1 / self.images.device_scale))
 
-    def show_preview(self, result: Result) -> None:
-        region = result.request.region or Region.all_of(result.request.whole_shape)
+    def show_preview(self, result: Result) -> bool:
+        if self.visible_part(result.request) is None:
+            return False
+        region = result.request.region
+        if not isinstance(region, Region):
+            region = Region.all_of(result.request.whole_shape)
         self.previewed = result.request
         self.images.output.show_region(
             region,
@@ -158,6 +167,7 @@ class PicturePage(Page[Image, Image]):
             f"{result.where}, {result.settings}",
             result.caption,
         )
+        return True
 
     def warm_up_request(self, settings: RunSettings) -> Request | None:
         return self.request(settings) if self.source is not None else None

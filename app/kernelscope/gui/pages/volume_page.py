@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope import filters
 from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.engine.slices import picture_of
 from kernelscope.files.names import stem_of
 from kernelscope.gui.canvas.volume_pane import VolumePane
@@ -26,6 +27,7 @@ from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.gui.model.sketches import Scene
 from kernelscope.gui.pages.evaluation import Evaluation, Savable
 from kernelscope.gui.pages.page import Page
+from kernelscope.gui.pages.plane_previews import PlanePreviews
 from kernelscope.gui.panels.volume_components import Components
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.work.background import Background
@@ -34,6 +36,7 @@ from kernelscope.images.planes import Window, auto_gain, auto_window
 from kernelscope.images.scan import MAX_COMPONENTS, Scan
 from kernelscope.images.volume import Volume, check_reference
 from kernelscope.judging.gains import GAINS
+from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Kind
 
 
@@ -73,12 +76,18 @@ class VolumePage(Page[Scan, Volume]):
         """A map of noise that is shown in place of the output."""
         self._map_made_with: tuple[Any, ...] = ()
         self.viewer = VolumeViewer(self)
+        self._previews = PlanePreviews(self.viewer)
+        self._settings: RunSettings | None = None
+        """Those of the panel, when they were looked at last."""
         self.controls = self.components = Components()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.viewer)
         self.viewer.described.connect(self.described)
         self.viewer.arranged.connect(self.arranged)
+        self.viewer.arranged.connect(self._on_moved)
+        self.viewer.moved.connect(self._on_moved)
+        self.viewer.displayed.connect(self._on_moved)
         self.viewer.wanted.connect(
             lambda work: self._background.start("project", work, self.viewer.take, self._report)
         )
@@ -149,10 +158,6 @@ class VolumePage(Page[Scan, Volume]):
 
     def open_each(self, volumes: Sequence[Volume]) -> None:
         """Show `volumes` as scans of their own, one after the other: Undo returns to each."""
-        first, *others = volumes
-        if not others:
-            self.open([first])
-            return
 
         def work() -> tuple[list[Scan], list[Window]]:
             scans = [Scan((volume,)) for volume in volumes]
@@ -218,13 +223,57 @@ class VolumePage(Page[Scan, Volume]):
         return super().is_current(settings)
 
     def mark_stale(self, settings: RunSettings | None) -> bool:
+        if self._previews and (self.is_current(settings) or self.history.then):
+            self._previews.clear()  # the whole is there under them, or is another one
+            self._redraw()
         stale = super().mark_stale(settings)
+        self._settings = settings
+        self._mark_planes()
         if self._map is not None:
             current = settings is not None and self.is_map_current(settings)
             self.viewer.output.set_stale(not current)
         return stale
 
+    # --- slices before a run ---
+
+    def visible_parts(self, request: Request) -> tuple[Box, ...]:
+        output = self._view is View.OUTPUT and not self.shows_map
+        return self._previews.missing(request) if output else ()
+
+    def shows_part(self, request: Request) -> bool:
+        return self._previews.shows(request)
+
+    def show_preview(self, result: Result) -> bool:
+        if result.request.source is not self.source or not self._previews.put(result):
+            return False
+        self._show_previews()
+        return self.previewed is not None
+
+    def _show_previews(self) -> None:
+        """Show the slices in view over the output."""
+        self.previewed = None
+        if self._previews and self._view is View.OUTPUT and not self.shows_map:
+            self.previewed = self._previews.show(self.components.current)
+            self._mark_planes()
+
+    def _mark_planes(self) -> None:
+        """Mark the planes that show earlier settings, where others show a preview."""
+        if self.previewed is not None:
+            whole = self.result.request if self.result is not None else None
+            self._previews.mark_earlier(whole, self._settings)
+
+    def _on_moved(self) -> None:
+        """Show the previews of other slices."""
+        if self.source is None or self.is_behind:
+            return
+        had = self.previewed
+        self._show_previews()
+        if had is not None and self.previewed is None:
+            self._redraw()
+        self.moved.emit()
+
     def show_moment(self, *, new: bool = True) -> None:
+        self._previews.clear()
         self._wanted = self.moment.source.volumes
         self.components.show_volumes(self._wanted)
         self.history_changed.emit()
@@ -276,6 +325,7 @@ class VolumePage(Page[Scan, Volume]):
             self._map, self._map_made_with = shown, made_with
             caption = f"{diagnostic.name}: {text}, {figures}"
             self.viewer.show_output(shown, caption, window=auto_window(shown))
+            self.previewed = None
             self.drawn.emit(None, True)
             show_status(f"{text}: {figures}.")
 
@@ -420,25 +470,28 @@ class VolumePage(Page[Scan, Volume]):
 
     def _redraw(self) -> None:
         self._map = None
+        drawn = self._draw_whole()
+        self._show_previews()
+        self.drawn.emit(*drawn)
+
+    def _draw_whole(self) -> tuple[int | None, bool]:
+        """Draw the output, or its difference; return the gain, and whether it can be saved."""
         output = self.shown_output
         if output is None or self.result is None:
             self.viewer.show_output(None)
-            self.drawn.emit(None, False)
-            return
+            return None, False
         if self._view is View.OUTPUT:
             # The device comes first: a narrow window cuts off the end.
             caption = f"Output: {self.result.where}, {self.result.settings}"
             brief = f"Output: {self.result.caption}"
             self.viewer.show_output(output, caption, brief=brief)
-            self.drawn.emit(None, False)
-            return
+            return None, False
         other = self._other()
         if other is None:
             self.viewer.show_output(None, "Difference", hint=NO_REFERENCE)
-            self.drawn.emit(None, False)
-            return
+            return None, False
         gain = self._wanted_gain or auto_gain(output, other, self.viewer.window_, GAINS)
         minus = "input" if self._view is View.RESIDUAL else "reference"
         caption = f"{self._view.value.capitalize()}: output – {minus}, ×{gain}"
         self.viewer.show_output(output, caption, minus=other, gain=gain)
-        self.drawn.emit(gain, True)
+        return gain, True

@@ -25,11 +25,20 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.chain import estimate
 from kernelscope.engine.options import Device
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
 from kernelscope.gui.model.form_state import FormState
-from kernelscope.gui.model.freshness import RESTING, Freshness, Pace, alike, freshness, next_run
+from kernelscope.gui.model.freshness import (
+    RESTING,
+    Freshness,
+    Pace,
+    alike,
+    describe_part,
+    freshness,
+    next_run,
+)
 from kernelscope.gui.model.times import about
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.freshness_badge import FreshnessBadge
@@ -148,6 +157,7 @@ class Live(QObject):
         page.opening.connect(self._leave)
         page.history_changed.connect(lambda: self.refresh(self._wanted()))
         page.zoomed.connect(lambda _: self._follow())  # and panned
+        page.moved.connect(lambda: self._on_moved(page))
 
     def close(self) -> None:
         """Compute nothing any more: the window closes."""
@@ -207,7 +217,7 @@ class Live(QObject):
             return
         if self._running is not None:
             request, begun = self._running
-            if wanted is None or alike(request, wanted):
+            if wanted is None or (alike(request, wanted) and self.page().shows_part(request)):
                 return
             if time.monotonic() - begun < _PATIENCE:
                 return  # its end starts the next one
@@ -254,17 +264,18 @@ class Live(QObject):
         result = page.result
         if result is not None and alike(result.request, wanted):
             return  # it is being drawn
-        visible = page.visible_part(wanted)
         reduction = page.reduction() if self._on_card(wanted) else 1
-        request = next_run(
-            wanted, visible, self._pace.expect, resting=self._resting, reduction=reduction
-        )
+        request = None
+        for visible in page.visible_parts(wanted) or (None,):
+            request = request or next_run(
+                wanted, visible, self._pace.expect, resting=self._resting, reduction=reduction
+            )
         if request is None:
             return
         if known and shown is not None and shown.region is None and request.reduction > 1:
             return
-        region = shown.region if known and shown is not None else None
-        if region is not None and request.region is not None and region.contains(request.region):
+        region, new = shown.region if known and shown is not None else None, request.region
+        if isinstance(region, Region) and isinstance(new, Region) and region.contains(new):
             return
         self._failed = None
         self._running = request, time.monotonic()
@@ -364,9 +375,8 @@ class Live(QObject):
             first = page.result is None  # of this input, which is a step already
             page.show_output(result, form, same_step=self._same_step)
             self._same_step = not first
-        elif page.visible_part(request) is not None:  # or it only measured the pace
-            page.show_preview(result)
-            self._shown[page] = request
+        elif page.show_preview(result):
+            self._shown[page] = _request_on(page)
             self.runner.show_state()
             self._refreshed.after_paint()
 
@@ -387,9 +397,14 @@ class Live(QObject):
 
     def _on_drawn(self, page: Page[Any, Any]) -> None:
         """Note that the output of the page is on the screen as a whole, or none."""
-        self._shown[page] = page.result.request if page.result is not None else None
+        self._shown[page] = _request_on(page)
         self._follow()
         self._refreshed.after_paint()
+
+    def _on_moved(self, page: Page[Any, Any]) -> None:
+        """Compute what another position shows; the badge must not stand for the last one."""
+        self._shown[page] = _request_on(page)
+        self.touch()
 
     # --- the badge ---
 
@@ -416,10 +431,7 @@ class Live(QObject):
             return failed[1]
         part = ""
         if fresh is Freshness.PREVIEW and shown is not None:
-            height, width = shown.whole_shape[:2]
-            part = f"{width}×{height} pixels, reduced {shown.reduction}:1"
-            if shown.region is not None:
-                part = f"{shown.region.width}×{shown.region.height} of {width}×{height} pixels"
+            part = describe_part(shown)
         if self.runner.busy or self._running is not None or not self._resting:
             return part or "computing…"
         return ", ".join(filter(None, (part, self._cost(wanted))))
@@ -430,7 +442,8 @@ class Live(QObject):
         if seconds is None:
             return "Run (F5) computes it" if not self.on else "Run (F5) computes the whole"
         where = {"cpu": "the CPU", "gpu": "the GPU"}.get(wanted.options.device, "this computer")
-        text = f"Run (F5) takes about {about(seconds)} on {where}"
+        bound = "less than" if self._pace.is_bound(wanted) else "about"
+        text = f"Run (F5) takes {bound} {about(seconds)} on {where}"
         slow = wanted.options.device != Device.GPU and seconds >= RESTING
         return text + self._elsewhere(wanted, seconds) if slow else text
 
@@ -442,3 +455,8 @@ class Live(QObject):
         scaled = f", scaled from {found.figure.row.size} pixels" if found.scaled else ""
         card = f"{found.figure.card}, recorded {found.figure.date}{scaled}"
         return f" (about {about(found.seconds)} on {card})"
+
+
+def _request_on(page: Page[Any, Any]) -> Request | None:
+    """Return the request whose output, or part of it, is on the screen of a page."""
+    return page.previewed or (page.result.request if page.result is not None else None)

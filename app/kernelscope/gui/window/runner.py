@@ -142,7 +142,8 @@ class Runner(QObject):
             request = page.with_reference(page.request(settings))
         except AppError:
             return None
-        return request, page.visible_part(request)
+        parts = (each for each in page.visible_parts(request) if isinstance(each, Region))
+        return request, next(parts, None)
 
     def request(self) -> Request | None:
         """Return the request of Run, or show the user why there is none."""

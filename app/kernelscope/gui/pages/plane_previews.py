@@ -1,0 +1,86 @@
+"""Slices of an output that were computed before a run, in the planes of the view of volumes."""
+
+from __future__ import annotations
+
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.gui.canvas.volume_viewer import VolumeViewer
+from kernelscope.gui.model.form_state import RunSettings, made_with
+from kernelscope.gui.model.projection import Projection
+from kernelscope.gui.model.slice_previews import SlicePreviews, place_of
+from kernelscope.spec.crop import Box
+
+
+class PlanePreviews:
+    """Keeps slices, and shows those that are in view."""
+
+    def __init__(self, viewer: VolumeViewer) -> None:
+        self._viewer = viewer
+        self._kept = SlicePreviews()
+
+    def __bool__(self) -> bool:
+        return bool(self._kept)
+
+    def clear(self) -> None:
+        """Forget all slices; those on the screen stay until the output is drawn."""
+        self._kept.clear()
+
+    def put(self, result: Result) -> bool:
+        """Keep a slice; return whether the result is one: a part of it only measures the pace."""
+        return self._kept.put(result)
+
+    def missing(self, request: Request) -> tuple[Box, ...]:
+        """Return the slices in view of the result of `request` that are not there yet."""
+        return tuple(
+            Box.slice_of(request.source.shape, axis, index)
+            for axis, index in self._in_view(request)
+            if not self._kept.has(request, axis, index)
+        )
+
+    def shows(self, request: Request) -> bool:
+        """Return whether the slice of a request is in view; a part of it is not shown at all."""
+        place = place_of(request)
+        return place is None or place in self._in_view(request)
+
+    def _in_view(self, request: Request) -> list[tuple[int, int]]:
+        """Return axis and index of the slices in view that can be computed without the whole."""
+        viewer = self._viewer
+        if viewer.look.projection is not Projection.SLICE or request.then or not request.has_boxes:
+            return []
+        axes = [plane.axis for plane in viewer.visible_planes]
+        if request.by_slices:
+            axes = [axis for axis in axes if axis == request.step.axis]
+        return [(axis, viewer.position[axis]) for axis in axes]
+
+    def show(self, component: int) -> Request | None:
+        """Show the slices in view, of whatever settings; return the request of the last one."""
+        viewer = self._viewer
+        places = {plane.axis: viewer.position[plane.axis] for plane in viewer.visible_planes}
+        slices, last = {}, None
+        for preview in self._kept:  # the last one that was computed comes last
+            axis, index = place_of(preview.request) or (-1, -1)
+            if places.get(axis) == index:
+                slices[axis] = index, preview.volumes[component]
+                last = preview.result
+        if last is None:
+            return None
+        caption = f"Preview: {last.where}, {last.settings}"
+        viewer.show_previews(slices, caption, f"Preview: {last.caption}")
+        return last.request
+
+    def mark_earlier(self, whole: Request | None, settings: RunSettings | None) -> None:
+        """Mark the planes in view that show earlier settings, where others show a preview.
+
+        Parameters
+        ----------
+        whole : Request, optional
+            That of the output under the slices.
+        """
+        viewer = self._viewer
+        earlier = set()
+        for plane in viewer.visible_planes:
+            preview = self._kept.at(plane.axis, viewer.position[plane.axis])
+            request = preview.request if preview is not None else whole
+            if request is not None and not (settings and made_with(request, settings)):
+                earlier.add(plane.axis)
+        viewer.mark_earlier(frozenset(earlier))

@@ -1,0 +1,396 @@
+"""Slices of volumes are filtered before a run, and whatever is said about them is true."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
+
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.backend import Availability
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
+from kernelscope.engine.step import Step
+from kernelscope.gui.canvas.volume_viewer import VolumeViewer
+from kernelscope.gui.model.comparison import View
+from kernelscope.gui.model.freshness import MOVING, RESTING, Freshness, Pace, next_run
+from kernelscope.gui.model.projection import Projection
+from kernelscope.gui.model.slice_drawing import Look
+from kernelscope.gui.model.slice_previews import SlicePreviews, place_of
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.spec.crop import Box
+from tests.gui.helpers import FakeCpu, Opener, child, choose_place, press
+from tests.gui.test_live import badge, settled
+from tests.gui.test_volume_page import SHAPE, add, open_scan, voxels, write
+
+pytestmark = pytest.mark.usefixtures("compiled_judging")
+
+
+def slow(monkeypatch: pytest.MonkeyPatch, whole: float = 100.0, part: float = 0.001) -> None:
+    """Let whole results take long, and slices not."""
+    monkeypatch.setattr(
+        Pace, "expect", lambda self, request: whole if request.region is None else part
+    )
+
+
+@pytest.fixture
+def window(open_window: Opener, monkeypatch: pytest.MonkeyPatch) -> MainWindow:
+    slow(monkeypatch)
+    return open_window(live=True)
+
+
+@pytest.fixture
+def scan(tmp_path: Path) -> Path:
+    return write(tmp_path / "T1.nii.gz", voxels())
+
+
+@pytest.fixture
+def backends() -> Iterator[dict[str, CpuBackend]]:
+    backend = CpuBackend(threads=1)
+    yield {"cpu": backend}
+    backend.close()
+
+
+def contents(viewer: VolumeViewer) -> list[NDArray[Any] | None]:
+    """Return the slice that each plane of the output shows, as it is drawn."""
+    found: list[NDArray[Any] | None] = []
+    for plane in viewer.planes:
+        content = viewer._content.at(viewer.position, (plane,), viewer.look)
+        index = viewer.position[plane.axis]
+        volume = content.volume
+        found.append(None if volume is None else plane.cut(volume.voxels, index))
+    return found
+
+
+def notes(window: MainWindow) -> list[str]:
+    return [view.note for view in window.volumes.viewer.output.views]
+
+
+def previewed(qtbot: QtBot, window: MainWindow, count: int = 3) -> None:
+    """Wait until so many planes show slices of the present settings."""
+
+    def there() -> bool:
+        shown = [each is not None for each in contents(window.volumes.viewer)]
+        clean = not any("Earlier" in note for note in notes(window))
+        return sum(shown) == count and clean and window.live.resting
+
+    qtbot.waitUntil(there)
+
+
+def halved(window: MainWindow, component: int = 0) -> list[NDArray[Any]]:
+    """Return the slices in view that the fake processor makes."""
+    viewer = window.volumes.viewer
+    volume = window.volumes.source.volumes[component]
+    whole = volume.with_voxels(volume.voxels / np.float32(2)).voxels
+    return [plane.cut(whole, viewer.position[plane.axis]) for plane in viewer.planes]
+
+
+@pytest.mark.smoke
+def test_the_slices_in_view_are_there_before_a_run(
+    qtbot: QtBot, window: MainWindow, scan: Path
+) -> None:
+    listed: list[Any] = []
+    window.runner.finished.connect(lambda *_: listed.append(1))
+    open_scan(qtbot, window, scan)
+    previewed(qtbot, window)
+    for shown, wanted in zip(contents(window.volumes.viewer), halved(window), strict=True):
+        np.testing.assert_array_equal(shown, wanted)
+    assert window.live.freshness is Freshness.PREVIEW
+    assert badge(window).startswith("◐ preview: slices in view, of 8×9×6 voxels")
+    assert child(window, QLabel, "volumeOutputTitle").toolTip().startswith("Preview: CPU")
+    assert window.volumes.result is None
+    assert not listed
+    press(qtbot, window, "F5")
+    settled(qtbot, window)
+    assert window.volumes.viewer.output.volume is window.volumes.shown_output
+    assert badge(window) == "● exact"
+    assert notes(window) == ["", "", ""]
+
+
+def test_another_position_is_computed_and_steps_back_are_at_hand(
+    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
+) -> None:
+    open_scan(qtbot, window, scan)
+    previewed(qtbot, window)
+    first, viewer = window.volumes.viewer.position, window.volumes.viewer
+    cpu.go.clear()
+    viewer.go_to((1, 2, 3))
+    assert contents(viewer) == [None] * 3
+    assert window.live.freshness is None, "nothing of this position is there"
+    assert "computing…" in badge(window)
+    cpu.one.release()
+    qtbot.waitUntil(lambda: window.live.freshness is Freshness.PREVIEW)
+    assert [each is not None for each in contents(viewer)] == [True, False, False]
+    assert notes(window) == ["", "Not computed yet", "Not computed yet"]
+    cpu.go.set()
+    previewed(qtbot, window)
+    for shown, wanted in zip(contents(viewer), halved(window), strict=True):
+        np.testing.assert_array_equal(shown, wanted)
+    before = len(cpu.requests)
+    viewer.go_to(first)
+    assert window.live.freshness is Freshness.PREVIEW
+    previewed(qtbot, window)
+    qtbot.waitUntil(lambda: window.live.resting)
+    assert len(cpu.requests) == before
+
+
+def test_planes_of_earlier_settings_are_marked(
+    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
+) -> None:
+    open_scan(qtbot, window, scan)
+    previewed(qtbot, window)
+    cpu.go.clear()
+    window.panel._form._editors["search_radius"].set_value(2)
+    qtbot.waitUntil(lambda: window.live.freshness is Freshness.OUT_OF_DATE)
+    qtbot.waitUntil(lambda: notes(window) == ["Earlier settings"] * 3)
+    cpu.one.release()
+    qtbot.waitUntil(lambda: window.live.freshness is Freshness.PREVIEW)
+    assert notes(window) == ["", "Earlier settings", "Earlier settings"]
+    cpu.go.set()
+    previewed(qtbot, window)
+    assert all(each.request.step.parameters["search_radius"] == 2 for each in kept(window))
+
+
+def kept(window: MainWindow) -> list[Any]:
+    return [each for each in window.volumes._previews._kept if place_of(each.request)]
+
+
+def test_a_single_plane_and_a_plane_that_was_clicked_come_first(
+    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
+) -> None:
+    open_scan(qtbot, window, scan)
+    previewed(qtbot, window)
+    window.volumes.viewer.choose_plane(2)
+    window.volumes.viewer.go_to((1, 1, 1))
+    qtbot.waitUntil(lambda: window.live.resting and window.live.freshness is Freshness.PREVIEW)
+    assert cpu.requests[-1].region == Box.slice_of(SHAPE, 2, 1)
+    window.volumes.viewer.choose_plane(None)
+    previewed(qtbot, window)
+    window.volumes.viewer.output.views[1].pressed.emit()
+    before = len(cpu.requests)
+    window.volumes.viewer.go_to((4, 5, 6))
+    previewed(qtbot, window)
+    assert [each.region.sides.index(1) for each in cpu.requests[before:]] == [1, 0, 2]
+
+
+def test_a_filter_for_pictures_shows_the_slice_that_it_works_on(
+    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
+) -> None:
+    open_scan(qtbot, window, scan)
+    previewed(qtbot, window)
+    window.panel.set_filter("median")
+    qtbot.waitUntil(lambda: notes(window) == ["", *["Earlier settings"] * 2])
+    assert window.live.freshness is Freshness.PREVIEW
+    before = len(cpu.requests)
+    window.volumes.viewer.go_to((1, 2, 3))
+    previewed(qtbot, window, 1)
+    assert notes(window) == ["", "Not computed yet", "Not computed yet"]
+    assert len(cpu.requests) == before + 1
+    window.volumes.viewer.choose_plane(1)  # which changes the axis of the slices
+    qtbot.waitUntil(lambda: len(cpu.requests) == before + 2)
+    previewed(qtbot, window, 1)
+    assert window.live.freshness is Freshness.PREVIEW
+
+
+def test_the_settings_of_the_last_run_show_that_again(
+    qtbot: QtBot, window: MainWindow, scan: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    previewed(qtbot, window)
+    press(qtbot, window, "F5")
+    settled(qtbot, window)
+    radius = window.panel._form._editors["search_radius"]
+    radius.set_value(2)
+    qtbot.waitUntil(lambda: window.live.freshness is Freshness.PREVIEW)
+    previewed(qtbot, window)
+    radius.set_value(5)
+    settled(qtbot, window)
+    assert not window.volumes._previews
+    assert window.volumes.previewed is None
+    assert child(window, QLabel, "volumeOutputTitle").toolTip().startswith("Output: CPU")
+
+
+def test_other_views_wait_for_a_run(
+    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
+) -> None:
+    open_scan(qtbot, window, scan)
+    previewed(qtbot, window)
+    viewer = window.volumes.viewer
+    viewer.choose_look(Look(projection=Projection.MAXIMUM))
+    qtbot.waitUntil(lambda: window.live.resting)
+    assert contents(viewer) == [None] * 3
+    before = len(cpu.requests)
+    viewer.go_to((0, 0, 0))
+    qtbot.waitUntil(lambda: window.live.resting)
+    assert len(cpu.requests) == before
+    viewer.choose_look(Look())
+    previewed(qtbot, window)
+    before = len(cpu.requests)
+    window.set_view(View.RESIDUAL)
+    qtbot.waitUntil(lambda: window.live.resting)
+    assert window.live.freshness is None
+    window.set_view(View.OUTPUT)
+    previewed(qtbot, window)
+    assert len(cpu.requests) == before, "they were kept"
+
+
+def test_every_component_has_its_slices(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    open_scan(qtbot, window, scan)
+    add(qtbot, window, write(tmp_path / "T2.nii.gz", voxels(1)))
+    previewed(qtbot, window)
+    before = len(cpu.requests)
+    window.volumes.components._list.setCurrentRow(1)
+    previewed(qtbot, window)
+    for shown, wanted in zip(contents(window.volumes.viewer), halved(window, 1), strict=True):
+        np.testing.assert_array_equal(shown, wanted)
+    assert len(cpu.requests) == before
+    window.volumes.undo()  # the first volume alone
+    qtbot.waitUntil(lambda: len(window.volumes.source.volumes) == 1)
+    previewed(qtbot, window)
+    np.testing.assert_array_equal(contents(window.volumes.viewer)[0], halved(window)[0])
+
+
+def test_the_probe_reads_previews(qtbot: QtBot, window: MainWindow, scan: Path) -> None:
+    open_scan(qtbot, window, scan)
+    previewed(qtbot, window)
+    said: list[str] = []
+    viewer = window.volumes.viewer
+    viewer.described.connect(said.append)
+    viewer._hover(1, (0, 0))
+    position = viewer.planes[1].moved(viewer.position, 0, 0, SHAPE)
+    value = window.volumes.part.voxels[position]
+    half = window.volumes.part.with_voxels(window.volumes.part.voxels / np.float32(2))
+    assert f"input {value:.4g}" in said[-1]
+    assert f"output {half.voxels[position]:.4g}" in said[-1]
+
+
+def test_a_gpu_waits_for_run_and_says_why(
+    qtbot: QtBot, open_window: Opener, scan: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow(monkeypatch)
+    window = open_window(Availability(True, "a card"), live=True)
+    window.find_gpu()
+    open_scan(qtbot, window, scan)
+    choose_place(window, "gpu", "tuned")
+    qtbot.waitUntil(lambda: "The GPU filters volumes as a whole" in badge(window))
+    assert window.live.freshness is None
+
+
+def test_a_slow_slice_waits_until_the_hand_rests() -> None:
+    volume = Volume.from_array(np.ones((40, 200, 300), np.float32), "v")
+    wanted = Request(Scan((volume,)), Step.of_numbers("mri_nlm"))
+    box = Box.slice_of(wanted.source.shape, 2, 7)
+
+    def run(cost: float | None, *, resting: bool) -> Request | None:
+        def expect(request: Request) -> float | None:
+            return 100.0 if request.region is None else cost
+
+        return next_run(wanted, box, expect, resting=resting)
+
+    probe = run(None, resting=False)
+    assert probe is not None
+    assert probe.region == Box((0, 76, 7), (40, 48, 1))
+    for cost, resting, there in (
+        (MOVING, False, True),
+        (2 * MOVING, False, False),
+        (2 * MOVING, True, True),
+        (2 * RESTING, True, False),
+    ):
+        found = run(cost, resting=resting)
+        assert (found is not None and found.region == box) is there
+
+
+def test_slices_bound_the_time_of_the_whole() -> None:
+    volume = Volume.from_array(np.ones((40, 20, 30), np.float32), "v")
+    whole = Request(Scan((volume,)), Step.of_numbers("mri_nlm"))
+    pace = Pace()
+    for axis, seconds in ((0, 0.1), (2, 9.0)):
+        box = Box.slice_of(whole.source.shape, axis, 3)
+        pace.record(Request(whole.source, whole.step, region=box), seconds)
+    assert pace.is_bound(whole)
+    assert pace.expect(whole) == pytest.approx(0.1 * 40)
+    other = Request(whole.source, whole.step, region=Box.slice_of(whole.source.shape, 1, 0))
+    assert pace.expect(other) is None
+    pace.record(whole, 1.5)
+    assert not pace.is_bound(whole)
+    assert pace.expect(whole) == pytest.approx(1.5)
+
+
+def test_one_slice_is_kept_of_each_place(backends: dict[str, CpuBackend]) -> None:
+    volume = Volume.from_array(voxels().astype(np.float32), "v")
+    source = Scan((volume,))
+    previews = SlicePreviews()
+    step = Step.of_numbers("negative", axis=1)
+    for number in range(70):
+        box = Box.slice_of(source.shape, 1, number % 9)
+        assert previews.put(execute(Request(source, step, region=box), backends))
+    assert len(list(previews)) == 9
+    part = Request(source, step, region=Box((0, 1, 0), (6, 1, 3)))
+    assert not previews.put(execute(part, backends)), "it is no whole slice"
+    shown = previews.at(1, 4)
+    assert shown is not None
+    assert shown.volumes[0].voxels.shape == SHAPE
+    assert shown.volumes[0].voxels.base.nbytes == 6 * 8 * 4
+
+
+@pytest.mark.slow
+def test_what_is_shown_is_true_after_many_changes(
+    qtbot: QtBot,
+    real_window: MainWindow,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    backends: dict[str, CpuBackend],
+) -> None:
+    window, chance = real_window, random.Random(3)
+    slow(monkeypatch)
+    if not window.live.on:
+        window.live.toggle()
+    open_scan(qtbot, window, write(tmp_path / "a.nii", voxels(1)))
+    viewer = window.volumes.viewer
+    seen = dict.fromkeys([None, *Freshness], 0)
+
+    def compare() -> None:
+        fresh = window.live.freshness
+        assert window.live.badge.freshness is fresh
+        seen[fresh] += 1
+        if fresh not in (Freshness.PREVIEW, Freshness.EXACT):
+            return
+        request = window.page.request(window.panel.run_settings())
+        whole = execute(request, backends).scan.volumes[0].voxels
+        shown = contents(viewer)
+        for plane, cut, note in zip(viewer.planes, shown, notes(window), strict=True):
+            if cut is not None and note == "" and plane in viewer.visible_planes:
+                wanted = plane.cut(whole, viewer.position[plane.axis])
+                np.testing.assert_array_equal(cut, wanted, plane.name)
+
+    actions = {
+        "radius": lambda: window.panel._form._editors["search_radius"].set_value(
+            chance.randint(1, 3)
+        ),
+        "sigma": lambda: window.panel._form._editors["sigma_from"].set_value(
+            chance.choice(("volume", "local", "adaptive"))
+        ),
+        "move": lambda: viewer.go_to(tuple(chance.randrange(side) for side in SHAPE)),
+        "plane": lambda: viewer.choose_plane(chance.choice((None, None, 0, 1, 2))),
+        "undo": window.volumes.undo,
+        "run": window.runner.run,
+    }
+    for _ in range(80):
+        actions[chance.choices(list(actions), (6, 3, 8, 2, 1, 1))[0]]()
+        compare()
+        for _ in range(chance.choice((0, 1, 3, 10, 40))):
+            qtbot.wait(8)
+            compare()
+    assert seen[Freshness.PREVIEW] > 100
+    assert seen[Freshness.OUT_OF_DATE] > 10
