@@ -40,6 +40,7 @@ class DockName(StrEnum):
     RUNS = "runs"
     TIMING = "timing"
     QUALITY = "quality"
+    MEASURE = "measure"
     CONSOLE = "console"
 
 
@@ -72,6 +73,7 @@ DOCKS = (
     Dock(DockName.RUNS, "Runs", Side.BOTTOM, help="window#the-list-of-runs"),
     Dock(DockName.TIMING, "Timing", Side.BOTTOM, help="window#the-list-of-runs"),
     Dock(DockName.QUALITY, "Quality", Side.BOTTOM, help="window#denoising"),
+    Dock(DockName.MEASURE, "Measure", Side.BOTTOM, help="window#measuring"),
     Dock(
         DockName.CONSOLE,
         "Console",
@@ -88,6 +90,7 @@ TOGGLES = {
     "showControlsdock": DockName.CONTROLS,
     "showTimingdock": DockName.TIMING,
     "showQualitydock": DockName.QUALITY,
+    "showMeasuredock": DockName.MEASURE,
 }
 """Actions that show or hide a dock; Qt makes them. The console has an action of its own."""
 
@@ -112,6 +115,7 @@ _PANELS = (
     Action("showRunsdock", "&Runs", "", keys=("Ctrl+F7",)),
     Action("showTimingdock", "Ti&ming", "", keys=("F9",)),
     Action("showQualitydock", "&Quality", "", keys=("F7",)),
+    Action("showMeasuredock", "M&easure", "", keys=("Ctrl+F10",)),
     Action(
         "debug",
         "&Console",

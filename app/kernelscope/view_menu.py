@@ -162,6 +162,56 @@ _PROBE = (
     Submenu("unitsMenu", "&Units of Values", _UNITS, group=1),
 )
 
+_REGIONS = (
+    *(
+        Action(
+            f"draw{name}",
+            f"&{name}",
+            "measuring.choose_tool",
+            keys=(keys,),
+            tip=tip,
+            need=_PICTURE,
+            argument=name.lower(),
+            choice="measuring",
+        )
+        for name, keys, tip in (
+            (
+                "Rectangle",
+                "Ctrl+Alt+R",
+                "Draw rectangles, move and resize them; Return adds one, Delete removes it",
+            ),
+            (
+                "Ellipse",
+                "Ctrl+Alt+O",
+                "Draw ellipses, move and resize them; Return adds one, Delete removes it",
+            ),
+            (
+                "Polygon",
+                "Ctrl+Alt+G",
+                "Click corner by corner; Return or a click on the first one completes the polygon",
+            ),
+        )
+    ),
+    Action(
+        "regionsOff",
+        "&Move the Pictures",
+        "measuring.choose_tool",
+        keys=("Ctrl+Alt+M",),
+        tip="Give the left button and the arrow keys back to moving the pictures",
+        need=_PICTURE,
+        argument="",
+        choice="measuring",
+    ),
+    Action(
+        "removeRegion",
+        "&Delete Region",
+        "measuring.remove",
+        group=1,
+        tip="Delete the chosen region; in a picture, press Delete",
+        need=_PICTURE,
+    ),
+)
+
 _LOOKING = (
     Action(
         "space",
@@ -175,6 +225,7 @@ _LOOKING = (
     Submenu("arrangeMenu", "Arran&ge", _ARRANGE, group=3),
     Submenu("displayMenu", "&Levels and Colours", _DISPLAY, group=3),
     Submenu("probeMenu", "Read Value&s", _PROBE, group=3),
+    Submenu("regionsMenu", "Regions of In&terest", _REGIONS, group=3),
 )
 
 VIEW = (

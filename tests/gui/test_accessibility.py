@@ -267,7 +267,7 @@ def test_no_text_is_clipped(
 
 
 @pytest.mark.parametrize("size", [(1024, 640), (1280, 800)], ids=str)
-@pytest.mark.parametrize("dock", ["timing", "quality", "console"])
+@pytest.mark.parametrize("dock", ["timing", "quality", "measure", "console"])
 def test_no_text_is_clipped_in_any_dock(
     qtbot: QtBot, window: MainWindow, dock: str, size: tuple[int, int]
 ) -> None:

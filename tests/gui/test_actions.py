@@ -238,6 +238,7 @@ def test_the_list_of_shortcuts(qtbot: QtBot, window: MainWindow) -> None:
         "View > Arrange",
         "View > Levels and Colours",
         "View > Read Values",
+        "View > Regions of Interest",
         "View > Panels",
         "Filter",
         "Run",

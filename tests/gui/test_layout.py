@@ -96,7 +96,7 @@ def test_a_tab_that_comes_back_takes_the_title_of_its_neighbour(
     qtbot: QtBot, window: MainWindow
 ) -> None:
     timing, quality = window.docks[DockName.TIMING], window.docks[DockName.QUALITY]
-    others = [window.docks[name] for name in (DockName.RUNS, DockName.CONSOLE)]
+    others = [window.docks[each] for each in (DockName.RUNS, DockName.MEASURE, DockName.CONSOLE)]
     for dock in (*others, quality):
         dock.hide()
     qtbot.waitUntil(lambda: timing.titleBarWidget() is None)

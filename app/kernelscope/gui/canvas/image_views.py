@@ -57,6 +57,8 @@ class ImagePair(QWidget):
         Pictures are drawn with other levels or colours.
     arranged
         Another arrangement, or the input in place of the output.
+    read_in
+        Values are read off in other units.
     wanted : Pyramid, int
         A level is to be made on another thread; call `redraw` then.
     """
@@ -66,6 +68,7 @@ class ImagePair(QWidget):
     looked = Signal()
     displayed = Signal()
     arranged = Signal()
+    read_in = Signal()
     wanted = Signal(object, int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -265,6 +268,7 @@ class ImagePair(QWidget):
         """Read values off in other units; `name` is a value of `Units`."""
         self.units = Units(name)
         self._describe()
+        self.read_in.emit()
         self.redraw()
 
     def _hold(self, held: bool) -> None:

@@ -29,6 +29,7 @@ from kernelscope.gui.panels.console import Console
 from kernelscope.gui.panels.film_strip import FilmStrip
 from kernelscope.gui.panels.filter_browser import FilterBrowser
 from kernelscope.gui.panels.headline import Headline
+from kernelscope.gui.panels.measure_panel import MeasurePanel
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.panels.quality_panel import QualityPanel
 from kernelscope.gui.panels.runs_panel import RunsPanel
@@ -120,6 +121,7 @@ class Frame(QMainWindow):
         self.steps_panel = StepsPanel()
         self.timing = TimingPanel()
         self.quality = QualityPanel()
+        self.measure = MeasurePanel()
         self._settings_column = SettingsColumn(
             [page.controls for page in self.pages.all if page.controls is not None],
             self.panel,
@@ -133,6 +135,7 @@ class Frame(QMainWindow):
                 DockName.RUNS: self.runs,
                 DockName.TIMING: self.timing,
                 DockName.QUALITY: self.quality,
+                DockName.MEASURE: self.measure,
                 DockName.CONSOLE: self.console,
             },
         )

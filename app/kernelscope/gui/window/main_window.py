@@ -42,6 +42,7 @@ from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.keeper import Keeper
 from kernelscope.gui.window.levels import Levels
 from kernelscope.gui.window.live import Live
+from kernelscope.gui.window.measuring import Measuring
 from kernelscope.gui.window.open_pictures import OpenPictures
 from kernelscope.gui.window.run_shelf import RunShelf, Views
 from kernelscope.gui.window.runner import Runner
@@ -76,9 +77,8 @@ class MainWindow(Frame):
     ) -> None:
         super().__init__(backends, settings)
         self._view = View.OUTPUT
-        bridge = WorkerBridge(backends, self, costs)
         self.runner = Runner(
-            bridge,
+            WorkerBridge(backends, self, costs),
             self.recipes,
             self.panel,
             self._run_bar,
@@ -113,6 +113,9 @@ class MainWindow(Frame):
             display=self.pictures.display_of,
         )
         self.live = Live(self.runner, self.panel, self.background, settings, lambda: self.page)
+        self.measuring = Measuring(
+            self.measure, self.pictures, self.background, self.actions_, self.live, self._report
+        )
         self.run_shelf = self._make_shelf()
         self.levels = Levels(self.panel, self.runner, self.background, lambda: self.page)
         self.levels.ladder.add_actions(self.actions_["runLevels"], self.actions_["whyLevel"])

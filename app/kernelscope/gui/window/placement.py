@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QDockWidget, QMainWindow
 
 from kernelscope.gui.widgets.settings import Settings
 
-STATE_VERSION = 5
+STATE_VERSION = 6
 """Increased when docks or toolbars change, so that an old layout is not restored."""
 
 _FIRST_SIZE = QSize(1600, 960)

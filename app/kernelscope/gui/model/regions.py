@@ -1,0 +1,226 @@
+"""Regions of interest: rectangles, ellipses and polygons, their pixels, and how they are changed.
+
+Coordinates are whole edges of pixels of the input: a rectangle from (2, 1) to (4, 2) holds the
+pixels (2, 1) and (3, 1). A pixel belongs to a shape if its centre lies within.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Corner: TypeAlias = tuple[int, int]
+"""Edges of pixels to the right and down."""
+
+COLOURS = ("#56b4e9", "#e69f00", "#2fbf8f", "#f0e442", "#e08ac0", "#ff7f4d")
+"""Okabe and Ito's palette, lightened where the canvas is dark; a region is named as well."""
+
+_FAR = 1 << 20
+"""Largest coordinate: further away no picture has pixels."""
+
+
+class Shape(StrEnum):
+    """The shapes of regions; the value is the name in the interface."""
+
+    RECTANGLE = "rectangle"
+    ELLIPSE = "ellipse"
+    POLYGON = "polygon"
+
+
+@dataclass(frozen=True)
+class Interest:
+    """A region of interest.
+
+    Attributes
+    ----------
+    corners : tuple of (int, int)
+        Two opposite corners of the box around a rectangle or an ellipse, the upper left one
+        first; all corners of a polygon, in their order.
+    """
+
+    name: str
+    shape: Shape
+    corners: tuple[Corner, ...]
+    colour: str = COLOURS[0]
+
+    @property
+    def box(self) -> tuple[int, int, int, int]:
+        """The box around the region: left, top, right and bottom edge."""
+        xs, ys = zip(*self.corners, strict=True)
+        return min(xs), min(ys), max(xs), max(ys)
+
+    def moved(self, right: int, down: int) -> Interest:
+        """Return the region elsewhere."""
+        return replace(self, corners=tuple((x + right, y + down) for x, y in self.corners))
+
+    def with_corner(self, number: int, corner: Corner) -> Interest:
+        """Return a polygon with a corner elsewhere."""
+        corners = list(self.corners)
+        corners[number] = _near(corner[0]), _near(corner[1])
+        return replace(self, corners=tuple(corners))
+
+    def spanning(self, first: Corner, second: Corner) -> Interest:
+        """Return a rectangle or an ellipse in the box between two opposite corners."""
+        second = _near(second[0]), _near(second[1])
+        return replace(self, corners=box_of(first, second))
+
+    def with_box(self, left: int, top: int, width: int, height: int) -> Interest:
+        """Return the region in another box, at least a pixel wide and high."""
+        x, y, right, bottom = self.box
+        across, along = (right - x) or 1, (bottom - y) or 1
+        width, height = max(1, width), max(1, height)
+        return replace(
+            self,
+            corners=tuple(
+                (
+                    _near(left + round((corner[0] - x) * width / across)),
+                    _near(top + round((corner[1] - y) * height / along)),
+                )
+                for corner in self.corners
+            ),
+        )
+
+    @property
+    def handles(self) -> tuple[Corner, ...]:
+        """The points by which the region is resized; of a box, 0 and 3 are opposite, 1 and 2."""
+        if self.shape is Shape.POLYGON:
+            return self.corners
+        left, top, right, bottom = self.box
+        return (left, top), (right, top), (left, bottom), (right, bottom)
+
+    def contains(self, x: float, y: float) -> bool:
+        """Return whether a point lies within."""
+        return bool(_inside(self, np.array([x]), np.array([y]))[0, 0])
+
+    def mask(self, height: int, width: int) -> tuple[slice, slice, NDArray[np.bool_]]:
+        """Return rows and columns around the region in a picture, and its pixels among them."""
+        left, top, right, bottom = self.box
+        left, right = min(max(left, 0), width), min(max(right, 0), width)
+        top, bottom = min(max(top, 0), height), min(max(bottom, 0), height)
+        xs, ys = np.arange(left, right) + 0.5, np.arange(top, bottom) + 0.5
+        return slice(top, bottom), slice(left, right), _inside(self, xs, ys)
+
+    def describe(self) -> str:
+        """Return ``ellipse, 40×30 at (12, 8)``."""
+        left, top, right, bottom = self.box
+        return f"{self.shape}, {right - left}×{bottom - top} at ({left}, {top})"
+
+
+def box_of(first: Corner, second: Corner) -> tuple[Corner, Corner]:
+    """Return the upper left and the lower right corner of a box, at least a pixel in size."""
+    left, top = min(first[0], second[0]), min(first[1], second[1])
+    right, bottom = max(first[0], second[0]), max(first[1], second[1])
+    return (left, top), (max(right, left + 1), max(bottom, top + 1))
+
+
+def _near(coordinate: int) -> int:
+    return min(max(coordinate, -_FAR), _FAR)
+
+
+def _inside(region: Interest, xs: NDArray[Any], ys: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return whether points lie in a region, for each y and x."""
+    left, top, right, bottom = region.box
+    columns, rows = xs[np.newaxis, :], ys[:, np.newaxis]
+    if region.shape is Shape.POLYGON:
+        return _inside_polygon(region.corners, columns, rows)
+    if region.shape is Shape.ELLIPSE:
+        across = (2 * columns - left - right) / max(right - left, 1)
+        along = (2 * rows - top - bottom) / max(bottom - top, 1)
+        return np.asarray(across * across + along * along <= 1)
+    return np.asarray((left <= columns) & (columns < right) & (top <= rows) & (rows < bottom))
+
+
+def _inside_polygon(
+    corners: Sequence[Corner], columns: NDArray[Any], rows: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Return which points lie in a polygon by the even-odd rule.
+
+    Each edge toggles the points to its right. Edges are half-open in y, so that a row through a
+    corner counts it once.
+    """
+    inside = np.zeros((rows.size, columns.size), bool)
+    for (x, y), (next_x, next_y) in zip(corners, (*corners[1:], corners[0]), strict=True):
+        if y == next_y:
+            continue
+        crossed = (min(y, next_y) <= rows) & (rows < max(y, next_y))
+        crossing = x + (rows - y) * (next_x - x) / (next_y - y)
+        inside ^= crossed & (columns >= crossing)
+    return inside
+
+
+class Regions:
+    """The regions of interest of a window, and the one that is chosen.
+
+    Attributes
+    ----------
+    changed : callable
+        Called after each change.
+    """
+
+    def __init__(self) -> None:
+        self.changed: Callable[[], None] = lambda: None
+        self._regions: list[Interest] = []
+        self._chosen = -1
+        self._made = 0
+
+    @property
+    def all(self) -> tuple[Interest, ...]:
+        return tuple(self._regions)
+
+    @property
+    def number(self) -> int:
+        """Place of the chosen region in the list; -1 for none."""
+        return self._chosen
+
+    @property
+    def chosen(self) -> Interest | None:
+        return self._regions[self._chosen] if self._chosen >= 0 else None
+
+    def add(self, shape: Shape, corners: tuple[Corner, ...]) -> None:
+        """Add a region under a new name, and choose it."""
+        colour = COLOURS[self._made % len(COLOURS)]
+        self._made += 1
+        taken = {region.name for region in self._regions}
+        name = next(name for n in range(self._made, 1 << 30) if (name := f"R{n}") not in taken)
+        self._regions.append(Interest(name, shape, corners, colour))
+        self._chosen = len(self._regions) - 1
+        self.changed()
+
+    def choose(self, number: int) -> None:
+        """Choose a region by its place; -1 for none."""
+        number = number if 0 <= number < len(self._regions) else -1
+        if number != self._chosen:
+            self._chosen = number
+            self.changed()
+
+    def put(self, region: Interest) -> None:
+        """Replace the chosen region."""
+        if self._chosen >= 0 and region != self._regions[self._chosen]:
+            self._regions[self._chosen] = region
+            self.changed()
+
+    def rename(self, name: str) -> None:
+        """Name the chosen region; an empty name, or that of another region, is not taken."""
+        name, chosen = name.strip(), self.chosen
+        others = {region.name for region in self._regions if region is not chosen}
+        if chosen is not None and name and name not in others:
+            self.put(replace(chosen, name=name))
+
+    def remove(self) -> None:
+        """Remove the chosen region, and choose the one after it."""
+        if self._chosen >= 0:
+            del self._regions[self._chosen]
+            self._chosen = min(self._chosen, len(self._regions) - 1)
+            self.changed()
+
+    def at(self, x: float, y: float) -> int:
+        """Return the place of the topmost region at a point, the chosen one first; -1 for none."""
+        if self.chosen is not None and self.chosen.contains(x, y):
+            return self._chosen
+        hits = (n for n, region in enumerate(self._regions) if region.contains(x, y))
+        return max(hits, default=-1)

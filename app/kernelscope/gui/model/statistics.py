@@ -1,0 +1,87 @@
+"""Statistics of the samples inside a region of a picture."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.spec.samples import white_level
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Figures of the samples in a region.
+
+    Attributes
+    ----------
+    count : int
+        Number of samples: pixels times channels.
+    mean, low, high : float
+        In levels of the type; NaN without samples.
+    deviation : float
+        Standard deviation of a sample, with count - 1 in the denominator; NaN for fewer than two.
+    psnr : float or None
+        Against the reference within the region, in decibels; None if they are not comparable.
+    """
+
+    count: int
+    mean: float
+    deviation: float
+    low: float
+    high: float
+    psnr: float | None = None
+
+    @property
+    def snr(self) -> float:
+        """Signal-to-noise ratio: mean / standard deviation; infinite in a flat region."""
+        return _ratio(self.mean, self.deviation)
+
+
+def statistics(
+    samples: NDArray[Any],
+    reference: NDArray[Any] | None = None,
+) -> Statistics:
+    """Return the figures of the samples of a region.
+
+    Parameters
+    ----------
+    samples : ndarray
+        Of any shape; uint8, uint16 or float32.
+    reference : ndarray, optional
+        Samples of the same region in the reference; of another type or shape, there is no PSNR.
+    """
+    values = samples.astype(np.float64).reshape(-1)
+    if not values.size:
+        return Statistics(0, math.nan, math.nan, math.nan, math.nan)
+    psnr = None
+    if reference is not None and (reference.dtype, reference.shape) == (
+        samples.dtype,
+        samples.shape,
+    ):
+        error = float(np.mean((values - reference.astype(np.float64).reshape(-1)) ** 2))
+        white = white_level(samples.dtype)
+        psnr = 10 * math.log10(white * white / error) if error > 0 else math.inf
+    deviation = float(values.std(ddof=1)) if values.size > 1 else math.nan
+    low, high = float(values.min()), float(values.max())
+    return Statistics(values.size, float(values.mean()), deviation, low, high, psnr)
+
+
+def contrast_to_noise(first: Statistics, second: Statistics) -> float:
+    """Return |mean - mean'| / sqrt(deviation² + deviation'²) of two regions of one picture.
+
+    The form for two noisy regions, as in ultrasound imaging; it treats both alike. Others divide
+    by the deviation of the background alone. Infinite if both regions are flat and differ.
+    """
+    noise = math.hypot(first.deviation, second.deviation)
+    return _ratio(abs(first.mean - second.mean), noise)
+
+
+def _ratio(signal: float, noise: float) -> float:
+    """Return signal / noise; NaN where either is unknown or both are 0."""
+    if math.isnan(signal) or math.isnan(noise) or (signal == 0 and noise == 0):
+        return math.nan
+    return signal / noise if noise else math.copysign(math.inf, signal)

@@ -1,0 +1,278 @@
+"""Regions of interest as a table: figures in input, output and reference, and typed places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QColor, QGuiApplication, QPixmap, QShowEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QToolButton,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.gui.model.arrangement import Units
+from kernelscope.gui.model.measurements import COLUMNS, Row, as_csv
+from kernelscope.gui.model.regions import Interest, Regions
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
+from kernelscope.gui.widgets.copyable_tree import CopyableTree
+from kernelscope.gui.widgets.messages import save_text
+
+_HELP = {
+    "Samples": "Number of samples: pixels times channels. A pixel counts if its centre lies within",
+    "SD": "Standard deviation of a sample, with n − 1 in the denominator",
+    "PSNR": "Peak signal-to-noise ratio against the reference, within the region",
+    "SNR": "Signal-to-noise ratio: mean / SD",
+    "CNR": "Contrast-to-noise ratio against the chosen region:\n"
+    "|mean − mean′| / √(SD² + SD′²), the noise of both regions",
+}
+_EMPTY = "Draw a region into a picture (Ctrl+Alt+R), or press Add."
+_CSV_FILES = "Tables (*.csv);;All files (*)"
+_BOX = (("x", "Left edge"), ("y", "Top edge"), ("w", "Width"), ("h", "Height"))
+_REGION = Qt.ItemDataRole.UserRole
+_NONE = "none"
+
+
+class MeasurePanel(QWidget):
+    """The figures of all regions, and the place of the chosen one.
+
+    Attributes
+    ----------
+    regions : Regions
+    units : Units
+        Of the figures.
+    rows : tuple of Row
+        The figures that are shown.
+
+    Signals
+    -------
+    wanted
+        The figures are needed: the panel came into view, or CNR has another region.
+    """
+
+    wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("measurePanel")
+        self.units = Units.STORED
+        self.regions = Regions()
+        self.rows: tuple[Row, ...] = ()
+        self._hint = QLabel(_EMPTY, self)
+        self._hint.setObjectName("measureHint")
+        theme.set_role(self._hint, "note")
+        self._table = self._make_table()
+        layout = QVBoxLayout(self)
+        layout.addLayout(self._make_tools())
+        layout.addWidget(self._table, 1)
+        layout.addWidget(self._hint)
+        self.show_regions()
+
+    # --- building ---
+
+    def _make_table(self) -> CopyableTree:
+        table = CopyableTree(self.text)
+        table.setObjectName("measureTable")
+        table.setAccessibleName("Figures of the regions")
+        titles = [*COLUMNS, "CNR"]
+        table.setHeaderLabels(titles)
+        table.setRootIsDecorated(False)
+        table.setUniformRowHeights(True)
+        table.setAllColumnsShowFocus(True)
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        header = table.header()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setStretchLastSection(False)
+        for column, title in enumerate(titles):
+            table.headerItem().setToolTip(column, _HELP.get(title, ""))
+            if column > 2:
+                table.headerItem().setTextAlignment(column, _RIGHT)
+        table.currentItemChanged.connect(self._on_current)
+        return table
+
+    def _make_tools(self) -> QHBoxLayout:
+        self.add_menu = QMenu(self)
+        self._add = self._button("addRegion", "Add", "Add a region in the middle of the view")
+        self._add.setMenu(self.add_menu)
+        self._add.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._name = QLineEdit(self)
+        self._name.setObjectName("regionName")
+        self._name.setAccessibleName("Name of the region")
+        self._name.setMaximumWidth(12 * self.fontMetrics().averageCharWidth())
+        self._name.editingFinished.connect(self._on_named)
+        self._boxes = [self._make_box(name, help_) for name, help_ in _BOX]
+        self._remove = self._button("removeRegion", "Delete", "Delete the chosen region")
+        self._remove.clicked.connect(self.regions.remove)
+        self._against = ChoiceBox(self)
+        self._against.setObjectName("cnrRegion")
+        self._against.setAccessibleName("Region that CNR compares with")
+        self._against.setToolTip(_HELP["CNR"])
+        self._against.currentIndexChanged.connect(lambda _: self.wanted.emit())
+        self._copy = self._button("copyMeasurements", "Copy", "Copy the table (Ctrl+C)")
+        self._copy.clicked.connect(self.copy)
+        self._save = self._button("saveMeasurements", "Save…", "Save the table with all digits")
+        self._save.clicked.connect(self.save)
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        row.addWidget(self._add)
+        row.addWidget(self._name)
+        for (name, _), box in zip(_BOX, self._boxes, strict=True):
+            label = QLabel(name, self)
+            label.setBuddy(box)
+            row.addWidget(label)
+            row.addWidget(box)
+        row.addWidget(self._remove)
+        row.addStretch(1)
+        row.addWidget(QLabel("CNR against", self))
+        for widget in (self._against, self._copy, self._save):
+            row.addWidget(widget)
+        return row
+
+    def _button(self, name: str, text: str, tip: str) -> QToolButton:
+        button = QToolButton(self)
+        button.setObjectName(name)
+        button.setText(text)
+        button.setAccessibleName(tip)
+        button.setToolTip(tip)
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        return button
+
+    def _make_box(self, name: str, help_: str) -> WholeBox:
+        box = WholeBox(self)
+        box.setObjectName(f"region{name.upper()}")
+        box.setAccessibleName(f"{help_} of the region in pixels")
+        box.setToolTip(f"{help_} in pixels of the input")
+        box.setRange(1 if name in "wh" else -999_999, 999_999)
+        box.setMaximumWidth(10 * self.fontMetrics().averageCharWidth())
+        box.valueChanged.connect(lambda _: self._on_typed())
+        return box
+
+    # --- regions ---
+
+    @property
+    def against(self) -> str:
+        """Name of the region that CNR compares with; empty for none."""
+        return self._against.currentText() if self._against.currentIndex() > 0 else ""
+
+    def show_regions(self) -> None:
+        """Show the place of the chosen region, and offer all of them for CNR."""
+        chosen, against = self.regions.chosen, self.against
+        names = [region.name for region in self.regions.all]
+        with QSignalBlocker(self._against):
+            self._against.clear()
+            self._against.addItems([_NONE, *names])
+            self._against.setCurrentIndex(names.index(against) + 1 if against in names else 0)
+        for widget in (self._name, self._remove, *self._boxes):
+            widget.setEnabled(chosen is not None)
+        self._against.setEnabled(len(names) > 1)
+        left, top, right, bottom = chosen.box if chosen is not None else (0, 0, 1, 1)
+        for box, value in zip(self._boxes, (left, top, right - left, bottom - top), strict=True):
+            with QSignalBlocker(box):
+                box.setValue(value)
+        if chosen is None or not self._name.hasFocus():
+            self._name.setText(chosen.name if chosen is not None else "")
+        self._hint.setVisible(not names)
+        self._hint.setText(_EMPTY)
+        self._mark()
+
+    def _on_named(self) -> None:
+        self.regions.rename(self._name.text())
+        chosen = self.regions.chosen
+        self._name.setText(chosen.name if chosen is not None else "")
+
+    def _on_typed(self) -> None:
+        chosen = self.regions.chosen
+        if chosen is not None:
+            left, top, width, height = (box.value() for box in self._boxes)
+            self.regions.put(chosen.with_box(left, top, width, height))
+
+    def _on_current(self, item: QTreeWidgetItem | None) -> None:
+        if item is not None:
+            names = [region.name for region in self.regions.all]
+            name = item.data(0, _REGION)
+            self.regions.choose(names.index(name) if name in names else -1)
+
+    # --- figures ---
+
+    def show_rows(self, rows: Sequence[Row], note: str) -> None:
+        """Show figures, and a note where they need one."""
+        self.rows = tuple(rows)
+        at = self._table.currentIndex().row()
+        with QSignalBlocker(self._table):
+            self._table.clear()
+            colours = {region.name: region for region in self.regions.all}
+            previous = ""
+            for row in self.rows:
+                first = "" if row.region == previous else row.region
+                previous = row.region
+                item = QTreeWidgetItem([first, row.picture, row.channel, *row.texts(self.units)])
+                item.setData(0, _REGION, row.region)
+                if first and row.region in colours:
+                    item.setIcon(0, _swatch(colours[row.region]))
+                for column in range(3, 11):
+                    item.setTextAlignment(column, _RIGHT)
+                self._table.addTopLevelItem(item)
+            if (again := self._table.topLevelItem(at)) is not None:
+                self._table.setCurrentItem(again)
+        self._copy.setEnabled(bool(self.rows))
+        self._save.setEnabled(bool(self.rows))
+        if self.regions.all:
+            self._hint.setVisible(bool(note))
+            self._hint.setText(note)
+        self._mark()
+
+    def _mark(self) -> None:
+        """Choose the first row of the chosen region, unless one of its rows is chosen."""
+        chosen, current = self.regions.chosen, self._table.currentItem()
+        name = chosen.name if chosen is not None else None
+        if current is not None and current.data(0, _REGION) == name:
+            return
+        with QSignalBlocker(self._table):
+            self._table.setCurrentIndex(QModelIndex())
+            for number in range(self._table.topLevelItemCount()):
+                item = self._table.topLevelItem(number)
+                if item is not None and item.data(0, _REGION) == name:
+                    self._table.setCurrentItem(item)
+                    return
+
+    def text(self) -> str:
+        """Return the table as shown, with tabs between the columns."""
+        lines = ["\t".join([*COLUMNS, "CNR"])]
+        for row in self.rows:
+            lines.append("\t".join([row.region, row.picture, row.channel, *row.texts(self.units)]))
+        return "\n".join(lines)
+
+    def csv(self) -> str:
+        """Return the table as CSV, with all digits."""
+        return as_csv(self.rows, self.units, self.against)
+
+    def copy(self) -> None:
+        """Put the table on the clipboard."""
+        QGuiApplication.clipboard().setText(self.text())
+
+    def save(self) -> None:
+        """Let the user save the table as CSV."""
+        save_text(self, "Save Measurements", "measurements.csv", self.csv(), _CSV_FILES)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.wanted.emit()
+
+
+def _swatch(region: Interest) -> QPixmap:
+    """Return a square in the colour of a region."""
+    swatch = QPixmap(12, 12)
+    swatch.fill(QColor(region.colour))
+    return swatch
+
+
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter

@@ -1,0 +1,194 @@
+"""Regions of interest in the window: drawn, moved, resized, typed, measured and copied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit
+from pytestqt.qtbot import QtBot
+
+from kernelscope.gui.model.regions import Interest, Shape
+from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
+from kernelscope.gui.window.main_window import MainWindow
+from tests.gui.helpers import HEIGHT, WIDTH, child, load, press, run
+from tests.gui.test_viewer import drag, mouse
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def drawing(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
+    """Return a window with a ramp and its inverse, in which rectangles are drawn."""
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+Alt+R")
+    return window
+
+
+def draw(window: MainWindow, start: tuple[int, int], end: tuple[int, int]) -> None:
+    """Drag in the output from one corner of pixels to another."""
+    canvas = window.pictures.images.output.canvas
+    first, last = canvas.to_widget(QPointF(*start)), canvas.to_widget(QPointF(*end))
+    drag(canvas, first, last - first, LEFT)
+
+
+def click(window: MainWindow, x: float, y: float) -> None:
+    canvas = window.pictures.images.output.canvas
+    at = canvas.to_widget(QPointF(x, y))
+    mouse(canvas, QEvent.Type.MouseButtonPress, at, LEFT)
+    mouse(canvas, QEvent.Type.MouseButtonRelease, at, LEFT)
+
+
+def chosen(window: MainWindow) -> Interest:
+    region = window.measuring.regions.chosen
+    assert region is not None
+    return region
+
+
+def figures(qtbot: QtBot, window: MainWindow, lines: int) -> list[list[str]]:
+    """Return the table once it belongs to the regions and has as many lines."""
+
+    def table() -> list[list[str]]:
+        return [line.split("\t") for line in window.measure.text().split("\n")[1:]]
+
+    qtbot.waitUntil(lambda: len(table()) == lines)
+    qtbot.wait(100)  # a table of the earlier place would be replaced by then
+    return table()
+
+
+def test_a_rectangle_is_drawn_and_measured_in_input_and_output(
+    qtbot: QtBot, drawing: MainWindow
+) -> None:
+    draw(drawing, (4, 2), (10, 7))
+    assert chosen(drawing).corners == ((4, 2), (10, 7))
+    source, output = figures(qtbot, drawing, 2)
+    # The picture is 4 y + x, the output 255 minus that.
+    mean = 4 * 4 + 6.5
+    assert source[:5] == ["R1", "input", "", "30", f"{mean:.5g}"]
+    assert source[6:8] == ["12", "33"]
+    assert output[:5] == ["R1", "output", "", "30", f"{255 - mean:.5g}"]
+    assert source[8] == "–"  # no reference
+
+    drawing.pictures.use_input_as_reference()
+    source, output, _ = figures(qtbot, drawing, 3)
+    assert source[8] == "∞ dB"
+    assert output[8].endswith(" dB")
+    assert output[8] != "∞ dB"
+
+
+def test_a_region_is_moved_and_resized_by_the_mouse(drawing: MainWindow) -> None:
+    draw(drawing, (4, 4), (14, 12))
+    draw(drawing, (9, 8), (12, 7))
+    assert chosen(drawing).corners == ((7, 3), (17, 11))
+    draw(drawing, (17, 11), (20, 15))
+    assert chosen(drawing).corners == ((7, 3), (20, 15))
+    draw(drawing, (20, 15), (2, 1))  # past the opposite corner
+    assert chosen(drawing).corners == ((2, 1), (7, 3))
+    assert len(drawing.measuring.regions.all) == 1
+
+
+def test_arrow_keys_move_and_resize_and_delete_removes(qtbot: QtBot, drawing: MainWindow) -> None:
+    draw(drawing, (4, 4), (14, 12))
+    drawing.pictures.images.output.canvas.setFocus()
+    press(qtbot, drawing, "Right")
+    press(qtbot, drawing, "Shift+Down")
+    assert chosen(drawing).corners == ((5, 14), (15, 22))
+    press(qtbot, drawing, "Ctrl+Left")
+    press(qtbot, drawing, "Ctrl+Down")
+    assert chosen(drawing).corners == ((5, 14), (14, 23))
+    press(qtbot, drawing, "Delete")
+    assert drawing.measuring.regions.all == ()
+
+
+def test_return_adds_a_region_and_escape_gives_the_mouse_back(
+    qtbot: QtBot, drawing: MainWindow
+) -> None:
+    press(qtbot, drawing, "Return")
+    left, top, right, bottom = chosen(drawing).box
+    assert 0 <= left < right <= WIDTH
+    assert 0 <= top < bottom <= HEIGHT
+    press(qtbot, drawing, "Esc")
+    assert drawing.pictures.images.output.canvas.tool is None
+    assert drawing.actions_["regionsOff"].isChecked()
+
+
+def test_a_polygon_is_drawn_corner_by_corner(qtbot: QtBot, drawing: MainWindow) -> None:
+    press(qtbot, drawing, "Ctrl+Alt+G")
+    corners = ((4, 4), (20, 5), (12, 18))
+    for corner in (*corners, (25, 25)):
+        click(drawing, *corner)
+    press(qtbot, drawing, "Backspace")
+    assert drawing.measuring.regions.all == ()
+    click(drawing, *corners[0])
+    assert chosen(drawing).corners == corners
+    assert chosen(drawing).shape is Shape.POLYGON
+    draw(drawing, corners[1], (22, 9))
+    assert chosen(drawing).corners == (corners[0], (22, 9), corners[2])
+
+
+def test_place_and_name_can_be_typed(qtbot: QtBot, drawing: MainWindow) -> None:
+    draw(drawing, (4, 2), (10, 7))
+    for name, value in (("X", 1), ("Y", 3), ("W", 20), ("H", 5)):
+        child(drawing, WholeBox, f"region{name}").setValue(value)
+    assert chosen(drawing).corners == ((1, 3), (21, 8))
+    name = child(drawing, QLineEdit, "regionName")
+    name.setFocus()
+    name.selectAll()
+    qtbot.keyClicks(name, "sky")
+    qtbot.keyClick(name, Qt.Key.Key_Return)
+    assert chosen(drawing).name == "sky"
+    assert figures(qtbot, drawing, 2)[0][0] == "sky"
+
+
+def test_contrast_is_between_two_chosen_regions(qtbot: QtBot, drawing: MainWindow) -> None:
+    draw(drawing, (0, 0), (4, 4))
+    draw(drawing, (20, 20), (24, 24))
+    child(drawing, ChoiceBox, "cnrRegion").setCurrentIndex(1)
+    qtbot.waitUntil(lambda: any(row.cnr is not None for row in drawing.measure.rows))
+    table = figures(qtbot, drawing, 4)
+    assert [line[10] for line in table[:2]] == ["–", "–"]
+    # Means 100 apart, each with the variance of 4 y + x over 4×4: (16 + 1) · 20 / 15.
+    assert [line[10] for line in table[2:]] == [f"{100 / (2 * 17 * 20 / 15) ** 0.5:.4g}"] * 2
+
+
+def test_figures_follow_the_units_of_the_probe(qtbot: QtBot, drawing: MainWindow) -> None:
+    draw(drawing, (0, 0), (4, 4))
+    figures(qtbot, drawing, 2)
+    drawing.viewer.choose_units("0 to 1")
+    qtbot.waitUntil(lambda: "0 to 1" in drawing.measure.csv())
+    low = figures(qtbot, drawing, 2)[0][7]
+    assert float(low) == pytest.approx(15 / 255, rel=1e-4)
+
+
+def test_figures_of_other_settings_are_called_so(qtbot: QtBot, drawing: MainWindow) -> None:
+    draw(drawing, (0, 0), (4, 4))
+    figures(qtbot, drawing, 2)
+    note = drawing.measure.findChild(QLabel, "measureHint")
+    assert note is not None
+    assert not note.isVisible()
+    drawing.panel.set_filter("sobel")
+    qtbot.waitUntil(note.isVisible)
+    assert "not the one of these settings" in note.text()
+
+
+def test_copy_and_csv_have_the_table(qtbot: QtBot, drawing: MainWindow) -> None:
+    draw(drawing, (4, 2), (10, 7))
+    figures(qtbot, drawing, 2)
+    drawing.measure.copy()
+    assert QApplication.clipboard().text() == drawing.measure.text()
+    assert drawing.measure.csv().split("\n")[1].startswith("R1,input,,30,22.5,")
+
+
+def test_both_panes_draw_the_region(drawing: MainWindow) -> None:
+    draw(drawing, (4, 4), (14, 12))
+    colour = QColor(chosen(drawing).colour)
+    for view in (drawing.pictures.images.input, drawing.pictures.images.output):
+        place = view.canvas.to_widget(QPointF(9, 12)).toPoint()
+        drawn = view.canvas.grab().toImage()
+        seen = [drawn.pixelColor(place.x(), place.y() + d) for d in range(-3, 4)]
+        assert any(
+            abs(each.red() - colour.red()) + abs(each.blue() - colour.blue()) < 24 for each in seen
+        )

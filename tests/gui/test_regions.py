@@ -1,0 +1,202 @@
+"""Regions of interest without a window: their pixels, their changes, and their figures."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from skimage.draw import polygon2mask
+from skimage.metrics import peak_signal_noise_ratio
+
+from kernelscope.gui.model.arrangement import Units
+from kernelscope.gui.model.measurements import Measured, as_csv, measure
+from kernelscope.gui.model.regions import Corner, Interest, Regions, Shape
+from kernelscope.gui.model.statistics import Statistics, contrast_to_noise, statistics
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def whole_mask(region: Interest, height: int, width: int) -> np.ndarray:
+    """Return the pixels of a region in a whole picture."""
+    rows, columns, mask = region.mask(height, width)
+    whole = np.zeros((height, width), bool)
+    whole[rows, columns] = mask
+    return whole
+
+
+def interest(shape: Shape, *corners: Corner) -> Interest:
+    return Interest("R1", shape, corners)
+
+
+def test_a_rectangle_has_the_pixels_between_its_edges() -> None:
+    mask = whole_mask(interest(Shape.RECTANGLE, (2, 1), (4, 2)), 5, 6)
+    assert np.argwhere(mask).tolist() == [[1, 2], [1, 3]]
+
+
+def test_a_region_is_cut_off_at_the_edges_of_the_picture() -> None:
+    mask = whole_mask(interest(Shape.RECTANGLE, (-3, -2), (2, 1)), 5, 6)
+    assert np.argwhere(mask).tolist() == [[0, 0], [0, 1]]
+    assert not whole_mask(interest(Shape.ELLIPSE, (7, 0), (9, 5)), 5, 6).any()
+    assert not whole_mask(interest(Shape.RECTANGLE, (-9, -9), (-2, -1)), 5, 6).any()
+
+
+def test_an_ellipse_has_the_pixels_whose_centres_lie_within() -> None:
+    mask = whole_mask(interest(Shape.ELLIPSE, (1, 2), (12, 9)), 12, 14)
+    y, x = np.mgrid[:12, :14] + 0.5
+    expected = ((x - 6.5) / 5.5) ** 2 + ((y - 5.5) / 3.5) ** 2 <= 1
+    assert (mask == expected).all()
+    assert mask[5, 1]
+    assert not mask[2, 1]
+
+
+def test_polygons_have_the_pixels_around_which_edges_go_oddly(rng: np.random.Generator) -> None:
+    for _ in range(60):
+        corners = tuple((int(x), int(y)) for x, y in rng.integers(-4, 24, (rng.integers(3, 8), 2)))
+        mask = whole_mask(interest(Shape.POLYGON, *corners), 20, 18)
+        y, x = np.mgrid[:20, :18]
+        # Independent: whether the point is on the left or the right of an edge, by its sign.
+        crossings = np.zeros((20, 18), int)
+        for (ax, ay), (bx, by) in zip(corners, (*corners[1:], corners[0]), strict=True):
+            side = (bx - ax) * (y + 0.5 - ay) - (by - ay) * (x + 0.5 - ax)
+            up, down = (ay <= y + 0.5) & (y + 0.5 < by), (by <= y + 0.5) & (y + 0.5 < ay)
+            crossings += (up & (side <= 0)) | (down & (side >= 0))
+        assert (mask == (crossings % 2 == 1)).all()
+
+
+def test_a_simple_polygon_agrees_with_scikit_image() -> None:
+    corners = ((2, 1), (15, 4), (11, 16), (3, 13))
+    mask = whole_mask(interest(Shape.POLYGON, *corners), 20, 18)
+    # Shrunk a little: scikit-image counts centres on an edge as well.
+    inner, outer = (
+        polygon2mask((20, 18), [((y - 8.5) * f + 8, (x - 7.5) * f + 7) for x, y in corners])
+        for f in (1 - 1e-9, 1 + 1e-9)
+    )
+    assert (mask >= inner).all()
+    assert (mask <= outer).all()
+    assert mask.sum() > 100
+
+
+def test_moving_and_resizing_keep_the_shape() -> None:
+    triangle = interest(Shape.POLYGON, (0, 0), (4, 0), (0, 8))
+    assert triangle.moved(2, 3).corners == ((2, 3), (6, 3), (2, 11))
+    assert triangle.with_box(10, 20, 8, 4).corners == ((10, 20), (18, 20), (10, 24))
+    assert triangle.with_corner(2, (1, 5)).corners == ((0, 0), (4, 0), (1, 5))
+    box = interest(Shape.RECTANGLE, (2, 3), (5, 9))
+    assert box.spanning((2, 3), (0, 1)).corners == ((0, 1), (2, 3))
+    assert box.with_box(1, 1, 0, -4).box == (1, 1, 2, 2)
+
+
+def test_names_are_unique_and_the_next_region_is_chosen_after_a_removal() -> None:
+    regions = Regions()
+    changes: list[int] = []
+    regions.changed = lambda: changes.append(regions.number)
+    for left in (0, 10, 20):
+        regions.add(Shape.RECTANGLE, ((left, 0), (left + 5, 5)))
+    assert [each.name for each in regions.all] == ["R1", "R2", "R3"]
+    assert len({each.colour for each in regions.all}) == 3
+    regions.choose(1)
+    regions.rename("R3")  # taken
+    regions.rename("  lesion ")
+    assert [each.name for each in regions.all] == ["R1", "lesion", "R3"]
+    regions.remove()
+    assert regions.chosen is regions.all[1]
+    assert regions.chosen.name == "R3"
+    regions.remove()
+    assert regions.number == 0
+    regions.remove()
+    assert regions.chosen is None
+    assert changes[-1] == -1
+
+
+def test_a_click_prefers_the_chosen_region_and_then_the_topmost() -> None:
+    regions = Regions()
+    for _ in range(3):
+        regions.add(Shape.RECTANGLE, ((0, 0), (5, 5)))
+    regions.choose(0)
+    assert regions.at(2, 2) == 0
+    regions.choose(-1)
+    assert regions.at(2, 2) == 2
+    assert regions.at(7, 2) == -1
+
+
+def test_figures_are_those_of_numpy_and_scikit_image(rng: np.random.Generator) -> None:
+    samples, reference = rng.integers(0, 256, (2, 500), np.uint8)
+    figures = statistics(samples, reference)
+    assert figures.count == 500
+    assert figures.mean == pytest.approx(samples.mean())
+    assert figures.deviation == pytest.approx(np.std(samples, ddof=1))
+    assert (figures.low, figures.high) == (samples.min(), samples.max())
+    assert figures.psnr == pytest.approx(peak_signal_noise_ratio(reference, samples))
+    assert figures.snr == pytest.approx(samples.mean() / np.std(samples, ddof=1))
+
+
+def test_figures_that_do_not_exist_are_no_numbers() -> None:
+    empty = statistics(np.empty(0, np.uint8))
+    assert empty.count == 0
+    assert math.isnan(empty.mean)
+    assert math.isnan(empty.snr)
+    one = statistics(np.array([7], np.uint8), np.array([7], np.uint8))
+    assert math.isnan(one.deviation)
+    assert one.psnr == math.inf
+    assert statistics(np.zeros(4, np.uint8), np.zeros(4, np.uint16)).psnr is None
+    assert statistics(np.full(4, 9, np.uint8)).snr == math.inf
+
+
+def test_contrast_to_noise_divides_by_the_noise_of_both_regions() -> None:
+    first, second = Statistics(10, 50, 3, 0, 0), Statistics(10, 30, 4, 0, 0)
+    assert contrast_to_noise(first, second) == contrast_to_noise(second, first) == 4
+    flat = Statistics(10, 30, 0, 0, 0)
+    assert contrast_to_noise(flat, Statistics(10, 20, 0, 0, 0)) == math.inf
+    assert math.isnan(contrast_to_noise(flat, flat))
+
+
+def test_each_region_is_measured_in_each_picture_and_channel(rng: np.random.Generator) -> None:
+    source = rng.integers(0, 256, (20, 30, 3), np.uint8)
+    output = 255 - source[2:-2, 2:-2]
+    regions = [
+        Interest("a", Shape.RECTANGLE, ((0, 0), (6, 5))),
+        Interest("b", Shape.RECTANGLE, ((10, 8), (14, 12))),
+    ]
+    rows = measure(regions, "b", [Measured("input", source), Measured("output", output, None, 2)])
+    assert [(row.region, row.picture, row.channel) for row in rows] == [
+        (region, name, channel)
+        for region in "ab"
+        for name in ("input", "output")
+        for channel in ("all", "red", "green", "blue")
+    ]
+    whole, red = rows[0], rows[1]
+    assert whole.figures.count == 90
+    assert red.figures.count == 30
+    assert red.figures.mean == pytest.approx(source[:5, :6, 0].mean())
+    cut = rows[5]  # the border cost the output two rows and columns
+    assert cut.figures.count == 12
+    assert cut.figures.mean == pytest.approx(255 - source[2:5, 2:6, 0].mean())
+    other = statistics(source[8:12, 10:14, 0])
+    assert red.cnr == contrast_to_noise(red.figures, other)
+    assert all(row.cnr is None for row in rows if row.region == "b")
+
+
+def test_units_convert_levels_but_no_ratios() -> None:
+    planes = np.array([[0, 65535], [0, 65535]], np.uint16)[:, :, np.newaxis]
+    region = Interest("a", Shape.RECTANGLE, ((0, 0), (2, 2)))
+    (row,) = measure([region], "", [Measured("input", planes)])
+    assert row.texts(Units.STORED)[1:5] == ("32768", "3.784e+04", "0", "65535")
+    assert row.texts(Units.SHARE)[1:5] == ("0.5", "0.5774", "0", "1")
+    assert row.texts(Units.BYTES)[4] == "255"
+    assert row.values(Units.SHARE)[6] == row.values(Units.STORED)[6]
+    assert row.texts(Units.SHARE)[5] == row.texts(Units.SHARE)[7] == "–"
+
+
+def test_csv_has_all_digits_and_gaps_for_missing_figures() -> None:
+    planes = np.array([[1, 2, 4]], np.uint8)[:, :, np.newaxis]
+    region = Interest("left, top", Shape.RECTANGLE, ((0, 0), (3, 1)))
+    header, line = as_csv(
+        measure([region], "", [Measured("input", planes)]), Units.STORED, "b"
+    ).split("\n")[:2]
+    assert header.endswith("snr,CNR against b,units")
+    assert line.startswith('"left, top",input,,3,2.3333333333333335,1.527525231651946')
+    assert line.endswith(",,stored")
