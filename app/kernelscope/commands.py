@@ -20,6 +20,8 @@ class State:
     output: bool = False
     components: int = 0
     """Number of output volumes."""
+    members: int = 0
+    """Number of components, or of volumes in a file, to step through."""
     other: bool = False
     """A picture is open behind the volumes, or volumes behind the picture."""
     pictures: int = 0
@@ -65,6 +67,10 @@ COMPONENTS = Need(lambda state: state.components > 1, "The output is not several
 DIFFERENCE = Need(lambda state: state.difference, "Show the residual or the difference first.")
 PICTURE = Need(lambda state: state.source and not state.volumes, "Open a picture first.")
 VOLUMES = Need(lambda state: state.volumes, "Open a volume first.")
+MEMBERS = Need(
+    lambda state: state.volumes and state.members > 1,
+    "There is one volume only: open several components, or a file of several volumes.",
+)
 OTHER = Need(lambda state: state.other, "Open both a picture and a volume first.")
 SEVERAL = Need(lambda state: state.pictures > 1, "Only one picture is open.")
 CLOSED = Need(lambda state: state.closed > 0, "No picture was closed.")

@@ -75,11 +75,15 @@ class SeveralVolumes(ImageReadError):
     ----------
     names : tuple of str
         The volumes to choose from, numbered from 1.
+    alike : bool
+        They are volumes of one grid in one file, such as time points.
     """
 
-    def __init__(self, message: str, hint: str, names: tuple[str, ...]) -> None:
+    def __init__(
+        self, message: str, hint: str, names: tuple[str, ...], *, alike: bool = False
+    ) -> None:
         super().__init__(message, hint)
-        self.names = names
+        self.names, self.alike = names, alike
 
 
 class ImageWriteError(AppError):

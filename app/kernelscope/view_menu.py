@@ -212,6 +212,33 @@ _REGIONS = (
     ),
 )
 
+_MEMBERS = (
+    Action(
+        "nextVolume",
+        "&Next Volume",
+        "files.members.next",
+        keys=(".",),
+        tip="Show the next component, or the next volume of the file",
+        need=commands.MEMBERS,
+    ),
+    Action(
+        "previousVolume",
+        "&Previous Volume",
+        "files.members.previous",
+        keys=(",",),
+        tip="Show the component, or the volume of the file, before this one",
+        need=commands.MEMBERS,
+    ),
+    Action(
+        "playVolumes",
+        "P&lay Volumes",
+        "files.members.play",
+        keys=("Alt+P",),
+        tip="Show the volumes one after the other, again and again, or stop that",
+        need=commands.MEMBERS,
+    ),
+)
+
 _LOOKING = (
     Action(
         "space",
@@ -222,6 +249,7 @@ _LOOKING = (
         tip="Input and output of volumes from any side: maximum or surface",
         need=commands.VOLUMES,
     ),
+    Submenu("membersMenu", "Several Volu&mes", _MEMBERS, group=3),
     Submenu("arrangeMenu", "Arran&ge", _ARRANGE, group=3),
     Submenu("displayMenu", "&Levels and Colours", _DISPLAY, group=3),
     Submenu("probeMenu", "Read Value&s", _PROBE, group=3),

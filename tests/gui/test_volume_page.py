@@ -51,6 +51,8 @@ from kernelscope.images.planes import Window
 from kernelscope.images.volume import Volume
 from kernelscope.judging.volumes import judge_volume
 from kernelscope.menus import DockName
+from tests.files.test_volumes_dicom import OTHER, pixels
+from tests.files.test_volumes_dicom import write as write_slice
 from tests.gui.helpers import (
     FakeCpu,
     Opener,
@@ -176,18 +178,21 @@ def test_a_folder_of_pictures_is_opened(qtbot: QtBot, window: MainWindow, tmp_pa
     assert window.volumes.source.volumes[0].voxels.shape == (3, 5, 7)
 
 
-def test_one_of_several_volumes_is_asked_for(
+def test_one_of_several_series_is_asked_for(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
-    several = np.stack([voxels(0), voxels(1), voxels(2)])
-    path = write(tmp_path / "4d.nii", several)
-    window.file_dialogs.open(path)
+    folder = tmp_path / "scans"
+    folder.mkdir()
+    for number in range(4):
+        series = {"SeriesInstanceUID": OTHER, "SeriesNumber": 4} if number > 1 else {}
+        write_slice(folder / f"{number}.dcm", pixels(number), number, **series)
+    window.file_dialogs.open(folder)
     question = dialog(qtbot, window, QInputDialog)
-    assert question.comboBoxItems() == ["1: volume 1", "2: volume 2", "3: volume 3"]
-    question.setTextValue("2: volume 2")
+    assert len(question.comboBoxItems()) == 2
+    question.setTextValue(question.comboBoxItems()[1])
     question.accept()
-    qtbot.waitUntil(lambda: titles(window) == ["4d.nii"])
-    np.testing.assert_array_equal(window.volumes.source.volumes[0].voxels, several[1])
+    qtbot.waitUntil(lambda: titles(window) == ["scans"])
+    np.testing.assert_array_equal(window.volumes.source.volumes[0].voxels[0], pixels(2))
 
 
 def test_a_volume_that_cannot_be_read_leaves_what_is_open(
@@ -958,18 +963,19 @@ def test_a_number_for_nan_is_asked_for(qtbot: QtBot, window: MainWindow, tmp_pat
 
 
 def test_nan_in_one_of_several_volumes(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
-    """First the number of the volume is asked for, then that for NaN."""
-    path = write(tmp_path / "several.nii", np.stack([with_holes(), 2 * with_holes()]))
-    window.file_dialogs.open(path)
-    chooser = dialog(qtbot, window, QInputDialog)
-    chooser.setTextValue("2: volume 2")
-    chooser.accept()
-    qtbot.waitUntil(lambda: "NaN" in dialog(qtbot, window, QInputDialog).labelText())
-    dialog(qtbot, window, QInputDialog).accept()
+    """It is asked for where it is met first, and the number holds for all volumes."""
+    both = np.stack([np.nan_to_num(with_holes()), with_holes(), 3 * with_holes()])
+    window.file_dialogs.open(write(tmp_path / "several.nii", both))
     qtbot.waitUntil(lambda: titles(window) == ["several.nii"])
-    np.testing.assert_array_equal(
-        window.volumes.source.volumes[0].voxels, np.nan_to_num(2 * with_holes())
-    )
+    press(qtbot, window, ".")
+    qtbot.waitUntil(lambda: "NaN" in dialog(qtbot, window, QInputDialog).labelText())
+    asked = dialog(qtbot, window, QInputDialog)
+    asked.setTextValue("7")
+    asked.accept()
+    for number in (1, 2):
+        wanted = np.where(np.isnan(both[number]), 7, both[number])
+        qtbot.waitUntil(lambda wanted=wanted: np.array_equal(window.volumes.part.voxels, wanted))
+        press(qtbot, window, ".")
 
 
 @pytest.mark.parametrize("text", ["", "black", "1e39"])

@@ -145,7 +145,7 @@ def _decode(
     volume = math.prod(shape) * dtype.itemsize
     if len(kept.block) + len(kept.extensions) + count * volume > size:
         raise Unreadable("the file is cut off: it is too short for the voxels of its header.")
-    index = choose(number, [f"volume {i + 1}" for i in range(count)], "volume")
+    index = choose(number, [f"volume {i + 1}" for i in range(count)], "volume", alike=True)
     notices = [f"Volume {index + 1} of {count}."] if count > 1 else []
     file.allow(count * volume)
     handle.seek(index * volume, os.SEEK_CUR)

@@ -40,12 +40,12 @@ class RawVolume:
 class Several(Unreadable):
     """There are several volumes, and no number selects one."""
 
-    def __init__(self, cause: str, hint: str, names: Sequence[str]) -> None:
+    def __init__(self, cause: str, hint: str, names: Sequence[str], *, alike: bool) -> None:
         super().__init__(cause, hint)
-        self.names = tuple(names)
+        self.names, self.alike = tuple(names), alike
 
 
-def choose(number: int | None, names: Sequence[str], what: str) -> int:
+def choose(number: int | None, names: Sequence[str], what: str, *, alike: bool = False) -> int:
     """Return the index of the selected volume, if a file or folder has several.
 
     Parameters
@@ -56,6 +56,8 @@ def choose(number: int | None, names: Sequence[str], what: str) -> int:
         Descriptions of the volumes.
     what : str
         Kind of the items: "volume", "series".
+    alike : bool
+        They are volumes of one grid in one file.
 
     Raises
     ------
@@ -74,7 +76,7 @@ def choose(number: int | None, names: Sequence[str], what: str) -> int:
     rest = "; …" if total > 12 else ""
     if number is None:
         hint = f"Choose one by number: {shown}{rest}."
-        raise Several(f"it holds {total} {several}.", hint, names)
+        raise Several(f"it holds {total} {several}.", hint, names, alike=alike)
     raise Unreadable(f"it has no {what} {number}.", f"There is 1 to {total}: {shown}{rest}.")
 
 

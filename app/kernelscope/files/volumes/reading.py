@@ -77,7 +77,9 @@ def read_volume(
     try:
         volume, name = _decode(path, title, volume_number, nan)
     except Several as error:
-        raise SeveralVolumes(f"{title}: {error.cause}", error.hint, error.names) from error
+        raise SeveralVolumes(
+            f"{title}: {error.cause}", error.hint, error.names, alike=error.alike
+        ) from error
     except Unreadable as error:
         raise ImageReadError(f"{title}: {error.cause}", error.hint) from error
     except MemoryError as error:

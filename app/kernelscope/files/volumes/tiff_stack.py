@@ -66,7 +66,7 @@ def decode(path: Path, number: int | None) -> RawVolume:
             raise Unreadable("its chain of pages is damaged.")
         stacks = [(series, index) for series in file.series for index in range(_count(series))]
         names = ["×".join(map(str, _shape(series)[::-1])) for series, _ in stacks]
-        chosen = choose(number, names, "volume")
+        chosen = choose(number, names, "volume", alike=len(set(names)) == 1)
         series, index = stacks[chosen]
         # The other volumes of a series are read along with the chosen one.
         depth, height, width = _shape(series)

@@ -26,6 +26,7 @@ from kernelscope.gui.canvas.rendering import from_clipboard, to_clipboard
 from kernelscope.gui.dialogs.places import folder_for, name_filter
 from kernelscope.gui.dialogs.saving import Saver
 from kernelscope.gui.dialogs.volumes_together import VolumesTogether
+from kernelscope.gui.model.volume_series import VolumeSeries
 from kernelscope.gui.widgets.messages import open_dialog, show_error
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
@@ -36,6 +37,10 @@ from kernelscope.spec.samples import Kind
 
 _SAMPLE_PATHS = {sample.path for sample in SAMPLES}
 """Not listed as recent files: they have a menu of their own."""
+
+
+_Read = tuple[Image | Volume, VolumeSeries | None]
+"""A picture or volume that was opened, and the file of several volumes that it is from."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,8 @@ class Pictures(QObject):
         Volumes were opened together: the components of one scan.
     each_loaded : list of Volume
         Volumes were opened together, each as a scan of its own.
+    series_found : Volume, VolumeSeries
+        The volume that is loaded next is the first one of a file of several.
     component_loaded : Volume
         A volume was opened to be filtered together with others.
     reference_loaded : Image or Volume
@@ -83,6 +90,7 @@ class Pictures(QObject):
     several = Signal(list)
     scan_loaded = Signal(object)
     each_loaded = Signal(object)
+    series_found = Signal(object, object)
     component_loaded = Signal(object)
     reference_loaded = Signal(object)
     saved = Signal(object, object)
@@ -99,7 +107,7 @@ class Pictures(QObject):
         self._saver.announced.connect(self.announced)
         self._saver.broken.connect(self.broken)
         self._together = VolumesTogether(
-            window, settings, background, self._ask_nan, self._on_unread
+            window, settings, background, self.ask_nan, self._on_unread
         )
         self._together.scan_loaded.connect(self.scan_loaded)
         self._together.each_loaded.connect(self.each_loaded)
@@ -183,15 +191,28 @@ class Pictures(QObject):
     def open(self, path: Path, number: int | None = None) -> None:
         """Read `path`; the open picture stays until then, or if reading fails.
 
-        `number` is that of one of several volumes.
+        `number` is that of one of several volumes; without it, volumes of one grid are stepped
+        through from the first one on.
         """
 
-        def read(choice: _Choice) -> Image | Volume:
-            if is_volume(path):
-                return read_volume(path, choice.number, nan=choice.nan)
-            return read_image(path, nan=choice.nan)
+        def read(choice: _Choice) -> _Read:
+            if not is_volume(path):
+                return read_image(path, nan=choice.nan), None
+            try:
+                return read_volume(path, choice.number, nan=choice.nan), None
+            except SeveralVolumes as error:
+                if not error.alike:
+                    raise
+                series = VolumeSeries(path, len(error.names), choice.nan)
+            return series.read(0), series
 
-        self._read("open", path, read, self._on_read, _Choice(number))
+        def show(read: _Read) -> None:
+            image, series = read
+            if isinstance(image, Volume) and series is not None:
+                self.series_found.emit(image, series)
+            self._on_read(image)
+
+        self._read("open", path, read, show, _Choice(number))
 
     def open_all(self, paths: Sequence[Path]) -> None:
         """Open several files together: pictures side by side, volumes after a question."""
@@ -216,7 +237,7 @@ class Pictures(QObject):
         self,
         topic: str,
         path: Path,
-        read: Callable[[_Choice], Image | Volume],
+        read: Callable[[_Choice], Any],
         then: Callable[[Any], None],
         choice: _Choice | None = None,
     ) -> None:
@@ -227,7 +248,7 @@ class Pictures(QObject):
             if isinstance(error, SeveralVolumes):
                 self._ask_number(error, lambda number: again(replace(decided, number=number)))
             elif isinstance(error, NotANumber):
-                self._ask_nan(error, lambda nan: again(replace(decided, nan=nan)))
+                self.ask_nan(error, lambda nan: again(replace(decided, nan=nan)))
             else:
                 self._on_unread(error)
 
@@ -237,7 +258,7 @@ class Pictures(QObject):
         self.announced.emit(f"Opening {path.name}…")
         self._background.start(topic, lambda: read(decided), then, failed)
 
-    def _ask_nan(self, error: NotANumber, then: Callable[[float], None]) -> None:
+    def ask_nan(self, error: NotANumber, then: Callable[[float], None]) -> None:
         """Ask which number takes the place of NaN."""
 
         def chosen(text: str) -> None:

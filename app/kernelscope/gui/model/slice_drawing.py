@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.projection import Projection
-from kernelscope.images.planes import Window
+from kernelscope.images.image import Image
+from kernelscope.images.planes import Plane, Window
+from kernelscope.images.volume import Volume
 
 _FAINTEST = 64
 """Steps from the middle of the diverging map at which differences over anatomy begin: nearer to it
@@ -75,3 +77,16 @@ class Look:
         seen = (np.abs(change) >= self.threshold) & (change != 0)
         result[..., 3] = np.rint(255 * self.opacity * size * seen)
         return result
+
+
+def drawn_slice(volume: Volume, plane: Plane, index: int, window: Window) -> Image:
+    """Return a slice as it is drawn, for the filters for pictures.
+
+    Bytes stay as they are; other values become floats from 0, drawn black, to 1, drawn white.
+    """
+    title = f"{volume.title}, {plane.name.lower()} {index + 1}"
+    cut = plane.cut(volume.voxels, index)
+    if cut.dtype == np.uint8:
+        return Image.from_array(cut.copy(), title)
+    notice = f"Values from {window.low:.4g} to {window.low + window.width:.4g} became 0 to 1."
+    return Image.from_array(window.share(cut), title, notices=(notice,))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-import numpy as np
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -24,7 +24,10 @@ from kernelscope.gui.model.figure_content import caption_of, of_slices
 from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.form_state import RunSettings
 from kernelscope.gui.model.history import Moment, Origin, Reference
+from kernelscope.gui.model.noise_map import figures_of, noise_map
 from kernelscope.gui.model.sketches import Scene
+from kernelscope.gui.model.slice_drawing import drawn_slice
+from kernelscope.gui.model.volume_references import references_of
 from kernelscope.gui.pages.evaluation import Evaluation, Savable
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.pages.plane_previews import PlanePreviews
@@ -77,13 +80,17 @@ class VolumePage(Page[Scan, Volume]):
         self._map_made_with: tuple[Any, ...] = ()
         self.viewer = VolumeViewer(self)
         self._previews = PlanePreviews(self.viewer)
+        self._stepped: Scan | None = None
+        """The input that `show_member` showed last."""
         self._settings: RunSettings | None = None
         """Those of the panel, when they were looked at last."""
         self.controls = self.components = Components()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.viewer)
-        self.viewer.described.connect(self.described)
+        self._member = self._values = ""
+        """The volume that is shown, where there are several to step through; its values."""
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.addWidget(self.viewer, 1)
+        self.viewer.described.connect(self._describe)
         self.viewer.arranged.connect(self.arranged)
         self.viewer.arranged.connect(self._on_moved)
         self.viewer.moved.connect(self._on_moved)
@@ -94,6 +101,20 @@ class VolumePage(Page[Scan, Volume]):
         self.components.chosen.connect(self._on_chosen)
         self.components.reordered.connect(lambda volumes: self.open(volumes, name="Components"))
         self.components.add_wanted.connect(self.add_wanted)
+
+    def add_bar(self, bar: QWidget) -> None:
+        """Place `bar` below the slices."""
+        self._column.addWidget(bar)
+
+    def name_member(self, name: str) -> None:
+        """Name the volume that is shown before its values, where there are several."""
+        if name != self._member:
+            self._member = name
+            self._describe(self._values)
+
+    def _describe(self, values: str) -> None:
+        self._values = values
+        self.described.emit("   ".join(filter(None, (self._member, values))))
 
     @property
     def part(self) -> Volume:
@@ -167,7 +188,7 @@ class VolumePage(Page[Scan, Volume]):
             for scan, window in zip(*answer, strict=True):
                 self._keep(scan, [window])
             moments = [
-                Moment(scan, f"Open {scan.title}", references=self._references(scan.volumes, ()))
+                Moment(scan, f"Open {scan.title}", references=self._references(scan.volumes))
                 for scan in answer[0]
             ]
             self.opening.emit()
@@ -176,6 +197,17 @@ class VolumePage(Page[Scan, Volume]):
             self._push(moments[-1])
 
         self._background.start("scan", work, show, self._report)
+
+    def show_member(self, volume: Volume, name: str) -> None:
+        """Show another volume of the same file; several such steps are one for Undo."""
+        scan, moment = Scan((volume,)), self.moment
+        self._keep(scan, [self.viewer.window_])  # the same greys for all
+        references = self._references(scan.volumes)
+        new = Moment(scan, name, references=references, pipeline=moment.pipeline)
+        measured = moment.result is not None and not moment.result.request.live
+        stepped = moment.source is self._stepped and not measured
+        self._stepped = scan
+        self.show_cards(new, as_step=not stepped)
 
     def add(self, volume: Volume) -> None:
         """Filter `volume` together with those that are open."""
@@ -312,16 +344,10 @@ class VolumePage(Page[Scan, Volume]):
             settings.step.filter.id, settings.step.parameters
         )
 
-        def work() -> Volume:
-            shown = volume.with_voxels(diagnostic.compute(volume.voxels, made_with), as_float=True)
-            return replace(shown, title=f"{stem_of(volume)}-{diagnostic.name.lower()}")
-
         def show(shown: Volume) -> None:
             if volume is not self.part:
                 return
-            low, middle, high = np.percentile(shown.voxels[::2, ::2, ::2], (5, 50, 95)).tolist()
-            text = diagnostic.describe(made_with)
-            figures = f"median {middle:.4g}, mostly {low:.4g} to {high:.4g}"
+            text, figures = diagnostic.describe(made_with), figures_of(shown)
             self._map, self._map_made_with = shown, made_with
             caption = f"{diagnostic.name}: {text}, {figures}"
             self.viewer.show_output(shown, caption, window=auto_window(shown))
@@ -329,6 +355,7 @@ class VolumePage(Page[Scan, Volume]):
             self.drawn.emit(None, True)
             show_status(f"{text}: {figures}.")
 
+        work = partial(noise_map, volume, diagnostic, made_with)
         self._background.start("noise", work, show, self._report)
 
     @property
@@ -359,8 +386,7 @@ class VolumePage(Page[Scan, Volume]):
 
     def _savable(self, volumes: Sequence[Volume]) -> Savable:
         assert self.result is not None
-        name = f"{stem_of(volumes[0])}-{self.result.request.step.filter.id}"
-        return Savable(volumes, name)
+        return Savable(volumes, f"{stem_of(volumes[0])}-{self.result.request.step.filter.id}")
 
     def save_difference(self, save: Callable[[Savable], None]) -> None:
         self._background.start(
@@ -417,39 +443,16 @@ class VolumePage(Page[Scan, Volume]):
         return make
 
     def slice_as_picture(self) -> Image | None:
-        """Return the slice that was clicked last as it is drawn, for the filters for pictures.
-
-        Bytes stay as they are; other values become floats from 0, drawn black, to 1, drawn
-        white.
-        """
         if self.source is None:
             return None
         volume, plane, index = self.viewer.active
-        volume = volume or self.part
-        title = f"{volume.title}, {plane.name.lower()} {index + 1}"
-        cut = plane.cut(volume.voxels, index)
-        if cut.dtype == np.uint8:
-            return Image.from_array(cut.copy(), title)
-        window = self.viewer.window_
-        high = window.low + window.width
-        notice = f"Values from {window.low:.4g} to {high:.4g} became 0 to 1."
-        return Image.from_array(window.share(cut), title, notices=(notice,))
+        return drawn_slice(volume or self.part, plane, index, self.viewer.window_)
 
     def _references(
-        self, volumes: Sequence[Volume], truth: Sequence[Volume]
+        self, volumes: Sequence[Volume], truth: Sequence[Volume] = ()
     ) -> dict[Volume, Reference[Volume]]:
-        """Return the references of new volumes; a chosen one may be meant for them too."""
-        if truth:
-            truths = (Reference(volume, Origin.TRUTH) for volume in truth)
-            return dict(zip(volumes, truths, strict=True))
-        old = self.history.current.references if self.history.current else {}
-        references = {volume: old[volume] for volume in volumes if volume in old}
-        shown = self.reference
-        if shown and shown.origin in (Origin.CHOSEN, Origin.KEPT) and len(volumes) == 1:
-            (volume,) = volumes
-            if volume.voxels.shape == shown.image.voxels.shape:
-                references.setdefault(volume, Reference(shown.image, Origin.KEPT))
-        return references
+        known = self.history.current.references if self.history.current else {}
+        return references_of(volumes, truth, known, self.reference)
 
     def _steps(self, volumes: Sequence[Volume]) -> tuple[Request, ...]:
         """Return the runs that led to `volumes`, if they are the same for all of them."""

@@ -123,6 +123,10 @@ class Components(QWidget):
         """The place of the component that is shown."""
         return max(0, self._list.currentRow())
 
+    def choose(self, index: int) -> None:
+        """Show the component in this place."""
+        self._list.setCurrentRow(index)
+
     def show_volumes(self, volumes: Sequence[Volume]) -> None:
         """List `volumes`; the one that was shown stays chosen if it is still there."""
         shown = self._list.currentItem()

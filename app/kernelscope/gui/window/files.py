@@ -28,6 +28,7 @@ from kernelscope.gui.pages.volume_page import VolumePage
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.space import Space
+from kernelscope.gui.window.volume_steps import VolumeSteps
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS
@@ -77,6 +78,8 @@ class Files(QObject):
             show_status,
             report,
         )
+        self.members = VolumeSteps(volumes, background, dialogs.ask_nan, self._report_member)
+        dialogs.series_found.connect(self.members.remember)
         dialogs.loaded.connect(self._open)
         dialogs.scan_loaded.connect(volumes.open)
         dialogs.each_loaded.connect(volumes.open_each)
@@ -203,6 +206,13 @@ class Files(QObject):
         known = page.reference
         if page.source is opened and (known is None or known.origin is Origin.KEPT):
             page.set_reference(ideal, Origin.TRUTH)
+
+    def _report_member(self, error: Exception) -> None:
+        """Report that a volume of a file cannot be read any more."""
+        if isinstance(error, AppError):
+            dialogs.show_error(self._window, error)
+        else:
+            self._report(error)
 
     def _set_reference(self, image: Any) -> None:
         page = self._page()

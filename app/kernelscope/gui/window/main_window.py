@@ -327,6 +327,7 @@ class MainWindow(Frame):
                 volumes=page.kind is Kind.VOLUME,
                 output=page.result is not None,
                 components=len(volumes.images) if volumes is not None else 0,
+                members=self.files.members.count,
                 other=self.pages.other.source is not None,
                 pictures=len(self.open_pictures.documents),
                 closed=self.open_pictures.documents.closed,

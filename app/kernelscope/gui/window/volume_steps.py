@@ -1,0 +1,177 @@
+"""Steps through components and through the volumes of a file: slider, keys and playing.
+
+a file of several volumes -> its first one, and the slider
+slider, full stop, comma, Play -> [read] -> page.show_member      one step for Undo
+several components -> the same slider chooses the one that is shown
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
+from PySide6.QtCore import QObject, QTimer
+
+from kernelscope.errors import NotANumber
+from kernelscope.gui.model.volume_series import VolumeSeries
+from kernelscope.gui.pages.volume_page import VolumePage
+from kernelscope.gui.panels.volume_step_bar import VolumeStepBar
+from kernelscope.gui.work.background import Background
+from kernelscope.images.volume import Volume
+
+PLAY_MS = 150
+"""Time for which a volume is seen while they are played, at least."""
+
+_TOPIC = "member"
+
+
+class VolumeSteps(QObject):
+    """Conducts the bar below the slices.
+
+    Attributes
+    ----------
+    bar : VolumeStepBar
+    """
+
+    def __init__(
+        self,
+        page: VolumePage,
+        background: Background,
+        ask_nan: Callable[[NotANumber, Callable[[float], None]], None],
+        report: Callable[[Exception], None],
+    ) -> None:
+        super().__init__(page)
+        self._page, self._background = page, background
+        self._ask_nan, self._report = ask_nan, report
+        self._members: WeakKeyDictionary[Volume, tuple[VolumeSeries, int]] = WeakKeyDictionary()
+        """The volumes that were read from files of several, and their places."""
+        self._wanted: int | None = None
+        """The place of the volume that is being read."""
+        self.bar = VolumeStepBar(page)
+        page.add_bar(self.bar)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(PLAY_MS)
+        self._timer.timeout.connect(self._play_on)
+        self.bar.chosen.connect(self._choose)
+        self.bar.played.connect(self._on_played)
+        page.drawn.connect(lambda *_: self._follow())
+
+    @property
+    def count(self) -> int:
+        """The number of volumes to step through."""
+        return self._place()[2]
+
+    def remember(self, volume: Volume, series: VolumeSeries) -> None:
+        """Note that `volume`, which is about to be opened, is the first one of a file."""
+        self._keep(volume, series, 0)
+
+    def next(self) -> None:
+        """Show the next volume; after the last one comes the first."""
+        self._step(1)
+
+    def previous(self) -> None:
+        """Show the volume before."""
+        self._step(-1)
+
+    def play(self) -> None:
+        """Show the volumes one after the other, or stop."""
+        self.bar.set_playing(not self.bar.playing)
+
+    def _keep(self, volume: Volume, series: VolumeSeries, index: int) -> None:
+        self._members[volume] = series, index
+        series.keep(index, volume)
+
+    def _place(self) -> tuple[VolumeSeries | None, int, int]:
+        """Return the file, if the steps lead through one, the place in it, and the number."""
+        source = self._page.source
+        if source is None:
+            return None, 0, 0
+        if len(source.volumes) > 1:
+            return None, self._page.components.current, len(source.volumes)
+        series, index = self._members.get(source.volumes[0], (None, 0))
+        return series, index, series.count if series is not None else 1
+
+    def _follow(self) -> None:
+        """Show the place of the volume on the page."""
+        series, index, count = self._place()
+        if series is None:
+            self._wanted = None
+        kind = "Volume" if series is not None else "Component"
+        note = "" if series is not None or count < 2 else self._page.part.title
+        self._page.name_member(f"{kind.lower()} {index + 1}" if count > 1 else "")
+        if self._wanted is not None:
+            index, note = self._wanted, "reading…"
+        self.bar.show_place(kind, index, count, note)
+        if count < 2:
+            self.bar.set_playing(False)
+
+    def _step(self, steps: int) -> None:
+        _, index, count = self._place()
+        if count > 1:
+            start = index if self._wanted is None else self._wanted
+            self._go((start + steps) % count)
+
+    def _choose(self, index: int) -> None:
+        self.bar.set_playing(False)
+        self._go(index)
+
+    def _go(self, index: int) -> None:
+        series, _, _ = self._place()
+        if series is None:
+            self._page.components.choose(index)
+            self._play_later()
+            return
+        volume = series.kept(index)
+        if volume is not None:
+            self._background.forget(_TOPIC)
+            self._show(series, index, volume)
+            return
+        self._wanted = index
+        self._follow()
+
+        def failed(error: Exception) -> None:
+            self._wanted = None
+            self.bar.set_playing(False)
+            self._follow()
+            if isinstance(error, NotANumber):
+                self._ask_nan(error, lambda number: self._go_with(series, number, index))
+            else:
+                self._report(error)
+
+        self._background.start(
+            _TOPIC,
+            lambda: series.read(index),
+            lambda read: self._show(series, index, read),
+            failed,
+        )
+
+    def _go_with(self, series: VolumeSeries, nan: float, index: int) -> None:
+        series.nan = nan
+        self._go(index)
+
+    def _show(self, series: VolumeSeries, index: int, volume: Volume) -> None:
+        self._wanted = None
+        if self._place()[0] is not series:
+            return  # another input was opened meanwhile
+        self._keep(volume, series, index)
+        self._page.show_member(volume, f"Volume {index + 1} of {series.path.name}")
+        self._play_later()
+
+    # --- playing ---
+
+    def _on_played(self, playing: bool) -> None:
+        if playing:
+            self._play_on()
+        else:
+            self._timer.stop()
+
+    def _play_later(self) -> None:
+        if self.bar.playing:
+            self._timer.start()
+
+    def _play_on(self) -> None:
+        if self._page.isVisible():
+            self._step(1)
+        else:
+            self.bar.set_playing(False)

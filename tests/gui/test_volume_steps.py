@@ -1,0 +1,207 @@
+"""Steps through components and through the volumes of a file, by slider, keys and playing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QToolButton
+from pytestqt.qtbot import QtBot
+
+from kernelscope.errors import SeveralVolumes
+from kernelscope.files.volumes import read_volume
+from kernelscope.gui.model import volume_series
+from kernelscope.gui.model.volume_series import VolumeSeries
+from kernelscope.gui.panels.volume_step_bar import VolumeStepBar
+from kernelscope.gui.widgets.controls import Slider
+from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.window.main_window import MainWindow
+from tests.gui.helpers import Opener, child, dialog, press
+from tests.gui.test_volume_page import SHAPE, add, open_scan, titles, voxels, write
+
+pytestmark = pytest.mark.usefixtures("compiled_judging")
+
+COUNT = 4
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write(tmp_path / "bold.nii.gz", np.stack([voxels(n) for n in range(COUNT)]))
+
+
+@pytest.fixture
+def bar(window: MainWindow) -> VolumeStepBar:
+    return window.files.members.bar
+
+
+def shows(qtbot: QtBot, window: MainWindow, number: int) -> None:
+    """Wait for a volume of the file, whose seed is its number, and compare all that names it."""
+
+    def there() -> bool:
+        source = window.volumes.source
+        return source is not None and np.array_equal(source.volumes[0].voxels, voxels(number))
+
+    qtbot.waitUntil(there)
+    assert window.volumes.viewer.input.volume is window.volumes.part
+    assert window.files.members.bar.text == f"Volume  {number + 1} / {COUNT}"
+
+
+@pytest.mark.smoke
+def test_a_file_of_several_volumes_opens_with_the_first(
+    qtbot: QtBot, window: MainWindow, file: Path, bar: VolumeStepBar
+) -> None:
+    assert not bar.isVisible()
+    assert not window.findChild(QAction, "nextVolume").isEnabled()
+    open_scan(qtbot, window, file)
+    shows(qtbot, window, 0)
+    assert bar.isVisible()
+    child(window, Slider, "volumeStepSlider").setValue(2)
+    shows(qtbot, window, 2)
+    press(qtbot, window, ".")
+    shows(qtbot, window, 3)
+    press(qtbot, window, ".")
+    shows(qtbot, window, 0)  # after the last one comes the first
+    press(qtbot, window, ",")
+    shows(qtbot, window, 3)
+    assert child(window, Slider, "volumeStepSlider").accessibleName() == "Volume"
+
+
+def test_steps_are_one_for_undo_and_a_run_ends_them(
+    qtbot: QtBot, window: MainWindow, file: Path
+) -> None:
+    open_scan(qtbot, window, file)
+    for number in (1, 2, 3):
+        press(qtbot, window, ".")
+        shows(qtbot, window, number)
+    assert window.volumes.history.undo_name == "Volume 4 of bold.nii.gz"
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: window.volumes.result is not None)
+    press(qtbot, window, ",")
+    shows(qtbot, window, 2)
+    assert window.volumes.result is None
+    window.volumes.undo()
+    shows(qtbot, window, 3)
+    assert window.volumes.result is not None
+    window.volumes.undo()
+    shows(qtbot, window, 0)
+    assert window.volumes.history.undo_name == ""
+
+
+def test_level_window_and_place_stay(qtbot: QtBot, window: MainWindow, file: Path) -> None:
+    open_scan(qtbot, window, file)
+    viewer = window.volumes.viewer
+    viewer.go_to((1, 2, 3))
+    before = viewer.window_
+    press(qtbot, window, ".")
+    shows(qtbot, window, 1)
+    assert viewer.window_ == before
+    assert viewer.position == (1, 2, 3)
+
+
+def test_values_name_the_volume(qtbot: QtBot, window: MainWindow, file: Path) -> None:
+    said: list[str] = []
+    window.volumes.described.connect(said.append)
+    open_scan(qtbot, window, file)
+    qtbot.waitUntil(lambda: said[-1].startswith("volume 1   x "))
+    press(qtbot, window, ".")
+    shows(qtbot, window, 1)
+    value = voxels(1)[window.volumes.viewer.position]
+    assert said[-1].startswith("volume 2   x ")
+    assert said[-1].endswith(f"input {value:.4g}")
+
+
+def test_the_volumes_are_played(qtbot: QtBot, window: MainWindow, file: Path) -> None:
+    open_scan(qtbot, window, file)
+    seen: list[str] = []
+    window.volumes.drawn.connect(lambda *_: seen.append(window.files.members.bar.text))
+    play = child(window, QToolButton, "playVolumesButton")
+    qtbot.mouseClick(play, Qt.MouseButton.LeftButton)
+    assert play.text() == "Stop"
+    qtbot.waitUntil(lambda: len(seen) > COUNT)
+    assert seen[:COUNT] == [f"Volume  {n} / {COUNT}" for n in (2, 3, 4, 1)]
+    press(qtbot, window, "Alt+P")
+    assert not window.files.members.bar.playing
+    assert not window.files.members._timer.isActive()
+    press(qtbot, window, "Alt+P")
+    assert window.files.members.bar.playing
+    child(window, Slider, "volumeStepSlider").setValue(3)
+    assert not window.files.members.bar.playing, "the hand takes over"
+    shows(qtbot, window, 3)
+
+
+def test_playing_stops_when_something_else_is_shown(
+    qtbot: QtBot, window: MainWindow, file: Path, tmp_path: Path
+) -> None:
+    open_scan(qtbot, window, file)
+    window.files.members.play()
+    open_scan(qtbot, window, write(tmp_path / "T1.nii", voxels(9)))
+    assert not window.files.members.bar.playing
+    assert not window.files.members.bar.isVisible()
+    qtbot.wait(50)
+    assert titles(window) == ["T1.nii"]
+
+
+def test_components_are_stepped_through(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, bar: VolumeStepBar
+) -> None:
+    said: list[str] = []
+    window.volumes.described.connect(said.append)
+    open_scan(qtbot, window, write(tmp_path / "T1.nii", voxels(0)))
+    assert not bar.isVisible()
+    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
+    qtbot.waitUntil(bar.isVisible)
+    assert bar.text == "Component  1 / 2  T1.nii"
+    press(qtbot, window, ".")
+    assert bar.text == "Component  2 / 2  T2.nii"
+    assert window.volumes.part.title == "T2.nii"
+    assert said[-1].startswith("component 2   x ")
+    child(window, Slider, "volumeStepSlider").setValue(0)
+    assert window.volumes.part.title == "T1.nii"
+    assert len(window.volumes.source.volumes) == 2
+
+
+def test_live_follows_the_volumes(qtbot: QtBot, open_window: Opener, file: Path) -> None:
+    window = open_window(live=True)
+    open_scan(qtbot, window, file)
+    qtbot.waitUntil(lambda: window.volumes.result is not None)
+    for number in (1, 2):
+        press(qtbot, window, ".")
+        shows(qtbot, window, number)
+        qtbot.waitUntil(lambda: window.volumes.result is not None)
+        source = window.volumes.source
+        assert window.volumes.result.request.source is source
+    window.volumes.undo()
+    shows(qtbot, window, 0)
+
+
+def test_a_file_that_is_gone_is_reported(qtbot: QtBot, window: MainWindow, file: Path) -> None:
+    open_scan(qtbot, window, file)
+    file.unlink()
+    press(qtbot, window, ".")
+    box = dialog(qtbot, window, ErrorDialog)
+    assert "bold.nii.gz" in box.text()
+    box.reject()
+    shows(qtbot, window, 0)
+    press(qtbot, window, ".")  # it is asked again
+    dialog(qtbot, window, ErrorDialog).reject()
+
+
+def test_volumes_are_kept_up_to_a_limit(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(volume_series, "MOST_BYTES", 2 * 2 * int(np.prod(SHAPE)))
+    series = VolumeSeries(file, COUNT)
+    for index in range(3):
+        series.keep(index, series.read(index))
+    assert [series.kept(index) is not None for index in range(3)] == [False, True, True]
+    series.kept(1)
+    series.keep(3, series.read(3))
+    assert [series.kept(index) is not None for index in range(4)] == [False, True, False, True]
+
+
+def test_only_volumes_of_one_grid_are_alike(tmp_path: Path, file: Path) -> None:
+    with pytest.raises(SeveralVolumes) as error:
+        read_volume(file)
+    assert error.value.alike
+    assert error.value.prefixed("Step 1: ").alike
