@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelscope import commands
-from kernelscope.commands import Action, Submenu
+from kernelscope.commands import Action, Submenu, plain
 
 _PICTURE = commands.PICTURE
 
@@ -165,30 +165,35 @@ _PROBE = (
 _REGIONS = (
     *(
         Action(
-            f"draw{name}",
-            f"&{name}",
+            f"draw{plain(name).rpartition(' ')[2]}",
+            name,
             "measuring.choose_tool",
             keys=(keys,),
             tip=tip,
             need=_PICTURE,
-            argument=name.lower(),
+            argument=plain(name).rpartition(" ")[2].lower(),
             choice="measuring",
         )
         for name, keys, tip in (
             (
-                "Rectangle",
+                "&Rectangle",
                 "Ctrl+Alt+R",
                 "Draw rectangles, move and resize them; Return adds one, Delete removes it",
             ),
             (
-                "Ellipse",
+                "&Ellipse",
                 "Ctrl+Alt+O",
                 "Draw ellipses, move and resize them; Return adds one, Delete removes it",
             ),
             (
-                "Polygon",
+                "&Polygon",
                 "Ctrl+Alt+G",
                 "Click corner by corner; Return or a click on the first one completes the polygon",
+            ),
+            (
+                "Profile &Line",
+                "Ctrl+Alt+L",
+                "Draw lines; the panel Measure plots input and output along the chosen one",
             ),
         )
     ),

@@ -1,17 +1,20 @@
-"""Regions of interest in the window: drawn, moved, resized, typed, measured and copied."""
+"""Regions and profile lines in the window: drawn, moved, resized, typed, measured and copied."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
+from kernelscope.gui.model.profiles import Profile
 from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
+from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import HEIGHT, WIDTH, child, load, press, run
 from tests.gui.test_viewer import drag, mouse
@@ -29,9 +32,11 @@ def drawing(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
 
 
 def draw(window: MainWindow, start: tuple[int, int], end: tuple[int, int]) -> None:
-    """Drag in the output from one corner of pixels to another."""
-    canvas = window.pictures.images.output.canvas
-    first, last = canvas.to_widget(QPointF(*start)), canvas.to_widget(QPointF(*end))
+    """Drag in the output from one corner of pixels to another; for lines, between pixels."""
+    canvas, region = window.pictures.images.output.canvas, window.measuring.regions.chosen
+    is_line = (region.shape if region is not None else window.measuring.tool.shape) is Shape.LINE
+    half = QPointF(0.5, 0.5) if is_line else QPointF()
+    first, last = canvas.to_widget(QPointF(*start) + half), canvas.to_widget(QPointF(*end) + half)
     drag(canvas, first, last - first, LEFT)
 
 
@@ -192,3 +197,77 @@ def test_both_panes_draw_the_region(drawing: MainWindow) -> None:
         assert any(
             abs(each.red() - colour.red()) + abs(each.blue() - colour.blue()) < 24 for each in seen
         )
+
+
+# --- profile lines ---
+
+
+def profile_of(qtbot: QtBot, window: MainWindow, points: int, pictures: int = 2) -> list[Profile]:
+    """Return the profiles on the plot once they have as many points."""
+    view = window.measure.profile
+
+    def fits() -> bool:
+        return [len(each.places) for each in view.profiles] == [points] * pictures
+
+    qtbot.waitUntil(fits)
+    return list(view.profiles)
+
+
+def test_a_line_is_drawn_and_plotted_over_input_and_output(
+    qtbot: QtBot, drawing: MainWindow
+) -> None:
+    press(qtbot, drawing, "Ctrl+Alt+L")
+    draw(drawing, (4, 2), (10, 2))
+    assert chosen(drawing).shape is Shape.LINE
+    assert chosen(drawing).corners == ((4, 2), (10, 2))
+    source, output = profile_of(qtbot, drawing, 7)
+    # The picture is 4 y + x, the output 255 minus that.
+    assert source.levels[:, 0].tolist() == [12, 13, 14, 15, 16, 17, 18]
+    assert (output.levels == 255 - source.levels).all()
+    curves = child(drawing, pg.PlotWidget, "profilePlot").getPlotItem().listDataItems()
+    assert [curve.getData()[1].tolist() for curve in curves] == [
+        each.levels[:, 0].tolist() for each in (source, output)
+    ]
+    assert "linear interpolation" in child(drawing, ElidedLabel, "profileHeading").toolTip()
+    drawing.viewer.choose_units("0 to 1")
+    qtbot.waitUntil(lambda: "0 to 1" in drawing.measure.profile.csv())
+    child(drawing, QToolButton, "copyProfile").click()
+    copied = QApplication.clipboard().text().splitlines()
+    assert copied[0] == "distance in px,x,y,input,output,units"
+    assert copied[1].split(",")[3] == str(12 / 255)
+
+
+def test_a_line_is_moved_and_bent_by_the_mouse(drawing: MainWindow, qtbot: QtBot) -> None:
+    press(qtbot, drawing, "Ctrl+Alt+L")
+    draw(drawing, (4, 4), (14, 4))
+    draw(drawing, (9, 4), (10, 7))
+    assert chosen(drawing).corners == ((5, 7), (15, 7))
+    draw(drawing, (5, 7), (3, 2))
+    assert chosen(drawing).corners == ((3, 2), (15, 7))
+    assert len(drawing.measuring.regions.all) == 1
+    press(qtbot, drawing, "Ctrl+Alt+R")  # an end is still a pixel while boxes are drawn
+    draw(drawing, (3, 2), (6, 2))
+    assert chosen(drawing).corners == ((6, 2), (15, 7))
+
+
+def test_a_line_is_made_and_changed_by_keys_and_typed(qtbot: QtBot, drawing: MainWindow) -> None:
+    press(qtbot, drawing, "Ctrl+Alt+L")
+    press(qtbot, drawing, "Return")
+    (left, y), (right, end) = chosen(drawing).corners
+    assert 0 <= left < right < WIDTH
+    assert y == end
+    press(qtbot, drawing, "Down")
+    press(qtbot, drawing, "Ctrl+Left")
+    press(qtbot, drawing, "Ctrl+Shift+Down")
+    assert chosen(drawing).corners == ((left, y + 1), (right - 1, y + 11))
+    for name, value in (("X", 1), ("Y", 3), ("W", 5), ("H", 0)):
+        child(drawing, WholeBox, f"region{name}").setValue(value)
+    assert chosen(drawing).corners == ((1, 3), (5, 0))
+    assert child(drawing, WholeBox, "regionW").accessibleName().startswith("Last pixel")
+    profile_of(qtbot, drawing, 6)
+    press(qtbot, drawing, "Ctrl+Alt+R")
+    draw(drawing, (12, 10), (20, 16))
+    assert not drawing.measure.profile.isVisible()
+    assert child(drawing, WholeBox, "regionW").value() == 8
+    names = child(drawing, ChoiceBox, "cnrRegion")
+    assert [names.itemText(n) for n in range(names.count())] == ["none", "R2"]

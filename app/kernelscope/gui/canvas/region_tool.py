@@ -1,15 +1,16 @@
-"""Regions of interest over the pictures: how they are drawn, and changed by mouse and keys."""
+"""Regions and lines over the pictures: how they are drawn, and changed by mouse and keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPainterPath, QPen, QTransform
 
 from kernelscope.gui.canvas.tools import Place, Touch
 from kernelscope.gui.model.displays import Side
-from kernelscope.gui.model.regions import Corner, Interest, Regions, Shape, box_of
+from kernelscope.gui.model.regions import Corner, Interest, Point, Regions, Shape, box_of
 
 _GRIP = 8.0
 """Screen pixels around a handle within which it is taken."""
@@ -62,7 +63,7 @@ class RegionTool:
         self._draft: list[Corner] = []
         self._cursor: Corner | None = None
         self._handle = -1
-        """The corner of a polygon that is dragged."""
+        """The corner of a polygon, or the end of a line, that is dragged."""
         self._from: Corner | None = None
         """Where a gesture began; the corner opposite to the one that is dragged."""
         self._resized = False
@@ -71,18 +72,18 @@ class RegionTool:
     # --- mouse ---
 
     def press(self, touch: Touch) -> bool:
-        corner = _corner(touch.point)
+        corner = _corner(touch.point, self.shape)
         if self._draft:
             self._go_on(corner, touch.scale)
             return True
         chosen, handle = self._regions.chosen, self._handle_at(touch)
         if chosen is not None and handle >= 0:
-            if chosen.shape is Shape.POLYGON:
+            if chosen.shape in (Shape.POLYGON, Shape.LINE):
                 self._handle = handle
             else:
-                self._from, self._resized = chosen.handles[3 - handle], True
+                self._from, self._resized = chosen.opposite(handle), True
             return True
-        hit = self._regions.at(touch.point.x(), touch.point.y())
+        hit = self._regions.at(touch.point.x(), touch.point.y(), _GRIP / touch.scale)
         self._from = corner
         if hit >= 0:
             self._regions.choose(hit)
@@ -94,7 +95,9 @@ class RegionTool:
         return True
 
     def drag(self, touch: Touch) -> None:
-        corner, chosen = _corner(touch.point), self._regions.chosen
+        chosen = self._regions.chosen
+        taken = chosen is not None and (self._handle >= 0 or self._resized)
+        corner = _corner(touch.point, chosen.shape if taken and chosen else self.shape)
         if self._moved is not None and self._from is not None:
             right, down = corner[0] - self._from[0], corner[1] - self._from[1]
             self._regions.put(self._moved.moved(right, down))
@@ -102,7 +105,12 @@ class RegionTool:
             self._regions.put(chosen.with_corner(self._handle, corner))
         elif self._resized and chosen is not None and self._from is not None:
             self._regions.put(chosen.spanning(self._from, corner))
-        elif self._from is not None and not self._draft and corner != self._from:
+        elif self._from is None or self._draft or corner == self._from:
+            return
+        elif self.shape is Shape.LINE:
+            self._regions.add(self.shape, (self._from, corner))
+            self._from, self._handle = None, 1
+        else:
             self._regions.add(self.shape, box_of(self._from, corner))
             self._resized = True
 
@@ -113,7 +121,7 @@ class RegionTool:
 
     def hover(self, point: QPointF, side: Side) -> None:
         if self._draft:
-            self._cursor = _corner(point)
+            self._cursor = _corner(point, self.shape)
             self._redraw()
 
     def _handle_at(self, touch: Touch) -> int:
@@ -158,9 +166,7 @@ class RegionTool:
             far = 10 if modifiers & Qt.KeyboardModifier.ShiftModifier else 1
             right, down = far * step[0], far * step[1]
             if modifiers & Qt.KeyboardModifier.ControlModifier:
-                left, top, end, bottom = chosen.box
-                width, height = end - left + right, bottom - top + down
-                self._regions.put(chosen.with_box(left, top, width, height))
+                self._regions.put(chosen.resized(right, down))
             else:
                 self._regions.put(chosen.moved(right, down))
             return True
@@ -185,7 +191,7 @@ class RegionTool:
         return True
 
     def add(self, shape: Shape) -> None:
-        """Add a region of half the width and height of the view in its middle."""
+        """Add a region of half the width and height of the view in its middle; a line is level."""
         seen = self._visible()
         middle = seen.center()
         across, along = max(seen.width() / 4, 1), max(seen.height() / 4, 1)
@@ -195,6 +201,9 @@ class RegionTool:
         if shape is Shape.POLYGON:
             x, y = (left + right) // 2, (top + bottom) // 2
             corners = ((x, top), (right, y), (x, bottom), (left, y))
+        elif shape is Shape.LINE:
+            y = math.floor(middle.y())
+            corners = ((left, y), (right, y))
         self._regions.add(shape, corners)
 
     # --- painting ---
@@ -217,12 +226,14 @@ class RegionTool:
             _paint_handles(painter, to_screen, self._draft)
 
 
-def _corner(point: QPointF) -> Corner:
-    """Return the nearest corner of a pixel."""
+def _corner(point: QPointF, shape: Shape) -> Corner:
+    """Return the nearest corner of a pixel; for a line, the pixel."""
+    if shape is Shape.LINE:
+        return math.floor(point.x()), math.floor(point.y())
     return round(point.x()), round(point.y())
 
 
-def _path(to_screen: QTransform, corners: list[Corner]) -> QPainterPath:
+def _path(to_screen: QTransform, corners: Sequence[Point]) -> QPainterPath:
     points = [to_screen.map(QPointF(x, y)) for x, y in corners]
     path = QPainterPath(points[0])
     for point in points[1:]:
@@ -234,9 +245,10 @@ def _paint(painter: QPainter, to_screen: QTransform, region: Interest, *, chosen
     """Draw a region with its name above it."""
     left, top, right, bottom = region.box
     box = to_screen.mapRect(QRectF(left, top, right - left, bottom - top))
-    if region.shape is Shape.POLYGON:
-        path = _path(to_screen, list(region.corners))
-        path.closeSubpath()
+    if region.shape in (Shape.POLYGON, Shape.LINE):
+        path = _path(to_screen, region.handles)
+        if region.shape is Shape.POLYGON:
+            path.closeSubpath()
     else:
         path = QPainterPath()
         if region.shape is Shape.ELLIPSE:
@@ -248,7 +260,11 @@ def _paint(painter: QPainter, to_screen: QTransform, region: Interest, *, chosen
     painter.strokePath(path, QPen(colour, 2.5 if chosen else 1.5))
     metrics = painter.fontMetrics()
     chip = QRectF(0, 0, metrics.horizontalAdvance(region.name) + 10, metrics.height() + 2)
-    chip.moveBottomLeft(box.topLeft() + QPointF(0, -5))
+    if region.shape is Shape.LINE:  # beside the end where the profile begins
+        start = path.elementAt(0)
+        chip.moveBottomLeft(QPointF(start.x, start.y) + QPointF(-chip.width() / 2, -8))
+    else:
+        chip.moveBottomLeft(box.topLeft() + QPointF(0, -5))
     if chip.top() < 0:
         chip.moveTop(max(box.top() + 5, 0))
         chip.moveLeft(box.left() + 6)
@@ -259,10 +275,10 @@ def _paint(painter: QPainter, to_screen: QTransform, region: Interest, *, chosen
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, region.name)
     if chosen:
-        _paint_handles(painter, to_screen, list(region.handles))
+        _paint_handles(painter, to_screen, region.handles)
 
 
-def _paint_handles(painter: QPainter, to_screen: QTransform, corners: list[Corner]) -> None:
+def _paint_handles(painter: QPainter, to_screen: QTransform, corners: Sequence[Point]) -> None:
     painter.setPen(QPen(_EDGE, 1))
     painter.setBrush(QColor("#ffffff"))
     for x, y in corners:

@@ -1,4 +1,4 @@
-"""The table of measurements: figures of each region in input, output and reference."""
+"""The table of measurements: figures of each region or line in input, output and reference."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.comparison import like_output, offset_of
-from kernelscope.gui.model.regions import Interest
+from kernelscope.gui.model.profiles import CHANNELS, Measured, profile
+from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.model.statistics import Statistics, contrast_to_noise, statistics
 from kernelscope.images.image import Image
 from kernelscope.judging import colours
@@ -24,26 +23,7 @@ from kernelscope.spec.samples import white_level
 COLUMNS = ("Region", "Picture", "Channel", "Samples", "Mean", "SD", "Min", "Max", "PSNR", "SNR")
 """Of the table; CNR follows."""
 
-_CHANNELS = ("red", "green", "blue")
 ALL_CHANNELS = "all"
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A picture that is measured.
-
-    Attributes
-    ----------
-    planes, reference : ndarray, shape (height, width, channels)
-        Colours only.
-    offset : int
-        Row and column of the input from which the first pixel comes.
-    """
-
-    name: str
-    planes: NDArray[Any]
-    reference: NDArray[Any] | None = None
-    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,9 +35,9 @@ class Row:
     unit : float
         White of the picture, by which units are converted.
     is_float : bool
-        The samples are floats.
+        The samples are floats, or interpolated along a line.
     cnr : float or None
-        Against the region that was chosen for it; None for that region itself.
+        Against the region that was chosen for it; None for that region itself and for lines.
     """
 
     region: str
@@ -129,6 +109,7 @@ def measure(
         Name of the region with which CNR compares the others; empty for none.
     """
     rows = []
+    lines = {region.name for region in regions if region.shape is Shape.LINE}
     for picture in measured:
         figures = {region.name: _by_channel(region, picture) for region in regions}
         other = figures.get(against, {})
@@ -136,9 +117,9 @@ def measure(
         for name, channels in figures.items():
             for channel, each in channels.items():
                 cnr = None
-                if other and name != against:
+                if other and name != against and name not in lines:
                     cnr = contrast_to_noise(each, other[channel])
-                is_float = picture.planes.dtype.kind == "f"
+                is_float = picture.planes.dtype.kind == "f" or name in lines
                 rows.append(Row(name, picture.name, channel, each, white, is_float, cnr))
     order = {region.name: number for number, region in enumerate(regions)}
     return tuple(sorted(rows, key=lambda row: order[row.region]))
@@ -147,6 +128,12 @@ def measure(
 def _by_channel(region: Interest, picture: Measured) -> dict[str, Statistics]:
     """Return the figures of all channels together, and of each colour."""
     height, width, channels = picture.planes.shape
+    if region.shape is Shape.LINE:
+        values = profile(region, picture).inside
+        named = {ALL_CHANNELS if channels > 1 else "": statistics(values)}
+        if channels > 1:
+            named |= {name: statistics(values[:, n]) for n, name in enumerate(CHANNELS)}
+        return named
     placed = region.moved(-picture.offset, -picture.offset)
     rows, columns, mask = placed.mask(height, width)
     samples = picture.planes[rows, columns][mask]
@@ -155,7 +142,7 @@ def _by_channel(region: Interest, picture: Measured) -> dict[str, Statistics]:
     figures = {ALL_CHANNELS if channels > 1 else "": statistics(samples, target)}
     if channels > 1:
         same = target is not None and target.shape == samples.shape
-        for number, name in enumerate(_CHANNELS[:channels]):
+        for number, name in enumerate(CHANNELS[:channels]):
             own = target[:, number] if target is not None and same else None
             figures[name] = statistics(samples[:, number], own)
     return figures

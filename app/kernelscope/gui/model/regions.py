@@ -1,11 +1,13 @@
-"""Regions of interest: rectangles, ellipses and polygons, their pixels, and how they are changed.
+"""Regions of interest and profile lines: their pixels, and how they are changed.
 
 Coordinates are whole edges of pixels of the input: a rectangle from (2, 1) to (4, 2) holds the
-pixels (2, 1) and (3, 1). A pixel belongs to a shape if its centre lies within.
+pixels (2, 1) and (3, 1). A pixel belongs to a shape if its centre lies within. A line has no area:
+its ends are pixels, and it runs from the centre of one to that of the other.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,6 +18,9 @@ from numpy.typing import NDArray
 
 Corner: TypeAlias = tuple[int, int]
 """Edges of pixels to the right and down."""
+
+Point: TypeAlias = tuple[float, float]
+"""In pixels to the right and down; whole numbers are edges."""
 
 COLOURS = ("#56b4e9", "#e69f00", "#2fbf8f", "#f0e442", "#e08ac0", "#ff7f4d")
 """Okabe and Ito's palette, lightened where the canvas is dark; a region is named as well."""
@@ -30,6 +35,7 @@ class Shape(StrEnum):
     RECTANGLE = "rectangle"
     ELLIPSE = "ellipse"
     POLYGON = "polygon"
+    LINE = "line"
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class Interest:
     ----------
     corners : tuple of (int, int)
         Two opposite corners of the box around a rectangle or an ellipse, the upper left one
-        first; all corners of a polygon, in their order.
+        first; all corners of a polygon, in their order; the first and the last pixel of a line.
     """
 
     name: str
@@ -59,7 +65,7 @@ class Interest:
         return replace(self, corners=tuple((x + right, y + down) for x, y in self.corners))
 
     def with_corner(self, number: int, corner: Corner) -> Interest:
-        """Return a polygon with a corner elsewhere."""
+        """Return a polygon or a line with a corner or an end elsewhere."""
         corners = list(self.corners)
         corners[number] = _near(corner[0]), _near(corner[1])
         return replace(self, corners=tuple(corners))
@@ -85,17 +91,44 @@ class Interest:
             ),
         )
 
+    def resized(self, right: int, down: int) -> Interest:
+        """Return the region wider and higher; of a line, the last end moves."""
+        if self.shape is Shape.LINE:
+            x, y = self.corners[1]
+            return self.with_corner(1, (x + right, y + down))
+        left, top, end, bottom = self.box
+        return self.with_box(left, top, end - left + right, bottom - top + down)
+
     @property
-    def handles(self) -> tuple[Corner, ...]:
+    def handles(self) -> tuple[Point, ...]:
         """The points by which the region is resized; of a box, 0 and 3 are opposite, 1 and 2."""
         if self.shape is Shape.POLYGON:
             return self.corners
+        if self.shape is Shape.LINE:
+            return tuple((x + 0.5, y + 0.5) for x, y in self.corners)
         left, top, right, bottom = self.box
         return (left, top), (right, top), (left, bottom), (right, bottom)
 
-    def contains(self, x: float, y: float) -> bool:
-        """Return whether a point lies within."""
-        return bool(_inside(self, np.array([x]), np.array([y]))[0, 0])
+    def opposite(self, handle: int) -> Corner:
+        """Return the corner of a box opposite to one of its `handles`."""
+        left, top, right, bottom = self.box
+        return left if handle % 2 else right, top if handle > 1 else bottom
+
+    @property
+    def length(self) -> float:
+        """Distance between the ends of a line, in pixels."""
+        (x, y), (end_x, end_y) = self.corners[0], self.corners[-1]
+        return math.hypot(end_x - x, end_y - y)
+
+    def contains(self, x: float, y: float, reach: float = 0.0) -> bool:
+        """Return whether a point lies within, or at most `reach` pixels from a line."""
+        if self.shape is not Shape.LINE:
+            return bool(_inside(self, np.array([x]), np.array([y]))[0, 0])
+        (from_x, from_y), (to_x, to_y) = self.handles
+        across, along = to_x - from_x, to_y - from_y
+        share = ((x - from_x) * across + (y - from_y) * along) / ((self.length**2) or 1.0)
+        share = min(max(share, 0.0), 1.0)
+        return math.hypot(x - from_x - share * across, y - from_y - share * along) <= reach
 
     def mask(self, height: int, width: int) -> tuple[slice, slice, NDArray[np.bool_]]:
         """Return rows and columns around the region in a picture, and its pixels among them."""
@@ -104,11 +137,6 @@ class Interest:
         top, bottom = min(max(top, 0), height), min(max(bottom, 0), height)
         xs, ys = np.arange(left, right) + 0.5, np.arange(top, bottom) + 0.5
         return slice(top, bottom), slice(left, right), _inside(self, xs, ys)
-
-    def describe(self) -> str:
-        """Return ``ellipse, 40×30 at (12, 8)``."""
-        left, top, right, bottom = self.box
-        return f"{self.shape}, {right - left}×{bottom - top} at ({left}, {top})"
 
 
 def box_of(first: Corner, second: Corner) -> tuple[Corner, Corner]:
@@ -186,7 +214,9 @@ class Regions:
         colour = COLOURS[self._made % len(COLOURS)]
         self._made += 1
         taken = {region.name for region in self._regions}
-        name = next(name for n in range(self._made, 1 << 30) if (name := f"R{n}") not in taken)
+        letter = "L" if shape is Shape.LINE else "R"
+        numbers = range(self._made, 1 << 30)
+        name = next(name for n in numbers if (name := f"{letter}{n}") not in taken)
         self._regions.append(Interest(name, shape, corners, colour))
         self._chosen = len(self._regions) - 1
         self.changed()
@@ -218,9 +248,12 @@ class Regions:
             self._chosen = min(self._chosen, len(self._regions) - 1)
             self.changed()
 
-    def at(self, x: float, y: float) -> int:
-        """Return the place of the topmost region at a point, the chosen one first; -1 for none."""
-        if self.chosen is not None and self.chosen.contains(x, y):
+    def at(self, x: float, y: float, reach: float = 0.0) -> int:
+        """Return the place of the topmost region at a point, the chosen one first; -1 for none.
+
+        Lines are hit within `reach` pixels.
+        """
+        if self.chosen is not None and self.chosen.contains(x, y, reach):
             return self._chosen
-        hits = (n for n, region in enumerate(self._regions) if region.contains(x, y))
+        hits = (n for n, region in enumerate(self._regions) if region.contains(x, y, reach))
         return max(hits, default=-1)

@@ -1,4 +1,4 @@
-"""Regions of interest as a table: figures in input, output and reference, and typed places."""
+"""Regions and lines as a table: figures in input, output and reference, and typed places."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QMenu,
+    QSplitter,
     QToolButton,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -21,23 +22,33 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.measurements import COLUMNS, Row, as_csv
-from kernelscope.gui.model.regions import Interest, Regions
+from kernelscope.gui.model.profiles import Profile
+from kernelscope.gui.model.regions import Interest, Regions, Shape
+from kernelscope.gui.panels.profile_view import ProfileView
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.messages import save_text
 
 _HELP = {
-    "Samples": "Number of samples: pixels times channels. A pixel counts if its centre lies within",
+    "Samples": "Number of samples: pixels times channels. A pixel counts if its centre is within.\n"
+    "Along a line, samples are linearly interpolated",
     "SD": "Standard deviation of a sample, with n − 1 in the denominator",
     "PSNR": "Peak signal-to-noise ratio against the reference, within the region",
     "SNR": "Signal-to-noise ratio: mean / SD",
     "CNR": "Contrast-to-noise ratio against the chosen region:\n"
     "|mean − mean′| / √(SD² + SD′²), the noise of both regions",
 }
-_EMPTY = "Draw a region into a picture (Ctrl+Alt+R), or press Add."
+_EMPTY = "Draw a region (Ctrl+Alt+R) or a line (Ctrl+Alt+L) into a picture, or press Add."
 _CSV_FILES = "Tables (*.csv);;All files (*)"
 _BOX = (("x", "Left edge"), ("y", "Top edge"), ("w", "Width"), ("h", "Height"))
+_ENDS = (
+    ("x", "First pixel, to the right,"),
+    ("y", "First pixel, down,"),
+    ("to x", "Last pixel, to the right,"),
+    ("y", "Last pixel, down,"),
+)
+"""Labels of the fields for a box and for the ends of a line, and their names."""
 _REGION = Qt.ItemDataRole.UserRole
 _NONE = "none"
 
@@ -73,7 +84,14 @@ class MeasurePanel(QWidget):
         self._table = self._make_table()
         layout = QVBoxLayout(self)
         layout.addLayout(self._make_tools())
-        layout.addWidget(self._table, 1)
+        self.profile = ProfileView(self)
+        split = QSplitter(self)
+        split.setObjectName("measureSplit")
+        split.setChildrenCollapsible(False)
+        for widget in (self._table, self.profile):
+            split.addWidget(widget)
+            split.setStretchFactor(split.count() - 1, 1)
+        layout.addWidget(split, 1)
         layout.addWidget(self._hint)
         self.show_regions()
 
@@ -109,7 +127,8 @@ class MeasurePanel(QWidget):
         self._name.setAccessibleName("Name of the region")
         self._name.setMaximumWidth(12 * self.fontMetrics().averageCharWidth())
         self._name.editingFinished.connect(self._on_named)
-        self._boxes = [self._make_box(name, help_) for name, help_ in _BOX]
+        self._boxes = [self._make_box(name) for name, _ in _BOX]
+        self._labels = [QLabel(self) for _ in _BOX]
         self._remove = self._button("removeRegion", "Delete", "Delete the chosen region")
         self._remove.clicked.connect(self.regions.remove)
         self._against = ChoiceBox(self)
@@ -125,8 +144,7 @@ class MeasurePanel(QWidget):
         row.setSpacing(4)
         row.addWidget(self._add)
         row.addWidget(self._name)
-        for (name, _), box in zip(_BOX, self._boxes, strict=True):
-            label = QLabel(name, self)
+        for label, box in zip(self._labels, self._boxes, strict=True):
             label.setBuddy(box)
             row.addWidget(label)
             row.addWidget(box)
@@ -146,12 +164,9 @@ class MeasurePanel(QWidget):
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         return button
 
-    def _make_box(self, name: str, help_: str) -> WholeBox:
+    def _make_box(self, name: str) -> WholeBox:
         box = WholeBox(self)
         box.setObjectName(f"region{name.upper()}")
-        box.setAccessibleName(f"{help_} of the region in pixels")
-        box.setToolTip(f"{help_} in pixels of the input")
-        box.setRange(1 if name in "wh" else -999_999, 999_999)
         box.setMaximumWidth(10 * self.fontMetrics().averageCharWidth())
         box.valueChanged.connect(lambda _: self._on_typed())
         return box
@@ -166,7 +181,7 @@ class MeasurePanel(QWidget):
     def show_regions(self) -> None:
         """Show the place of the chosen region, and offer all of them for CNR."""
         chosen, against = self.regions.chosen, self.against
-        names = [region.name for region in self.regions.all]
+        names = [each.name for each in self.regions.all if each.shape is not Shape.LINE]
         with QSignalBlocker(self._against):
             self._against.clear()
             self._against.addItems([_NONE, *names])
@@ -174,15 +189,31 @@ class MeasurePanel(QWidget):
         for widget in (self._name, self._remove, *self._boxes):
             widget.setEnabled(chosen is not None)
         self._against.setEnabled(len(names) > 1)
-        left, top, right, bottom = chosen.box if chosen is not None else (0, 0, 1, 1)
-        for box, value in zip(self._boxes, (left, top, right - left, bottom - top), strict=True):
-            with QSignalBlocker(box):
-                box.setValue(value)
+        self._show_place(chosen)
         if chosen is None or not self._name.hasFocus():
             self._name.setText(chosen.name if chosen is not None else "")
-        self._hint.setVisible(not names)
+        self.profile.setVisible(chosen is not None and chosen.shape is Shape.LINE)
+        self._hint.setVisible(not self.regions.all)
         self._hint.setText(_EMPTY)
         self._mark()
+
+    def _show_place(self, chosen: Interest | None) -> None:
+        """Show the box of a region, or the ends of a line, in the fields."""
+        is_line = chosen is not None and chosen.shape is Shape.LINE
+        left, top, right, bottom = chosen.box if chosen is not None else (0, 0, 1, 1)
+        values = left, top, right - left, bottom - top
+        if is_line and chosen is not None:
+            (x, y), (end_x, end_y) = chosen.corners
+            values = x, y, end_x, end_y
+        fields = zip(_ENDS if is_line else _BOX, self._labels, self._boxes, values, strict=True)
+        for number, ((name, help_), label, box, value) in enumerate(fields):
+            label.setText(name)
+            with QSignalBlocker(box):
+                box.setRange(1 if number > 1 and not is_line else -999_999, 999_999)
+                box.setValue(value)
+            of = "of the line" if is_line else "of the region"
+            box.setAccessibleName(f"{help_} {of} in pixels")
+            box.setToolTip(f"{help_} in pixels of the input")
 
     def _on_named(self) -> None:
         self.regions.rename(self._name.text())
@@ -191,9 +222,13 @@ class MeasurePanel(QWidget):
 
     def _on_typed(self) -> None:
         chosen = self.regions.chosen
-        if chosen is not None:
-            left, top, width, height = (box.value() for box in self._boxes)
-            self.regions.put(chosen.with_box(left, top, width, height))
+        if chosen is None:
+            return
+        first, second, third, fourth = (box.value() for box in self._boxes)
+        if chosen.shape is Shape.LINE:
+            self.regions.put(chosen.with_corner(0, (first, second)).with_corner(1, (third, fourth)))
+        else:
+            self.regions.put(chosen.with_box(first, second, third, fourth))
 
     def _on_current(self, item: QTreeWidgetItem | None) -> None:
         if item is not None:
@@ -203,9 +238,10 @@ class MeasurePanel(QWidget):
 
     # --- figures ---
 
-    def show_rows(self, rows: Sequence[Row], note: str) -> None:
-        """Show figures, and a note where they need one."""
+    def show_rows(self, rows: Sequence[Row], note: str, profiles: Sequence[Profile] = ()) -> None:
+        """Show figures, the profiles of the chosen line, and a note where they need one."""
         self.rows = tuple(rows)
+        self.profile.show_profiles(profiles, self.units)
         at = self._table.currentIndex().row()
         with QSignalBlocker(self._table):
             self._table.clear()

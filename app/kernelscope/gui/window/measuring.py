@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QDockWidget
 from kernelscope.gui.canvas.region_tool import RegionTool
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.measurements import Row, measure, pictures
+from kernelscope.gui.model.profiles import Profile, profile
 from kernelscope.gui.model.regions import Shape
 from kernelscope.gui.pages.picture_page import PicturePage
 from kernelscope.gui.panels.measure_panel import MeasurePanel
@@ -24,6 +25,7 @@ _ACTIONS = {
     Shape.RECTANGLE: "drawRectangle",
     Shape.ELLIPSE: "drawEllipse",
     Shape.POLYGON: "drawPolygon",
+    Shape.LINE: "drawLine",
 }
 
 
@@ -120,11 +122,18 @@ class Measuring(QObject):
         moment, regions, against = page.moment, self.regions.all, panel.against
         reference = page.reference.image if page.reference is not None else None
 
-        def work() -> tuple[Row, ...]:
-            return measure(regions, against, pictures(moment.source, moment.result, reference))
+        chosen = self.regions.chosen
+        line = chosen if chosen is not None and chosen.shape is Shape.LINE else None
 
-        def show(rows: tuple[Row, ...]) -> None:
+        def work() -> tuple[tuple[Row, ...], list[Profile]]:
+            measured = pictures(moment.source, moment.result, reference)
+            profiles = [profile(line, each) for each in measured] if line is not None else []
+            return measure(regions, against, measured), profiles
+
+        def show(figures: tuple[tuple[Row, ...], list[Profile]]) -> None:
+            rows, profiles = figures
             earlier = self._live.freshness not in (Freshness.EXACT, None)
-            panel.show_rows(rows, _EARLIER if earlier and moment.result is not None else "")
+            note = _EARLIER if earlier and moment.result is not None else ""
+            panel.show_rows(rows, note, profiles)
 
         self._background.start("measure", work, show, self._report)

@@ -1,0 +1,128 @@
+"""Samples along a line through pictures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.gui.model.arrangement import Units
+from kernelscope.gui.model.regions import Interest
+from kernelscope.spec.samples import white_level
+
+CHANNELS = ("red", "green", "blue")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A picture that is measured.
+
+    Attributes
+    ----------
+    planes, reference : ndarray, shape (height, width, channels)
+        Colours only.
+    offset : int
+        Row and column of the input from which the first pixel comes.
+    """
+
+    name: str
+    planes: NDArray[Any]
+    reference: NDArray[Any] | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The samples of one picture along a line, linearly interpolated between pixel centres.
+
+    Attributes
+    ----------
+    line : Interest
+    picture : str
+    places : ndarray of float, shape (points, 2)
+        Pixels to the right and down; whole numbers are centres of pixels of the input.
+    levels : ndarray of float, shape (points, channels)
+        In levels of the type; NaN where the picture has no pixel.
+    white : float
+        White of the picture, by which units are converted.
+    """
+
+    line: Interest
+    picture: str
+    places: NDArray[np.float64]
+    levels: NDArray[np.float64]
+    white: float
+
+    @property
+    def distances(self) -> NDArray[np.float64]:
+        """Distance of each point from the first, in pixels."""
+        return np.linspace(0.0, self.line.length, len(self.places))
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Names of the channels; one of no name in grey pictures."""
+        count = self.levels.shape[1]
+        return CHANNELS[:count] if count > 1 else ("",)
+
+    @property
+    def inside(self) -> NDArray[np.float64]:
+        """The levels of the points that lie in the picture."""
+        return self.levels[~np.isnan(self.levels[:, 0])]
+
+    def values(self, units: Units) -> NDArray[np.float64]:
+        """Return the levels in other units."""
+        if units is Units.STORED:
+            return self.levels
+        return self.levels * ((255 if units is Units.BYTES else 1) / self.white)
+
+
+def profile(line: Interest, picture: Measured) -> Profile:
+    """Return the samples along a line, at equal steps of at most a pixel, with both ends."""
+    count = max(math.ceil(line.length), 1) + 1
+    (x, y), (end_x, end_y) = line.corners
+    shares = np.linspace(0.0, 1.0, count)[:, np.newaxis]
+    places = (1 - shares) * np.array([x, y]) + shares * np.array([end_x, end_y])
+    levels = _interpolated(picture.planes, places - picture.offset)
+    return Profile(line, picture.name, places, levels, white_level(picture.planes.dtype))
+
+
+def _interpolated(planes: NDArray[Any], places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return bilinear samples, NaN outside of the rectangle between the outermost centres."""
+    height, width, channels = planes.shape
+    columns, rows = places[:, 0], places[:, 1]
+    inside = (columns >= 0) & (columns <= width - 1) & (rows >= 0) & (rows <= height - 1)
+    levels = np.full((len(places), channels), np.nan)
+    columns, rows = columns[inside], rows[inside]
+    left, top = np.floor(columns).astype(int), np.floor(rows).astype(int)
+    right, bottom = np.minimum(left + 1, width - 1), np.minimum(top + 1, height - 1)
+    across, down = (columns - left)[:, np.newaxis], (rows - top)[:, np.newaxis]
+    upper = (1 - across) * planes[top, left] + across * planes[top, right]
+    lower = (1 - across) * planes[bottom, left] + across * planes[bottom, right]
+    levels[inside] = (1 - down) * upper + down * lower
+    return levels
+
+
+def profiles_as_csv(profiles: Sequence[Profile], units: Units) -> str:
+    """Return profiles along one line as CSV with all digits, empty beyond a picture."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    heads = [
+        " ".join(filter(None, (each.picture, channel)))
+        for each in profiles
+        for channel in each.channels
+    ]
+    writer.writerow(["distance in px", "x", "y", *heads, "units"])
+    if not profiles:
+        return text.getvalue()
+    first = profiles[0]
+    values = np.hstack([each.values(units) for each in profiles])
+    for distance, place, row in zip(first.distances, first.places, values, strict=True):
+        cells = ["" if np.isnan(value) else value for value in row.tolist()]
+        writer.writerow([float(distance), *place.tolist(), *cells, units.value])
+    return text.getvalue()
