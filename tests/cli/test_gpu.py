@@ -66,8 +66,8 @@ def test_the_gpu_options_reach_the_request(tmp_path: Path, monkeypatch: pytest.M
     numbers: list[tuple[int, ...]] = []
     real = backends.create_backends
 
-    def create(gpus: Sequence[int] | None = None) -> dict[str, Backend]:
-        created = real(gpus)
+    def create(gpus: Sequence[int] | None = None, **options: bool) -> dict[str, Backend]:
+        created = real(gpus, **options)
         assert isinstance(created["gpu"], CudaBackend)
         numbers.append(created["gpu"].ordinals)
         return created

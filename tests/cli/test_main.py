@@ -289,7 +289,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
             if isinstance(parameter, OddParameter):
                 assert described["minimum"] == parameter.minimum
     assert {level.id for level in GPU_LEVELS} <= set(catalogue["levels"])
-    assert [device["id"] for device in catalogue["devices"]] == ["gpu", "cpu"]
+    assert [device["id"] for device in catalogue["devices"]] == ["gpu", "cpu", "emulated"]
 
 
 def test_list_for_people(capsys: pytest.CaptureFixture[str]) -> None:

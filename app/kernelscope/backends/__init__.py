@@ -1,4 +1,4 @@
-"""*Where* a filter runs: the processor, or CUDA GPUs."""
+"""*Where* a filter runs: the processor, CUDA GPUs, or a GPU that the processor emulates."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
+from kernelscope.backends.emulator import EmulatorBackend
 from kernelscope.engine.backend import Backend
 from kernelscope.errors import InvalidParameter
 
@@ -14,13 +15,17 @@ GPU_VARIABLE = "KERNELSCOPE_GPU"
 """Environment variable with the number of the GPU to use, or several: ``0,1``."""
 
 
-def create_backends(gpus: Sequence[int] | None = None) -> dict[str, Backend]:
+def create_backends(
+    gpus: Sequence[int] | None = None, *, emulated: bool = False
+) -> dict[str, Backend]:
     """Return the backends of this program by id, the fastest kind first.
 
     Parameters
     ----------
     gpus : sequence of int, optional
         Numbers of the GPUs; by default those of `GPU_VARIABLE`, or the first one.
+    emulated : bool
+        Have the emulated GPU as well.
 
     Raises
     ------
@@ -33,6 +38,8 @@ def create_backends(gpus: Sequence[int] | None = None) -> dict[str, Backend]:
         except ValueError as error:
             raise InvalidParameter(f"{GPU_VARIABLE}: {error}.") from None
     backends: tuple[Backend, ...] = (CudaBackend(gpus), CpuBackend())
+    if emulated:
+        backends += (EmulatorBackend(),)
     return {backend.id: backend for backend in backends}
 
 

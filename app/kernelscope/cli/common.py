@@ -176,7 +176,7 @@ def open_backends(gpus: Sequence[int] | None = None) -> Iterator[dict[str, Backe
     from kernelscope.backends import create_backends
     from kernelscope.engine.backend import close_all
 
-    backends = create_backends(gpus)
+    backends = create_backends(gpus, emulated=True)
     try:
         yield backends
     finally:

@@ -20,7 +20,7 @@ from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Measurement, Request, grey_first
 from kernelscope.engine.result import Result, estimate_notices
-from kernelscope.engine.run import execute, shortage_explained, usable
+from kernelscope.engine.run import automatic, execute, shortage_explained, usable
 from kernelscope.engine.slices import picture_of
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
@@ -303,11 +303,11 @@ def _where(
 ) -> tuple[RunOptions, tuple[str, ...]]:
     """Return the options for `step`, and a notice if they are not those that were chosen."""
     device, level = options.device, options.level
-    chosen = [
-        backend
-        for backend in backends.values()
-        if backend.availability().available and device in (Device.AUTO, backend.id)
-    ]
+    if device is Device.AUTO:
+        chosen = list(automatic(backends))
+    else:
+        asked = backends.get(device.value)
+        chosen = [asked] if asked is not None and asked.availability().available else []
 
     def has(step: Step) -> bool:
         levels = [each.id for backend in chosen for each in backend.levels(step.filter)]

@@ -18,6 +18,8 @@ class Device(StrEnum):
     AUTO = "auto"
     CPU = "cpu"
     GPU = "gpu"
+    EMULATED = "emulated"
+    """The kernels of the GPU on the processor; Auto never chooses it."""
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,8 @@ def check_memory(request: Request) -> None:
 
 
 def _takes_block(request: Request, backend: Backend, level: Level) -> bool:
-    return backend.id == Device.GPU.value and takes_block(request.step.filter, level.id)
+    runs_kernels = backend.id in (Device.GPU, Device.EMULATED)
+    return runs_kernels and takes_block(request.step.filter, level.id)
 
 
 def _block_has_no_effect(request: Request, backend: Backend, level: Level) -> str:
@@ -294,12 +295,17 @@ def _choose(
         return usable(request.options.device, backends), ()
     if request.options.level is None:
         return _cheapest(request, backends, costs)
-    for backend in backends.values():
-        if backend.availability().available and any(
-            level.id == request.options.level for level in backend.levels(request.step.filter)
-        ):
+    for backend in automatic(backends):
+        if any(level.id == request.options.level for level in backend.levels(request.step.filter)):
             return backend, ()
     return backends[Device.CPU.value], ()
+
+
+def automatic(backends: Mapping[str, Backend]) -> Iterator[Backend]:
+    """Yield the backends that Auto may choose: those that are there, and are no emulator."""
+    for backend in backends.values():
+        if backend.id != Device.EMULATED and backend.availability().available:
+            yield backend
 
 
 def usable(device: Device, backends: Mapping[str, Backend]) -> Backend:

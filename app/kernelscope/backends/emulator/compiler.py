@@ -1,0 +1,123 @@
+"""Compiles translated kernels with a C++ compiler of this computer, and loads them.
+
+Libraries are kept on disk like cubins: private, and checked before they are loaded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+
+from kernelscope.backends.cuda.compiler import CompileError, Cubin, CubinCache
+from kernelscope.errors import AppError
+
+STANDARD = "c++17"
+
+_SECONDS = 120
+"""A kernel takes under a second to compile; longer than this, something is wrong."""
+
+_FLAGS = (
+    f"-std={STANDARD}",
+    "-O2",
+    "-fPIC",
+    "-shared",
+    "-w",
+    # As on a GPU: no excess precision, and integers that wrap around.
+    "-ffp-contract=off",
+    "-fno-strict-aliasing",
+    "-fwrapv",
+)
+
+
+class HostCompiler:
+    """A C++ compiler that makes libraries for this computer."""
+
+    through = ""
+
+    def __init__(self, command: tuple[str, ...]) -> None:
+        self._command = command
+        self.name = Path(command[0]).name if len(command) == 1 else "Zig"
+
+    @classmethod
+    def find(cls) -> HostCompiler | None:
+        """Return g++, clang++ or the one in the package `ziglang`; None if none is installed."""
+        for name in ("g++", "clang++"):
+            if path := shutil.which(name):
+                return cls((path,))
+        if importlib.util.find_spec("ziglang") is not None:
+            return cls((sys.executable, "-m", "ziglang", "c++"))
+        return None
+
+    @functools.cached_property
+    def _version(self) -> str:
+        done = subprocess.run(
+            [*self._command, "--version"], capture_output=True, text=True, timeout=_SECONDS
+        )
+        return done.stdout.partition("\n")[0]
+
+    def version(self) -> str:
+        return f"{self._version} {' '.join(_FLAGS)}"
+
+    def compile(
+        self, name: str, source: str, architecture: str, defines: Mapping[str, str]
+    ) -> Cubin:
+        """Return a shared library of `source`, which has its macros already.
+
+        Raises
+        ------
+        CompileError
+            With the compiler's messages.
+        """
+        with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
+            text, library = Path(folder, f"{name}.cpp"), Path(folder, f"{name}.so")
+            text.write_text(source, encoding="utf-8")
+            try:
+                done = subprocess.run(
+                    [*self._command, *_FLAGS, "-o", library, text],
+                    capture_output=True,
+                    text=True,
+                    timeout=_SECONDS,
+                )
+            except (OSError, subprocess.TimeoutExpired) as error:
+                raise CompileError(name, self.name, str(error)) from error
+            if done.returncode:
+                raise CompileError(name, self.name, done.stderr)
+            return Cubin(library.read_bytes(), done.stderr)
+
+
+def library_cache(compiler: HostCompiler) -> CubinCache:
+    """Return the libraries that were compiled before, and where new ones go."""
+    base = platformdirs.user_cache_path("kernelscope", appauthor=False)
+    return CubinCache(compiler, base / "emulator")
+
+
+def load_library(code: bytes) -> ctypes.CDLL:
+    """Load a shared library from memory.
+
+    Raises
+    ------
+    AppError
+        If this computer's folder for temporary files does not allow it.
+    """
+    descriptor, path = tempfile.mkstemp(prefix="kernelscope-", suffix=".so")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(code)
+        return ctypes.CDLL(path)
+    except OSError as error:
+        raise AppError(
+            f"A compiled kernel cannot be loaded from {Path(path).parent}: {error}.",
+            "Set TMPDIR to a folder on a disk that programs can be run from.",
+        ) from error
+    finally:
+        Path(path).unlink(missing_ok=True)

@@ -1,0 +1,666 @@
+// What CUDA adds to C++, for the host: kernels of kernels/*.cu compile against this header unchanged.
+//
+// A block runs on one thread of the host. Its CUDA threads are fibres: each has a stack, runs until it
+// waits at a barrier or ends, and the next one continues. So a barrier costs a switch of stacks, some
+// nanoseconds, and the order of threads is always the same. Threads of a warp meet in the same way
+// wherever they exchange values. A block whose threads all wait, but not for the same barrier, is
+// reported instead of hanging.
+//
+// Memories: global memory is that of the process; __constant__ data are globals of the library;
+// __shared__ data belong to the thread of the host, hence to the block it runs.
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <type_traits>
+#include <utility>
+
+#define __device__
+#define __host__
+#define __global__ static __attribute__((unused))
+#define __constant__ __attribute__((visibility("default")))
+#define __shared__ static thread_local
+#define __noinline__ __attribute__((noinline))
+#define __align__(n) __attribute__((aligned(n)))
+#define __launch_bounds__(...)
+
+namespace emulator {
+
+constexpr int WARP = 32, MOST_THREADS = 1024, MOST_GATES = 64;
+constexpr size_t STACK = 256 * 1024;
+
+struct Dim {
+    unsigned x, y, z;
+};
+
+// A barrier. Threads that wait remember its turn; the last one to come begins the next turn.
+struct Gate {
+    uint64_t key;  // which barrier of the block, or which lanes of the warp
+    unsigned arrived, turn;
+};
+
+enum State : uint8_t { NEW, READY, WAITING, DONE };
+
+struct Thread {
+    Dim place;  // threadIdx
+    Dim block;  // blockIdx
+    void* stack_pointer;
+    const Gate* gate;
+    unsigned turn;
+    State state;
+    unsigned number;
+};
+
+// Values that the lanes of a warp give each other.
+struct Warp {
+    Gate gates[MOST_GATES];
+    int gate_count;
+    unsigned live;  // lanes that have not ended
+    alignas(16) unsigned char values[WARP][128];
+};
+
+typedef void (*Body)(void*);
+
+struct Block {
+    Thread threads[MOST_THREADS];
+    Warp warps[MOST_THREADS / WARP];
+    Gate gates[16];  // bar.sync 0 to 15; __syncthreads is 0
+    unsigned count, live;
+    void* scheduler;  // its stack pointer while a fibre runs
+    unsigned char* stacks;
+    unsigned char* shared;  // dynamic shared memory
+    Body body;
+    void* argument;
+    const char* fault;
+};
+
+inline thread_local Thread* current;
+inline thread_local Block* block;
+inline Dim block_size, grid_size;
+
+// Save the registers that a function has to preserve, keep the stack pointer in *from, continue on `to`.
+extern "C" void emulator_switch(void** from, void* to) __attribute__((visibility("hidden")));
+#if defined(__x86_64__)
+asm(R"(
+.text
+.p2align 4
+.globl emulator_switch
+.hidden emulator_switch
+.type emulator_switch,@function
+emulator_switch:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+.size emulator_switch,.-emulator_switch
+)");
+constexpr int SAVED = 6;  // registers below the return address
+#elif defined(__aarch64__)
+asm(R"(
+.text
+.p2align 4
+.globl emulator_switch
+.hidden emulator_switch
+.type emulator_switch,@function
+emulator_switch:
+    stp x29, x30, [sp, #-160]!
+    stp x19, x20, [sp, #16]
+    stp x21, x22, [sp, #32]
+    stp x23, x24, [sp, #48]
+    stp x25, x26, [sp, #64]
+    stp x27, x28, [sp, #80]
+    stp d8, d9, [sp, #96]
+    stp d10, d11, [sp, #112]
+    stp d12, d13, [sp, #128]
+    stp d14, d15, [sp, #144]
+    mov x9, sp
+    str x9, [x0]
+    mov sp, x1
+    ldp x19, x20, [sp, #16]
+    ldp x21, x22, [sp, #32]
+    ldp x23, x24, [sp, #48]
+    ldp x25, x26, [sp, #64]
+    ldp x27, x28, [sp, #80]
+    ldp d8, d9, [sp, #96]
+    ldp d10, d11, [sp, #112]
+    ldp d12, d13, [sp, #128]
+    ldp d14, d15, [sp, #144]
+    ldp x29, x30, [sp], #160
+    ret
+.size emulator_switch,.-emulator_switch
+)");
+#else
+#error "Kernels are emulated on x86-64 and AArch64 only"
+#endif
+
+inline void leave(State state)
+{
+    Thread* const self = current;
+    self->state = state;
+    emulator_switch(&self->stack_pointer, block->scheduler);
+}
+
+inline void open(Gate& gate)
+{
+    gate.arrived = 0;
+    ++gate.turn;
+}
+
+// Wait until `expected` threads have come to a gate.
+inline void meet(Gate& gate, unsigned expected)
+{
+    if (++gate.arrived >= expected) {
+        open(gate);
+        return;
+    }
+    current->gate = &gate;
+    current->turn = gate.turn;
+    leave(WAITING);
+}
+
+inline void end_thread()
+{
+    Thread* const self = current;
+    Block* const own = block;
+    --own->live;
+    Warp& warp = own->warps[self->number / WARP];
+    warp.live &= ~(1u << self->number % WARP);
+    // Those that have ended are not waited for.
+    if (own->gates[0].arrived && own->gates[0].arrived >= own->live) open(own->gates[0]);
+    leave(DONE);
+}
+
+inline void fibre()
+{
+    block->body(block->argument);
+    end_thread();
+}
+
+// Let a fibre begin or continue.
+inline void resume(Block* own, Thread& thread)
+{
+    if (thread.state == NEW) {
+        unsigned char* const top = own->stacks + (size_t)(thread.number + 1) * STACK;
+#if defined(__x86_64__)
+        void** at = (void**)top - 1;  // a return address there would leave the stack aligned as after a call
+        *--at = (void*)fibre;
+        for (int i = 0; i < SAVED; ++i) *--at = nullptr;
+        thread.stack_pointer = at;
+#else
+        void** at = (void**)(top - 160);
+        memset((void*)at, 0, 160);
+        at[1] = (void*)fibre;  // x30
+        thread.stack_pointer = at;
+#endif
+    }
+    thread.state = READY;
+    current = &thread;
+    emulator_switch(&own->scheduler, thread.stack_pointer);
+}
+
+// Run the block that is prepared; false if its threads wait for each other for ever.
+inline bool run_block(Block* own)
+{
+    for (unsigned ended = 0; ended < own->count;) {
+        bool moved = false;
+        for (unsigned i = 0; i < own->count; ++i) {
+            Thread& thread = own->threads[i];
+            if (thread.state == DONE || (thread.state == WAITING && thread.gate->turn == thread.turn))
+                continue;
+            moved = true;
+            resume(own, thread);
+            ended += thread.state == DONE;
+        }
+        if (!moved) {
+            own->fault = "the threads of a block wait at different barriers, and would for ever";
+            return false;
+        }
+        if (own->fault) return false;
+    }
+    return true;
+}
+
+inline Block* own_block()
+{
+    if (!block) {
+        block = (Block*)calloc(1, sizeof(Block));
+        const size_t size = (size_t)MOST_THREADS * STACK;
+        void* const stacks = block ? mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                                   : MAP_FAILED;
+        if (stacks == MAP_FAILED) {
+            free(block);
+            return block = nullptr;
+        }
+        block->stacks = (unsigned char*)stacks;
+    }
+    return block;
+}
+
+inline void prepare_block(Block* own, unsigned number)
+{
+    const Dim where = {number % grid_size.x, number / grid_size.x % grid_size.y,
+        number / grid_size.x / grid_size.y};
+    own->live = own->count;
+    memset(own->gates, 0, sizeof own->gates);
+    for (unsigned i = 0; i < own->count; ++i) {
+        Thread& thread = own->threads[i];
+        thread.place = {i % block_size.x, i / block_size.x % block_size.y,
+            i / block_size.x / block_size.y};
+        thread.block = where;
+        thread.state = NEW;
+        thread.number = i;
+    }
+    for (unsigned i = 0; i < own->count; i += WARP) {
+        Warp& warp = own->warps[i / WARP];
+        const unsigned lanes = own->count - i < WARP ? own->count - i : WARP;
+        warp.gate_count = 0;
+        warp.live = lanes == WARP ? ~0u : (1u << lanes) - 1;
+    }
+}
+
+// Run blocks first <= n < last of a launch. 0 if all is well, 1 after a fault, 2 without memory.
+inline int run_blocks(
+    Body body, void* argument, const unsigned* sizes, size_t shared_bytes, unsigned first, unsigned last)
+{
+    Block* const own = own_block();
+    if (!own) return 2;
+    own->count = sizes[3] * sizes[4] * sizes[5];
+    own->body = body;
+    own->argument = argument;
+    own->fault = nullptr;
+    own->shared = (unsigned char*)aligned_alloc(256, (shared_bytes / 256 + 1) * 256);
+    if (!own->shared) return 2;
+    bool good = true;
+    for (unsigned n = first; good && n < last; ++n) {
+        prepare_block(own, n);
+        good = run_block(own);
+    }
+    free(own->shared);
+    return good ? 0 : 1;
+}
+
+inline Warp& own_warp() { return block->warps[current->number / WARP]; }
+inline unsigned own_lane() { return current->number % WARP; }
+
+// Wait for the lanes of `mask` that have not ended.
+inline void meet_lanes(unsigned mask)
+{
+    Warp& warp = own_warp();
+    int i = 0;
+    while (i < warp.gate_count && warp.gates[i].key != mask) ++i;
+    if (i == warp.gate_count) {
+        if (i == MOST_GATES) {
+            block->fault = "the lanes of a warp meet in too many different groups";
+            leave(WAITING);
+        }
+        warp.gates[warp.gate_count++] = {mask, 0, 0};
+    }
+    meet(warp.gates[i], __builtin_popcount(mask & warp.live));
+}
+
+// Give the other lanes a value; `use` gets those of all lanes once each has given its own.
+template <typename T, typename Use>
+inline auto exchange(unsigned mask, const T& value, Use use)
+{
+    static_assert(sizeof(T) <= sizeof Warp::values[0], "too large for an exchange");
+    Warp& warp = own_warp();
+    memcpy(warp.values[own_lane()], &value, sizeof value);
+    meet_lanes(mask);
+    const auto result = use([&warp](unsigned lane) {
+        T given;
+        memcpy(&given, warp.values[lane], sizeof given);
+        return given;
+    });
+    meet_lanes(mask);  // a value is not replaced before all have read it
+    return result;
+}
+
+template <typename... Arguments, size_t... N>
+inline void call(void (*kernel)(Arguments...), void** values, std::index_sequence<N...>)
+{
+    kernel(*(std::remove_reference_t<Arguments>*)values[N]...);
+}
+template <typename... Arguments>
+inline void call(void (*kernel)(Arguments...), void** values)
+{
+    call(kernel, values, std::index_sequence_for<Arguments...>());
+}
+
+}  // namespace emulator
+
+// sizes: blocks of the grid and threads of a block, in x, y and z.
+#define EMULATE(KERNEL)                                                                            \
+    extern "C" int emulator_run(                                                                   \
+        const unsigned* sizes, size_t shared_bytes, unsigned first, unsigned last, void** values)  \
+    {                                                                                              \
+        emulator::grid_size = {sizes[0], sizes[1], sizes[2]};                                      \
+        emulator::block_size = {sizes[3], sizes[4], sizes[5]};                                     \
+        const auto body = [](void* values) { emulator::call(KERNEL, (void**)values); };            \
+        return emulator::run_blocks(body, values, sizes, shared_bytes, first, last);               \
+    }                                                                                              \
+    extern "C" const char* emulator_fault() { return emulator::block->fault; }
+
+#define threadIdx (emulator::current->place)
+#define blockIdx (emulator::current->block)
+#define blockDim (emulator::block_size)
+#define gridDim (emulator::grid_size)
+#define DYNAMIC_SHARED_MEMORY (emulator::block->shared)
+
+inline void __syncthreads() { emulator::meet(emulator::block->gates[0], emulator::block->live); }
+inline void __syncwarp(unsigned mask = ~0u) { emulator::meet_lanes(mask); }
+inline void bar_sync(unsigned number, unsigned threads)
+{
+    emulator::meet(emulator::block->gates[number % 16], threads);
+}
+
+template <typename T>
+inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32)
+{
+    const int group = emulator::own_lane() / width * width;
+    return emulator::exchange(mask, value, [=](auto of) { return of(group + (lane & (width - 1))); });
+}
+template <typename T>
+inline T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32)
+{
+    const unsigned lane = emulator::own_lane();
+    const unsigned from = lane % width + by < (unsigned)width ? lane + by : lane;
+    return emulator::exchange(mask, value, [=](auto of) { return of(from); });
+}
+template <typename T>
+inline T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32)
+{
+    const unsigned lane = emulator::own_lane(), from = lane % width >= by ? lane - by : lane;
+    return emulator::exchange(mask, value, [=](auto of) { return of(from); });
+}
+template <typename T>
+inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32)
+{
+    const unsigned lane = emulator::own_lane(), from = lane ^ bits;
+    const unsigned end = (lane / width + 1) * width;
+    return emulator::exchange(mask, value, [=](auto of) { return of(from < end ? from : lane); });
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate)
+{
+    return emulator::exchange(mask, predicate != 0, [=](auto of) {
+        unsigned votes = 0;
+        for (int lane = 0; lane < emulator::WARP; ++lane)
+            if (mask >> lane & 1 && of(lane)) votes |= 1u << lane;
+        return votes;
+    });
+}
+
+struct alignas(2) uchar2 { unsigned char x, y; };
+struct alignas(4) uchar4 { unsigned char x, y, z, w; };
+struct alignas(8) int2 { int x, y; };
+struct alignas(16) int4 { int x, y, z, w; };
+struct alignas(8) uint2 { unsigned x, y; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+struct alignas(8) float2 { float x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+inline int2 make_int2(int x, int y) { return {x, y}; }
+inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
+inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+inline float2 make_float2(float x, float y) { return {x, y}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+template <typename A, typename B>
+constexpr std::common_type_t<A, B> min(A a, B b)
+{
+    typedef std::common_type_t<A, B> C;
+    return (C)b < (C)a ? (C)b : (C)a;
+}
+template <typename A, typename B>
+constexpr std::common_type_t<A, B> max(A a, B b)
+{
+    typedef std::common_type_t<A, B> C;
+    return (C)a < (C)b ? (C)b : (C)a;
+}
+
+namespace emulator {
+// A GPU divides by zero without stopping; which value comes out does not matter.
+template <typename Integer>
+inline Integer divided(Integer numerator, Integer denominator)
+{
+    return denominator ? numerator / denominator : (Integer)-1;
+}
+template <typename To, typename From>
+inline To bits_as(From from)
+{
+    static_assert(sizeof(To) == sizeof(From), "as many bits as before");
+    To to;
+    memcpy(&to, &from, sizeof to);
+    return to;
+}
+}  // namespace emulator
+inline unsigned __float_as_uint(float f) { return emulator::bits_as<unsigned>(f); }
+inline int __float_as_int(float f) { return emulator::bits_as<int>(f); }
+inline float __uint_as_float(unsigned u) { return emulator::bits_as<float>(u); }
+inline float __int_as_float(int i) { return emulator::bits_as<float>(i); }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __fsqrt_rn(float f) { return sqrtf(f); }
+inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
+inline double __dadd_rn(double a, double b) { return a + b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
+inline float __expf(float f) { return expf(f); }
+inline float __fdividef(float a, float b) { return a / b; }
+template <typename T>
+inline T __ldg(const T* at) { return *at; }
+template <typename T>
+inline T __ldcs(const T* at) { return *at; }
+template <typename T>
+inline void __stcs(T* at, T value) { *at = value; }
+inline int __ffs(int n) { return __builtin_ffs(n); }
+inline int __ffsll(long long n) { return __builtin_ffsll(n); }
+inline int __clz(int n) { return n ? __builtin_clz(n) : 32; }
+inline int __popc(unsigned n) { return __builtin_popcount(n); }
+inline int __popcll(unsigned long long n) { return __builtin_popcountll(n); }
+inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long long)a * b >> 32; }
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift)
+{
+    return ((unsigned long long)high << 32 | low) >> (shift & 31);
+}
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift)
+{
+    return ((unsigned long long)high << 32 | low) << (shift & 31) >> 32;
+}
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector)
+{
+    const unsigned long long bytes = (unsigned long long)b << 32 | a;
+    unsigned result = 0;
+    for (int i = 0; i < 4; ++i) {
+        const unsigned choice = selector >> 4 * i & 15;
+        unsigned byte = bytes >> 8 * (choice & 7) & 255;
+        if (choice & 8) byte = byte & 128 ? 255 : 0;
+        result |= byte << 8 * i;
+    }
+    return result;
+}
+inline unsigned __vminu2(unsigned a, unsigned b)
+{
+    return min(a & 0xffff, b & 0xffff) | min(a >> 16, b >> 16) << 16;
+}
+inline unsigned __vmaxu2(unsigned a, unsigned b)
+{
+    return max(a & 0xffff, b & 0xffff) | max(a >> 16, b >> 16) << 16;
+}
+inline int __dp2a_lo(int a, int b, int sum)
+{
+    return sum + (short)a * (signed char)b + (a >> 16) * (signed char)(b >> 8);
+}
+
+// --- textures: 2-D arrays, point sampling ---
+
+namespace emulator {
+// How coordinates outside [0, n) are treated; those of REPEATED and MIRRORED go from 0 to 1.
+enum Addressing { CLAMPED, ZERO, REPEATED, MIRRORED };
+struct Texture {
+    const void* texels;
+    int columns, rows;
+    int addressing;
+};
+// The texel at a coordinate, or -1 for none.
+inline int texel(float at, int n, int addressing)
+{
+    const int i = (int)floor(addressing == REPEATED || addressing == MIRRORED ? (double)at * n : (double)at);
+    if ((unsigned)i < (unsigned)n) return i;
+    switch (addressing) {
+    case ZERO: return -1;
+    case REPEATED: return ((i % n) + n) % n;
+    case MIRRORED: {
+        const int j = ((i % (2 * n)) + 2 * n) % (2 * n);
+        return j < n ? j : 2 * n - 1 - j;
+    }
+    default: return i < 0 ? 0 : n - 1;
+    }
+}
+}  // namespace emulator
+typedef const emulator::Texture* cudaTextureObject_t;
+template <typename T>
+inline T tex2D(cudaTextureObject_t texture, float x, float y)
+{
+    const int column = emulator::texel(x, texture->columns, texture->addressing);
+    const int row = emulator::texel(y, texture->rows, texture->addressing);
+    if (column < 0 || row < 0) return T();
+    return ((const T*)texture->texels)[(size_t)row * texture->columns + column];
+}
+
+// --- instructions of PTX, named as there; the results come first ---
+
+inline void dp4a_u32_s32(int& result, unsigned samples, int weights, int sum)
+{
+    for (int i = 0; i < 4; ++i)
+        sum += (int)(samples >> 8 * i & 255) * (signed char)((unsigned)weights >> 8 * i);
+    result = sum;
+}
+inline void sqrt_approx_ftz_f32(float& result, float f) { result = sqrtf(f); }
+inline void ex2_approx_ftz_f32(float& result, float f) { result = exp2f(f); }
+
+// 16-bit floats, two to a word. Doubles hold their sums and products, so they are rounded once.
+namespace emulator {
+inline double half_of(unsigned bits)
+{
+    const int exponent = bits >> 10 & 31, digits = bits & 1023;
+    const double size = exponent == 31 ? (digits ? (double)NAN : (double)INFINITY)
+        : exponent                     ? ldexp(1024 + digits, exponent - 25)
+                                       : ldexp(digits, -24);
+    return bits & 0x8000 ? -size : size;
+}
+// Rounded to the nearest half, ties to even.
+inline unsigned to_half(double value)
+{
+    const unsigned sign = signbit(value) ? 0x8000 : 0;
+    const double size = fabs(value);
+    if (size != size) return 0x7fff;
+    if (size >= 65520) return sign | 0x7c00;
+    int exponent;
+    frexp(size, &exponent);
+    const int shift = max(exponent - 11, -24);  // of the last digit
+    return sign | ((unsigned)(shift + 24 << 10) + (unsigned)nearbyint(ldexp(size, -shift)));
+}
+template <typename Operation>
+inline void in_halves(unsigned& result, Operation operation)
+{
+    result = to_half(operation(0)) | to_half(operation(16)) << 16;
+}
+inline double saturated(double value) { return value > 0 ? value < 1 ? value : 1 : 0; }
+}  // namespace emulator
+inline void add_rn_f16x2(unsigned& result, unsigned a, unsigned b)
+{
+    using namespace emulator;
+    in_halves(result, [=](int at) { return half_of(a >> at) + half_of(b >> at); });
+}
+inline void sub_rn_f16x2(unsigned& result, unsigned a, unsigned b)
+{
+    using namespace emulator;
+    in_halves(result, [=](int at) { return half_of(a >> at) - half_of(b >> at); });
+}
+inline void sub_rn_sat_f16x2(unsigned& result, unsigned a, unsigned b)
+{
+    using namespace emulator;
+    in_halves(result, [=](int at) { return saturated(half_of(a >> at) - half_of(b >> at)); });
+}
+inline void fma_rn_f16x2(unsigned& result, unsigned a, unsigned b, unsigned c)
+{
+    using namespace emulator;
+    in_halves(result, [=](int at) { return half_of(a >> at) * half_of(b >> at) + half_of(c >> at); });
+}
+inline void fma_rn_sat_f16x2(unsigned& result, unsigned a, unsigned b, unsigned c)
+{
+    using namespace emulator;
+    in_halves(result, [=](int at) {
+        return saturated(half_of(a >> at) * half_of(b >> at) + half_of(c >> at));
+    });
+}
+inline void abs_f16x2(unsigned& result, unsigned a) { result = a & 0x7fff7fff; }
+inline void cvt_f32_f16(float& low, float& high, unsigned a)
+{
+    low = emulator::half_of(a);
+    high = emulator::half_of(a >> 16);
+}
+inline void cvt_f32_f16(float& result, unsigned short bits) { result = emulator::half_of(bits); }
+inline void cvt_rn_f16_f32(unsigned& result, float low, float high)
+{
+    result = emulator::to_half(low) | emulator::to_half(high) << 16;
+}
+inline void cvt_rn_f16_f32(unsigned short& bits, float value) { bits = emulator::to_half(value); }
+
+// Matrix products of a warp: D = A B + C, A of 16 x K halves, B of K x 8, C and D of 16 x 8 floats. The lane
+// 4 g + t has rows g and g + 8 of A and C, column g of B, and every fourth pair of columns of A or rows of B.
+namespace emulator {
+template <int K>
+struct Fragments {
+    unsigned a[K / 4], b[K / 8];
+};
+template <int K>
+inline void multiply(float* const (&d)[4], const Fragments<K>& own)
+{
+    const unsigned row = own_lane() / 4, pair = own_lane() % 4;
+    struct Four {
+        double of[4];
+    };
+    const Four sums = exchange(~0u, own, [=](auto of) {
+        Four sums = {};
+        for (int k = 0; k < K; ++k) {
+            const Fragments<K> left = of(4 * row + k % 8 / 2);
+            for (int n = 0; n < 2; ++n) {
+                const Fragments<K> right = of(4 * (2 * pair + n) + k % 8 / 2);
+                const double b = half_of(right.b[k / 8] >> 16 * (k % 2));
+                for (int m = 0; m < 2; ++m)
+                    sums.of[2 * m + n] += half_of(left.a[2 * (k / 8) + m] >> 16 * (k % 2)) * b;
+            }
+        }
+        return sums;
+    });
+    for (int i = 0; i < 4; ++i) *d[i] = (float)(*d[i] + sums.of[i]);
+}
+}  // namespace emulator
+inline void mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(float& d0, float& d1, float& d2, float& d3,
+    unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1)
+{
+    emulator::multiply<16>({&d0, &d1, &d2, &d3}, {{a0, a1, a2, a3}, {b0, b1}});
+}
+inline void mma_sync_aligned_m16n8k8_row_col_f32_f16_f16_f32(
+    float& d0, float& d1, float& d2, float& d3, unsigned a0, unsigned a1, unsigned b0)
+{
+    emulator::multiply<8>({&d0, &d1, &d2, &d3}, {{a0, a1}, {b0}});
+}

@@ -1,0 +1,232 @@
+"""Runs the launches of a plan on host memory, block by block, on all cores."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.engine.control import CancelToken
+from kernelscope.errors import DeviceUnavailable, OutOfMemory
+from kernelscope.spec.borders import Border
+from kernelscope.spec.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
+
+_BLOCKS_AT_ONCE = 64
+"""Blocks between two looks at the cancel token."""
+
+_MOST_THREADS = 1024
+
+_ADDRESSING = {Border.REFLECT: 3, Border.WRAP: 2, Border.CONSTANT: 1}
+"""How `emulator.h` numbers what a texture does outside the image; 0 is the nearest texel."""
+
+
+class _Texture(ctypes.Structure):
+    """``emulator::Texture``."""
+
+    _fields_ = (
+        ("texels", ctypes.c_void_p),
+        ("columns", ctypes.c_int),
+        ("rows", ctypes.c_int),
+        ("addressing", ctypes.c_int),
+    )
+
+
+@dataclass
+class Memory:
+    """What the kernels of a plan work on.
+
+    Attributes
+    ----------
+    source, output : ndarray
+        C-contiguous, of the shapes of the task.
+    scratch : mapping of str to ndarray
+        Bytes of each of the plan's buffers.
+    """
+
+    source: NDArray[Any]
+    output: NDArray[Any]
+    scratch: Mapping[str, NDArray[np.uint8]]
+
+    @classmethod
+    def of(cls, task: CudaTask, plan: CudaPlan, source: NDArray[Any]) -> Memory:
+        rows = task.output_shape[0]
+        return cls(
+            np.ascontiguousarray(source),
+            np.empty(task.output_shape, task.dtype),
+            {
+                name: np.empty(buffer.size(rows, rows), np.uint8)
+                for name, buffer in plan.scratch.items()
+            },
+        )
+
+
+def run_launch(
+    library: ctypes.CDLL,
+    launch: Launch,
+    task: CudaTask,
+    memory: Memory,
+    workers: Sequence[Executor | None],
+    token: CancelToken,
+    report: Callable[[float], None],
+) -> None:
+    """Run one launch of a plan, all of its steps.
+
+    Parameters
+    ----------
+    workers : sequence
+        Executors of one thread each; None stands for the calling thread.
+    report : callable
+        Gets the part that is done.
+
+    Raises
+    ------
+    DeviceUnavailable
+        If the threads of a block wait for each other for ever.
+    """
+    _set_constants(library, launch)
+    tables = [np.ascontiguousarray(table) for table in launch.tables]
+    texture = _texture(launch, task, memory)
+    first = memory.source.ctypes.data if texture is None else ctypes.addressof(texture)
+    pointers = [first, memory.output.ctypes.data]
+    pointers += [table.ctypes.data for table in tables]
+    pointers += [memory.scratch[name].ctypes.data for name in launch.scratch]
+    geometry = _geometry(launch, task)
+    host_copy = _host_copy(launch, memory)
+    pieces = list(_pieces(launch))
+    for number, (begin, end) in enumerate(pieces):
+        if host_copy is not None:
+            _hand_over(launch, memory, host_copy, begin)
+        numbers = (ctypes.c_int * 2)(begin, end)
+        places = (ctypes.c_void_p * len(pointers))(*pointers)
+        values = [ctypes.addressof(places) + 8 * n for n in range(len(pointers))]
+        values.append(geometry.ctypes.data)
+        if launch.steps:
+            values += [ctypes.addressof(numbers) + 4 * n for n in range(2)]
+
+        def part(fraction: float, number: int = number) -> None:
+            report((number + fraction) / len(pieces))
+
+        _run_grid(library, launch, task, values, workers, token, part)
+
+
+def _pieces(launch: Launch) -> Iterator[tuple[int, int]]:
+    """Yield the first step and the one after the last of each kernel launch."""
+    steps = max(launch.steps, 1)
+    at_once = launch.steps_at_once or steps
+    for begin in range(0, steps, at_once):
+        yield begin, min(begin + at_once, steps)
+
+
+def _geometry(launch: Launch, task: CudaTask) -> NDArray[np.int32]:
+    """Return the fields of ``Geometry``, or of a volume those of ``Volume``."""
+    rows = task.output_shape[0]
+    if len(task.shape) == 4:
+        depth, height, width, components = task.shape
+        return np.array([width, height, depth, components, 0, rows, 0, 0], np.int32)
+    height, width, channels = task.shape
+    hardware = _hardware_border(launch, task)
+    numbers = [width, height, channels, task.output_shape[1], 0, rows, 0, 0, int(hardware)]
+    return np.array(numbers, np.int32)
+
+
+def _hardware_border(launch: Launch, task: CudaTask) -> bool:
+    """Return whether the texture treats the border."""
+    return (
+        launch.texture
+        and launch.texture_of is None
+        and task.shape[-1] == 1
+        and task.border in HARDWARE_BORDERS
+    )
+
+
+def _texture(launch: Launch, task: CudaTask, memory: Memory) -> _Texture | None:
+    if not launch.texture:
+        return None
+    if launch.texture_of is not None:
+        name, columns = launch.texture_of
+        texels = memory.scratch[name]
+        return _Texture(texels.ctypes.data, columns, texels.nbytes // (4 * columns), 0)
+    addressing = _ADDRESSING.get(task.border, 0) if _hardware_border(launch, task) else 0
+    return _Texture(memory.source.ctypes.data, task.row_samples, task.shape[0], addressing)
+
+
+def _set_constants(library: ctypes.CDLL, launch: Launch) -> None:
+    for name, values in launch.constants.items():
+        data = np.ascontiguousarray(values)
+        place = (ctypes.c_char * data.nbytes).in_dll(library, name)
+        ctypes.memmove(place, data.ctypes.data, data.nbytes)
+
+
+def _host_copy(launch: Launch, memory: Memory) -> NDArray[np.float32] | None:
+    """Return a copy of the buffer of which the host hands over parts."""
+    if launch.hand_over is None:
+        return None
+    lines, pitch = launch.hand_over.lines, launch.hand_over.pitch
+    cells = memory.scratch[launch.hand_over.source].view(np.float32)
+    return cells.reshape(-1, lines, pitch // lines).copy()
+
+
+def _hand_over(launch: Launch, memory: Memory, copy: NDArray[np.float32], step: int) -> None:
+    """Give the kernel its part of a step, as `HandOver` says."""
+    assert launch.hand_over is not None
+    rows, columns = launch.hand_over.parts[step]
+    part = np.ascontiguousarray(copy[rows, :, columns]).view(np.uint8).ravel()
+    memory.scratch[launch.hand_over.target][: part.size] = part
+
+
+def _run_grid(
+    library: ctypes.CDLL,
+    launch: Launch,
+    task: CudaTask,
+    values: list[int],
+    workers: Sequence[Executor | None],
+    token: CancelToken,
+    report: Callable[[float], None],
+) -> None:
+    """Run all blocks of a kernel launch; each worker takes the next few."""
+    grid = (*launch.grid(task.output_shape), 1)[:3]
+    columns, rows, slices = (*launch.block, 1)[:3]
+    rows = min(rows, _MOST_THREADS // columns) if launch.tile is None else rows
+    sizes = (ctypes.c_uint * 6)(*grid, columns, rows, slices)
+    pointers = (ctypes.c_void_p * len(values))(*values)
+    blocks, done = math.prod(grid), 0
+    batches = iter(range(0, blocks, _BLOCKS_AT_ONCE))
+
+    def work() -> None:
+        nonlocal done
+        for start in batches:  # an iterator of range gives each number to one thread
+            token.check()
+            stop = min(start + _BLOCKS_AT_ONCE, blocks)
+            status = library.emulator_run(
+                sizes, ctypes.c_size_t(launch.shared_bytes), start, stop, pointers
+            )
+            if status:
+                _raise(library, launch, status)
+            done += stop - start
+            report(done / blocks)
+
+    others = [each.submit(work) for each in workers if each is not None and blocks > 1]
+    try:
+        work()
+    finally:
+        wait(others)
+    for each in others:
+        each.result()
+
+
+def _raise(library: ctypes.CDLL, launch: Launch, status: int) -> None:
+    if status == 2:
+        raise OutOfMemory(
+            f"There is not enough memory for the threads of a block of {launch.kernel}.",
+            "Close other programs.",
+        )
+    function = library.emulator_fault
+    function.restype = ctypes.c_char_p
+    fault = (function() or b"unknown").decode()
+    raise DeviceUnavailable(f"{launch.kernel} was stopped: {fault}.", "Correct the kernel.")

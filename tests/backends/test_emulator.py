@@ -1,0 +1,200 @@
+"""The emulated GPU: threads that wait for each other, warps, faults, and where it is offered."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.emulator import EmulatorBackend
+from kernelscope.backends.emulator.compiler import HostCompiler, load_library
+from kernelscope.backends.emulator.launch import Memory, run_launch
+from kernelscope.backends.emulator.translation import translate
+from kernelscope.cli.main import main
+from kernelscope.engine.backend import Backend, close_all
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
+from kernelscope.engine.step import Step
+from kernelscope.errors import AppError, Cancelled, DeviceUnavailable
+from kernelscope.files import SAMPLES, read_image
+from kernelscope.images.image import Image
+from kernelscope.spec.borders import Border
+from kernelscope.spec.launch import CudaTask, Launch
+
+pytestmark = pytest.mark.slow
+
+GEOMETRY = "struct Geometry { int width, height, channels, out_width, first, last, a, b, c; };\n"
+
+
+def build(body: str, name: str = "tried") -> ctypes.CDLL:
+    """Compile a kernel ``name(const int* source, int* output, Geometry g)`` with that body."""
+    compiler = HostCompiler.find()
+    assert compiler is not None
+    source = (
+        f'{GEOMETRY}extern "C" __global__ void {name}(const int* source, int* output, Geometry g)\n'
+        f"{{\n{body}\n}}\n"
+    )
+    return load_library(compiler.compile(name, translate(source, {}, name), "host", {}).code)
+
+
+def run(
+    body: str,
+    source: np.ndarray,
+    block: tuple[int, int] = (64, 1),
+    token: CancelToken | None = None,
+) -> np.ndarray:
+    """Return the output of one thread a cell of a row of 32-bit cells."""
+    cells = np.ascontiguousarray(source.astype(np.int32).reshape(1, -1, 1))
+    task = CudaTask(cells.shape, cells.shape, cells.dtype, {}, Border.REFLECT, "global")
+    launch = Launch("tried", {}, block, 1, 1)
+    memory = Memory(cells, np.zeros_like(cells), {})
+    reported: list[float] = []
+    library = build(body)
+    run_launch(library, launch, task, memory, [], token or CancelToken(), reported.append)
+    assert reported[-1] == 1
+    return memory.output.ravel()
+
+
+INDEX = "const int i = blockIdx.x * blockDim.x + threadIdx.x;"
+
+
+def test_threads_of_a_block_wait_for_each_other() -> None:
+    body = f"""{INDEX}
+    __shared__ int cells[64];
+    cells[threadIdx.x] = source[i];
+    __syncthreads();
+    output[i] = cells[63 - threadIdx.x];"""
+    source = np.arange(192)
+    expected = source.reshape(3, 64)[:, ::-1].ravel()
+    np.testing.assert_array_equal(run(body, source), expected)
+
+
+def test_without_the_barrier_the_fault_shows() -> None:
+    body = f"""{INDEX}
+    __shared__ int cells[64];
+    cells[threadIdx.x] = source[i];
+    output[i] = cells[63 - threadIdx.x];"""
+    source = np.arange(192)
+    assert (run(body, source) != source.reshape(3, 64)[:, ::-1].ravel()).any()
+
+
+def test_threads_that_have_ended_are_not_waited_for() -> None:
+    body = f"""{INDEX}
+    if (threadIdx.x % 3 == 0) return;
+    __syncthreads();
+    output[i] = source[i];"""
+    source = np.arange(1, 65)
+    expected = np.where(np.arange(64) % 3 == 0, 0, source)
+    np.testing.assert_array_equal(run(body, source), expected)
+
+
+def test_different_barriers_are_a_fault_not_a_hang() -> None:
+    body = f"""{INDEX}
+    if (threadIdx.x < 32) __syncthreads(); else __syncwarp();
+    if (threadIdx.x >= 32) asm volatile("bar.sync %0, %1;" :: "r"(1), "n"(64) : "memory");
+    output[i] = source[i];"""
+    with pytest.raises(DeviceUnavailable, match="different barriers"):
+        run(body, np.arange(64))
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("__shfl_down_sync(~0u, x, 5)", lambda x: np.r_[x[5:], x[-5:]]),
+        ("__shfl_up_sync(~0u, x, 3)", lambda x: np.r_[x[:3], x[:-3]]),
+        ("__shfl_xor_sync(~0u, x, 12)", lambda x: x[np.arange(32) ^ 12]),
+        ("__shfl_sync(~0u, x, 7)", lambda x: np.full(32, x[7])),
+        ("__shfl_sync(~0u, x, 1, 8)", lambda x: np.repeat(x[1::8], 8)),
+        ("__ballot_sync(~0u, x > 40)", lambda x: np.full(32, sum(1 << i for i in range(9, 31)))),
+        ("__popc(__ballot_sync(~0u, threadIdx.x < 5))", lambda x: np.full(32, 5)),
+    ],
+)
+def test_lanes_of_a_warp_exchange_values(call: str, expected) -> None:
+    x = np.arange(32, 64)
+    x[-1] = 0
+    body = f"{INDEX} const int x = source[i]; output[i] = {call};"
+    np.testing.assert_array_equal(run(body, x, (32, 1)).astype(np.uint32), expected(x))
+
+
+def test_a_sum_over_a_warp_in_halves_of_it() -> None:
+    body = f"""{INDEX}
+    int sum = source[i];
+    const unsigned mask = threadIdx.x < 16 ? 0xffffu : 0xffff0000u;
+    if (threadIdx.x < 16) {{
+        for (int by = 8; by; by /= 2) sum += __shfl_xor_sync(mask, sum, by, 16);
+    }} else {{
+        for (int by = 8; by; by /= 2) sum += 2 * __shfl_xor_sync(mask, 0, by, 16) + 1;
+    }}
+    output[i] = sum;"""
+    source = np.arange(32)
+    expected = np.where(source < 16, source[:16].sum(), source + 4)
+    np.testing.assert_array_equal(run(body, source, (32, 1)), expected)
+
+
+def test_bytes_of_a_word() -> None:
+    body = f"{INDEX} output[i] = __byte_perm(source[i], 0x55667788, 0x4321);"
+    source = np.tile([0x11223344, 0x01020304], 32)
+    expected = np.tile([0x88112233 - 2**32, 0x88010203 - 2**32], 32)
+    np.testing.assert_array_equal(run(body, source), expected)
+
+
+def test_a_run_is_cancelled() -> None:
+    token = CancelToken()
+    token.cancel()
+    with pytest.raises(Cancelled):
+        run(f"{INDEX} output[i] = source[i];", np.arange(64), token=token)
+
+
+def test_a_compiler_error_names_the_line_of_the_kernel() -> None:
+    compiler = HostCompiler.find()
+    assert compiler is not None
+    source = '#line 7 "mean.cu"\n__global__ void tried(int* output) { output[0] = nothing; }\n'
+    with pytest.raises(AppError, match=r"mean\.cu:7:.*nothing"):
+        compiler.compile("tried", translate(source, {}, "tried"), "host", {})
+
+
+def test_auto_never_takes_it() -> None:
+    backends: dict[str, Backend] = {
+        "emulated": EmulatorBackend(threads=1),
+        "cpu": CpuBackend(threads=1),
+    }
+    image = Image.from_array(np.arange(35, dtype=np.uint8).reshape(5, 7))
+    try:
+        for level in (None, "parallel"):
+            assert execute(Request.create(image, "mean", level=level), backends).device == "cpu"
+        with pytest.raises(AppError, match="level"):
+            execute(Request.create(image, "mean", level="shared"), backends)
+        options = RunOptions(Device.EMULATED, "shared", block=(16, 4))
+        result = execute(Request(image, Step.of_numbers("mean", {}), options), backends)
+        assert (result.device, result.level) == ("emulated", "shared")
+        assert any("not that of a GPU" in notice for notice in result.notices)
+    finally:
+        close_all(backends.values())
+
+
+def test_it_is_offered_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, outputs = str(SAMPLES[0].path), [tmp_path / "cpu.png", tmp_path / "emulated.png"]
+    for output in outputs:
+        where = ["--device", output.stem] + (["--level", "shared"] if output.stem != "cpu" else [])
+        assert main(["apply", "median", source, str(output), "--size", "5", *where]) == 0
+    first, second = (read_image(output).pixels for output in outputs)
+    np.testing.assert_array_equal(first, second)
+    assert "not that of a GPU" in capsys.readouterr().err
+    assert main(["info"]) == 0
+    assert "kernels compiled by" in capsys.readouterr().out
+
+
+def test_without_a_compiler_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HostCompiler, "find", classmethod(lambda cls: None))
+    backend = EmulatorBackend()
+    state = backend.availability()
+    assert not state.available
+    assert "emulator" in state.steps[0]
+    assert not list(backend.facts())
