@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterator
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QCursor
-from PySide6.QtWidgets import QAbstractItemView, QApplication, QComboBox, QDialog, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QComboBox, QDialog, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters, handbook
+from kernelscope.file_menu import RECORDED
 from kernelscope.gui.dialogs.level_dialog import LevelDialog
 from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.widgets.help_place import HELP_ROLE, place_of, set_help
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.manual import filter_page
-from kernelscope.menus import DOCKS
+from kernelscope.menu_help import PLACES
+from kernelscope.menus import DOCKS, actions
 from kernelscope.paths import RESOURCES
 from kernelscope.spec.samples import Kind
 from tests.gui.helpers import Opener, load
@@ -202,3 +204,50 @@ def test_a_place_holds_for_everything_inside(qtbot: QtBot) -> None:
     set_help(inner, "volumes#files")
     assert place_of(inner) == "volumes#files"
     assert place_of(outer) == "window"
+
+
+def test_every_entry_of_the_menus_has_a_page(open_window: Opener) -> None:
+    window = open_window()
+    places = set()
+    for menu in window.menuBar().findChildren(QMenu):
+        for action in menu.actions():
+            if not action.isSeparator():
+                menu.setActiveAction(action)
+                place = place_of(menu)
+                assert place, action.text()
+                check(place)
+                places.add(place)
+    assert {filter_page(spec) for spec in filters.discover().values()} < places
+    ids = {entry.id for path, action in actions() for entry in (*path, action)}
+    assert set(PLACES) - ids == {RECORDED.id}, "the window fills it"
+
+
+@pytest.mark.parametrize(
+    ("way", "page"),
+    [
+        (("File", "New Phantom…"), "volumes"),
+        (("View", "Several Volumes", "Play Volumes"), "volumes"),
+        (("View", "Regions of Interest"), "window"),
+        (("Filter", "Smoothing", "Median"), "filter-median"),
+    ],
+)
+def test_f1_in_an_open_menu_opens_the_page_of_the_entry(
+    qtbot: QtBot, open_window: Opener, way: tuple[str, ...], page: str
+) -> None:
+    window = open_window()
+    menu = None
+    for name in way:
+        holder = menu if menu is not None else window.menuBar()
+        entry = next(each for each in holder.actions() if each.text().replace("&", "") == name)
+        if menu is not None:
+            menu.setActiveAction(entry)
+        if entry.menu() is not None and name != "Regions of Interest":
+            menu = entry.menu()
+            menu.popup(window.mapToGlobal(QPoint(40, 40)))
+            qtbot.waitUntil(menu.isVisible)
+    assert menu is not None
+    qtbot.keyClick(menu, Qt.Key.Key_F1)
+    assert QApplication.activePopupWidget() is None
+    manual = read(qtbot, window)
+    assert manual.page == page
+    manual.close()

@@ -14,9 +14,10 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QByteArray, QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent, QGuiApplication, QImage
+from PySide6.QtGui import QAction, QDropEvent, QGuiApplication, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -54,6 +55,7 @@ _KEYS = (
     *(getattr(Qt.Key, f"Key_{name}") for name in ("PageUp", "PageDown", "Backspace")),
     *(getattr(Qt.Key, f"Key_F{number}") for number in (2, 3, 4, 5, 5, 5, 6, 7, 8, 9, 12)),
 )
+_TURNS = (*_KEYS[:4], Qt.Key.Key_Plus, Qt.Key.Key_Minus)
 _SHORTCUTS = "ZYUKRVC01"
 _TEXTS = ("0.03", "0,05", "-1", "1e999", "497848.3", "9" * 40, "", "abc", "1/3", "1;2 3")
 _UNTOUCHED = ("quit", "benchmark", "gpuInfo", "help", "manual", "about")
@@ -83,6 +85,7 @@ class Hand:
             (self.resize, 2),
             (self.hold, 2),
             (self.run, 6),
+            (self.space, 3),
         )
         act = self.chance.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0]
         self.done.append(act())
@@ -244,6 +247,26 @@ class Hand:
             QTest.qWait(5)
         return "run"
 
+    def space(self) -> str:
+        """Turn the view in 3-D, and choose its style."""
+        action = self.window.findChild(QAction, "space")
+        if not action.isEnabled():
+            return "nothing"
+        action.trigger()
+        space = self.window.files.space.window
+        assert space is not None
+        view = self.chance.choice(space.views)
+        for _ in range(self.chance.randint(1, 4)):
+            QTest.keyClick(view, self.chance.choice(_TURNS))
+        QTest.mousePress(view, Qt.MouseButton.LeftButton, pos=QPoint(20, 30))
+        QTest.mouseMove(view, QPoint(self.chance.randrange(90), self.chance.randrange(90)))
+        QTest.mouseRelease(view, Qt.MouseButton.LeftButton)
+        slider = self.chance.choice(space.findChildren(QAbstractSlider))
+        slider.setValue(self.chance.randint(slider.minimum(), slider.maximum()))
+        box = space.findChild(QComboBox, "spaceKind")
+        box.setCurrentIndex(self.chance.randrange(box.count()))
+        return "space"
+
     def hold(self) -> str:
         """Let a run hang, or go on."""
         if self.cpu.go.is_set():
@@ -319,6 +342,7 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
         *(write(tmp_path / f"{number}.nii", voxels(number)) for number in range(3)),
         tmp_path / "missing.png",
         write(tmp_path / "smaller.nii", voxels()[:-1]),
+        write(tmp_path / "several.nii", np.stack([voxels(3), voxels(4), voxels(5)])),
     ]
     (tmp_path / "damaged.png").write_bytes(files[0].read_bytes()[:50])
     files.append(tmp_path / "damaged.png")

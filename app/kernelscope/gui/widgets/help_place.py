@@ -8,8 +8,8 @@ place_of(widget)                              the nearest place, from the widget
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QAbstractItemView, QWidget
+from PySide6.QtCore import QObject, QPoint, Qt
+from PySide6.QtWidgets import QAbstractItemView, QMenu, QWidget
 
 _PROPERTY = "helpPlace"
 
@@ -17,8 +17,11 @@ HELP_ROLE = Qt.ItemDataRole.UserRole + 97
 """Role of the place in the data of an item; far from the roles that lists have for themselves."""
 
 
-def set_help(widget: QWidget, place: str) -> None:
-    """Let F1 on `widget`, and on everything inside it, open ``page`` or ``page#heading``."""
+def set_help(widget: QObject, place: str) -> None:
+    """Let F1 on `widget`, and on everything inside it, open ``page`` or ``page#heading``.
+
+    An action of a menu has a place as well; without one, that of its menu counts.
+    """
     widget.setProperty(_PROPERTY, place)
 
 
@@ -35,11 +38,19 @@ def place_of(widget: QWidget | None, cursor: QPoint | None = None) -> str:
             found = _line(widget, cursor)
             if found:
                 return found
-        place = widget.property(_PROPERTY)
+        place = (_entry(widget) if isinstance(widget, QMenu) else "") or widget.property(_PROPERTY)
         if place:
             return str(place)
         widget = widget.parentWidget()
     return ""
+
+
+def _entry(menu: QMenu) -> str:
+    """Return the place of the highlighted entry of a menu; empty if it has none."""
+    action = menu.activeAction()
+    if action is None:
+        return ""
+    return str(action.property(_PROPERTY) or (action.menu() or action).property(_PROPERTY) or "")
 
 
 def _line(view: QAbstractItemView, cursor: QPoint | None) -> str:

@@ -19,8 +19,11 @@ from kernelscope.bench import recorded
 from kernelscope.commands import Action, State, Submenu
 from kernelscope.gui.dialogs.command_palette import Command
 from kernelscope.gui.model.filter_groups import VOLUMES, by_category
+from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.icons import icon
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.manual import filter_page
+from kernelscope.menu_help import PLACES
 from kernelscope.menus import DockName
 from kernelscope.spec.samples import Kind
 
@@ -188,6 +191,7 @@ class Actions(Mapping[str, QAction]):
         declared = path[-1]
         menu.setObjectName(declared.id)
         menu.setToolTipsVisible(True)
+        set_help(menu, PLACES.get(declared.id, ""))
         self._menus[declared.id] = menu
         group = declared.entries[0].group if declared.entries else 0
         for entry in declared.entries:
@@ -249,6 +253,8 @@ class Actions(Mapping[str, QAction]):
             submenu = Submenu(_filters_menu(category), category, entries)
             menu = self._menus[menus.FILTERS.id].addMenu(category)
             self._fill(menu, (menus.FILTERS, submenu))
+            for spec in specs:
+                set_help(self[f"filter{spec.id}"], filter_page(spec))
 
     def _add(self, menu: QMenu, place: str, action: Action) -> None:
         """Make an action, add it to a menu and know it by its id."""
@@ -256,6 +262,7 @@ class Actions(Mapping[str, QAction]):
             return
         made = self._toggle(action) if action.id in menus.TOGGLES else self._qt_action(action)
         self._made[action.id] = place, action, made
+        set_help(made, PLACES.get(action.id, ""))
         menu.addAction(made)
 
     def _toggle(self, action: Action) -> QAction:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QCursor, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QApplication, QComboBox, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QMenu, QWidget
 
 from kernelscope.gui.widgets.help_place import place_of
 
@@ -31,6 +31,8 @@ class ContextHelp(QObject):
         super().__init__(window)
         self._rest = QCursor.pos()
         """Where the mouse was when the focus changed."""
+        for menu in window.findChildren(QMenu):  # which keep the keyboard for themselves
+            menu.installEventFilter(self)
         application = QApplication.instance()
         if isinstance(application, QApplication):
             application.focusChanged.connect(self._on_focus)
@@ -40,7 +42,12 @@ class ContextHelp(QObject):
         box.view().installEventFilter(self)
 
     def place(self) -> str:
-        """Return page, or ``page#heading``, about the widget in use."""
+        """Return page, or ``page#heading``, about the widget in use; an open menu is closed."""
+        popup = QApplication.activePopupWidget()
+        if isinstance(popup, QMenu):
+            found = place_of(popup) or START
+            _close_popups()
+            return found
         cursor = QCursor.pos()
         under = QApplication.widgetAt(cursor)
         active = QApplication.activeWindow()
@@ -57,12 +64,16 @@ class ContextHelp(QObject):
         )
         if event.type() == QEvent.Type.KeyPress and is_help and isinstance(watched, QWidget):
             place = place_of(watched) or START
-            popup = QApplication.activePopupWidget()
-            if popup is not None:
-                popup.close()
+            _close_popups()
             self.wanted.emit(place)
             return True
         return super().eventFilter(watched, event)
 
     def _on_focus(self, *_: object) -> None:
         self._rest = QCursor.pos()
+
+
+def _close_popups() -> None:
+    """Close the list or menu that is open, and the menus that it opened from."""
+    while (popup := QApplication.activePopupWidget()) is not None:
+        popup.close()
