@@ -228,12 +228,19 @@ def test_a_process_that_dies_is_named(
 
 
 def test_jobs_and_reports_survive_the_way(tmp_path: Path) -> None:
-    sent = Job("x", "a.cu", "ß", "k", {"A": "1"}, "mean", "shared", "reflect", {"size": 3}, 7)
+    sent = Job("x", "a.cu", "ß", "k", {"A": "1"}, "mean", 7, 3)
     sent.write(tmp_path)
     assert Job.read(tmp_path) == sent
     messages = (CompilerMessage(ERROR, "no", "a.cu", 3, 4),)
     report = Report(
-        Ending.FAULT, "t", "h", "c", messages, {"sm_75": Resources(1, 2, 3, 4, 5)}, {"run": 0.5}
+        Ending.FAULT,
+        "t",
+        "h",
+        "c",
+        messages,
+        {"sm_75": Resources(1, 2, 3, 4, 5)},
+        {"run": 0.5},
+        (7,),
     )
     report.write(tmp_path)
     assert Report.read(tmp_path) == report
@@ -263,3 +270,14 @@ def test_an_unknown_failure_of_the_child_is_reported(
     job().write(tmp_path)
     child.main(tmp_path)
     assert Report.read(tmp_path) == Report(Ending.REFUSED, "There is no compiler.", "Install one.")
+
+
+def test_the_child_ends_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    parents = iter([7, 7, 1])
+    ended = []
+    monkeypatch.setattr(os, "getppid", lambda: next(parents))
+    monkeypatch.setattr(os, "_exit", ended.append)
+    monkeypatch.setattr(child, "_PARENT_SECONDS", 0)
+    child._follow_parent(7)
+    assert ended == [1]
+    assert not list(parents)

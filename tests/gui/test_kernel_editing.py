@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QTextCursor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -22,8 +22,9 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cuda.sources import source_files
+from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.compiler_messages import ERROR, WARNING, CompilerMessage
-from kernelscope.backends.trial.parent import Outcome
+from kernelscope.backends.trial.parent import Outcome, Work
 from kernelscope.backends.trial.protocol import Ending, Job, Report
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.launch_report import Resources
@@ -33,6 +34,7 @@ from kernelscope.gui.dialogs.code_editor import CodeEditor
 from kernelscope.gui.dialogs.code_view import CodeView
 from kernelscope.gui.dialogs.difference_view import DifferenceView
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
+from kernelscope.gui.dialogs.wrong_pixels import WrongPixels
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.work.background import Background
@@ -118,7 +120,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     """The jobs of a made-up compiler, which answers by `REPORT`."""
     jobs = []
 
-    def answer(job: Job, token: CancelToken) -> Outcome:
+    def answer(job: Job, works: Sequence[Work] = (), token: CancelToken | None = None) -> Outcome:
         jobs.append(job)
         return Outcome(REPORT)
 
@@ -304,7 +306,7 @@ def test_messages_stand_at_their_lines_and_move_with_them(
     cursor = QTextCursor(editor.document().findBlockByNumber(1))
     cursor.insertText("int a;\n")
     assert [line for line, _ in editor.messages] == [3, 9]
-    assert state(viewer) == "Changed: Ctrl+Return compiles."
+    assert state(viewer) == "Changed: Ctrl+Return tries it."
 
 
 def test_marks_have_two_shapes(qtbot: QtBot, viewer: KernelViewer, jobs: list[Job]) -> None:
@@ -376,7 +378,7 @@ def test_resources_of_a_version_go_when_it_changes(
     done = Report(
         Ending.DONE, compiler="NVRTC 13.1", resources={"sm_75": Resources(4321, 0, 0, 0, 0)}
     )
-    monkeypatch.setattr(edit_panel, "try_out", lambda job, token: Outcome(done))
+    monkeypatch.setattr(edit_panel, "try_out", lambda *_, **__: Outcome(done))
     editor = edit(viewer)
     with qtbot.waitSignal(viewer._panel.compiled):
         viewer._panel.compile()
@@ -391,7 +393,7 @@ def test_stop_ends_compiling(
 ) -> None:
     tokens = []
 
-    def wait(job: Job, token: CancelToken) -> Outcome:
+    def wait(job: Job, works: Sequence[Work], token: CancelToken) -> Outcome:
         tokens.append(token)
         while not token.cancelled:
             token._event.wait(1)
@@ -401,7 +403,7 @@ def test_stop_ends_compiling(
     edit(viewer)
     viewer._panel.compile()
     qtbot.waitUntil(lambda: bool(tokens))
-    assert state(viewer) == "Compiling…"
+    assert state(viewer) == "Compiling and running…"
     click(qtbot, viewer, "stopTrial")
     assert tokens[0].cancelled
     assert state(viewer) == "Stopped."
@@ -423,8 +425,136 @@ def test_the_real_compiler(qtbot: QtBot, viewer: KernelViewer) -> None:
     click(qtbot, viewer, "revertEdit")
     with qtbot.waitSignal(viewer._panel.compiled):
         viewer._panel.compile()
-    assert state(viewer).startswith("Compiled by NVRTC")
+    assert state(viewer).startswith("Right: all 70 × 100 pixels equal")
     assert "sm_75" in facts(viewer)
+
+
+# Running ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make results up: the pixels (4, 2) and (1, 3) are wrong, in channel 1."""
+    reference = np.full((100, 70, 3), 7, np.uint8)
+    output = reference.copy()
+    output[2, 4, 1], output[3, 1, 1] = 9, 200
+    done = Report(Ending.DONE, compiler="NVRTC 13.1")
+    monkeypatch.setattr(
+        edit_panel, "try_out", lambda *_, **__: Outcome(done, ((output, reference),))
+    )
+
+
+def test_wrong_pixels_are_counted_shown_and_chosen(
+    qtbot: QtBot, viewer: KernelViewer, wrong: None
+) -> None:
+    chosen = []
+    viewer._panel.wrong_pixel_chosen.connect(lambda x, y: chosen.append((x, y)))
+    edit(viewer)
+    with qtbot.waitSignal(viewer._panel.compiled):
+        viewer._panel.compile()
+    assert state(viewer).startswith("Wrong: 2 of 70 × 100 pixels differ")
+    figures = viewer.findChild(QLabel, "wrongPixel")
+    assert "Column 4, row 2, channel 1\nExpected 7\nGot 9" in figures.text()
+    shown = viewer.findChild(WrongPixels)
+    assert shown.isVisible()
+    QTest.keyClick(shown, Qt.Key.Key_Right)
+    assert "Column 1, row 3, channel 1\nExpected 7\nGot 200" in figures.text()
+    QTest.keyClick(shown, Qt.Key.Key_Right)
+    QTest.keyClick(shown, Qt.Key.Key_Left)
+    assert chosen == [(4, 2), (1, 3), (4, 2), (1, 3)]
+    area = shown._area()
+    scale = area.width() / 70
+    at = area.topLeft() + QPointF(5.5 * scale, 1.5 * scale)
+    qtbot.mouseClick(shown, Qt.MouseButton.LeftButton, pos=at.toPoint())
+    assert shown.chosen == (4, 2)
+
+
+def test_wrong_pixels_have_a_colour_and_a_pattern(
+    qtbot: QtBot, viewer: KernelViewer, wrong: None
+) -> None:
+    edit(viewer)
+    with qtbot.waitSignal(viewer._panel.compiled):
+        viewer._panel.compile()
+    shown = viewer.findChild(WrongPixels)
+    shown.setFixedSize(1400, 2000)
+    shown._chosen = None  # without the ring
+    image = shown.grab().toImage()
+
+    def colours(x: int, y: int) -> set[str]:
+        at = shown._area().topLeft()
+        scale = shown._area().width() / 70
+        return {
+            image.pixelColor(int(at.x() + (x + a / 20) * scale), int(at.y() + y * scale + 4)).name()
+            for a in range(2, 18)
+        }
+
+    assert {"#e0241b", "#ffffff"} <= colours(4, 2)
+    assert colours(30, 30) == {"#070707"}
+
+
+def test_the_map_goes_when_the_text_changes(
+    qtbot: QtBot, viewer: KernelViewer, wrong: None
+) -> None:
+    editor = edit(viewer)
+    with qtbot.waitSignal(viewer._panel.compiled):
+        viewer._panel.compile()
+    QTest.keyClicks(editor, "x")
+    assert not viewer.findChild(WrongPixels).isVisible()
+    assert not viewer.findChild(QLabel, "wrongPixel").isVisible()
+
+
+@pytest.mark.parametrize(
+    ("report", "text"),
+    [
+        (Report(Ending.TIME, "It ran for 9 s.", "Look for a loop."), "It ran for 9 s. Look for"),
+        (Report(Ending.FAULT, "It wrote outside.", ""), "It wrote outside."),
+    ],
+)
+def test_a_stopped_kernel_is_named(
+    qtbot: QtBot,
+    viewer: KernelViewer,
+    monkeypatch: pytest.MonkeyPatch,
+    report: Report,
+    text: str,
+) -> None:
+    monkeypatch.setattr(edit_panel, "try_out", lambda *_, **__: Outcome(report))
+    edit(viewer)
+    with qtbot.waitSignal(viewer._panel.compiled):
+        viewer._panel.compile()
+    assert state(viewer).startswith(text)
+    assert not viewer.findChild(WrongPixels).isVisible()
+
+
+@pytest.mark.slow
+def test_a_hostile_kernel_leaves_the_window_as_it_was(qtbot: QtBot, viewer: KernelViewer) -> None:
+    editor = edit(viewer)
+    put(editor, MEAN.replace("Sum sum = 0;", "Sum sum = *(volatile int*)8;"))
+    with qtbot.waitSignal(viewer._panel.compiled):
+        viewer._panel.compile()
+    assert "SIGSEGV" in state(viewer)
+    put(editor, MEAN.replace("Sum sum = 0;", "Sum sum = 9;"))
+    with qtbot.waitSignal(viewer._panel.compiled):
+        viewer._panel.compile()
+    assert state(viewer).startswith("Wrong: 7,000 of 70 × 100 pixels differ")
+
+
+def test_what_cannot_run_is_compiled_and_says_why(
+    qtbot: QtBot, viewer: KernelViewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = Report(Ending.DONE, compiler="NVRTC 13.1")
+    targets = []
+
+    def answer(job: Job, *_: object, **__: object) -> Outcome:
+        targets.append(job.target)
+        return Outcome(done)
+
+    monkeypatch.setattr(edit_panel, "try_out", answer)
+    monkeypatch.setattr(HostCompiler, "find", lambda: None)
+    edit(viewer)
+    with qtbot.waitSignal(viewer._panel.compiled):
+        viewer._panel.compile()
+    assert targets == ["compile"]
+    assert "needs a C++ compiler" in state(viewer)
 
 
 # Typing -------------------------------------------------------------------------------

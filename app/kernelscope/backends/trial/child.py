@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import faulthandler
+import os
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kernelscope.backends.trial import compiling
+from kernelscope.backends.trial import compiling, emulated
 from kernelscope.backends.trial.progress import Progress
 from kernelscope.backends.trial.protocol import Ending, Job, Report
-from kernelscope.backends.trial.targets import COMPILE_ONLY
+from kernelscope.backends.trial.targets import COMPILE_ONLY, EMULATED
 from kernelscope.errors import AppError
 
 try:
@@ -18,11 +21,17 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-_MOST_FILE_BYTES = 1 << 30
+_MOST_FILE_BYTES = 256 << 20
 """Of a file: a kernel that prints without end does not fill the disk."""
 
 
-_TARGETS: dict[str, Callable[[Job, Path, Progress], Report]] = {COMPILE_ONLY: compiling.try_out}
+_PARENT_SECONDS = 1.0
+"""Between looks at whether the window's process lives."""
+
+_TARGETS: dict[str, Callable[[Job, Path, Progress], Report]] = {
+    COMPILE_ONLY: compiling.try_out,
+    EMULATED: emulated.try_out,
+}
 
 
 def main(folder: Path) -> int:
@@ -44,6 +53,13 @@ def main(folder: Path) -> int:
     return 0
 
 
+def _follow_parent(parent: int) -> None:
+    """End this process if the window's is killed: nobody would stop an endless loop then."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_SECONDS)
+    os._exit(1)
+
+
 def limit(memory: int) -> None:
     """Bound the memory, the files and the core dumps of this process and those that it starts."""
     if resource is None:
@@ -58,4 +74,5 @@ def limit(memory: int) -> None:
 
 
 if __name__ == "__main__":
+    threading.Thread(target=_follow_parent, args=(os.getppid(),), daemon=True).start()
     sys.exit(main(Path(sys.argv[1])))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.backends.trial.protocol import (
     LOG,
     OUTPUT,
+    PLAN,
+    REFERENCE,
+    REFERENCE_PLAN,
     SOURCE,
     STAGES,
     Ending,
@@ -26,6 +31,7 @@ from kernelscope.backends.trial.protocol import (
     Limits,
     Report,
     Stage,
+    case_folder,
 )
 from kernelscope.engine.control import CancelToken
 from kernelscope.errors import AppError
@@ -54,17 +60,35 @@ class Outcome:
     Attributes
     ----------
     report : Report
-    output : ndarray, optional
-        The result of the kernel, if it ran to its end.
+    results : tuple of (ndarray, ndarray)
+        For each case the results of the kernel, if all ran to their ends, and of the program's
+        own.
     """
 
     report: Report
-    output: NDArray[Any] | None = None
+    results: tuple[tuple[NDArray[Any], NDArray[Any]], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """The data of a case, for a target that runs kernels.
+
+    Attributes
+    ----------
+    source : ndarray
+        Of the shape that both plans are for.
+    plan, reference : TrialPlan
+        Of the kernel that is tried, and of the program's own.
+    """
+
+    source: NDArray[Any]
+    plan: TrialPlan
+    reference: TrialPlan
 
 
 def try_out(
     job: Job,
-    source: NDArray[Any] | None = None,
+    works: Sequence[Work] = (),
     limits: Limits = _NO_LIMITS,
     token: CancelToken | None = None,
 ) -> Outcome:
@@ -75,15 +99,19 @@ def try_out(
 
     Parameters
     ----------
-    source : ndarray, optional
-        The picture, for a target that runs kernels.
+    works : sequence of Work
+        The cases, for targets that run kernels.
     """
     token = token or CancelToken()
     with tempfile.TemporaryDirectory(prefix="kernelscope-trial-") as name:
         folder = Path(name)
-        replace(job, memory=limits.memory).write(folder)
-        if source is not None:
-            np.save(folder / SOURCE, source, allow_pickle=False)
+        replace(job, memory=limits.memory, cases=len(works)).write(folder)
+        for number, work in enumerate(works):
+            case = case_folder(folder, number)
+            case.mkdir()
+            np.save(case / SOURCE, work.source, allow_pickle=False)
+            work.plan.write(case, PLAN)
+            work.reference.write(case, REFERENCE_PLAN)
         with (folder / LOG).open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", _MODULE, str(folder)],
@@ -98,8 +126,17 @@ def try_out(
             report = _watch(process, folder, limits, token)
         finally:
             _end(process)
-        output = _output(folder) if report.ending is Ending.DONE else None
-    return Outcome(report, output)
+        results = []
+        if report.ending is Ending.DONE:
+            for number, work in enumerate(works):
+                case = case_folder(folder, number)
+                output = _array(case / OUTPUT, work.plan)
+                reference = _array(case / REFERENCE, work.reference)
+                if output is None or reference is None:
+                    text = "The process left no result that is whole."
+                    return Outcome(replace(report, ending=Ending.DIED, text=text))
+                results.append((output, reference))
+    return Outcome(report, tuple(results))
 
 
 def _environment() -> dict[str, str]:
@@ -111,11 +148,11 @@ def _watch(
     process: subprocess.Popen[bytes], folder: Path, limits: Limits, token: CancelToken
 ) -> Report:
     """Wait for the end of the process, of its time, or of the user's patience."""
-    stage, since = Stage.START, time.monotonic()
+    stage, noted, since = Stage.START, 0, time.monotonic()
     while process.poll() is None:
-        now = _stage(folder)
-        if now is not stage:
-            stage, since = now, time.monotonic()
+        now = _stages(folder)
+        if len(now) != noted:
+            stage, noted, since = now[-1], len(now), time.monotonic()
         if token.cancelled:
             return Report(Ending.CANCELLED, "Cancelled.")
         if time.monotonic() - since > limits.seconds(stage):
@@ -129,14 +166,13 @@ def _watch(
     return _death(process.returncode, folder)
 
 
-def _stage(folder: Path) -> Stage:
-    """Return the stage that the process is at."""
+def _stages(folder: Path) -> list[Stage]:
+    """Return the stages that the process has been at, the present one last."""
     try:
-        with (folder / STAGES).open(encoding="utf-8", errors="replace") as handle:
-            *_, last = (Stage.START.value, *handle.read(1000).split())
-        return Stage(last)
+        names = (folder / STAGES).read_text(encoding="utf-8", errors="replace").splitlines()
+        return [Stage(name) for name in names]
     except (OSError, ValueError):  # not written yet, or half of it
-        return Stage.START
+        return []
 
 
 def _too_long(stage: Stage, seconds: float) -> Report:
@@ -167,6 +203,8 @@ def _death(code: int, folder: Path) -> Report:
     if code < 0:
         name = signal.Signals(-code).name
         how = _DEATHS.get(name, "died")
+        if _stages(folder)[-1:] != [Stage.RUN]:
+            return Report(Ending.DIED, f"Compiling failed: its process {how} ({name}).")
         text = f"The kernel {how} ({name}) and was stopped."
         return Report(Ending.DIED, text, "Check every index of arrays against their sizes.")
     last = next((line for line in reversed(log.splitlines()) if line.strip()), "no message")
@@ -183,13 +221,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _output(folder: Path) -> NDArray[Any] | None:
-    """Return the result that the process left; None if it has none that is whole."""
-    path = folder / OUTPUT
-    if not path.is_file():
-        return None
+def _array(path: Path, plan: TrialPlan) -> NDArray[Any] | None:
+    """Return a result that the process left; None unless it is one of the plan."""
     try:
-        output: NDArray[Any] = np.load(path, allow_pickle=False)
+        array: NDArray[Any] = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
-    return output
+    task = plan.task
+    return array if (array.shape, array.dtype) == (task.output_shape, task.dtype) else None

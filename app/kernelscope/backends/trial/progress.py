@@ -24,4 +24,5 @@ class Progress:
             handle.write(f"{stage}\n")
         start = time.perf_counter()
         yield
-        self.seconds[stage] = time.perf_counter() - start
+        seconds = time.perf_counter() - start
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from kernelscope import json_fields
 from kernelscope.backends.trial.compiler_messages import (
@@ -20,17 +19,22 @@ from kernelscope.backends.trial.compiler_messages import (
 from kernelscope.engine.launch_report import Resources
 
 JOB, REPORT, STAGES, LOG = "job.json", "report.json", "stages", "log"
-SOURCE, OUTPUT = "source.npy", "output.npy"
-"""Names in the folder that parent and child share."""
+SOURCE, OUTPUT, REFERENCE = "source.npy", "output.npy", "reference.npy"
+PLAN, REFERENCE_PLAN = "plan", "reference-plan"
+"""Names in the folder that parent and child share, the latter five in that of each case."""
 
 _MOST_BYTES = 16 << 20
 _MOST_COUNT = 1 << 53
+
+MOST_CASES = 1000
 
 
 class Stage(StrEnum):
     """What the process is at; each has a time limit of its own."""
 
     START = "start"
+    REFERENCE = "reference"
+    """The program's own kernel runs, for comparison."""
     COMPILE = "compile"
     RUN = "run"
 
@@ -71,7 +75,8 @@ class Limits:
 
     def seconds(self, stage: Stage) -> float:
         """Return the limit of a stage."""
-        return {Stage.START: self.start, Stage.COMPILE: self.compile, Stage.RUN: self.run}[stage]
+        longest = {Stage.START: self.start, Stage.RUN: self.run}
+        return longest.get(stage, self.compile)
 
 
 @dataclass(frozen=True)
@@ -90,12 +95,12 @@ class Job:
         Name of the function whose resources are reported.
     defines : mapping of str to str
         Its macros.
-    filter_id, level_id, border : str
-        The plan to run; a target that only compiles does not look at them.
-    parameters : mapping
-        Values of the filter's parameters.
+    reference : str
+        Name of the program's source whose result is the reference; empty if nothing runs.
     memory : int
         See `Limits`.
+    cases : int
+        How many pictures it is tried on.
     """
 
     target: str
@@ -103,11 +108,9 @@ class Job:
     text: str
     kernel: str
     defines: Mapping[str, str] = field(default_factory=dict)
-    filter_id: str = ""
-    level_id: str = ""
-    border: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    reference: str = ""
     memory: int = 0
+    cases: int = 0
 
     def write(self, folder: Path) -> None:
         (folder / JOB).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
@@ -122,12 +125,12 @@ class Job:
             If it is damaged.
         """
         content = json_fields.read(folder / JOB, _MOST_BYTES)
-        names = ("target", "name", "text", "kernel", "filter_id", "level_id", "border")
+        names = ("target", "name", "text", "kernel", "reference")
         return cls(
             **{name: content[name].text() for name in names},
             defines={name: each.text() for name, each in content["defines"].fields()},
-            parameters={name: each.value for name, each in content["parameters"].fields()},
             memory=content["memory"].whole(0, _MOST_COUNT),
+            cases=content["cases"].whole(0, MOST_CASES),
         )
 
 
@@ -147,6 +150,9 @@ class Report:
         The assembler's report for each architecture that was compiled for.
     seconds : mapping of str to float
         Time of each stage in the process.
+    loads : tuple of int
+        For each case the cells of the picture that were read from global memory, where the
+        kernel's types count them.
     """
 
     ending: Ending
@@ -156,6 +162,7 @@ class Report:
     messages: tuple[CompilerMessage, ...] = ()
     resources: Mapping[str, Resources] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    loads: tuple[int, ...] = ()
 
     def write(self, folder: Path) -> None:
         (folder / REPORT).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
@@ -178,7 +185,13 @@ class Report:
             tuple(_message(each) for each in content["messages"].elements()[:MOST_MESSAGES]),
             {name: _resources(each) for name, each in content["resources"].fields()},
             {name: each.number(0, 1e9) for name, each in content["seconds"].fields()},
+            tuple(each.whole(0, _MOST_COUNT) for each in content["loads"].elements()),
         )
+
+
+def case_folder(folder: Path, number: int) -> Path:
+    """Return the folder of a case."""
+    return folder / f"case-{number}"
 
 
 def _message(content: json_fields.Field) -> CompilerMessage:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-from kernelscope.paths import KERNELS
+from kernelscope.paths import KERNELS, RESOURCES
 
 _ENDIF = re.compile(r"^\s*#\s*(?:endif|else|elif)\b")
+_FOLDERS = (KERNELS, RESOURCES / "exercises")
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"(\w[\w-]*\.cuh)"\s*(?://.*)?$')
 
 
@@ -28,14 +30,19 @@ def _lines(name: str, text: str, seen: set[str]) -> list[str]:
     lines = [f'#line 1 "{name}"']
     for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
         match = _INCLUDE.match(line)
-        if match is None or not (KERNELS / match[1]).is_file():
+        header = _header(match[1]) if match is not None else None
+        if match is None or header is None:
             lines.append(line)
             if _ENDIF.match(line):  # directives between were not read if the condition was false
                 lines.append(f'#line {number + 1} "{name}"')
             continue
         if match[1] not in seen:
             seen.add(match[1])
-            header = (KERNELS / match[1]).read_text(encoding="utf-8")
-            lines += _lines(match[1], header, seen)
+            lines += _lines(match[1], header.read_text(encoding="utf-8"), seen)
         lines.append(f'#line {number + 1} "{name}"')
     return lines
+
+
+def _header(name: str) -> Path | None:
+    """Return the file of a header; None if the program has none of that name."""
+    return next((folder / name for folder in _FOLDERS if (folder / name).is_file()), None)

@@ -4,3 +4,6 @@ from __future__ import annotations
 
 COMPILE_ONLY = "compile"
 """NVRTC compiles it for the architectures of the compile report; nothing runs."""
+
+EMULATED = "emulated"
+"""It runs on the emulated GPU, next to the program's own kernel."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
@@ -18,28 +19,34 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from kernelscope.backends.emulator.compiler import HostCompiler
+from kernelscope.backends.trial.comparison import Comparison
 from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage
-from kernelscope.backends.trial.parent import Outcome, try_out
+from kernelscope.backends.trial.grading import grade_of
+from kernelscope.backends.trial.parent import Outcome, Work, try_out
 from kernelscope.backends.trial.protocol import Ending, Job
-from kernelscope.backends.trial.targets import COMPILE_ONLY
+from kernelscope.backends.trial.targets import COMPILE_ONLY, EMULATED
 from kernelscope.engine.control import CancelToken
 from kernelscope.errors import AppError
 from kernelscope.gui.dialogs.code_editor import CodeEditor
+from kernelscope.gui.dialogs.wrong_pixels import WrongPixels
 from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name, digest
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
-from kernelscope.gui.widgets.messages import open_dialog
+from kernelscope.gui.widgets.messages import SELECTABLE, open_dialog
 from kernelscope.gui.work.background import Background
+from kernelscope.installed import install_command
 
 ORIGINAL = "Original"
 
 _TOPIC = "kernel-trial"
+_INSTALL = f"Install g++, or: {install_command('emulator')}"
 _KEEP_AFTER = 500
 """Milliseconds after the first change until it is written."""
 
-_ROWS = 5
-"""Messages in view."""
+_ROWS = 9
+"""Height of the messages and of the result, in lines."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,13 @@ class Subject:
         Name of the function that the level launches.
     defines : mapping
         The macros of the launch.
+    works : callable, optional
+        Returns the cases to run a version with, off the GUI thread; raises `AppError` if it
+        can only be compiled.
+    goal : float, optional
+        Most cells that the kernel may read from global memory for each pixel.
+    reference : str
+        Filter of the program to compare with; by default that of the name of the file.
     """
 
     filter_id: str
@@ -66,6 +80,9 @@ class Subject:
     text: str
     kernel: str
     defines: Mapping[str, str]
+    works: Callable[[], Sequence[Work]] | None = None
+    goal: float | None = None
+    reference: str = ""
 
 
 class EditPanel(QWidget):
@@ -79,14 +96,20 @@ class EditPanel(QWidget):
         The text has changed, some time after the last key.
     compiled : Report
         The compiler has reported on the text in the editor.
+    graded : Grade
+        The text in the editor ran to its end, and was compared.
     message_wanted : CompilerMessage
         The user chose a message that is not about the source in the editor.
+    wrong_pixel_chosen : int, int
+        Column and row of a wrong pixel of the last run.
     """
 
     chosen = Signal(str, str)
     edited = Signal()
     compiled = Signal(object)
+    graded = Signal(object)
     message_wanted = Signal(object)
+    wrong_pixel_chosen = Signal(int, int)
 
     def __init__(self, background: Background, edits: Edits, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -109,16 +132,20 @@ class EditPanel(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addLayout(self._make_buttons())
-        column.addWidget(self._make_list())
+        row = QHBoxLayout()
+        row.addWidget(self._make_list(), 1)
+        row.addLayout(self._make_result())
+        column.addLayout(row)
         self.hide()
 
     def _make_buttons(self) -> QHBoxLayout:
         row = QHBoxLayout()
         self._buttons: dict[str, QPushButton] = {}
         for name, text, tip, action in (
-            ("compileEdit", "&Compile", "Compile your version (Ctrl+Return)", self.compile),
-            ("stopTrial", "&Stop", "Stop compiling", self.stop),
-            ("revertEdit", "Re&vert", "Take the program's own source again; undo brings yours back",
+            ("compileEdit", "&Try it", "Compile your version, run it and compare (Ctrl+Return)",
+             self.compile),
+            ("stopTrial", "&Stop", "Stop compiling or running", self.stop),
+            ("revertEdit", "Re&vert", "Take the original again; undo brings your text back",
              self.revert),
             ("copyEdit", "Save a co&py…", "Keep this text as a version of another name",
              self.ask_copy),
@@ -147,13 +174,31 @@ class EditPanel(QWidget):
         self._list.setRootIsDecorated(False)
         self._list.setUniformRowHeights(True)
         self._list.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self._list.setMaximumHeight((_ROWS + 2) * self.fontMetrics().lineSpacing())
+        self._list.setMaximumHeight(_ROWS * self.fontMetrics().lineSpacing())
         unit = self.fontMetrics().averageCharWidth()
         self._list.setColumnWidth(0, 18 * unit)
         self._list.setColumnWidth(1, 10 * unit)
         self._list.itemActivated.connect(self._on_message)
         self._list.itemClicked.connect(self._on_message)
         return self._list
+
+    def _make_result(self) -> QHBoxLayout:
+        """Return the map of wrong pixels, with the chosen one in figures."""
+        self._map = WrongPixels()
+        self._map.setFixedHeight(_ROWS * self.fontMetrics().lineSpacing())
+        self._map.setMinimumWidth(self._map.sizeHint().width())
+        self._map.wrong_pixel_chosen.connect(self._show_pixel)
+        self._map.wrong_pixel_chosen.connect(self.wrong_pixel_chosen)
+        self._pixel = QLabel()
+        self._pixel.setObjectName("wrongPixel")
+        self._pixel.setTextInteractionFlags(SELECTABLE)
+        self._pixel.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._pixel.setMinimumWidth(30 * self.fontMetrics().averageCharWidth())
+        row = QHBoxLayout()
+        row.addWidget(self._map)
+        row.addWidget(self._pixel)
+        self._show_comparison(None)
+        return row
 
     def sizeHint(self) -> QSize:
         return QSize(0, super().sizeHint().height())
@@ -217,6 +262,7 @@ class EditPanel(QWidget):
         """Take the editor of the version in view, made by who heard `chosen`."""
         self._editor, self._changed = editor, False
         self._list.clear()
+        self._show_comparison(None)
         if editor is not None:
             editor.textChanged.connect(self._on_typed)
 
@@ -232,7 +278,8 @@ class EditPanel(QWidget):
             return
         self._changed = True
         if self._token is None:
-            self._show_state("Changed: Ctrl+Return compiles.")
+            self._show_state("Changed: Ctrl+Return tries it.")
+            self._show_comparison(None)
         if not self._timer.isActive():  # while somebody types without a pause, too
             self._timer.start()
 
@@ -314,7 +361,7 @@ class EditPanel(QWidget):
     # --- compiling ---
 
     def compile(self) -> None:
-        """Compile the text in the editor, in a process of its own."""
+        """Compile the text in the editor, run it and compare, in a process of its own."""
         subject, editor = self._subject, self._editor
         if subject is None or editor is None:
             return
@@ -323,10 +370,11 @@ class EditPanel(QWidget):
         self._token = token = CancelToken()
         job = Job(COMPILE_ONLY, subject.file, editor.toPlainText(), subject.kernel, subject.defines)
         self._buttons["stopTrial"].setEnabled(True)
-        self._show_state("Compiling…")
+        self._show_state("Compiling and running…" if subject.works else "Compiling…")
+        self._show_comparison(None)
         self._background.start(
             _TOPIC,
-            partial(try_out, job, token=token),
+            partial(_try_out, job, subject, token),
             partial(self._on_outcome, job),
             self._on_failed,
         )
@@ -344,7 +392,8 @@ class EditPanel(QWidget):
         self._buttons["stopTrial"].setEnabled(False)
         self._show_state(text, problem=problem)
 
-    def _on_outcome(self, job: Job, outcome: Outcome) -> None:
+    def _on_outcome(self, job: Job, answer: tuple[Outcome, str]) -> None:
+        outcome, obstacle = answer
         report = outcome.report
         errors = sum(each.kind == ERROR for each in report.messages)
         warnings = len(report.messages) - errors
@@ -353,21 +402,51 @@ class EditPanel(QWidget):
             for count, word in ((errors, "error"), (warnings, "warning"))
             if count
         )
-        if report.ending is Ending.DONE:
+        grade = grade_of(outcome, self._subject.goal if self._subject else None)
+        comparison = grade.worst if grade is not None else None
+        if grade is not None:
+            text = str(grade) + (f" {counts.capitalize()}." if counts else "")
+        elif report.ending is Ending.DONE:
             text = f"Compiled by {report.compiler}" + (f", {counts}." if counts else ".")
+            text = " ".join(filter(None, (text, obstacle)))
         elif report.ending is Ending.NOT_COMPILED:
             text = f"Not compiled: {counts}."
         else:
             text = " ".join(filter(None, (report.text, report.hint)))
-        self._end_trial(text, problem=report.ending is not Ending.DONE)
+        missed = grade is not None and not grade.passed
+        self._end_trial(text, problem=missed or report.ending is not Ending.DONE)
         editor = self._editor
         if editor is None:
             return
         if editor.toPlainText() != job.text:
-            report = replace(report, resources={})
+            report, comparison = replace(report, resources={}), None
             self._show_state(f"{text} The source has changed since.")
         self._show_messages(editor, job, report.messages)
+        self._show_comparison(comparison)
+        if comparison is not None and grade is not None:
+            self.graded.emit(grade)
         self.compiled.emit(report)
+
+    def _show_comparison(self, comparison: Comparison | None) -> None:
+        """Show the map of a run, if there is a pixel to show."""
+        shown = comparison is not None and comparison.count > 0
+        self._comparison = comparison if shown else None
+        self._map.setVisible(shown)
+        self._pixel.setVisible(shown)
+        self._map.show_comparison(self._comparison)
+
+    def _show_pixel(self, x: int, y: int) -> None:
+        """Show the values of a wrong pixel."""
+        if self._comparison is None:
+            return
+        pixel = self._comparison.pixel(x, y)
+        channels = self._comparison.output.shape[-1]
+        channel = f", channel {pixel.channel}" if channels > 1 else ""
+        self._pixel.setText(
+            f"Wrong pixel\nColumn {x}, row {y}{channel}\n"
+            f"Expected {pixel.expected:g}\nGot {pixel.got:g}\n\n"
+            "Arrow keys or a click\nchoose another."
+        )
 
     def _show_messages(
         self, editor: CodeEditor, job: Job, messages: tuple[CompilerMessage, ...]
@@ -403,3 +482,18 @@ class EditPanel(QWidget):
     def _show_state(self, text: str, *, problem: bool = False) -> None:
         theme.set_role(self._state, "problem" if problem else "")
         self._state.setText(text)
+
+
+def _try_out(job: Job, subject: Subject, token: CancelToken) -> tuple[Outcome, str]:
+    """Try a kernel as far as it can be tried here; return the reason if it was only compiled."""
+    if subject.works is None:
+        return try_out(job, token=token), ""
+    try:
+        made = subject.works()
+        if HostCompiler.find() is None:
+            raise AppError("It was not run: that needs a C++ compiler.", _INSTALL)
+    except AppError as error:
+        return try_out(job, token=token), str(error)
+    return try_out(
+        replace(job, target=EMULATED, reference=Path(job.name).stem), made, token=token
+    ), ""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
@@ -38,11 +38,13 @@ from kernelscope.gui.dialogs.code_editor import CodeEditor
 from kernelscope.gui.dialogs.code_view import CodeView
 from kernelscope.gui.dialogs.difference_view import DifferenceView
 from kernelscope.gui.dialogs.edit_panel import ORIGINAL, EditPanel, Subject
+from kernelscope.gui.dialogs.editor_keys import make_keys
 from kernelscope.gui.dialogs.file_tabs import FileTabs
 from kernelscope.gui.dialogs.find_bar import FindBar
 from kernelscope.gui.dialogs.kernel_facts import last_run, planned, resources, with_generation
 from kernelscope.gui.model.kernel_difference import Line, difference, text_difference
 from kernelscope.gui.model.kernel_edits import Edits
+from kernelscope.gui.model.trials import work_for
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.help_place import set_help
@@ -128,7 +130,7 @@ class KernelViewer(QDialog):
         splitter.setSizes([152 * unit, 58 * unit])
         self.finished.connect(lambda: background.forget(_COMPILE))
         self.finished.connect(self.leave)
-        self._make_shortcuts()
+        make_keys(self, self._panel, self._find, self._in_editor, self._in_view)
 
     def _make_top(self) -> QHBoxLayout:
         """Return the choice of two levels."""
@@ -162,20 +164,6 @@ class KernelViewer(QDialog):
             top.addWidget(widget)
         top.addStretch(1)
         return top
-
-    def _make_shortcuts(self) -> None:
-        """Make the keys of the editor, which work everywhere in this window."""
-        for keys, action in (
-            ("Ctrl+Return", self._panel.compile),
-            ("Ctrl+Enter", self._panel.compile),
-            ("F8", lambda: self._in_editor(CodeEditor.next_message)),
-            ("Shift+F8", lambda: self._in_editor(CodeEditor.previous_message)),
-            ("Ctrl+F", self._open_find),
-            ("F3", self._find.find_next),
-            ("Shift+F3", self._find.find_previous),
-            ("F6", self.focusNextChild),
-        ):
-            QShortcut(QKeySequence(keys), self, action)
 
     def _make_side(self) -> QWidget:
         """Return the facts of the kernel, with the button that compiles it."""
@@ -271,7 +259,7 @@ class KernelViewer(QDialog):
         self._panel.show_subject(
             Subject(
                 *(request.step.filter.id, level.id, file.name, file.text),
-                *(launch.kernel, launch.defines),
+                *(launch.kernel, launch.defines, lambda: [work_for(request, level)]),
             )
         )
 
@@ -408,7 +396,7 @@ class KernelViewer(QDialog):
 
     def _show_last_run(self, plan: PlannedLaunch) -> None:
         if self._panel.version:
-            self._state.setText("Ctrl+Return compiles your version; nothing runs it on a GPU.")
+            self._state.setText("Ctrl+Return tries your version without a GPU.")
             return
         report = self._launches.get(plan.launch.kernel)
         if report is None:
@@ -460,10 +448,9 @@ class KernelViewer(QDialog):
             self._tabs.setCurrentIndex(place)
             action(view)
 
-    def _open_find(self) -> None:
+    def _in_view(self) -> CodeView | None:
         view = self._tabs.currentWidget()
-        if isinstance(view, CodeView):
-            self._find.open_for(view)
+        return view if isinstance(view, CodeView) else None
 
     def _on_failed(self, error: Exception) -> None:
         self._compile.setEnabled(True)

@@ -1,0 +1,195 @@
+"""A trial on the emulated GPU: the kernel is compiled for the processor and run there."""
+
+from __future__ import annotations
+
+import ctypes
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.backends.cuda.compiler import CompileError
+from kernelscope.backends.cuda.inspection import NoCompiler
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.backends.emulator.compiler import HostCompiler, library_cache, load_library
+from kernelscope.backends.emulator.launch import Memory, run_launch
+from kernelscope.backends.emulator.translation import translate
+from kernelscope.backends.trial import compiling
+from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage, parse
+from kernelscope.backends.trial.guarded import Guarded
+from kernelscope.backends.trial.plan import TrialPlan
+from kernelscope.backends.trial.progress import Progress
+from kernelscope.backends.trial.protocol import (
+    OUTPUT,
+    PLAN,
+    REFERENCE,
+    REFERENCE_PLAN,
+    SOURCE,
+    Ending,
+    Job,
+    Report,
+    Stage,
+    case_folder,
+)
+from kernelscope.backends.trial.source_text import expanded
+from kernelscope.engine.control import CancelToken
+from kernelscope.errors import AppError, DeviceUnavailable
+from kernelscope.parallel import core_count
+from kernelscope.spec.launch import Launch
+
+_MOST_THREADS = 4
+"""Each reserves a quarter of a gigabyte for the stacks of a block."""
+
+_PRELUDE = """\
+#define KERNELSCOPE_TRIAL
+extern "C" __attribute__((visibility("default"))) unsigned long long trial_loads;
+unsigned long long trial_loads;  // cells of pictures, see exercise.cuh
+namespace trial {
+// Threads of a block that wait at different lines would hang a card, or mix up data.
+inline void barrier(const char* file, int line)
+{
+    static thread_local const char* first_file;
+    static thread_local int first_line;
+    static thread_local char fault[300];
+    emulator::Gate& gate = emulator::block->gates[0];
+    if (!gate.arrived) {
+        first_file = file;
+        first_line = line;
+    } else if (line != first_line || strcmp(file, first_file)) {
+        snprintf(fault, sizeof fault,
+            "threads of a block wait at different barriers, %.99s:%d and %.99s:%d", first_file,
+            first_line, file, line);
+        emulator::block->fault = fault;
+        emulator::leave(emulator::WAITING);
+    }
+    emulator::meet(gate, emulator::block->live);
+}
+}  // namespace trial
+#define __syncthreads() trial::barrier(__FILE__, __LINE__)
+#define __trap() __builtin_trap()
+"""
+"""In front of the sources: what a trial looks at more closely than the emulated GPU does."""
+
+
+def try_out(job: Job, folder: Path, progress: Progress) -> Report:
+    """Compile a kernel, run it and the reference, and leave both results in the folder."""
+    compiler = HostCompiler.find()
+    if compiler is None:
+        raise AppError("No C++ compiler was found to run the kernel with.", "Install g++.")
+    checked = _checked(job, folder, progress)
+    if checked.ending is not Ending.DONE:
+        return checked
+    tools = _Tools(job, compiler)
+    loads: list[int] = []
+    try:
+        for number in range(job.cases):
+            case = case_folder(folder, number)
+            source = np.load(case / SOURCE, allow_pickle=False)
+            reference, plan = TrialPlan.read(case, REFERENCE_PLAN), TrialPlan.read(case, PLAN)
+            with progress.stage(Stage.REFERENCE):
+                output, _ = _run(reference, tools.libraries(reference, own=False), source)
+                np.save(case / REFERENCE, output, allow_pickle=False)
+            with progress.stage(Stage.COMPILE):
+                libraries = tools.libraries(plan, own=True)
+            before = [_loads(each).value for each in libraries]
+            with progress.stage(Stage.RUN):
+                output, faults = _run(plan, libraries, source)
+            after = [_loads(each).value for each in libraries]
+            loads.append(sum(after) - sum(before))
+            if faults:
+                return _fault(checked, " ".join(faults), _HINT_OUTSIDE)
+            np.save(case / OUTPUT, output, allow_pickle=False)
+    except CompileError as error:
+        found = parse(error.log) or (CompilerMessage(ERROR, error.message),)
+        return replace(checked, ending=Ending.NOT_COMPILED, messages=(*found, *checked.messages))
+    except DeviceUnavailable as error:
+        return _fault(checked, error.message, _HINT_BARRIER)
+    return replace(checked, seconds=progress.seconds, loads=tuple(loads))
+
+
+def _loads(library: ctypes.CDLL) -> ctypes.c_ulonglong:
+    """Return the counter of cells that the kernels of a library have read."""
+    return ctypes.c_ulonglong.in_dll(library, "trial_loads")
+
+
+class _Tools:
+    """Compiles the kernels of plans, each once."""
+
+    def __init__(self, job: Job, compiler: HostCompiler) -> None:
+        self._job, self._compiler = job, compiler
+        self._cache = library_cache(compiler)
+        self._edited = expanded(job.name, job.text)
+        self._loaded: dict[tuple[str, str], ctypes.CDLL] = {}
+
+    def libraries(self, plan: TrialPlan, *, own: bool) -> list[ctypes.CDLL]:
+        """Return a library for each launch of a plan.
+
+        Parameters
+        ----------
+        own : bool
+            Of the source that is tried; else of the program's.
+        """
+        return [
+            self._library(file, launch, own=own and not file)
+            for file, launch in zip(plan.files, plan.plan.launches, strict=True)
+        ]
+
+    def _library(self, file: str, launch: Launch, *, own: bool) -> ctypes.CDLL:
+        text = self._edited if own else read_source(file or self._job.reference)
+        made = translate(_PRELUDE + text, launch.defines, launch.kernel)
+        key = launch.kernel, made
+        if key not in self._loaded:
+            # Versions of the user's would stay in the cache for ever.
+            compile_ = self._compiler.compile if own else self._cache.get
+            self._loaded[key] = load_library(compile_(launch.kernel, made, "host", {}).code)
+        return self._loaded[key]
+
+
+_HINT_BARRIER = (
+    "Every thread of a block has to reach each __syncthreads, also those outside the image."
+)
+_HINT_OUTSIDE = "Compare the indices of writes with g.out_width and g.last."
+
+
+def _fault(report: Report, text: str, hint: str) -> Report:
+    return replace(report, ending=Ending.FAULT, text=text, hint=hint)
+
+
+def _checked(job: Job, folder: Path, progress: Progress) -> Report:
+    """Compile for a GPU first: its compiler knows more mistakes, and a GPU's limits."""
+    try:
+        return compiling.try_out(job, folder, progress)
+    except NoCompiler:
+        return Report(Ending.DONE)
+
+
+def _run(
+    trial: TrialPlan, libraries: list[ctypes.CDLL], source: NDArray[Any]
+) -> tuple[NDArray[Any], list[str]]:
+    """Return the output of a plan, and the faults that the memory shows afterwards."""
+    task, plan = trial.task, trial.plan
+    rows = task.output_shape[0]
+    guarded = Guarded()
+    given = guarded.array("the source", task.shape, task.dtype)
+    given[...] = source.reshape(task.shape)
+    memory = Memory(
+        given,
+        guarded.array("the output", task.output_shape, task.dtype),
+        {
+            name: guarded.array(f"the buffer {name}", (each.size(rows, rows),), np.dtype(np.uint8))
+            for name, each in plan.scratch.items()
+        },
+    )
+    with ExitStack() as stack:
+        threads = min(core_count(), _MOST_THREADS)
+        workers = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(threads - 1)]
+        for each, launch in zip(libraries, plan.launches, strict=True):
+            run_launch(each, launch, task, memory, workers, CancelToken(), lambda _: None)
+    faults = list(guarded.faults())
+    if given.tobytes() != source.tobytes():  # also where floats are not numbers
+        faults.append("It wrote into the source.")
+    return memory.output, faults

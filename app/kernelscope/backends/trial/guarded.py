@@ -1,0 +1,48 @@
+"""Arrays between stretches of known bytes, which show writes outside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_GUARD = 1 << 20
+"""Bytes on each side of an array. Writes further away mostly leave the process's memory."""
+
+_PATTERN = 0xA5
+_ALIGNMENT = 512
+"""Of the arrays, as on a card."""
+
+
+class Guarded:
+    """Arrays for a kernel, each with guards on both sides."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[NDArray[np.uint8], int, int]] = {}
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return an array full of the pattern; `name` stands for it in `faults`."""
+        size = math.prod(shape) * dtype.itemsize
+        held = np.full(size + 2 * _GUARD + _ALIGNMENT, _PATTERN, np.uint8)
+        start = _GUARD + (-held.ctypes.data - _GUARD) % _ALIGNMENT
+        self._held[name] = held, start, start + size
+        return held[start : start + size].view(dtype).reshape(shape)
+
+    def faults(self) -> Iterator[str]:
+        """Yield a sentence for each array next to which something was written."""
+        for name, (held, start, stop) in self._held.items():
+            before = np.flatnonzero(held[:start] != _PATTERN)
+            after = np.flatnonzero(held[stop:] != _PATTERN)
+            if before.size:
+                yield (
+                    f"It wrote in front of {name}: {before.size:,} bytes, "
+                    f"the nearest {start - int(before[-1]):,} bytes before its beginning."
+                )
+            if after.size:
+                yield (
+                    f"It wrote behind {name}: {after.size:,} bytes, "
+                    f"the nearest {int(after[0]) + 1:,} bytes behind its end."
+                )
