@@ -170,6 +170,13 @@ RUN = (
         label="Kernel",
     ),
     Action(
+        "exercises",
+        "E&xercises…",
+        "companions.show_exercises",
+        group=2,
+        tip="Kernels to write yourself, graded without a GPU",
+    ),
+    Action(
         "benchmark",
         "&Benchmark…",
         "companions.show_bench",

@@ -19,6 +19,7 @@ from kernelscope.errors import AppError
 from kernelscope.gui.bench.window import BenchWindow
 from kernelscope.gui.dialogs.command_palette import Command, CommandPalette
 from kernelscope.gui.dialogs.contact_sheet import ContactSheet
+from kernelscope.gui.dialogs.exercise_window import ExerciseWindow
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.level_dialog import LevelDialog
@@ -78,6 +79,7 @@ class Companions:
     availability: Mapping[str, Availability] = field(default_factory=dict)
     bench: BenchWindow | None = None
     kernel_viewer: KernelViewer | None = None
+    exercises: ExerciseWindow | None = None
     contact_sheet: ContactSheet | None = None
     _launches: dict[str, LaunchReport] = field(default_factory=dict)
 
@@ -106,10 +108,22 @@ class Companions:
             dialogs.show_error(self.window, error)
             return
         if self.kernel_viewer is None:
-            edits = Edits(self.settings.folder_of("kernels"))
-            self.kernel_viewer = KernelViewer(self.background, self._launches, edits, self.window)
+            self.kernel_viewer = KernelViewer(
+                self.background, self._launches, self._edits(), self.window
+            )
         self.kernel_viewer.show_request(request)
         _bring_to_front(self.kernel_viewer)
+
+    def show_exercises(self) -> None:
+        """Show the kernels to write."""
+        if self.exercises is None:
+            self.exercises = ExerciseWindow(
+                self.background, self._edits(), self.settings, self.window
+            )
+        _bring_to_front(self.exercises)
+
+    def _edits(self) -> Edits:
+        return Edits(self.settings.folder_of("kernels"))
 
     def show_bench(self) -> None:
         """Show the benchmark window."""
@@ -188,8 +202,9 @@ class Companions:
         """Start no more work: the main window closes."""
         if self.contact_sheet is not None:
             self.contact_sheet.close()
-        if self.kernel_viewer is not None:
-            self.kernel_viewer.leave()
+        for editing in (self.kernel_viewer, self.exercises):
+            if editing is not None:
+                editing.leave()
 
     def show_manual(self) -> None:
         """Show the manual at the page that was read last."""

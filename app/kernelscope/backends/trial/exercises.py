@@ -1,0 +1,142 @@
+"""The exercises: texts and sources in ``resources/exercises``, and the cases they are graded by."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope import json_fields
+from kernelscope.backends.trial.parent import Work
+from kernelscope.backends.trial.plan import TrialPlan
+from kernelscope.engine.request import Request
+from kernelscope.images.image import Image
+from kernelscope.paths import RESOURCES
+from kernelscope.spec.borders import Border
+from kernelscope.spec.launch import CudaPlan, Launch
+from kernelscope.spec.levels import GLOBAL
+
+FOLDER = RESOURCES / "exercises"
+
+SHAPES = ((1, 1), (1, 7), (7, 1), (3, 131), (17, 33), (31, 64), (64, 256))
+"""Of the pictures: less than a block, not a multiple of one, and whole blocks for counting."""
+
+_BYTES = 1 << 16
+_FIELDS = ("title", "filter", "parameters", "kernel", "block", "tile", "shared_bytes", "goal",
+           "hints", "texture", "constants", "tables")  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Exercise:
+    """A kernel to write.
+
+    Attributes
+    ----------
+    id : str
+        Name of its folder.
+    title, text : str
+        The text is Markdown.
+    starter, solution : str
+        Sources; the starter misses the goal.
+    hints : tuple of str
+        Each says more than the one before.
+    filter_id : str
+        The filter of the program that computes the same.
+    parameters : mapping
+    launch : Launch
+    goal : float, optional
+        Most cells that may be read from global memory for each pixel.
+    """
+
+    id: str
+    title: str
+    text: str
+    starter: str
+    solution: str
+    hints: tuple[str, ...]
+    filter_id: str
+    parameters: Mapping[str, Any]
+    launch: Launch
+    goal: float | None
+
+    @property
+    def file(self) -> str:
+        """Name of the source in messages of the compiler."""
+        return f"{self.launch.kernel}.cu"
+
+    def works(self) -> list[Work]:
+        """Return the cases that it is graded by."""
+        return [self._work(shape) for shape in SHAPES]
+
+    def _work(self, shape: tuple[int, int]) -> Work:
+        random = np.random.default_rng(shape)
+        pixels = random.integers(0, 256, shape, np.uint8)
+        picture = Image.from_array(pixels)
+        request = Request.create(
+            picture, self.filter_id, self.parameters, border=Border.NEAREST, level=GLOBAL.id
+        )
+        reference = TrialPlan.of(request, GLOBAL)
+        files = tuple(file or self.filter_id for file in reference.files)
+        own = replace(reference, plan=CudaPlan((self.launch,)), files=("",))
+        return Work(picture.planes, own, replace(reference, files=files))
+
+
+@functools.cache
+def exercises() -> tuple[Exercise, ...]:
+    """Return all exercises in their order.
+
+    Raises
+    ------
+    InvalidJson
+        If a file of the program is damaged.
+    """
+    return tuple(_read(path.parent) for path in sorted(FOLDER.glob("*/exercise.json")))
+
+
+def _read(folder: Path) -> Exercise:
+    content = json_fields.read(folder / "exercise.json", _BYTES)
+    content.only(_FIELDS)
+    kernel = content["kernel"].text()
+    constants = dict(content["constants"].fields()) if "constants" in content else {}
+    launch = Launch(
+        kernel=kernel,
+        defines={},
+        block=_pair(content["block"]),
+        tile=_pair(content["tile"]),
+        bytes_per_sample=2.0,
+        operations_per_sample=1.0,
+        tables=tuple(
+            np.array([each.whole(0, 255) for each in field.elements()], np.uint8)
+            for field in (content["tables"].elements() if "tables" in content else ())
+        ),
+        shared_bytes=content["shared_bytes"].whole(0, 48 << 10),
+        texture="texture" in content and content["texture"].flag(),
+        constants={name: _numbers(field) for name, field in constants.items()},
+    )
+    return Exercise(
+        folder.name,
+        content["title"].text(),
+        (folder / "text.md").read_text(encoding="utf-8"),
+        (folder / "starter.cu").read_text(encoding="utf-8"),
+        (folder / "solution.cu").read_text(encoding="utf-8"),
+        tuple(each.text() for each in content["hints"].elements()),
+        content["filter"].text(),
+        {name: each.value for name, each in content["parameters"].fields()},
+        launch,
+        content["goal"].number(0, 1e6) if "goal" in content else None,
+    )
+
+
+def _numbers(content: json_fields.Field) -> NDArray[np.int32]:
+    most = (1 << 31) - 1
+    return np.array([each.whole(-most, most) for each in content.elements()], np.int32)
+
+
+def _pair(content: json_fields.Field) -> tuple[int, int]:
+    columns, rows = (each.whole(1, 1024) for each in content.elements(2))
+    return columns, rows

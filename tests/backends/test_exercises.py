@@ -1,0 +1,108 @@
+"""The exercises: solutions pass, starters do not, and every number in a goal is reached."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+
+from kernelscope.backends.emulator.compiler import HostCompiler
+from kernelscope.backends.trial import exercises as module
+from kernelscope.backends.trial.exercises import SHAPES, Exercise, exercises
+from kernelscope.backends.trial.grading import Grade, grade_of
+from kernelscope.backends.trial.parent import try_out
+from kernelscope.backends.trial.protocol import Ending, Job
+from kernelscope.backends.trial.targets import EMULATED
+from kernelscope.errors import AppError
+
+needs_compiler = pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler")
+each = pytest.mark.parametrize("exercise", exercises(), ids=lambda each: each.id)
+
+COUNTED = {
+    "1-thread-a-pixel": 9,
+    "2-shared-tile": 34 * 10 / 256,
+    "3-constant-mask": 34 * 10 / 256,
+    "4-texture": 0,
+    "5-several-results": 34 * 34 / 1024,
+    "6-sobel-rows": 3 * 34 / 32,
+}
+"""Reads a pixel of each solution, counted by hand."""
+
+
+@functools.cache
+def graded(exercise: Exercise, text: str) -> Grade:
+    job = Job(
+        *(EMULATED, exercise.file, text, exercise.launch.kernel), reference=exercise.filter_id
+    )
+    outcome = try_out(job, exercise.works())
+    assert outcome.report.ending is Ending.DONE, outcome.report
+    grade = grade_of(outcome, exercise.goal)
+    assert grade is not None
+    return grade
+
+
+def test_there_are_six() -> None:
+    assert [exercise.id for exercise in exercises()] == list(COUNTED)
+
+
+@needs_compiler
+@pytest.mark.slow
+@each
+def test_the_solution_passes(exercise: Exercise) -> None:
+    grade = graded(exercise, exercise.solution)
+    assert grade.passed, str(grade)
+    assert grade.right == len(SHAPES)
+    assert grade.loads == pytest.approx(COUNTED[exercise.id])
+    assert str(grade).startswith("Passed.")
+
+
+@needs_compiler
+@pytest.mark.slow
+@each
+def test_the_starter_does_not(exercise: Exercise) -> None:
+    grade = graded(exercise, exercise.starter)
+    assert not grade.passed
+    assert "To do" in exercise.starter
+
+
+@needs_compiler
+def test_a_missing_barrier_is_a_wrong_result() -> None:
+    exercise = exercises()[1]
+    assert exercise.solution.count("__syncthreads();") == 1
+    assert not graded(exercise, exercise.solution.replace("__syncthreads();", "")).passed
+
+
+@needs_compiler
+def test_reads_are_counted_for_the_largest_picture() -> None:
+    exercise = exercises()[0]
+    twice = exercise.solution.replace("int sum = 0;", "int sum = 0 * source[0];")
+    grade = graded(exercise, twice)
+    assert grade.right == len(SHAPES)
+    assert grade.loads == pytest.approx(10)
+    assert not grade.passed
+    assert "reads 10 cells a pixel" in str(grade)
+
+
+@each
+def test_each_hint_is_there_once_and_code_in_it_is_marked(exercise: Exercise) -> None:
+    assert 2 <= len(exercise.hints) == len(set(exercise.hints))
+    for text in (*exercise.hints, exercise.text):
+        assert text.count("`") % 2 == 0
+        plain = "".join(text.split("`")[::2])
+        assert "__" not in plain, "Markdown would take it for emphasis"
+
+
+def test_a_damaged_exercise_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = module.FOLDER / "1-thread-a-pixel"
+    target = tmp_path / source.name
+    target.mkdir()
+    for path in source.iterdir():
+        (target / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert module._read(target).goal == 9
+    text = (target / "exercise.json").read_text(encoding="utf-8")
+    for old, new in (('"goal"', '"gaol"'), ("[32, 8]", "[32]"), ("9.0", '"9"')):
+        assert old in text
+        (target / "exercise.json").write_text(text.replace(old, new), encoding="utf-8")
+        with pytest.raises(AppError, match=r"exercise\.json"):
+            module._read(target)
