@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.backend import Availability
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.gui.canvas.volume_viewer import VolumeViewer
@@ -309,6 +309,24 @@ def test_a_slow_slice_waits_until_the_hand_rests() -> None:
     ):
         found = run(cost, resting=resting)
         assert (found is not None and found.region == box) is there
+
+
+def test_the_first_of_several_steps_is_measured_by_a_slice() -> None:
+    volume = Volume.from_array(np.ones((40, 200, 300), np.float32), "v")
+    later = Follower(Step.of_numbers("median"))
+    wanted = Request(Scan((volume,)), Step.of_numbers("mri_nlm"), then=(later,))
+
+    def run(of_first: float | None) -> Request | None:
+        def expect(request: Request) -> float | None:
+            return None if request.then else of_first
+
+        return next_run(wanted, None, expect, resting=False)
+
+    probe = run(None)
+    assert probe is not None
+    assert probe.then == ()
+    assert probe.region == Box((20, 76, 126), (1, 48, 48))
+    assert run(1.0) is None, "the later step is unknown: it waits for a run"
 
 
 def test_slices_bound_the_time_of_the_whole() -> None:

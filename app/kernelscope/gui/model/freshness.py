@@ -203,6 +203,10 @@ def next_run(
             return small
     if whole is not None and whole <= (RESTING if resting else AT_ONCE):
         return wanted
+    if wanted.then and whole is None:
+        measuring = _measuring(wanted, expect)
+        if measuring is not None:
+            return measuring
     if isinstance(visible, Box):
         return _slice(wanted, visible, expect, resting=resting)
     if wanted.by_slices or wanted.then or spec.uncroppable(wanted.step.parameters):
@@ -237,6 +241,18 @@ def _slice(
         probe = Box((first[0], first[1], first[2]), (sides[0], sides[1], sides[2]))
         return replace(wanted, region=probe)
     return request if cost is None or cost <= (RESTING if resting else MOVING) else None
+
+
+def _measuring(wanted: Request, expect: Callable[[Request], float | None]) -> Request | None:
+    """Return a part of the first step of several, where its pace on volumes is unknown.
+
+    It is not shown: the output is that of the last step, which needs the whole of the first.
+    """
+    first = replace(wanted, then=(), done=())
+    if wanted.done or not first.has_boxes or expect(first) is not None:
+        return None
+    shape, axis = first.source.shape, first.step.axis if first.by_slices else 0
+    return _slice(first, Box.slice_of(shape, axis, shape[axis] // 2), expect, resting=True)
 
 
 def _whole_or_nothing(wanted: Request, cost: float | None) -> Request | None:

@@ -202,8 +202,7 @@ class VolumePage(Page[Scan, Volume]):
         """Show another volume of the same file; several such steps are one for Undo."""
         scan, moment = Scan((volume,)), self.moment
         self._keep(scan, [self.viewer.window_])  # the same greys for all
-        references = self._references(scan.volumes)
-        new = Moment(scan, name, references=references, pipeline=moment.pipeline)
+        new = Moment(scan, name, (), self._references(scan.volumes), pipeline=moment.pipeline)
         measured = moment.result is not None and not moment.result.request.live
         stepped = moment.source is self._stepped and not measured
         self._stepped = scan
@@ -276,7 +275,8 @@ class VolumePage(Page[Scan, Volume]):
         return self._previews.shows(request)
 
     def show_preview(self, result: Result) -> bool:
-        if result.request.source is not self.source or not self._previews.put(result):
+        fits = result.request.source is self.source and not self.history.then
+        if not fits or not self._previews.put(result):
             return False
         self._show_previews()
         return self.previewed is not None

@@ -1,0 +1,145 @@
+"""The panel Steps with volumes: cards of filters for slices and for volumes, of all components."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pytestqt.qtbot import QtBot
+
+from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.model.gallery import Order
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.menus import DockName
+from tests.gui.helpers import FakeCpu, Opener, press
+from tests.gui.test_steps import cards, ran, settle
+from tests.gui.test_volume_page import add, open_scan, voxels, write
+from tests.gui.test_volume_steps import COUNT
+
+pytestmark = pytest.mark.usefixtures("compiled_judging")
+
+
+@pytest.fixture
+def live(qtbot: QtBot, open_window: Opener, tmp_path: Path, cpu: FakeCpu) -> MainWindow:
+    """A live window with a scan of two components and three steps, the last of which is edited."""
+    window = open_window(live=True)
+    window.docks[DockName.STEPS].show()
+    open_scan(qtbot, window, write(tmp_path / "T1.nii", voxels()))
+    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
+    for id_ in ("negative", "mri_nlm", "median"):
+        window.panel.set_filter(id_)
+        settle(qtbot, window)
+        if id_ != "median":
+            before = window.page.source
+            window.page.use_output()
+            qtbot.waitUntil(lambda before=before: window.page.source is not before)
+    settle(qtbot, window)
+    cpu.requests.clear()
+    return window
+
+
+def shown(window: MainWindow) -> np.ndarray:
+    volume = window.volumes.viewer.output.volume
+    assert volume is not None
+    return volume.voxels
+
+
+def test_cards_of_volumes_show_pictures_and_times(qtbot: QtBot, live: MainWindow) -> None:
+    rows = live.steps_panel.cards.rows
+    assert cards(live) == ["negative", "mri_nlm", "median*"]
+    assert all(row.fresh and row.time.endswith("live") for row in rows)
+    qtbot.waitUntil(lambda: all(r.thumbnail is not None for r in live.steps_panel.cards.rows))
+
+
+def test_an_earlier_step_is_edited_and_all_components_follow(
+    qtbot: QtBot, live: MainWindow, cpu: FakeCpu
+) -> None:
+    end = live.page.result.output
+    live.steps.edit(1)
+    settle(qtbot, live)
+    assert cards(live) == ["negative", "mri_nlm*", "median"]
+    assert live.page.result.output is end
+    assert ran(cpu) == []
+    live.panel._form._editors["search_radius"].set_value(2)
+    settle(qtbot, live)
+    assert set(ran(cpu)) == {"mri_nlm", "median"}, "the first step is kept"
+    assert live.page.result.output is not end
+    assert len(live.page.result.scan.volumes) == 2
+    np.testing.assert_array_equal(shown(live), live.page.result.scan.volumes[0].voxels)
+    live.volumes.components.choose(1)
+    np.testing.assert_array_equal(shown(live), live.page.result.scan.volumes[1].voxels)
+
+
+def test_steps_of_volumes_are_switched_moved_and_undone(qtbot: QtBot, live: MainWindow) -> None:
+    end = live.page.result.output
+    live.steps.switch(1)
+    settle(qtbot, live)
+    assert cards(live) == ["negative", "(mri_nlm)", "median*"]
+    assert live.page.result.output is not end
+    live.page.undo()
+    settle(qtbot, live)
+    assert live.page.result.output is end
+    live.steps.move(1, 0)
+    settle(qtbot, live)
+    assert cards(live)[0].startswith("mri_nlm")
+    assert live.page.result.request.step.filter.id == "median"
+    live.steps.delete(0)
+    settle(qtbot, live)
+    assert cards(live) == ["negative", "median*"]
+
+
+def test_steps_across_another_axis_are_other_steps(
+    qtbot: QtBot, live: MainWindow, cpu: FakeCpu
+) -> None:
+    live.volumes.viewer.choose_plane(2)
+    qtbot.waitUntil(lambda: live.page.result.request.step.axis == 2)
+    settle(qtbot, live)
+    assert [card.step.axis for card in live.steps.pipeline.cards] == [0, 0, 2]
+
+
+def test_no_slices_are_shown_for_a_step_that_others_follow(
+    qtbot: QtBot, live: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live.steps.edit(1)
+    settle(qtbot, live)
+    request = live.page.history.followed(live.page.request(live.panel.run_settings()))
+    assert request.then
+    assert live.page.visible_parts(request) == ()
+
+
+def test_run_measures_the_edited_step(qtbot: QtBot, live: MainWindow) -> None:
+    live.steps.edit(0)
+    settle(qtbot, live)
+    press(qtbot, live, "F5")
+    qtbot.waitUntil(lambda: len(live.gallery) == 1 and not live.runner.busy)
+    settle(qtbot, live)
+    (listed,) = live.gallery.sorted(Order.NEWEST)
+    assert listed.form.filter_id == "negative"
+    assert listed.result is live.page.result.parts[0]
+    assert len(live.page.result.parts) == 3
+
+
+def test_the_volumes_of_a_file_go_through_all_steps(
+    qtbot: QtBot, open_window: Opener, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    window = open_window(live=True)
+    open_scan(qtbot, window, write(tmp_path / "b.nii", np.stack([voxels(n) for n in range(COUNT)])))
+    window.panel.set_filter("negative")
+    settle(qtbot, window)
+    window.page.use_output()
+    qtbot.waitUntil(lambda: bool(window.page.moment.steps))
+    window.panel.set_filter("mri_nlm")
+    settle(qtbot, window)
+    assert not window.files.members.bar.isVisible(), "an output is no volume of the file"
+    window.steps.edit(0)
+    settle(qtbot, window)
+    qtbot.waitUntil(window.files.members.bar.isVisible)
+    cpu.requests.clear()
+    press(qtbot, window, ".")
+    qtbot.waitUntil(lambda: np.array_equal(window.volumes.part.voxels, voxels(1)))
+    settle(qtbot, window)
+    assert cards(window) == ["negative*", "mri_nlm"]
+    assert window.live.freshness is Freshness.EXACT
+    assert len(window.page.result.parts) == 2
+    assert window.page.result.parts[0].request.source is window.page.source
