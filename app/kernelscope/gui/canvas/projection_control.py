@@ -32,7 +32,6 @@ class ProjectionControl(QWidget):
         self._kind.setAccessibleName("Projection")
         self._kind.setToolTip("Show one slice, or the largest, smallest or mean value of several")
         self._kind.addItems([each.value for each in Projection])
-        self._kind.setMinimumWidth(60)  # the row must fit into the narrowest window
         self._slices = WholeBox(self)
         self._slices.setObjectName("slabSlices")
         self._slices.setAccessibleName("Slices of the slab")

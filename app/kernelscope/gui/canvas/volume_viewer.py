@@ -240,7 +240,7 @@ class VolumeViewer(QWidget):
 
     def _lay_out(self) -> None:
         tools = QHBoxLayout()
-        tools.setSpacing(4)
+        tools.setSpacing(2)
         self._switches = PlaneSwitches(self)
         tools.addWidget(self._switches)
         self.projection = ProjectionControl(self)

@@ -41,7 +41,7 @@ class WindowControl(QWidget):
         self._automatic: WeakKeyDictionary[Volume, Window] = WeakKeyDictionary()
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
+        row.setSpacing(3)
         self._level = self._box("windowLevel", "&Level", "The value that is drawn mid-grey", row)
         self._width = self._box(
             "windowWidth",

@@ -117,7 +117,8 @@ class MeasurePanel(QWidget):
         table.currentItemChanged.connect(self._on_current)
         return table
 
-    def _make_tools(self) -> QHBoxLayout:
+    def _make_tools(self) -> QVBoxLayout:
+        """Return two rows, which fit into the narrowest window: the region, and the table."""
         self.add_menu = QMenu(self)
         self._add = self._button("addRegion", "Add", "Add a region in the middle of the view")
         self._add.setMenu(self.add_menu)
@@ -150,10 +151,17 @@ class MeasurePanel(QWidget):
             row.addWidget(box)
         row.addWidget(self._remove)
         row.addStretch(1)
-        row.addWidget(QLabel("CNR against", self))
+        below = QHBoxLayout()
+        below.setSpacing(4)
+        below.addWidget(QLabel("CNR against", self))
         for widget in (self._against, self._copy, self._save):
-            row.addWidget(widget)
-        return row
+            below.addWidget(widget)
+        below.addStretch(1)
+        rows = QVBoxLayout()
+        rows.setSpacing(4)
+        rows.addLayout(row)
+        rows.addLayout(below)
+        return rows
 
     def _button(self, name: str, text: str, tip: str) -> QToolButton:
         button = QToolButton(self)
