@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelscope.engine.area import Area
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
@@ -161,3 +162,15 @@ def test_a_device_that_can_reduce_copies_only_what_is_seen_while_the_hand_moves(
     pace = Pace()
     pace.record(moving, 0.001)
     assert pace.expect(request) is None
+
+
+def test_a_run_within_an_area_teaches_nothing_about_the_whole() -> None:
+    image = Image.from_array(np.zeros((400, 400), np.uint8))
+    area = Area.parse("rectangle 0,0 10,10")
+    whole = Request.create(image, "nlm")
+    limited = Request.create(image, "nlm", within=area)
+    pace = Pace()
+    pace.record(limited, 0.001)
+    assert pace.expect(limited) == pytest.approx(0.001)
+    assert pace.expect(whole) is None
+    assert not alike(whole, limited)

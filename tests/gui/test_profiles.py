@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy.ndimage import map_coordinates
 
+from kernelscope.engine.area import Corner
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.measurements import measure
 from kernelscope.gui.model.profiles import Measured, profile, profiles_as_csv
-from kernelscope.gui.model.regions import Corner, Interest, Regions, Shape
+from kernelscope.gui.model.regions import Interest, Regions, Shape
 
 
 def line(*ends: Corner) -> Interest:

@@ -9,9 +9,10 @@ import pytest
 from skimage.draw import polygon2mask
 from skimage.metrics import peak_signal_noise_ratio
 
+from kernelscope.engine.area import Corner
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.measurements import Measured, as_csv, measure
-from kernelscope.gui.model.regions import Corner, Interest, Regions, Shape
+from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.model.statistics import Statistics, contrast_to_noise, statistics
 
 

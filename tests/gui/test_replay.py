@@ -16,6 +16,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.cli.arguments import parse
+from kernelscope.engine.area import Area
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
@@ -43,6 +44,8 @@ def _requests() -> list[Request]:
                 found.append(Request.create(_picture(), id_, {parameter.name: value}))
         found += [Request.create(_picture(), id_, border=border) for border in spec.borders]
         found.append(Request.create(_picture(), id_, grey=True))
+    area = Area.parse("polygon -2,0 20,5 9,33")
+    found.append(Request.create(_picture(), "median", within=area))
     found.append(
         Request.create(
             _picture(), "mask", {"mask": ((-1, 0, 1), (-2, 0, 2), (-1, 0, 1)), "divisor": "one"}

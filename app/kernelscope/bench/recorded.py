@@ -221,7 +221,9 @@ class Recorded:
         """
         step, shape = request.step, request.source.shape
         size, pixels = shape[:-1], math.prod(shape[:-1])
-        if request.then or request.by_slices or request.source.dtype != _SAMPLES.get(len(size)):
+        if request.then or request.by_slices or step.within is not None:
+            return None
+        if request.source.dtype != _SAMPLES.get(len(size)):
             return None
         work = work_per_pixel(step.filter, step.parameters)
         furthest = 0.0 if step.filter.whole(step.parameters) else _FURTHEST

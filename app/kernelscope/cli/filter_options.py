@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from kernelscope.cli.common import switches
+from kernelscope.engine.area import Area
 from kernelscope.engine.step import ESTIMATE, Step, default_text, has_estimate
 from kernelscope.manual import allowed, option_of
 from kernelscope.spec.borders import Border
@@ -56,6 +57,14 @@ def add_filter_options(parser: argparse.ArgumentParser, spec: FilterSpec) -> Non
         group.add_argument(
             "--grey", action="store_true", default=False, help="convert to greyscale first"
         )
+        group.add_argument(
+            "--within",
+            metavar="AREA",
+            type=Area.parse,
+            default=None,
+            help="filter only there and keep the rest: a shape and its corners in pixels, such as "
+            "“rectangle 12,8 52,38”, “ellipse 12,8 52,38” or “polygon 0,0 40,0 20,30”",
+        )
 
 
 def step_of(spec: FilterSpec, found: argparse.Namespace) -> Step:
@@ -73,7 +82,8 @@ def step_of(spec: FilterSpec, found: argparse.Namespace) -> Step:
     given |= {parameter.name: getattr(found, _PREFIX + parameter.name) for parameter in typed}
     if spec.kind is Kind.VOLUME:
         return Step.create(spec.id, given)
-    return Step.create(spec.id, given, border=Border(found.border), grey=found.grey)
+    border = Border(found.border)
+    return Step.create(spec.id, given, border=border, grey=found.grey, within=found.within)
 
 
 def escape(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Computes a region of a result from a crop of its picture, and prepares boxes of volumes."""
+"""Computes a region or an area of a result from a crop, and prepares boxes of volumes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from kernelscope.engine.step import Step
 from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.spec.crop import FIRST_ROW, PART, Box
 
 
@@ -48,12 +49,12 @@ class Crops:
 _crops = Crops()
 
 
-def execute_region(request: Request, run: Callable[[Request], Result]) -> Result:
-    """Return the region of the result of `request`, which has one, computed by `run`.
+def crop_of(request: Request) -> tuple[Request, Window]:
+    """Return the request for the crop that the region of `request` needs, and its place.
 
-    Its times are those of the crop. It is not compared with a reference.
+    The crop is filtered as a whole, even if the step is limited to an area.
     """
-    step, region = request.step, request.region
+    step, region = replace(request.step, within=None), request.region
     assert isinstance(region, Region)
     image, spec = request.image, step.filter
     radius = spec.radius(step.parameters)
@@ -65,8 +66,43 @@ def execute_region(request: Request, run: Callable[[Request], Result]) -> Result
     crop = Request(
         _crops.of(image, part), step, request.options, measured=measured, live=request.live
     )
+    return crop, part
+
+
+def filter_area(request: Request, run: Callable[[Request], Source]) -> Image:
+    """Return the whole result of `request`, whose step is limited to an area.
+
+    Only the box around it is filtered, where the filter does not need the whole picture. `run`
+    computes a request without such a limit.
+    """
+    step, image, area = request.step, request.image, request.step.within
+    assert area is not None
+    part = area.region(image.height, image.width)
+    assert part is not None, "refused by Request"
+    step = replace(step, within=None)
+    whole = replace(request, step=step, reference=None, reduction=1)
+    if step.filter.uncroppable(step.parameters):
+        inner = part.of(run(whole).planes)
+    else:
+        crop, place = crop_of(replace(whole, region=part))
+        inner = place.inside.of(run(crop).planes)
+    planes = image.planes.copy()
+    part.of(planes)[:] = area.limited(part.of(planes), inner, part)
+    return image.like(planes)
+
+
+def execute_region(request: Request, run: Callable[[Request], Result]) -> Result:
+    """Return the region of the result of `request`, which has one, computed by `run`.
+
+    Its times are those of the crop. It is not compared with a reference.
+    """
+    image, region, area = request.image, request.region, request.step.within
+    assert isinstance(region, Region)
+    crop, part = crop_of(request)
     result = run(crop)
     planes = np.ascontiguousarray(part.inside.of(result.output.planes))
+    if area is not None:
+        planes = area.limited(region.of(image.planes), planes, region)
     return replace(result, request=request, output=Image.from_array(planes, image.title))
 
 

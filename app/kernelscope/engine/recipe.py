@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelscope import filters, json_fields
+from kernelscope.engine.area import Area
 from kernelscope.engine.step import ESTIMATE, Step, check_border, has_estimate
 from kernelscope.errors import InvalidRecipe
 from kernelscope.images.volume import AXES
@@ -55,6 +56,7 @@ class Recipe:
                     "border": str(step.border),
                     "grey": step.grey,
                     **({"axis": AXES[step.axis]} if step.axis else {}),
+                    **({"within": step.within.format()} if step.within else {}),
                 }
                 for step in self.steps
             ],
@@ -113,7 +115,7 @@ _NEWEST = 1000
 
 
 def _step(content: Field, version: int) -> Step:
-    content.only(("filter", "parameters", "border", "grey", "axis"))
+    content.only(("filter", "parameters", "border", "grey", "axis", "within"))
     spec = content["filter"].from_text(filters.get)
     border = spec.borders[0]
     if "border" in content:
@@ -128,7 +130,10 @@ def _step(content: Field, version: int) -> Step:
         }
     grey = "grey" in content and content["grey"].flag()
     axis = AXES.index(content["axis"].one_of(AXES)) if "axis" in content else 0
-    create = functools.partial(Step.create, spec.id, border=border, grey=grey, axis=axis)
+    within = content["within"].from_text(Area.parse) if "within" in content else None
+    create = functools.partial(
+        Step.create, spec.id, border=border, grey=grey, axis=axis, within=within
+    )
     return content.through(create, values)
 
 

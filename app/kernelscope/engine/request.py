@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kernelscope import filters
+from kernelscope.engine.area import Area
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.region import Region
 from kernelscope.engine.step import Step
@@ -142,6 +143,8 @@ class Request:
             self._check_slices()
         else:
             self._check_border()
+        if self.step.within is not None:
+            self._check_area(self.step.within)
         for _ in self.followers():
             pass  # each is checked as it is made
         if self.region is not None:
@@ -160,6 +163,7 @@ class Request:
         border: Border | None = None,
         grey: bool = False,
         axis: int = 0,
+        within: Area | None = None,
         reference: Image | Volume | None = None,
         **options: Any,
     ) -> Request:
@@ -170,7 +174,9 @@ class Request:
         InvalidParameter
             As `Step.of_numbers`, `RunOptions` and `Request`.
         """
-        step = Step.of_numbers(filter_id, parameters, border=border, grey=grey, axis=axis)
+        step = Step.of_numbers(
+            filter_id, parameters, border=border, grey=grey, axis=axis, within=within
+        )
         return cls(source, step, RunOptions(**options), reference)
 
     def _check_border(self) -> None:
@@ -183,6 +189,24 @@ class Request:
                 f"The {side}×{side} neighbourhood does not fit into "
                 f"{width}×{height} pixels, so “valid” would leave nothing.",
                 "Choose a smaller mask or another border.",
+            )
+
+    def _check_area(self, area: Area) -> None:
+        """Refuse an area beyond the picture, or around which the input cannot be kept."""
+        source, shape = self.source, self.source.shape
+        if source.kind is not Kind.PICTURE:
+            raise InvalidParameter(
+                "Only pictures are filtered within a region.", "Filter the whole volume."
+            )
+        if self._own_shape != shape:
+            raise InvalidParameter(
+                "Within a region, the result must have the size and the colours of the input.",
+                "Choose another border, or do not convert to greyscale.",
+            )
+        if area.region(*shape[:2]) is None:
+            raise InvalidParameter(
+                f"The {area.describe()} lies outside of {source.title}.",
+                "Move the region, or filter the whole picture.",
             )
 
     def _check_region(self, region: Region | Box) -> None:
@@ -350,6 +374,8 @@ class Request:
             chips.append(Chip("grey", text, not step.grey))
         if self.by_slices:
             chips.append(Chip("axis", f"slices across {AXES[step.axis]}", step.axis == 0))
+        if step.within is not None:
+            chips.append(Chip("within", f"only {step.within.describe()}", False))
         if block is not None:
             chips.append(Chip("block", f"blocks of {block_name(block)}", False))
         return tuple(chips)
@@ -362,6 +388,8 @@ class Request:
             parts.append(f"{step.border} border")
         if step.grey and not self.by_slices:
             parts.append("in grey")
+        if step.within is not None:
+            parts.append(f"only {step.within.describe()}")
         if block is not None:
             parts.append(f"blocks of {block_name(block)}")
         return ", ".join(parts)

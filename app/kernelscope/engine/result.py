@@ -109,8 +109,13 @@ class Result:
 
     @property
     def speed(self) -> float:
-        """Input pixels or voxels (not samples) per second of `seconds`, in millions."""
-        region = self.request.region
+        """Input pixels or voxels (not samples) per second of `seconds`, in millions.
+
+        Of a step that is limited to an area, those of the box around it count.
+        """
+        region, area = self.request.region, self.request.step.within
+        if region is None and area is not None:
+            region = area.region(*self.request.source.shape[:2])
         shape = self.request.source.shape[:-1]
         pixels = region.pixels if region is not None else math.prod(shape)
         return pixels / 1e6 / max(self.seconds, 1e-9)

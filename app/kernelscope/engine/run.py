@@ -19,7 +19,7 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
-from kernelscope.engine.cropping import check_box, execute_region, resolved_for
+from kernelscope.engine.cropping import check_box, execute_region, filter_area, resolved_for
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
@@ -111,8 +111,9 @@ def remember(result: Result, backends: Mapping[str, Backend], costs: Costs) -> N
     request = result.request
     # Other options would skew the costs: a limit, a block, a part of the GPUs, an empty cache.
     usual = replace(request.options, device=Device.AUTO, level=None, repeat=1) == DEFAULT_OPTIONS
-    # The time of a slice, or of a region, is not that of the source.
-    whole = not request.by_slices and request.region is None
+    # The time of a slice, or of a region or an area, is not that of the source.
+    limited = request.region is not None or request.step.within is not None
+    whole = not request.by_slices and not limited
     if usual and whole and _has_gpu(request, backends):
         costs.record(result, backends[result.device].availability().summary)
 
@@ -237,7 +238,10 @@ def _compute(
         if isinstance(request.region, Box):
             with context.log.stage("measure", counted=False):  # once for several boxes
                 request = resolved_for(request, request.region)
-        output = backend.run(request, level, context)
+        if request.step.within is not None:
+            output: Source = filter_area(request, lambda one: backend.run(one, level, context))
+        else:
+            output = backend.run(request, level, context)
         if request.reduction > 1 and output.shape != request.output_shape:  # as a GPU does itself
             with context.log.stage("convert"):
                 output = output.like(reduced(output.planes, request.reduction))

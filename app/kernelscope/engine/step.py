@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kernelscope import filters
+from kernelscope.engine.area import Area
 from kernelscope.errors import InvalidParameter
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
@@ -58,6 +59,8 @@ class Step:
     axis : int
         Where a filter for pictures gets volumes, its slices are perpendicular to this axis
         of the voxels: 0, 1 or 2 for z, y or x.
+    within : Area, optional
+        The part of a picture that is filtered; the rest is kept.
     """
 
     filter: FilterSpec
@@ -65,6 +68,7 @@ class Step:
     border: Border = Border.REFLECT
     grey: bool = False
     axis: int = 0
+    within: Area | None = None
 
     @classmethod
     def create(
@@ -75,6 +79,7 @@ class Step:
         border: Border | None = None,
         grey: bool = False,
         axis: int = 0,
+        within: Area | None = None,
     ) -> Step:
         """Return a checked step; the border is the filter's first one if none is given.
 
@@ -93,7 +98,9 @@ class Step:
             if isinstance(value, str) and value == ESTIMATE and has_estimate(spec.parameter(name))
         }
         numbers = {name: value for name, value in values.items() if name not in estimates}
-        step = cls.of_numbers(filter_id, numbers, border=border, grey=grey, axis=axis)
+        step = cls.of_numbers(
+            filter_id, numbers, border=border, grey=grey, axis=axis, within=within
+        )
         return replace(step, parameters=MappingProxyType({**step.parameters, **estimates}))
 
     @classmethod
@@ -105,6 +112,7 @@ class Step:
         border: Border | None = None,
         grey: bool = False,
         axis: int = 0,
+        within: Area | None = None,
     ) -> Step:
         """Return a checked step as `create` does, but one that leaves nothing to be estimated.
 
@@ -114,7 +122,7 @@ class Step:
         values = MappingProxyType(spec.validate(parameters or {}))
         border = spec.borders[0] if border is None else border
         check_border(spec, border)
-        return cls(spec, values, border, grey, axis)
+        return cls(spec, values, border, grey, axis, within)
 
     @property
     def estimates(self) -> tuple[str, ...]:

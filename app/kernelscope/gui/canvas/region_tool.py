@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPainterPath, QPen, QTransform
 
+from kernelscope.engine.area import Corner
 from kernelscope.gui.canvas.tools import Place, Touch
 from kernelscope.gui.model.displays import Side
-from kernelscope.gui.model.regions import Corner, Interest, Point, Regions, Shape, box_of
+from kernelscope.gui.model.regions import Interest, Point, Regions, Shape, box_of
 
 _GRIP = 8.0
 """Screen pixels around a handle within which it is taken."""

@@ -147,6 +147,8 @@ def _kind(request: Request) -> str:
     if isinstance(request.region, Box) and not request.by_slices:
         # A thin box costs more for each voxel, and how much more depends on its direction.
         return f"{kind}, {_across(request.region)}"
+    if request.step.within is not None:  # a part of the pixels is filtered
+        kind = f"{kind}, {request.step.within.format()}"
     return f"{kind}, reduced" if request.reduction > 1 else kind
 
 

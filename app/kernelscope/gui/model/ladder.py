@@ -336,6 +336,7 @@ def work_of(request: Request) -> Hashable:
         step.border,
         step.grey and not grey,
         step.axis if request.by_slices else None,
+        step.within,
     )
 
 

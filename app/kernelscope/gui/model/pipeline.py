@@ -73,6 +73,8 @@ class Card:
             chips.append(Chip("border", f"{step.border} border", False))
         if step.grey:
             chips.append(Chip("grey", "in grey", False))
+        if step.within is not None:
+            chips.append(Chip("within", f"only {step.within.describe()}", False))
         return tuple(chips)
 
     @property

@@ -8,7 +8,7 @@ its ends are pixels, and it runs from the centre of one to that of the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -16,17 +16,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Corner: TypeAlias = tuple[int, int]
-"""Edges of pixels to the right and down."""
+from kernelscope.engine.area import FARTHEST, Area, Corner, Outline, inside
 
 Point: TypeAlias = tuple[float, float]
 """In pixels to the right and down; whole numbers are edges."""
 
 COLOURS = ("#56b4e9", "#e69f00", "#2fbf8f", "#f0e442", "#e08ac0", "#ff7f4d")
 """Okabe and Ito's palette, lightened where the canvas is dark; a region is named as well."""
-
-_FAR = 1 << 20
-"""Largest coordinate: further away no picture has pixels."""
 
 
 class Shape(StrEnum):
@@ -130,6 +126,13 @@ class Interest:
         share = min(max(share, 0.0), 1.0)
         return math.hypot(x - from_x - share * across, y - from_y - share * along) <= reach
 
+    @property
+    def area(self) -> Area | None:
+        """The area to which a filter can be limited; None for a line."""
+        if self.shape is Shape.LINE:
+            return None
+        return Area(Outline(self.shape.value), self.corners)
+
     def mask(self, height: int, width: int) -> tuple[slice, slice, NDArray[np.bool_]]:
         """Return rows and columns around the region in a picture, and its pixels among them."""
         left, top, right, bottom = self.box
@@ -147,38 +150,14 @@ def box_of(first: Corner, second: Corner) -> tuple[Corner, Corner]:
 
 
 def _near(coordinate: int) -> int:
-    return min(max(coordinate, -_FAR), _FAR)
+    return min(max(coordinate, -FARTHEST), FARTHEST)
 
 
 def _inside(region: Interest, xs: NDArray[Any], ys: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return whether points lie in a region, for each y and x."""
-    left, top, right, bottom = region.box
-    columns, rows = xs[np.newaxis, :], ys[:, np.newaxis]
-    if region.shape is Shape.POLYGON:
-        return _inside_polygon(region.corners, columns, rows)
-    if region.shape is Shape.ELLIPSE:
-        across = (2 * columns - left - right) / max(right - left, 1)
-        along = (2 * rows - top - bottom) / max(bottom - top, 1)
-        return np.asarray(across * across + along * along <= 1)
-    return np.asarray((left <= columns) & (columns < right) & (top <= rows) & (rows < bottom))
-
-
-def _inside_polygon(
-    corners: Sequence[Corner], columns: NDArray[Any], rows: NDArray[Any]
-) -> NDArray[np.bool_]:
-    """Return which points lie in a polygon by the even-odd rule.
-
-    Each edge toggles the points to its right. Edges are half-open in y, so that a row through a
-    corner counts it once.
-    """
-    inside = np.zeros((rows.size, columns.size), bool)
-    for (x, y), (next_x, next_y) in zip(corners, (*corners[1:], corners[0]), strict=True):
-        if y == next_y:
-            continue
-        crossed = (min(y, next_y) <= rows) & (rows < max(y, next_y))
-        crossing = x + (rows - y) * (next_x - x) / (next_y - y)
-        inside ^= crossed & (columns >= crossing)
-    return inside
+    """Return whether points lie in a region, for each y and x; in a line there are none."""
+    if region.shape is Shape.LINE:
+        return np.zeros((ys.size, xs.size), bool)
+    return inside(Outline(region.shape.value), region.corners, xs, ys)
 
 
 class Regions:

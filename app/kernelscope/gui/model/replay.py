@@ -48,10 +48,12 @@ def python(requests: Sequence[Request | Follower]) -> str:
                 "which is not there yet.",
                 "Wait until the output is exact, or enter a number.",
             )
+    limited = any(each.step.within is not None for each in requests)
     lines = [
         "from pathlib import Path",
         "",
         "from kernelscope.backends import create_backends",
+        *(["from kernelscope.engine.area import Area"] if limited else []),
         "from kernelscope.engine.options import Device",
         "from kernelscope.engine.request import Request",
         "from kernelscope.engine.run import execute",
@@ -91,6 +93,8 @@ def _words(step: Step) -> list[str]:
         words.append(f"--border={step.border}")
     if step.grey:
         words.append("--grey")
+    if step.within is not None:
+        words.append(f"--within={step.within.format()}")
     return words
 
 
@@ -138,6 +142,8 @@ def _arguments(request: Request | Follower, *, last: bool) -> list[str]:
         words.append(f"border=Border({str(step.border)!r})")
     if step.grey:
         words.append("grey=True")
+    if step.within is not None:
+        words.append(f"within=Area.parse({step.within.format()!r})")
     if last and request.options.level is not None:
         words.append(f"level={request.options.level!r}")
     if last and request.options.device is not Device.AUTO:

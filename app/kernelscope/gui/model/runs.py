@@ -389,6 +389,7 @@ def work_of(request: Request) -> Hashable:
         tuple(sorted(request.step.parameters.items())),
         request.step.border,
         request.step.grey,
+        request.step.within,
         request.step.axis if request.by_slices else "",
         tuple(map(_fingerprint, request.source.samples)),
     )
