@@ -112,6 +112,8 @@ def test_a_report_is_read_with_machine_and_day(tmp_path: Path) -> None:
     (figure,) = Recorded.read(tmp_path).nearest(Step.of_numbers("median"), (64, 64), 1).values()
     assert (figure.machine, figure.card, figure.date) == ("NVIDIA H200", "H200", "2 Nov 2026")
     assert figure.setting == "Median, mask size 3, border reflect, 512×512"
+    varied = replace(figure.row, label="Median", parameters={"size": "7"})
+    assert replace(figure, row=varied).setting == "Median, mask size 7, border reflect, 512×512"
     assert not figure.scaled
     assert replace(figure, row=replace(figure.row, shape=(256, 512))).seconds == 0.002
     (entry,) = entries(tmp_path)

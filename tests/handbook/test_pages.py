@@ -10,7 +10,7 @@ import pytest
 
 from kernelscope import filters, handbook
 from kernelscope.handbook import examples, formulas, level_pictures, pictures
-from kernelscope.handbook.filter_pages import nearest, setting_of, time_of
+from kernelscope.handbook.filter_pages import nearest, time_of
 from kernelscope.spec.explanation import weighted
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import SHARED, SINGLE_BLOCK
@@ -146,5 +146,5 @@ def test_a_recorded_setting_names_what_differs_from_the_defaults() -> None:
     assert found
     for figure in found:
         whole = figure.row.parameters["search"] == "image"
-        assert setting_of(figure, nlm).count("patch size") == 1
-        assert ("search in image" in setting_of(figure, nlm)) == whole
+        assert figure.setting.count("patch size") == 1
+        assert ("search in image" in figure.setting) == whole

@@ -35,6 +35,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
 from kernelscope.paths import RESOURCES
+from kernelscope.spec.parameters import MaskParameter
 
 _logger = logging.getLogger(__name__)
 
@@ -102,10 +103,24 @@ class Figure:
 
     @property
     def setting(self) -> str:
-        """The recorded filter, parameters, border, channels and size in words."""
+        """The recorded filter, parameters, border, channels and size in words.
+
+        The label of a row has only the parameters that its plan varies; those that differ from
+        the defaults are added, lest a search in the whole image pass for the default radius.
+        """
         row = self.row
+        words = [row.label]
+        for parameter in filters.get(row.filter).parameters:
+            text = row.parameters.get(parameter.name)
+            if text is None or isinstance(parameter, MaskParameter):
+                continue  # the label has the size of a mask
+            value = parameter.parse(text)
+            said = parameter.describe(value).removesuffix(parameter.behind(value))
+            differs = value != parameter.default and not parameter.is_absent(value)
+            if differs and said not in row.label:
+                words.append(said)
         several = f", {row.channels} channels" if row.channels > 1 else ""
-        return f"{row.label}, border {row.border}, {row.size}{several}"
+        return f"{', '.join(words)}, border {row.border}, {row.size}{several}"
 
 
 @dataclass(frozen=True)

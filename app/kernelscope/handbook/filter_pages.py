@@ -152,31 +152,12 @@ def _cost(spec: FilterSpec) -> Iterator[str]:
             yield f"{name} levels that it does not have:\n\n" + "\n".join(lines)
 
 
-def setting_of(figure: Figure, spec: FilterSpec) -> str:
-    """Return the setting of a figure with all parameters that differ from the defaults.
-
-    The label of a row names only those that its plan varies.
-    """
-    named = figure.setting
-    others = []
-    for parameter in spec.parameters:
-        text = figure.row.parameters.get(parameter.name)
-        if text is None or isinstance(parameter, MaskParameter):
-            continue
-        value = parameter.parse(text)
-        said = parameter.describe(value).removesuffix(parameter.behind(value))
-        if value != parameter.default and not parameter.is_absent(value) and said not in named:
-            others.append(said)
-    return ", ".join([named, *others])
-
-
 def _settings(measured: Mapping[str, Figure], spec: FilterSpec) -> str:
     """Return where and with which settings the times of a table were measured."""
     if not measured:
         return "No times of this filter were recorded."
     found = dict.fromkeys(
-        f"{setting_of(figure, spec)} ({figure.machine}, {figure.date})"
-        for figure in measured.values()
+        f"{figure.setting} ({figure.machine}, {figure.date})" for figure in measured.values()
     )
     return (
         f"Measured without transfers: {'; '.join(found)}. These are the recorded settings nearest "
@@ -187,7 +168,7 @@ def _settings(measured: Mapping[str, Figure], spec: FilterSpec) -> str:
 def _levels(spec: FilterSpec, device: str) -> str:
     """Return the table of the levels of a device."""
     measured = nearest(spec, device)
-    several = len({setting_of(figure, spec) for figure in measured.values()}) > 1
+    several = len({figure.setting for figure in measured.values()}) > 1
     heading = ["level", *(["operations"] if device == "gpu" else []), "time"]
     rows = []
     for level in spec.levels(device):
@@ -197,7 +178,7 @@ def _levels(spec: FilterSpec, device: str) -> str:
             row.append(f"{level_pictures.planned(spec, level).operations:,.0f}")
         row.append(time_of(figure.seconds) if figure is not None else "–")
         if several:
-            row.append(setting_of(figure, spec) if figure is not None else "–")
+            row.append(figure.setting if figure is not None else "–")
         rows.append(row)
     return manual.table([*heading, *(["setting"] if several else [])], iter(rows))
 
