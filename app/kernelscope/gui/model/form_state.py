@@ -64,6 +64,7 @@ class FormState:
         }
         if kind is Kind.PICTURE:  # volumes are grey
             texts["grey"] = "on" if step.grey else "off"
+            texts["within"] = step.within.format() if step.within is not None else ""
         return cls(step.filter.id, dict(step.parameters), automatic, texts)
 
     def but(self, names: tuple[str, ...]) -> FormState:

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope import filters
+from kernelscope.engine.area import Area
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.request import Request
@@ -199,7 +200,9 @@ class ParameterPanel(QScrollArea):
         """Return the step and the options that are set; raises `InvalidParameter`."""
         form = self._options
         values = self._form.values()
-        step = Step.of_numbers(self.filter_id, values, border=form.border, grey=form.grey)
+        step = Step.of_numbers(
+            self.filter_id, values, border=form.border, grey=form.grey, within=form.within
+        )
         return RunSettings(step, self.run_options())
 
     def step_of(self, filter_id: str) -> Step:
@@ -233,6 +236,10 @@ class ParameterPanel(QScrollArea):
     def place(self) -> Place:
         """The place where the filter will run."""
         return self._options.place
+
+    def offer_area(self, name: str, area: Area | None) -> None:
+        """Offer to filter only a region of this name; None for no region."""
+        self._options.offer_area(name, area)
 
     def choose_place(self, place: Place) -> None:
         """Let the filter run there from now on."""
@@ -292,7 +299,8 @@ class ParameterPanel(QScrollArea):
         of_pictures = self._kind is Kind.PICTURE
         chosen = self.filter_id if of_pictures else self._others[Kind.PICTURE]
         self._settings.set_text("filter", chosen)
-        self._settings.set_texts("run", self._options.texts())
+        # Regions are not remembered: the next picture would be filtered in an unseen one.
+        self._settings.set_texts("run", {**self._options.texts(), "within": ""})
         for filter_id, form in self._forms.items():
             self._settings.set_texts(f"filters/{filter_id}", form.texts())
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QToolButton, QWidget
 
+from kernelscope.engine.area import Area
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
+from kernelscope.errors import InvalidParameter
 from kernelscope.gui.model.ladder import AUTO, Place, Rung, chosen_place, rungs
 from kernelscope.gui.panels.editors import shrink
 from kernelscope.gui.panels.gpu_options import GpuOptions
+from kernelscope.gui.panels.within_box import WithinBox
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.spec.blocks import takes_block
@@ -69,8 +73,10 @@ class RunOptionsForm(QWidget):
         self._grey.setAccessibleName("Convert to greyscale first")
         self._grey.setToolTip("ITU-R BT.601: 0.299 R + 0.587 G + 0.114 B")
         layout.addWidget(self._grey, 1, 0, 1, 3)
+        self._within = WithinBox(self)
+        layout.addWidget(self._within, 2, 0, 1, 3)
         self._gpu_options = GpuOptions(self)
-        layout.addWidget(self._gpu_options, 2, 0, 1, 3)
+        layout.addWidget(self._gpu_options, 3, 0, 1, 3)
         kernel = QToolButton(self)
         kernel.setObjectName("viewKernelButton")
         kernel.setText("View kernel…")
@@ -78,9 +84,10 @@ class RunOptionsForm(QWidget):
         kernel.setToolTip("The CUDA source of the filter at this level (Ctrl+K)")
         kernel.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         kernel.clicked.connect(self.kernel_wanted)
-        layout.addWidget(kernel, 3, 1, 1, 2, Qt.AlignmentFlag.AlignRight)
+        layout.addWidget(kernel, 4, 1, 1, 2, Qt.AlignmentFlag.AlignRight)
         self._border.activated.connect(self._on_border)
         self._grey.toggled.connect(self.changed)
+        self._within.changed.connect(self.changed)
         self._gpu_options.changed.connect(self.changed)
         self.set_availability({})
 
@@ -99,9 +106,19 @@ class RunOptionsForm(QWidget):
         self._offer_places()
 
     def offer_grey(self, offered: bool) -> None:
-        """Offer to convert to greyscale or not: volumes are grey."""
+        """Offer what is for pictures only, or not: volumes are grey, and filtered as a whole."""
         self._offers_grey = offered
         self._grey.setVisible(offered)
+        self._within.setVisible(offered)
+
+    def offer_area(self, name: str, area: Area | None) -> None:
+        """Offer to filter only a region of this name, or no region; see `WithinBox.offer`."""
+        self._within.offer(name, area)
+
+    @property
+    def within(self) -> Area | None:
+        """The part of pictures that is filtered; None for all of it."""
+        return self._within.area if self._offers_grey else None
 
     def choose(self, place: Place) -> None:
         """Run there from now on; where the filter cannot, the nearest place stands in."""
@@ -135,6 +152,7 @@ class RunOptionsForm(QWidget):
         """Show the options that `request` was made with, as far as they are offered here."""
         place = Place(request.options.device, request.options.level)
         self._restore(place, request.step.border, request.step.grey)
+        self._within.show_area(request.step.within)
         self._gpu_options.show_request(request)
 
     def texts(self) -> dict[str, str]:
@@ -144,6 +162,7 @@ class RunOptionsForm(QWidget):
             "level": self._wanted.level or "",
             "border": self._wanted_border.value,
             "grey": "on" if self._grey.isChecked() else "off",
+            "within": self._within.area.format() if self._within.area is not None else "",
             **self._gpu_options.texts(),
         }
 
@@ -156,6 +175,11 @@ class RunOptionsForm(QWidget):
             Border(border) if border in list(Border) else Border.REFLECT,
             texts["grey"] == "on" if "grey" in texts else self._grey.isChecked(),
         )
+        if "within" in texts:
+            area = None
+            with contextlib.suppress(InvalidParameter):  # none, or settings that were edited
+                area = Area.parse(texts["within"])
+            self._within.show_area(area)
         self._gpu_options.set_texts(texts)
 
     def _restore(self, place: Place, border: Border, grey: bool) -> None:

@@ -114,7 +114,13 @@ class MainWindow(Frame):
         )
         self.live = Live(self.runner, self.panel, self.background, settings, lambda: self.page)
         self.measuring = Measuring(
-            self.measure, self.pictures, self.background, self.actions_, self.live, self._report
+            self.measure,
+            self.pictures,
+            self.background,
+            self.actions_,
+            self.live,
+            self._report,
+            self.panel.offer_area,
         )
         self.run_shelf = self._make_shelf()
         self.levels = Levels(self.panel, self.runner, self.background, lambda: self.page)

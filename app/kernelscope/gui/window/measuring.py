@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QDockWidget
 
+from kernelscope.engine.area import Area
 from kernelscope.gui.canvas.region_tool import RegionTool
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.measurements import Row, measure, pictures
@@ -43,6 +44,8 @@ class Measuring(QObject):
         Filled while it is visible.
     live : Live
         Knows how the output on the screen relates to the settings.
+    offer_area : callable
+        Offers the chosen region as the part of the picture to filter.
     """
 
     def __init__(
@@ -53,12 +56,13 @@ class Measuring(QObject):
         actions: Mapping[str, QAction],
         live: Live,
         report: Callable[[Exception], None],
+        offer_area: Callable[[str, Area | None], None],
     ) -> None:
         super().__init__(page)
         self.regions = regions = panel.regions
         self._panel, self._page = panel, page
         self._background, self._actions = background, actions
-        self._live, self._report = live, report
+        self._live, self._report, self._offer_area = live, report, offer_area
         pair = page.images
         self._later = Later(self._measure, self)
         self.tool = RegionTool(
@@ -107,6 +111,8 @@ class Measuring(QObject):
     def _on_regions(self) -> None:
         self._page.images.update_overlays()
         self._panel.show_regions()
+        chosen = self.regions.chosen
+        self._offer_area(chosen.name if chosen else "", chosen.area if chosen else None)
         self._later.soon()
 
     def _measure(self) -> None:

@@ -1,0 +1,121 @@
+"""Filtering only in a region: the switch, Live, undo and the settings of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+from pytestqt.qtbot import QtBot
+
+from kernelscope.engine.area import Area
+from kernelscope.engine.region import Region
+from kernelscope.engine.request import Request
+from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.model.regions import Shape
+from kernelscope.gui.panels.within_box import WithinBox
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.image import Image
+from tests.gui.helpers import child, load, press
+
+
+@pytest.fixture
+def filtering(qtbot: QtBot, real_window: MainWindow, tmp_path: Path) -> MainWindow:
+    """Return a window with noise, of which a median is shown live."""
+    pixels = np.random.default_rng(1).integers(0, 256, (60, 80), np.uint8)
+    path = tmp_path / "noise.png"
+    Pillow.fromarray(pixels).save(path)
+    load(qtbot, real_window, path)
+    real_window.panel.set_filter("median")
+    exact(qtbot, real_window)
+    return real_window
+
+
+def exact(qtbot: QtBot, window: MainWindow) -> Image:
+    """Return the output once it is that of the settings."""
+    qtbot.waitUntil(lambda: window.live.freshness is Freshness.EXACT)
+    result = window.page.result
+    assert result is not None
+    return result.image
+
+
+def filtered(window: MainWindow) -> np.ndarray:
+    """Return which pixels differ from the input."""
+    result, source = window.page.result, window.page.source
+    assert result is not None
+    return (result.image.planes != source.planes).any(2)
+
+
+def test_the_switch_follows_the_chosen_region(qtbot: QtBot, filtering: MainWindow) -> None:
+    box = child(filtering, WithinBox, "within")
+    assert not box.isEnabled()
+    assert "Draw a region first" in box.toolTip()
+    whole = exact(qtbot, filtering)
+    regions = filtering.measuring.regions
+    regions.add(Shape.ELLIPSE, ((10, 8), (50, 40)))
+    assert box.text() == "Filter only in R1"
+    assert box.isEnabled()
+    box.click()
+    assert filtering.live.freshness is Freshness.OUT_OF_DATE
+    limited = exact(qtbot, filtering)
+    area = Area.parse("ellipse 10,8 50,40")
+    assert filtering.panel.run_settings().step.within == area
+    mask = area.mask(Region(0, 0, 60, 80))
+    assert (limited.planes[mask] == whole.planes[mask]).all()
+    assert not filtered(filtering)[~mask].any()
+    press(qtbot, filtering, "Ctrl+Alt+R")
+    regions.put(regions.all[0].moved(20, 10))
+    exact(qtbot, filtering)
+    assert filtering.panel.run_settings().step.within == area.moved(20, 10)
+    assert not filtered(filtering)[:18].any()
+    assert filtered(filtering)[18:50, 30:70].any()
+    regions.choose(-1)  # nothing is chosen: the filter stays where it was
+    assert box.text() == "Filter only in a region"
+    assert filtering.panel.run_settings().step.within == area.moved(20, 10)
+    box.click()
+    assert (exact(qtbot, filtering).planes == whole.planes).all()
+
+
+def test_undo_takes_the_limit_back(qtbot: QtBot, filtering: MainWindow) -> None:
+    box = child(filtering, WithinBox, "within")
+    filtering.measuring.regions.add(Shape.RECTANGLE, ((10, 8), (50, 40)))
+    qtbot.waitUntil(lambda: filtering.live.resting)
+    box.click()
+    exact(qtbot, filtering)
+    qtbot.waitUntil(lambda: filtering.live.resting)
+    press(qtbot, filtering, "Ctrl+Z")
+    qtbot.waitUntil(lambda: not box.isChecked())
+    exact(qtbot, filtering)
+    assert filtered(filtering)[50:].any()
+    press(qtbot, filtering, "Ctrl+Y")
+    qtbot.waitUntil(box.isChecked)
+    exact(qtbot, filtering)
+    assert not filtered(filtering)[40:].any()
+
+
+def test_a_line_is_no_area_and_the_next_session_has_no_limit(
+    qtbot: QtBot, filtering: MainWindow
+) -> None:
+    box, regions = child(filtering, WithinBox, "within"), filtering.measuring.regions
+    regions.add(Shape.LINE, ((1, 1), (9, 9)))
+    assert not box.isEnabled()
+    regions.add(Shape.RECTANGLE, ((1, 1), (9, 9)))
+    box.click()
+    assert filtering.panel.run_settings().step.within is not None
+    filtering.panel.save()
+    assert filtering.settings.texts("run")["within"] == ""
+    state = filtering.panel.state()
+    assert state is not None
+    filtering.panel.show_state(replace(state, options={"within": "circle 1"}))
+    assert filtering.panel.run_settings().step.within is None
+
+
+def test_settings_of_a_run_have_the_limit() -> None:
+    image = Image.from_array(np.zeros((20, 20), np.uint8))
+    area = Area.parse("polygon 0,0 9,0 4,9")
+    state = FormState.of(Request.create(image, "mean", within=area))
+    assert state.options["within"] == area.format()
+    assert FormState.of(Request.create(image, "mean")).options["within"] == ""
