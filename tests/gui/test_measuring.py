@@ -229,6 +229,7 @@ def test_a_line_is_drawn_and_plotted_over_input_and_output(
         each.levels[:, 0].tolist() for each in (source, output)
     ]
     assert "linear interpolation" in child(drawing, ElidedLabel, "profileHeading").toolTip()
+    assert drawing.minimumSizeHint().width() <= 1000
     drawing.viewer.choose_units("0 to 1")
     qtbot.waitUntil(lambda: "0 to 1" in drawing.measure.profile.csv())
     child(drawing, QToolButton, "copyProfile").click()

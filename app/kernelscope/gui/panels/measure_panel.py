@@ -88,7 +88,7 @@ class MeasurePanel(QWidget):
         split = QSplitter(self)
         split.setObjectName("measureSplit")
         split.setChildrenCollapsible(False)
-        for widget in (self._table, self.profile):
+        for widget in (self._make_figures(), self.profile):
             split.addWidget(widget)
             split.setStretchFactor(split.count() - 1, 1)
         layout.addWidget(split, 1)
@@ -117,7 +117,7 @@ class MeasurePanel(QWidget):
         table.currentItemChanged.connect(self._on_current)
         return table
 
-    def _make_tools(self) -> QVBoxLayout:
+    def _make_tools(self) -> QHBoxLayout:
         """Return two rows, which fit into the narrowest window: the region, and the table."""
         self.add_menu = QMenu(self)
         self._add = self._button("addRegion", "Add", "Add a region in the middle of the view")
@@ -151,17 +151,23 @@ class MeasurePanel(QWidget):
             row.addWidget(box)
         row.addWidget(self._remove)
         row.addStretch(1)
-        below = QHBoxLayout()
-        below.setSpacing(4)
-        below.addWidget(QLabel("CNR against", self))
+        return row
+
+    def _make_figures(self) -> QWidget:
+        """Return the table under its bar; the plot beside them is as high as both."""
+        figures = QWidget(self)
+        bar = QHBoxLayout()
+        bar.setSpacing(4)
+        bar.addWidget(QLabel("CNR against", figures))
         for widget in (self._against, self._copy, self._save):
-            below.addWidget(widget)
-        below.addStretch(1)
-        rows = QVBoxLayout()
-        rows.setSpacing(4)
-        rows.addLayout(row)
-        rows.addLayout(below)
-        return rows
+            bar.addWidget(widget)
+        bar.addStretch(1)
+        column = QVBoxLayout(figures)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addLayout(bar)
+        column.addWidget(self._table, 1)
+        return figures
 
     def _button(self, name: str, text: str, tip: str) -> QToolButton:
         button = QToolButton(self)
