@@ -147,6 +147,7 @@ def test_errors_stand_at_their_lines() -> None:
     assert (report.messages[0].file, report.messages[0].line) == ("mean.cu", 61)
 
 
+@pytest.mark.slow
 def test_an_endless_kernel_is_cancelled() -> None:
     token, outcomes = CancelToken(), list[Outcome]()
     made = work()
@@ -163,6 +164,33 @@ def test_an_endless_kernel_is_cancelled() -> None:
     thread.join()
     assert outcomes[0].report.ending is Ending.CANCELLED
     assert time.monotonic() - start < 5
+
+
+@pytest.mark.slow
+def test_many_cases_run_in_one_process_with_bounded_memory() -> None:
+    made = [work(border=border) for border in Border for _ in range(3)]  # libraries of their own
+    launch = made[0].plan.plan.launches[0]
+    job = Job(EMULATED, "mean.cu", MEAN, launch.kernel, launch.defines, "mean")
+    begun = list[int]()
+    outcome = try_out(job, made, Limits(run=10), begun=begun.append)
+    assert outcome.report.ending is Ending.DONE, outcome.report
+    assert len(outcome.results) == len(made)
+    assert all(compare(*result).count == 0 for result in outcome.results)
+    assert begun == sorted(begun)
+    assert begun[-1] == len(made)
+
+
+def test_the_case_in_which_a_kernel_dies_is_known() -> None:
+    made = [work(), work(border=Border.WRAP), work()]
+    launch = made[0].plan.plan.launches[0]
+    code = with_code("#if BORDER == 4\n*(volatile int*)8 = 1;\n#endif")
+    assert Border.WRAP.code == 4
+    begun = list[int]()
+    job = Job(EMULATED, "mean.cu", code, launch.kernel, launch.defines, "mean")
+    outcome = try_out(job, made, Limits(run=10), begun=begun.append)
+    assert outcome.report.ending is Ending.DIED, outcome.report
+    assert begun[-1] == 2
+    assert not outcome.results
 
 
 # Parts --------------------------------------------------------------------------------

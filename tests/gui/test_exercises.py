@@ -16,10 +16,10 @@ from pytestqt.qtbot import QtBot
 from kernelscope.backends.trial.exercises import exercises
 from kernelscope.backends.trial.parent import Outcome
 from kernelscope.backends.trial.protocol import Ending, Job, Report
-from kernelscope.gui.dialogs import edit_panel
 from kernelscope.gui.dialogs.code_editor import CodeEditor
 from kernelscope.gui.dialogs.code_view import CodeView
 from kernelscope.gui.dialogs.exercise_window import ExerciseWindow
+from kernelscope.gui.model import trials
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
@@ -83,7 +83,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
         loads = (round(100 * made["a pixel"]),)
         return Outcome(Report(Ending.DONE, loads=loads), ((pixels, pixels),))
 
-    monkeypatch.setattr(edit_panel, "try_out", answer)
+    monkeypatch.setattr(trials, "try_out", answer)
     return made
 
 

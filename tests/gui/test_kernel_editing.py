@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,16 +25,16 @@ from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.compiler_messages import ERROR, WARNING, CompilerMessage
 from kernelscope.backends.trial.parent import Outcome, Work
-from kernelscope.backends.trial.protocol import Ending, Job, Report
+from kernelscope.backends.trial.protocol import Ending, Job, Limits, Report
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.launch_report import Resources
 from kernelscope.engine.request import Request
-from kernelscope.gui.dialogs import edit_panel
 from kernelscope.gui.dialogs.code_editor import CodeEditor
 from kernelscope.gui.dialogs.code_view import CodeView
 from kernelscope.gui.dialogs.difference_view import DifferenceView
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.wrong_pixels import WrongPixels
+from kernelscope.gui.model import trials
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.work.background import Background
@@ -120,11 +120,11 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     """The jobs of a made-up compiler, which answers by `REPORT`."""
     jobs = []
 
-    def answer(job: Job, works: Sequence[Work] = (), token: CancelToken | None = None) -> Outcome:
+    def answer(job: Job, *_: object, **__: object) -> Outcome:
         jobs.append(job)
         return Outcome(REPORT)
 
-    monkeypatch.setattr(edit_panel, "try_out", answer)
+    monkeypatch.setattr(trials, "try_out", answer)
     return jobs
 
 
@@ -378,7 +378,7 @@ def test_resources_of_a_version_go_when_it_changes(
     done = Report(
         Ending.DONE, compiler="NVRTC 13.1", resources={"sm_75": Resources(4321, 0, 0, 0, 0)}
     )
-    monkeypatch.setattr(edit_panel, "try_out", lambda *_, **__: Outcome(done))
+    monkeypatch.setattr(trials, "try_out", lambda *_, **__: Outcome(done))
     editor = edit(viewer)
     with qtbot.waitSignal(viewer._panel.compiled):
         viewer._panel.compile()
@@ -393,13 +393,13 @@ def test_stop_ends_compiling(
 ) -> None:
     tokens = []
 
-    def wait(job: Job, works: Sequence[Work], token: CancelToken) -> Outcome:
+    def wait(job: Job, works: object, limits: object, token: CancelToken, *_: object) -> Outcome:
         tokens.append(token)
         while not token.cancelled:
             token._event.wait(1)
         return Outcome(Report(Ending.CANCELLED))
 
-    monkeypatch.setattr(edit_panel, "try_out", wait)
+    monkeypatch.setattr(trials, "try_out", wait)
     edit(viewer)
     viewer._panel.compile()
     qtbot.waitUntil(lambda: bool(tokens))
@@ -439,9 +439,7 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     output = reference.copy()
     output[2, 4, 1], output[3, 1, 1] = 9, 200
     done = Report(Ending.DONE, compiler="NVRTC 13.1")
-    monkeypatch.setattr(
-        edit_panel, "try_out", lambda *_, **__: Outcome(done, ((output, reference),))
-    )
+    monkeypatch.setattr(trials, "try_out", lambda *_, **__: Outcome(done, ((output, reference),)))
 
 
 def test_wrong_pixels_are_counted_shown_and_chosen(
@@ -517,7 +515,7 @@ def test_a_stopped_kernel_is_named(
     report: Report,
     text: str,
 ) -> None:
-    monkeypatch.setattr(edit_panel, "try_out", lambda *_, **__: Outcome(report))
+    monkeypatch.setattr(trials, "try_out", lambda *_, **__: Outcome(report))
     edit(viewer)
     with qtbot.waitSignal(viewer._panel.compiled):
         viewer._panel.compile()
@@ -538,6 +536,53 @@ def test_a_hostile_kernel_leaves_the_window_as_it_was(qtbot: QtBot, viewer: Kern
     assert state(viewer).startswith("Wrong: 7,000 of 70 × 100 pixels differ")
 
 
+def test_grading_goes_through_the_cases_of_the_contract(
+    qtbot: QtBot, viewer: KernelViewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown, counts = [], []
+
+    def answer(
+        job: Job, works: Sequence[Work], limits: Limits, token: object, begun: Callable[[int], None]
+    ) -> Outcome:
+        counts.append(len(works))
+        begun(2)
+        right = np.zeros((3, 3, 1), np.uint8)
+        results = [(right, right)] * len(works)
+        results[4] = (right, right + np.uint8(1))
+        return Outcome(Report(Ending.DONE), tuple(results))
+
+    monkeypatch.setattr(trials, "try_out", answer)
+    edit(viewer)
+    viewer._panel._case.connect(lambda *case: shown.append(case))
+    with qtbot.waitSignal(viewer._panel.compiled):
+        QTest.keyClick(viewer, Qt.Key.Key_Return, CONTROL | SHIFT)
+    # Three types, eight borders, grey and RGB, three sizes; one pixel is too small for valid.
+    assert counts == [3 * 2 * (8 * 3 - 1)]
+    assert shown == [(2, 138)]
+    assert state(viewer) == (
+        "137 of 138 cases are right. "
+        "First wrong: uint8, RGB, border reflect, 131 × 3, 9 of 9 pixels."
+    )
+
+
+def test_a_case_in_which_a_kernel_is_stopped_is_named(
+    qtbot: QtBot, viewer: KernelViewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(
+        job: Job, works: Sequence[Work], limits: Limits, token: object, begun: Callable[[int], None]
+    ) -> Outcome:
+        begun(3)
+        return Outcome(Report(Ending.TIME, "It ran for 9 s.", "Look for a loop."))
+
+    monkeypatch.setattr(trials, "try_out", answer)
+    edit(viewer)
+    with qtbot.waitSignal(viewer._panel.compiled):
+        click(qtbot, viewer, "gradeEdit")
+    assert state(viewer) == (
+        "Case 3 of 138 (uint8, grey, border reflect, 33 × 17): It ran for 9 s. Look for a loop."
+    )
+
+
 def test_what_cannot_run_is_compiled_and_says_why(
     qtbot: QtBot, viewer: KernelViewer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -548,7 +593,7 @@ def test_what_cannot_run_is_compiled_and_says_why(
         targets.append(job.target)
         return Outcome(done)
 
-    monkeypatch.setattr(edit_panel, "try_out", answer)
+    monkeypatch.setattr(trials, "try_out", answer)
     monkeypatch.setattr(HostCompiler, "find", lambda: None)
     edit(viewer)
     with qtbot.waitSignal(viewer._panel.compiled):

@@ -69,6 +69,14 @@ inline void barrier(const char* file, int line)
     emulator::meet(gate, emulator::block->live);
 }
 }  // namespace trial
+// Give back the stacks of this thread of the host: each library has its own.
+extern "C" __attribute__((visibility("default"))) void trial_release()
+{
+    if (!emulator::block) return;
+    munmap(emulator::block->stacks, (size_t)emulator::MOST_THREADS * emulator::STACK);
+    free(emulator::block);
+    emulator::block = nullptr;
+}
 #define __syncthreads() trial::barrier(__FILE__, __LINE__)
 #define __trap() __builtin_trap()
 """
@@ -189,6 +197,9 @@ def _run(
         workers = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(threads - 1)]
         for each, launch in zip(libraries, plan.launches, strict=True):
             run_launch(each, launch, task, memory, workers, CancelToken(), lambda _: None)
+            for release in [worker.submit(each.trial_release) for worker in workers]:
+                release.result()
+            each.trial_release()
     faults = list(guarded.faults())
     if given.tobytes() != source.tobytes():  # also where floats are not numbers
         faults.append("It wrote into the source.")

@@ -19,11 +19,14 @@ class Grade:
         Cells read from global memory for each pixel of the largest case.
     goal : float, optional
         Most of those that are allowed.
+    titles : tuple of str
+        Of the cases; may be empty.
     """
 
     comparisons: tuple[Comparison, ...]
     loads: float = 0.0
     goal: float | None = None
+    titles: tuple[str, ...] = ()
 
     @property
     def right(self) -> int:
@@ -50,10 +53,17 @@ class Grade:
             first = f"Wrong: {worst.count:,} of {where} differ from the program's own kernel"
             if cases == 1:
                 return f"{first}, on the emulated GPU."
+            pairs = zip(self.titles, self.comparisons, strict=True) if self.titles else ()
+            title = next((title for title, each in pairs if each.count), "")
+            if title:
+                count = f"{worst.count:,} of {worst.wrong.size:,} pixels"
+                return f"{self.right} of {cases} cases are right. First wrong: {title}, {count}."
             return f"{self.right} of {cases} pictures are right. {first}."
         if cases == 1 and self.goal is None:
             own = "the program's own kernel, on the emulated GPU"
             return f"Right: all {width} × {height} pixels equal those of {own}."
+        if any(self.titles) and self.goal is None:
+            return f"Passed: right in {cases} of {cases} cases."
         text = f"Right on all {cases} pictures."
         if self.goal is None:
             return text
@@ -63,7 +73,9 @@ class Grade:
         return f"{text} But it reads {reads}; the goal is at most {self.goal:.3g}."
 
 
-def grade_of(outcome: Outcome, goal: float | None = None) -> Grade | None:
+def grade_of(
+    outcome: Outcome, goal: float | None = None, titles: tuple[str, ...] = ()
+) -> Grade | None:
     """Return the grade of a trial; None if nothing ran to its end."""
     if not outcome.results:
         return None
@@ -72,4 +84,4 @@ def grade_of(outcome: Outcome, goal: float | None = None) -> Grade | None:
     largest = sizes.index(max(sizes))
     loads = outcome.report.loads
     count = loads[largest] / sizes[largest] if len(loads) == len(sizes) else 0.0
-    return Grade(comparisons, count, goal)
+    return Grade(comparisons, count, goal, titles)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -79,11 +79,14 @@ class Work:
         Of the shape that both plans are for.
     plan, reference : TrialPlan
         Of the kernel that is tried, and of the program's own.
+    title : str
+        Of the case, for reports.
     """
 
     source: NDArray[Any]
     plan: TrialPlan
     reference: TrialPlan
+    title: str = ""
 
 
 def try_out(
@@ -91,6 +94,7 @@ def try_out(
     works: Sequence[Work] = (),
     limits: Limits = _NO_LIMITS,
     token: CancelToken | None = None,
+    begun: Callable[[int], None] = lambda number: None,
 ) -> Outcome:
     """Try a kernel in a process of its own, and wait for the end; call it off the GUI thread.
 
@@ -101,6 +105,8 @@ def try_out(
     ----------
     works : sequence of Work
         The cases, for targets that run kernels.
+    begun : callable
+        Gets the number of each case that begins, from 1 on, unless it is over at once.
     """
     token = token or CancelToken()
     with tempfile.TemporaryDirectory(prefix="kernelscope-trial-") as name:
@@ -123,7 +129,7 @@ def try_out(
                 start_new_session=True,
             )
         try:
-            report = _watch(process, folder, limits, token)
+            report = _watch(process, folder, limits, token, begun)
         finally:
             _end(process)
         results = []
@@ -145,7 +151,11 @@ def _environment() -> dict[str, str]:
 
 
 def _watch(
-    process: subprocess.Popen[bytes], folder: Path, limits: Limits, token: CancelToken
+    process: subprocess.Popen[bytes],
+    folder: Path,
+    limits: Limits,
+    token: CancelToken,
+    begun: Callable[[int], None],
 ) -> Report:
     """Wait for the end of the process, of its time, or of the user's patience."""
     stage, noted, since = Stage.START, 0, time.monotonic()
@@ -153,11 +163,13 @@ def _watch(
         now = _stages(folder)
         if len(now) != noted:
             stage, noted, since = now[-1], len(now), time.monotonic()
+            begun(now.count(Stage.REFERENCE))
         if token.cancelled:
             return Report(Ending.CANCELLED, "Cancelled.")
         if time.monotonic() - since > limits.seconds(stage):
             return _too_long(stage, limits.seconds(stage))
         time.sleep(_POLL_SECONDS)
+    begun(_stages(folder).count(Stage.REFERENCE))
     if process.returncode == 0:
         try:
             return Report.read(folder)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
@@ -19,70 +17,31 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.comparison import Comparison
 from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage
 from kernelscope.backends.trial.grading import grade_of
-from kernelscope.backends.trial.parent import Outcome, Work, try_out
 from kernelscope.backends.trial.protocol import Ending, Job
-from kernelscope.backends.trial.targets import COMPILE_ONLY, EMULATED
+from kernelscope.backends.trial.targets import COMPILE_ONLY
 from kernelscope.engine.control import CancelToken
 from kernelscope.errors import AppError
 from kernelscope.gui.dialogs.code_editor import CodeEditor
 from kernelscope.gui.dialogs.wrong_pixels import WrongPixels
 from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name, digest
+from kernelscope.gui.model.trials import Subject, Tried, try_subject
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.messages import SELECTABLE, open_dialog
 from kernelscope.gui.work.background import Background
-from kernelscope.installed import install_command
 
 ORIGINAL = "Original"
 
 _TOPIC = "kernel-trial"
-_INSTALL = f"Install g++, or: {install_command('emulator')}"
 _KEEP_AFTER = 500
 """Milliseconds after the first change until it is written."""
 
 _ROWS = 9
 """Height of the messages and of the result, in lines."""
-
-
-@dataclass(frozen=True)
-class Subject:
-    """The kernel whose versions are shown.
-
-    Attributes
-    ----------
-    filter_id, level_id : str
-        Under which the versions are kept.
-    file : str
-        Name of the source.
-    text : str
-        The program's own source.
-    kernel : str
-        Name of the function that the level launches.
-    defines : mapping
-        The macros of the launch.
-    works : callable, optional
-        Returns the cases to run a version with, off the GUI thread; raises `AppError` if it
-        can only be compiled.
-    goal : float, optional
-        Most cells that the kernel may read from global memory for each pixel.
-    reference : str
-        Filter of the program to compare with; by default that of the name of the file.
-    """
-
-    filter_id: str
-    level_id: str
-    file: str
-    text: str
-    kernel: str
-    defines: Mapping[str, str]
-    works: Callable[[], Sequence[Work]] | None = None
-    goal: float | None = None
-    reference: str = ""
 
 
 class EditPanel(QWidget):
@@ -110,6 +69,7 @@ class EditPanel(QWidget):
     graded = Signal(object)
     message_wanted = Signal(object)
     wrong_pixel_chosen = Signal(int, int)
+    _case = Signal(int, int)
 
     def __init__(self, background: Background, edits: Edits, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -127,6 +87,7 @@ class EditPanel(QWidget):
             "The program's own source, or a version of yours, which you can edit"
         )
         self.version_box.currentIndexChanged.connect(self._on_version)
+        self._case.connect(self._show_case)
         self._timer = QTimer(self, singleShot=True, interval=_KEEP_AFTER)
         self._timer.timeout.connect(self._on_pause)
         column = QVBoxLayout(self)
@@ -144,6 +105,8 @@ class EditPanel(QWidget):
         for name, text, tip, action in (
             ("compileEdit", "&Try it", "Compile your version, run it and compare (Ctrl+Return)",
              self.compile),
+            ("gradeEdit", "&Grade", "Compare in every case of the filter's contract: types, "
+             "borders, channels and odd sizes (Ctrl+Shift+Return)", self.grade),
             ("stopTrial", "&Stop", "Stop compiling or running", self.stop),
             ("revertEdit", "Re&vert", "Take the original again; undo brings your text back",
              self.revert),
@@ -255,6 +218,7 @@ class EditPanel(QWidget):
         elif damaged := self._edits.damaged(subject.filter_id, subject.level_id):
             problem = f"A version of yours cannot be read: {damaged[0]}"
         self.setVisible(bool(name))
+        self._buttons["gradeEdit"].setVisible(subject.cases is not None)
         self._show_state(problem, problem=bool(problem))
         self.chosen.emit(name, text)
 
@@ -362,8 +326,15 @@ class EditPanel(QWidget):
 
     def compile(self) -> None:
         """Compile the text in the editor, run it and compare, in a process of its own."""
+        self._try(graded=False)
+
+    def grade(self) -> None:
+        """Compare in every case of the contract, as far as the subject has cases."""
+        self._try(graded=True)
+
+    def _try(self, *, graded: bool) -> None:
         subject, editor = self._subject, self._editor
-        if subject is None or editor is None:
+        if subject is None or editor is None or (graded and subject.cases is None):
             return
         self.stop()
         self.keep()
@@ -374,7 +345,7 @@ class EditPanel(QWidget):
         self._show_comparison(None)
         self._background.start(
             _TOPIC,
-            partial(_try_out, job, subject, token),
+            partial(try_subject, subject, job, token, self._case.emit, graded=graded),
             partial(self._on_outcome, job),
             self._on_failed,
         )
@@ -387,13 +358,18 @@ class EditPanel(QWidget):
         self._background.forget(_TOPIC)
         self._end_trial("Stopped.")
 
+    def _show_case(self, number: int, cases: int) -> None:
+        """Show how far a trial is; it may have been stopped since."""
+        if self._token is not None and cases > 1:
+            self._show_state(f"Case {number} of {cases}…")
+
     def _end_trial(self, text: str, *, problem: bool = False) -> None:
         self._token = None
         self._buttons["stopTrial"].setEnabled(False)
         self._show_state(text, problem=problem)
 
-    def _on_outcome(self, job: Job, answer: tuple[Outcome, str]) -> None:
-        outcome, obstacle = answer
+    def _on_outcome(self, job: Job, tried: Tried) -> None:
+        outcome, obstacle = tried.outcome, tried.obstacle
         report = outcome.report
         errors = sum(each.kind == ERROR for each in report.messages)
         warnings = len(report.messages) - errors
@@ -402,7 +378,7 @@ class EditPanel(QWidget):
             for count, word in ((errors, "error"), (warnings, "warning"))
             if count
         )
-        grade = grade_of(outcome, self._subject.goal if self._subject else None)
+        grade = grade_of(outcome, self._subject.goal if self._subject else None, tried.titles)
         comparison = grade.worst if grade is not None else None
         if grade is not None:
             text = str(grade) + (f" {counts.capitalize()}." if counts else "")
@@ -412,7 +388,7 @@ class EditPanel(QWidget):
         elif report.ending is Ending.NOT_COMPILED:
             text = f"Not compiled: {counts}."
         else:
-            text = " ".join(filter(None, (report.text, report.hint)))
+            text = " ".join(filter(None, (tried.place, report.text, report.hint)))
         missed = grade is not None and not grade.passed
         self._end_trial(text, problem=missed or report.ending is not Ending.DONE)
         editor = self._editor
@@ -482,18 +458,3 @@ class EditPanel(QWidget):
     def _show_state(self, text: str, *, problem: bool = False) -> None:
         theme.set_role(self._state, "problem" if problem else "")
         self._state.setText(text)
-
-
-def _try_out(job: Job, subject: Subject, token: CancelToken) -> tuple[Outcome, str]:
-    """Try a kernel as far as it can be tried here; return the reason if it was only compiled."""
-    if subject.works is None:
-        return try_out(job, token=token), ""
-    try:
-        made = subject.works()
-        if HostCompiler.find() is None:
-            raise AppError("It was not run: that needs a C++ compiler.", _INSTALL)
-    except AppError as error:
-        return try_out(job, token=token), str(error)
-    return try_out(
-        replace(job, target=EMULATED, reference=Path(job.name).stem), made, token=token
-    ), ""

@@ -38,6 +38,8 @@ def make_keys(
     for keys, action in (
         ("Ctrl+Return", panel.compile),
         ("Ctrl+Enter", panel.compile),
+        ("Ctrl+Shift+Return", panel.grade),
+        ("Ctrl+Shift+Enter", panel.grade),
         ("F8", lambda: in_editor(CodeEditor.next_message)),
         ("Shift+F8", lambda: in_editor(CodeEditor.previous_message)),
         ("Ctrl+F", open_find),

@@ -23,10 +23,11 @@ from kernelscope.backends.trial.exercises import FOLDER, Exercise, exercises
 from kernelscope.backends.trial.grading import Grade
 from kernelscope.gui.dialogs.code_editor import CodeEditor
 from kernelscope.gui.dialogs.code_view import CodeView
-from kernelscope.gui.dialogs.edit_panel import EditPanel, Subject
+from kernelscope.gui.dialogs.edit_panel import EditPanel
 from kernelscope.gui.dialogs.editor_keys import make_keys
 from kernelscope.gui.dialogs.find_bar import FindBar
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
+from kernelscope.gui.model.trials import Subject
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box
 from kernelscope.gui.widgets.settings import Settings

@@ -37,14 +37,14 @@ from kernelscope.errors import AppError
 from kernelscope.gui.dialogs.code_editor import CodeEditor
 from kernelscope.gui.dialogs.code_view import CodeView
 from kernelscope.gui.dialogs.difference_view import DifferenceView
-from kernelscope.gui.dialogs.edit_panel import ORIGINAL, EditPanel, Subject
+from kernelscope.gui.dialogs.edit_panel import ORIGINAL, EditPanel
 from kernelscope.gui.dialogs.editor_keys import make_keys
 from kernelscope.gui.dialogs.file_tabs import FileTabs
 from kernelscope.gui.dialogs.find_bar import FindBar
 from kernelscope.gui.dialogs.kernel_facts import last_run, planned, resources, with_generation
 from kernelscope.gui.model.kernel_difference import Line, difference, text_difference
 from kernelscope.gui.model.kernel_edits import Edits
-from kernelscope.gui.model.trials import work_for
+from kernelscope.gui.model.trials import Subject, cases_for, work_for
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.help_place import set_help
@@ -260,6 +260,7 @@ class KernelViewer(QDialog):
             Subject(
                 *(request.step.filter.id, level.id, file.name, file.text),
                 *(launch.kernel, launch.defines, lambda: [work_for(request, level)]),
+                cases=lambda: cases_for(request, level),
             )
         )
 

@@ -1,16 +1,32 @@
-"""The data for trying an edited kernel: a part of the open picture, and the plan for it."""
+"""Trying an edited kernel: on a part of the open picture, or in every case of the contract."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from kernelscope.backends.trial.parent import Work
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.backends.emulator.compiler import HostCompiler
+from kernelscope.backends.trial.parent import Outcome, Work, try_out
 from kernelscope.backends.trial.plan import TrialPlan
+from kernelscope.backends.trial.protocol import Ending, Job, Limits
+from kernelscope.backends.trial.targets import EMULATED
+from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
-from kernelscope.errors import AppError
-from kernelscope.images.image import Image
+from kernelscope.errors import AppError, InvalidImage, InvalidParameter
+from kernelscope.images.image import DTYPES, Image
 from kernelscope.images.source import Source
+from kernelscope.installed import install_command
 from kernelscope.spec.levels import Level
+
+_INSTALL = f"Install g++, or: {install_command('emulator')}"
+
+SHAPES = ((1, 1), (3, 131), (17, 33))
+"""Of the pictures of the contract's cases: as in its tests, a few of them."""
 
 SIDE = 256
 """Longest side of the part of the picture; the emulated GPU filters it within a second."""
@@ -57,3 +73,153 @@ def work_for(request: Request, level: Level) -> Work:
     )
     plan = TrialPlan.of(part, level)
     return Work(part.source.planes, plan, plan)
+
+
+def cases_for(request: Request, level: Level) -> list[Work]:
+    """Return the cases of the contract with the parameters of a request.
+
+    Every type, border and number of channels that the filter takes, in odd sizes.
+
+    Raises
+    ------
+    AppError
+        As `work_for`.
+    """
+    part_of(request.source)
+    return list(_cases(request, level))
+
+
+def _cases(request: Request, level: Level) -> Iterator[Work]:
+    step = request.step
+    for dtype in DTYPES:
+        for border in step.filter.borders:
+            for channels in (1, 3):
+                for shape in SHAPES:
+                    pixels = _pixels((*shape, channels), dtype)
+                    try:
+                        case = Request.create(
+                            Image.from_array(pixels),
+                            step.filter.id,
+                            step.parameters,
+                            border=border,
+                            level=level.id,
+                            block=request.options.block,
+                        )
+                        plan = TrialPlan.of(case, level)
+                    except (InvalidImage, InvalidParameter):  # not offered: nothing to compare
+                        continue
+                    colours = "grey" if channels == 1 else "RGB"
+                    title = f"{dtype}, {colours}, border {border}, {shape[1]} × {shape[0]}"
+                    yield Work(case.source.planes, plan, plan, title)
+
+
+def _pixels(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return random samples, many of them black or white, where sums overflow."""
+    random = np.random.default_rng(shape)
+    white = 1.0 if dtype.kind == "f" else float(np.iinfo(dtype).max)
+    pixels = random.uniform(0, white, shape)
+    extreme = random.random(shape)
+    pixels[extreme < 0.15] = 0
+    pixels[extreme > 0.85] = white
+    return pixels.astype(dtype)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The kernel whose versions are shown.
+
+    Attributes
+    ----------
+    filter_id, level_id : str
+        Under which the versions are kept.
+    file : str
+        Name of the source.
+    text : str
+        The program's own source.
+    kernel : str
+        Name of the function that the level launches.
+    defines : mapping
+        The macros of the launch.
+    works : callable, optional
+        Returns the cases to run a version with, off the GUI thread; raises `AppError` if it
+        can only be compiled.
+    cases : callable, optional
+        Returns the cases of the contract, likewise.
+    goal : float, optional
+        Most cells that the kernel may read from global memory for each pixel.
+    reference : str
+        Filter of the program to compare with; by default that of the name of the file.
+    """
+
+    filter_id: str
+    level_id: str
+    file: str
+    text: str
+    kernel: str
+    defines: Mapping[str, str]
+    works: Callable[[], Sequence[Work]] | None = None
+    cases: Callable[[], Sequence[Work]] | None = None
+    goal: float | None = None
+    reference: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A trial and its cases.
+
+    Attributes
+    ----------
+    outcome : Outcome
+    obstacle : str
+        The reason if it was only compiled.
+    titles : tuple of str
+        Of the cases, where they have titles.
+    place : str
+        The case in which it was stopped, as a sentence; or empty.
+    """
+
+    outcome: Outcome
+    obstacle: str = ""
+    titles: tuple[str, ...] = ()
+    place: str = ""
+
+
+def try_subject(
+    subject: Subject,
+    job: Job,
+    token: CancelToken,
+    report: Callable[[int, int], None],
+    *,
+    graded: bool,
+) -> Tried:
+    """Try a version as far as it can be tried here; call it off the GUI thread.
+
+    Parameters
+    ----------
+    report : callable
+        Gets the number of the case that begins, from 1 on, and how many there are.
+    graded : bool
+        In every case of the contract.
+    """
+    source = subject.cases if graded else subject.works
+    if source is None:
+        return Tried(try_out(job, token=token))
+    try:
+        works = source()
+        if HostCompiler.find() is None:
+            raise AppError("It was not run: that needs a C++ compiler.", _INSTALL)
+    except AppError as error:
+        return Tried(try_out(job, token=token), str(error))
+    job = replace(job, target=EMULATED, reference=subject.reference or Path(job.name).stem)
+    begun = 0
+
+    def note(number: int) -> None:
+        nonlocal begun
+        begun = number
+        report(number, len(works))
+
+    outcome = try_out(job, works, Limits(), token, note)
+    titles = tuple(work.title for work in works)
+    stopped = begun and len(works) > 1 and outcome.report.ending is not Ending.DONE
+    place = f"Case {begun} of {len(works)}" + (f" ({titles[begun - 1]})" if begun else "")
+    return Tried(outcome, titles=titles, place=f"{place}:" if stopped else "")
