@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QFontMetrics, QImage
 from PySide6.QtWidgets import QApplication, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
@@ -19,6 +19,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.step import Step
 from kernelscope.gui.model import ahead
 from kernelscope.gui.model.filter_groups import VOLUMES, by_category
+from kernelscope.gui.model.sketches import WIDTH as WIDTH_OF_SKETCH
 from kernelscope.gui.model.sketches import Scene, Sketch, kind_of_sketch
 from kernelscope.gui.panels.filter_browser import FilterBrowser
 from kernelscope.gui.window import filter_shelf, placement
@@ -69,6 +70,23 @@ def current(browser: FilterBrowser) -> str:
 def test_all_filters_are_listed_under_their_categories(browser: FilterBrowser) -> None:
     assert sorted(browser.listed) == sorted(filters.discover())
     assert headings(browser) == list(by_category(Kind.PICTURE))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_no_word_of_a_name_is_cut_off_where_the_browser_is_narrowest(
+    qtbot: QtBot, browser: FilterBrowser, scale: float
+) -> None:
+    font = browser.list.font()
+    font.setPointSizeF(font.pointSizeF() * scale)
+    browser.list.setFont(font)
+    browser.resize(browser.minimumSizeHint())
+    font.setBold(True)
+    words = [w for id_ in filters.discover() for w in filters.get(id_).name.split()]
+    widest = max(QFontMetrics(font).horizontalAdvance(word) for word in words)
+    gaps = 15  # the accent, the gap beside the picture, the right edge
+    room = browser.list.viewport().width
+    qtbot.waitUntil(lambda: room() < 220 + 100 * (scale - 1))
+    assert room() >= WIDTH_OF_SKETCH + gaps + widest
 
 
 def test_typing_narrows_and_enter_adopts_the_best_match(

@@ -17,7 +17,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QImage, QKeyEvent, QPainter, QPalette
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QKeyEvent, QPainter, QPalette
 from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
@@ -112,6 +112,7 @@ class FilterBrowser(QWidget):
                 item.setData(0, HELP_ROLE, filter_page(spec))
                 item.setToolTip(0, spec.summary)
                 self._mark(item, spec.id == self._current)
+        self.list.updateGeometry()
         self._narrow()
 
     def show_current(self, filter_id: str) -> None:
@@ -283,7 +284,19 @@ class _List(QTreeWidget):
         return QSize(WIDTH + 120, 4 * HEIGHT)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(WIDTH + 60, 2 * HEIGHT)
+        """Return a width that no word of a name is wider than: names wrap, words are cut off."""
+        font = self.font()
+        font.setBold(True)  # as the filter in use is
+        metrics = QFontMetrics(font)
+        words = {word for spec in self._listed() for word in spec.name.split()}
+        room = max((metrics.horizontalAdvance(word) for word in words), default=60)
+        beside = self.verticalScrollBar().sizeHint().width() + 2 * self.frameWidth()
+        return QSize(_ACCENT + 2 + WIDTH + _GAP + room + 4 + beside, 2 * HEIGHT)
+
+    def _listed(self) -> list[FilterSpec]:
+        anything = Qt.MatchFlag.MatchWildcard | Qt.MatchFlag.MatchRecursive
+        found = (item.data(0, _SPEC) for item in self.findItems("*", anything))
+        return [spec for spec in found if spec is not None]
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         item = self.currentItem()

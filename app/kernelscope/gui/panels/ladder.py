@@ -333,7 +333,7 @@ def _paint_name(painter: QPainter, ink: QColor, quiet: QColor, place: QRect, ent
     metrics, rung = painter.fontMetrics(), entry.rung
     _paint_text(painter, ink, place, rung.name)
     rest = place.adjusted(metrics.horizontalAdvance(f"{rung.name}  "), 0, 0, 0)
-    if rest.width() >= metrics.horizontalAdvance(rung.device):
+    if rest.width() > metrics.horizontalAdvance(rung.device):  # rounded; else it is cut off
         _paint_text(painter, quiet, rest, rung.device)
 
 
