@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QListWidget,
+    QPushButton,
     QSpinBox,
     QTreeWidget,
 )
@@ -44,6 +45,7 @@ from kernelscope.bench import (
     save,
 )
 from kernelscope.bench.charts import Chart, Choice, Plot, Series, chart, choices
+from kernelscope.bench.recorded import entries
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
@@ -123,6 +125,36 @@ def make(qtbot: QtBot, bridge: WorkerBridge, settings: Settings) -> Maker:
 @pytest.fixture
 def bench(make: Maker) -> BenchWindow:
     return make()
+
+
+def test_recorded_results_are_offered_until_there_are_rows(
+    qtbot: QtBot, bench: BenchWindow
+) -> None:
+    offer = child(bench, QPushButton, "benchRecorded")
+    assert offer.isVisible()
+    assert offer.isEnabled()
+    menu = offer.menu()
+    assert [each.text() for each in menu.actions()] == [each.title for each in entries()]
+    recorded = next(each for each in menu.actions() if each.text().startswith("Quick look"))
+    recorded.trigger()
+    assert state(bench) == "Opened gpu-quick-look.json."
+    assert bench.chart_view.isVisible()
+    assert not offer.isVisible()
+
+
+def test_recorded_results_wait_until_a_measurement_ended(qtbot: QtBot, bench: BenchWindow) -> None:
+    offer = child(bench, QPushButton, "benchRecorded")
+    bench.run()
+    assert not offer.isEnabled()
+    bench.cancel()
+    qtbot.waitUntil(offer.isEnabled)
+
+
+def test_an_installation_without_recorded_results_offers_none(
+    make: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "entries", list)
+    assert not child(make(), QPushButton, "benchRecorded").isVisible()
 
 
 def child(bench: BenchWindow, kind: type, name: str) -> Any:

@@ -37,6 +37,7 @@ from kernelscope.bench import (
 )
 from kernelscope.bench.charts import Chart, Choice, Plot, chart, choices
 from kernelscope.bench.plan import GPU
+from kernelscope.bench.recorded import entries
 from kernelscope.bench.statistics import BASELINE
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.control import CancelToken
@@ -44,6 +45,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Completed, Failed, Job
 from kernelscope.errors import AppError
 from kernelscope.gui.bench.chart_view import ChartView
+from kernelscope.gui.bench.empty_plot import FIRST_HINT, EmptyPlot
 from kernelscope.gui.bench.export import save_chart
 from kernelscope.gui.bench.form import BenchForm
 from kernelscope.gui.bench.layout import (
@@ -93,8 +95,7 @@ class BenchWindow(QWidget):
     Parameters
     ----------
     bridge : WorkerBridge
-        Whose worker measures; a filter that is run meanwhile ends that, and what was measured
-        so far is kept.
+        Whose worker measures, until a filter is run; the rows so far are kept.
     current : callable
         Returns the request that Run would make in the main window, or None: what is verified.
     opened : callable
@@ -199,8 +200,7 @@ class BenchWindow(QWidget):
 
     def save_data(self) -> None:
         """Ask where, then write what was measured as JSON or CSV."""
-        report = self._report
-        if report is not None:
+        if (report := self._report) is not None:
 
             def write(path: Path) -> None:
                 (save_csv if path.suffix.lower() == ".csv" else save)(report, path)
@@ -317,12 +317,12 @@ class BenchWindow(QWidget):
         self.chart_view.show_chart(self._chart)
         self.chart_view.setVisible(self._chart is not None)
         self._hint.setVisible(self._chart is None)
-        self._hint.setText(self._hint_text())
+        self._hint.show_hint(self._hint_text(), offers=self._report is None)
         self._save_plot.setEnabled(self._chart is not None)
 
     def _hint_text(self) -> str:
         if self._report is None or not any(row.seconds for row in self._report.rows):
-            return "Measuring…" if self._busy else "Choose what to measure, and press Run."
+            return "Measuring…" if self._busy else FIRST_HINT
         match Plot(self._plot.currentText()):
             case Plot.STAGES:
                 return "Needs rows of the GPU."
@@ -346,7 +346,8 @@ class BenchWindow(QWidget):
         self._progress.setRange(0, 1)
         self._progress.setValue(0)
         self._cancel.setEnabled(busy)
-        for widget in (self.form, self._run, self._verify, self._open, self._quick):
+        others = (self._run, self._verify, self._open, self._quick, self._hint.recorded)
+        for widget in (self.form, *others):
             widget.setEnabled(not busy)
 
     def _show_state(self, text: str) -> None:
@@ -415,9 +416,8 @@ class BenchWindow(QWidget):
         )
         self._progress = progress_bar()
         self._state = state_label()
-        self._hint = QLabel()
-        self._hint.setObjectName("benchHint")
-        self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._hint = EmptyPlot(entries())
+        self._hint.chosen.connect(lambda path: self.open_results([path]))
         self._origin = ElidedLabel()
         self._origin.setObjectName("benchOrigin")
         self._origin.set_full_text("Nothing is measured yet.")
