@@ -238,6 +238,17 @@ def test_a_line_is_drawn_and_plotted_over_input_and_output(
     assert copied[1].split(",")[3] == str(12 / 255)
 
 
+def test_the_end_of_a_new_line_follows_the_mouse(qtbot: QtBot, drawing: MainWindow) -> None:
+    press(qtbot, drawing, "Ctrl+Alt+L")
+    canvas = drawing.pictures.images.output.canvas
+    points = [canvas.to_widget(QPointF(x + 0.5, y + 0.5)) for x, y in ((4, 2), (6, 2), (12, 5))]
+    mouse(canvas, QEvent.Type.MouseButtonPress, points[0], LEFT)
+    for point in points[1:]:
+        mouse(canvas, QEvent.Type.MouseMove, point, LEFT)
+    mouse(canvas, QEvent.Type.MouseButtonRelease, points[2], LEFT)
+    assert chosen(drawing).corners == ((4, 2), (12, 5))
+
+
 def test_a_line_is_moved_and_bent_by_the_mouse(drawing: MainWindow, qtbot: QtBot) -> None:
     press(qtbot, drawing, "Ctrl+Alt+L")
     draw(drawing, (4, 4), (14, 4))
