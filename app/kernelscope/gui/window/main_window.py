@@ -113,15 +113,7 @@ class MainWindow(Frame):
             display=self.pictures.display_of,
         )
         self.live = Live(self.runner, self.panel, self.background, settings, lambda: self.page)
-        self.measuring = Measuring(
-            self.measure,
-            self.pictures,
-            self.background,
-            self.actions_,
-            self.live,
-            self._report,
-            self.panel.offer_area,
-        )
+        self.measuring = self._make_measuring()
         self.run_shelf = self._make_shelf()
         self.levels = Levels(self.panel, self.runner, self.background, lambda: self.page)
         self.levels.ladder.add_actions(self.actions_["runLevels"], self.actions_["whyLevel"])
@@ -176,6 +168,18 @@ class MainWindow(Frame):
         self.file_dialogs.open(path or SAMPLES[0].path)
 
     # --- building ---
+
+    def _make_measuring(self) -> Measuring:
+        """Return the conductor of the regions of interest."""
+        return Measuring(
+            self.measure,
+            self.pictures,
+            self.background,
+            self.actions_,
+            self.live,
+            self._report,
+            self.panel.offer_area,
+        )
 
     def _make_shelf(self) -> RunShelf:
         """Return the conductor of the runs."""
