@@ -243,11 +243,11 @@ def test_a_gpu_says_that_it_filters_volumes_as_a_whole(backends: dict[str, CpuBa
         id, name = "gpu", "GPU"
 
     card = Card()
-    for device in (Device.GPU, Device.AUTO):
+    for device, level in ((Device.GPU, "serial"), (Device.AUTO, "tuned")):
         request = Request(
             VOLUME,
             Step.of_numbers("mri_nlm"),
-            RunOptions(device=device, level="serial"),
+            RunOptions(device=device, level=level),
             region=Box((0, 0, 0), (1, 5, 6)),
         )
         with pytest.raises(InvalidParameter, match="GPU filters volumes as a whole"):

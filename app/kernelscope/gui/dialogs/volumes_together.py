@@ -59,7 +59,7 @@ class VolumesTogether(QObject):
             else:
                 self._failed(error)
 
-        self._background.start("open", lambda: read_together(paths, nan), self._show, failed)
+        self._background.start("together", lambda: read_together(paths, nan), self._show, failed)
 
     def _show(self, found: list[Found]) -> None:
         self.announced.emit("")
