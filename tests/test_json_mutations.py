@@ -87,7 +87,7 @@ def mutants(text: str, count: int = MUTANTS) -> Iterator[Mutant]:
         match number % 8:
             case 0:
                 del holder[last]
-            case 1 if isinstance(holder, list):
+            case 1 if isinstance(holder, list) and isinstance(last, int):
                 holder.insert(last, copy.deepcopy(holder[last]))
             case 1 | 2 if isinstance(holder, dict):
                 holder["x" * rng.randrange(3)] = holder.pop(last)

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -107,14 +107,14 @@ class NoBackend:
 def test_what_will_not_fit_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available", lambda: 99e6)
     with pytest.raises(OutOfMemory) as caught:
-        execute(large(10_000), {"cpu": NoBackend()})
+        execute(large(10_000), {"cpu": cast(Any, NoBackend())})
     assert str(caught.value) == (
         "There is not enough memory to filter large, 10000×10000, grey, 8 bit: it takes 100 MB at "
         "least, and 99 MB are left. Close other programs or use a smaller image."
     )
     monkeypatch.setattr(memory, "available", lambda: 100e6)
     with pytest.raises(pytest.fail.Exception, match="it began"):
-        execute(large(10_000), {"cpu": NoBackend()})
+        execute(large(10_000), {"cpu": cast(Any, NoBackend())})
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,10 @@ def test_a_shortage_is_told_from_a_bug(error: Exception) -> None:
                 raise OSError("Could not find the library")  # noqa: B904 - as llvmlite does
 
     with pytest.raises(OutOfMemory, match="not enough memory to filter large"):
-        execute(large(10), {"cpu": Failing()})
+        execute(large(10), {"cpu": cast(Any, Failing())})
     error = ZeroDivisionError("a bug")
     with pytest.raises(OSError, match="Could not find"):
-        execute(large(10), {"cpu": Failing()})
+        execute(large(10), {"cpu": cast(Any, Failing())})
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_what_is_left_is_the_least_of_all_limits(
     monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
     monkeypatch.setattr(memory, "_STATM", tmp_path / "statm")
     limit = [resource.RLIM_INFINITY]
-    monkeypatch.setattr(memory.resource, "getrlimit", lambda _: (limit[0], limit[0]))
+    monkeypatch.setattr("resource.getrlimit", lambda _: (limit[0], limit[0]))
     assert memory.available() == math.inf
     put("meminfo", "MemTotal: 9 kB\nMemAvailable:  1000 kB\nSwapFree: 24 kB\n")
     assert memory.available() == 1024 * 1024

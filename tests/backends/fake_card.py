@@ -54,7 +54,7 @@ class CardFull(Error):
     """Stands in for pycuda.driver.MemoryError."""
 
 
-class Stream:
+class FakeStream:
     """Stands in for a stream: work that is queued, in order, until someone waits for it."""
 
     def __init__(self, driver: Driver) -> None:
@@ -108,10 +108,10 @@ class Event:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._at: float | None = None
-        self._stream: Stream | None = None
+        self._stream: FakeStream | None = None
         self._number = 0
 
-    def record(self, stream: Stream) -> None:
+    def record(self, stream: FakeStream) -> None:
         self._at = None
         self._stream, self._number = stream, stream.add(self._arrive)
 
@@ -189,7 +189,7 @@ class Function:
         self,
         grid: tuple[int, ...],
         block: tuple[int, ...],
-        stream: Stream,
+        stream: FakeStream,
         *arguments: int,
         shared_size: int = 0,
     ) -> None:
@@ -258,7 +258,7 @@ class Driver:
         self._stacks = Stacks()
         self._uses: list[tuple[Allocation, bool]] = []
         self._lock = threading.Lock()
-        self._streams: list[Stream] = []
+        self._streams: list[FakeStream] = []
 
     @property
     def used(self) -> int:
@@ -277,7 +277,7 @@ class Driver:
             self.peak = max(self.peak, self.used)
             return allocation
 
-    def memcpy_htod_async(self, target: int, source: NDArray[Any], stream: Stream) -> None:
+    def memcpy_htod_async(self, target: int, source: NDArray[Any], stream: FakeStream) -> None:
         self.calls.append("upload")
         # The driver reads ordinary memory before it returns, page-locked memory when it is time.
         data = source if _is_page_locked(source) else source.copy()
@@ -289,7 +289,7 @@ class Driver:
 
         stream.add(copy, target)
 
-    def memcpy_dtoh_async(self, target: NDArray[Any], source: int, stream: Stream) -> None:
+    def memcpy_dtoh_async(self, target: NDArray[Any], source: int, stream: FakeStream) -> None:
         self.calls.append("download")
         target.reshape(-1).view(np.uint8)[:] = UNTOUCHED
 
@@ -300,7 +300,7 @@ class Driver:
 
         stream.add(copy, source)
 
-    def memset_d8_async(self, target: int, value: int, size: int, stream: Stream) -> None:
+    def memset_d8_async(self, target: int, value: int, size: int, stream: FakeStream) -> None:
         self.calls.append("memset")
         stream.add(lambda: self.bytes_at(target, size).fill(value), target)
 
@@ -342,8 +342,8 @@ class Driver:
         assert self._stacks.pushed, "no context"
         return self.new_stream()
 
-    def new_stream(self) -> Stream:
-        self._streams.append(Stream(self))
+    def new_stream(self) -> FakeStream:
+        self._streams.append(FakeStream(self))
         return self._streams[-1]
 
     def pagelocked_empty(self, shape: Any, dtype: Any, mem_flags: int = 0) -> Any:
@@ -362,7 +362,7 @@ class Driver:
             self._next += size + (1 << 12)
         return SimpleNamespace(base=SimpleNamespace(get_device_pointer=lambda: address))
 
-    def memcpy_dtod_async(self, target: int, source: int, size: int, stream: Stream) -> None:
+    def memcpy_dtod_async(self, target: int, source: int, size: int, stream: FakeStream) -> None:
         self.calls.append("copy")
 
         def copy() -> None:
@@ -425,13 +425,14 @@ def _is_page_locked(array: NDArray[Any]) -> bool:
 class FakeStaging(Staging):
     """The real buffers and waits, over a made-up driver; nobody touches pages beforehand."""
 
-    def __init__(self, driver: Driver, stream: Stream, copiers: Sequence[OwnerThread]) -> None:
+    def __init__(self, driver: Driver, stream: FakeStream, copiers: Sequence[OwnerThread]) -> None:
         self._cuda, self._stream, self._copiers = driver, stream, copiers
         self._memory = np.empty((memory.CHUNKS, memory.CHUNK_BYTES), np.uint8).view(PageLocked)
         self._events = [driver.Event() for _ in range(memory.CHUNKS)]
 
-    def giving_pages_to(self, target: NDArray[Any]) -> contextlib.nullcontext[None]:
-        return contextlib.nullcontext()
+    @contextlib.contextmanager
+    def giving_pages_to(self, target: NDArray[Any]) -> Iterator[None]:
+        yield
 
     def free(self) -> None:
         pass

@@ -67,7 +67,7 @@ def test_a_piece_has_fewer_samples_than_32_bits_count(channels: int, fits: bool)
     task = CudaTask(
         (2**14, 2**15, channels), (2**14, 2**15, channels), np.dtype(np.uint8), {}, Border.WRAP, "x"
     )
-    step = SimpleNamespace(task=task, plan=CudaPlan(()))
+    step: Any = SimpleNamespace(task=task, plan=CudaPlan(()))
     assert budget.fits([step], 1 << 50) == fits
 
 

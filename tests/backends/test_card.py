@@ -16,7 +16,7 @@ from kernelscope.backends.cuda import memory
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.memory import Staging
 from kernelscope.errors import DeviceUnavailable
-from tests.backends.fake_card import Driver, Error, Stream, install
+from tests.backends.fake_card import Driver, Error, FakeStream, install
 
 CHUNK = memory.CHUNK_BYTES
 SIZES = [1, CHUNK, CHUNK + 1, 3 * CHUNK - 5, (memory.CHUNKS + 3) * CHUNK]
@@ -86,7 +86,7 @@ def test_the_copy_rate_is_that_of_copies_that_ended(
     monkeypatch.setattr("kernelscope.backends.cuda.card.COPY_PROBE_BYTES", 1000)
     copy = driver.memcpy_dtod_async
 
-    def timed(target: int, source: int, size: int, stream: Stream) -> None:
+    def timed(target: int, source: int, size: int, stream: FakeStream) -> None:
         copy(target, source, size, stream)
         stream.add(lambda: setattr(driver, "clock", driver.clock + 1e-3))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import metadata
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -194,7 +194,9 @@ def test_versions(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(sys.modules, "pynvml", Nvml())
     monkeypatch.setattr(metadata, "version", lambda package: "2026.1")
-    facts = {fact.name: fact.value for fact in info.software_group(cuda, Compiler()).facts}
+    facts = {
+        fact.name: fact.value for fact in info.software_group(cuda, cast(Any, Compiler())).facts
+    }
     assert facts == {
         "Driver": "580.65.06",
         "CUDA version of the driver": "13.2",

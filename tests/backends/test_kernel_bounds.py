@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kernelscope import filters
 from kernelscope.filters.mean import SPEC as MEAN
 from kernelscope.spec.borders import Border
-from kernelscope.spec.parameters import Mask
+from kernelscope.spec.parameters import Mask, OddParameter
 from tests.backends import host_kernels
 from tests.filters import apply
 from tests.filters.test_exactness import (
@@ -183,7 +183,7 @@ def test_greyscale_next_to_ties(dtype: np.dtype[Any], level: str) -> None:
     white = white_of(dtype)
     colours = np.random.default_rng(7).integers(0, white + 1, (60_000, 3))
     colours[:2] = white
-    sums = colours @ [299, 587, 114]
+    sums = colours @ np.array([299, 587, 114])
     chosen = np.isin(sums % 1000, (0, 499, 500, 501, 999)) | (np.arange(len(sums)) < 2)
     pixels = colours[chosen].astype(dtype)[None]
     for rounding, wanted in (
@@ -242,8 +242,9 @@ def box(size: int) -> ctypes.CDLL:
 
 
 def test_the_largest_mean_is_among_those_tested() -> None:
-    (largest,) = (each.maximum for each in MEAN.parameters if each.name == "size")
-    assert max(SIZES) == largest
+    size = MEAN.parameter("size")
+    assert isinstance(size, OddParameter)
+    assert max(SIZES) == size.maximum
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -8,6 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from concurrent import futures
 from types import SimpleNamespace
 from typing import Any
 
@@ -291,7 +292,7 @@ def test_cancelling_stops_all_cards(cards: int, rows_of_a_slab: Callable[[int], 
     rows_of_a_slab(2)
     rows = WeightedRows(VOLUME, radius=2)
     session = Session(rows, room=20, cards=cards, copy_seconds=COPY_SECONDS)
-    before_kernel(session, lambda ordinal, slab: slab == 1 and session.token.cancel())
+    before_kernel(session, lambda ordinal, slab: session.token.cancel() if slab == 1 else None)
     with pytest.raises(Cancelled):
         session.filter(picture(VOLUME))
     assert len(rows.steps_of) < VOLUME[0]
@@ -354,7 +355,7 @@ def test_nothing_is_freed_under_a_copy_when_a_kernel_fails(
     copying, ended, goes_on = threading.Event(), threading.Event(), threading.Event()
     freed: list[bool] = []
     copy, copies = getattr(FakeStaging, direction), itertools.count()
-    free, wait = DeviceRun.free, conveyor.wait
+    free, wait = DeviceRun.free, futures.wait
 
     def slowly(self: FakeStaging, *arguments: Any) -> None:
         copying_this = next(copies) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -96,7 +97,7 @@ def test_the_sums_of_all_blocks_are_waited_for(dtype: type) -> None:
             allocation = card.cuda.mem_alloc(pixels.nbytes)
             card.staging.upload(pixels, int(allocation))
             card.resident.put(pixels, allocation)
-        return mean_squared_error(card, FakeCubins(), first, second)
+        return mean_squared_error(card, cast(Any, FakeCubins()), first, second)
 
     card.cuda.modules[b"squared_error"] = {"squared_error": kernel}
     expected = np.mean((first.astype(float) - second.astype(float)) ** 2)

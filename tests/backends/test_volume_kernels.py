@@ -52,12 +52,13 @@ def plan(
 
 
 def every_plan() -> list[CudaPlan]:
+    changes: tuple[dict[str, Any], ...] = ({}, {"dimensions": "2d"}, {"sigma_from": "local"})
     return [
         plan(level.id, components, search_radius=search, patch_radius=patch, **more)
         for level, components, search, patch in itertools.product(
             LEVELS, (1, 2, 3, 4), (1, 4, 7, (5, 7, 2)), (1, 2, 3, 4, 5, (2, 3, 1))
         )
-        for more in ({}, {"dimensions": "2d"}, {"sigma_from": "local"})
+        for more in changes
     ]
 
 

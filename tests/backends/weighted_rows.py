@@ -104,11 +104,8 @@ class WeightedRows:
         """Return the result for `planes`, without a card."""
         padded = self._padded(planes)
         out_height = self.step.task.output_shape[0]
-        return np.sum(
-            [(n + 1) * padded[n : n + out_height] for n in range(self._length)],
-            axis=0,
-            dtype=np.float32,
-        )
+        parts = [(n + 1) * padded[n : n + out_height] for n in range(self._length)]
+        return np.asarray(np.sum(parts, axis=0, dtype=np.float32))
 
     def load(self, card: FakeCard) -> None:
         """Put the kernels onto the card."""
@@ -193,7 +190,7 @@ class HandedRows:
 
     def expected(self, planes: NDArray[Any]) -> NDArray[Any]:
         rows = self.step.task.output_shape[0]
-        return sum((n + 1) * planes[n : n + rows, 1:-1] for n in range(self.steps))
+        return np.asarray(sum((n + 1) * planes[n : n + rows, 1:-1] for n in range(self.steps)))
 
     def _keep(self, memory: Driver, source: int, target: int, kept: int, *geometry: int) -> float:
         start, stop, source_first, first = geometry[4:8]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ def test_spread_is_a_share() -> None:
 )
 def test_the_interval_of_a_median(count: int, low: int, high: int, confidence: float) -> None:
     values = list(reversed(range(count)))
-    assert median_interval(values) == Interval(low, high, pytest.approx(confidence))
+    assert median_interval(values) == Interval(low, high, cast(float, pytest.approx(confidence)))
 
 
 @pytest.mark.parametrize("count", [3, 7, 9, 15])
@@ -103,7 +103,9 @@ def test_one_outlier_at_each_end_does_not_widen_the_interval() -> None:
 
 def test_a_ratio_of_ratios_misses_what_either_misses() -> None:
     first, second = Ratio(6.0, Interval(5.0, 8.0, 0.9)), Ratio(2.0, Interval(1.0, 4.0, 0.8), True)
-    assert first.over(second) == Ratio(3.0, Interval(1.25, 8.0, pytest.approx(0.7)), True)
+    assert first.over(second) == Ratio(
+        3.0, Interval(1.25, 8.0, cast(float, pytest.approx(0.7))), True
+    )
 
 
 def test_confidence_is_rounded_down() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import cast
 
 import numpy as np
 import pytest
@@ -152,4 +153,4 @@ def test_a_log_records_what_ends_well() -> None:
     assert second == Stage("kernel", 0.005, counted=False, start=second.start)
     # Without a word of when it began, it has just ended: after the first.
     assert first.start + first.seconds - 0.005 <= second.start < 2
-    assert third == Stage("copy", 0.5, start=pytest.approx(2.0))
+    assert third == Stage("copy", 0.5, start=cast(float, pytest.approx(2.0)))

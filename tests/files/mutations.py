@@ -213,9 +213,9 @@ def _jpegs() -> list[Seed]:
         _saved(_COLOUR, "JPEG", progressive=True, icc_profile=_rng.bytes(300), xmp=_XMP),
         _saved(_GREY, "JPEG", restart_marker_blocks=1),
         _saved(cmyk, "JPEG", comment=b"a"),
-        Seed(imagecodecs.jpeg8_encode(_DEEP >> 4, bitspersample=12)),
-        Seed(imagecodecs.jpeg8_encode(_GREY, lossless=True)),
-        Seed(imagecodecs.jpegls_encode(_GREY)),
+        Seed(bytes(imagecodecs.jpeg8_encode(_DEEP >> 4, bitspersample=12))),
+        Seed(bytes(imagecodecs.jpeg8_encode(_GREY, lossless=True))),
+        Seed(bytes(imagecodecs.jpegls_encode(_GREY))),
     ]
 
 
@@ -358,7 +358,7 @@ def _dicoms() -> list[Seed]:
     ]
 
 
-def _encoders() -> list[tuple[Any, Callable[[np.ndarray], bytes]]]:
+def _encoders() -> list[tuple[Any, Callable[[np.ndarray], bytes | bytearray]]]:
     import imagecodecs
 
     return [
@@ -368,7 +368,7 @@ def _encoders() -> list[tuple[Any, Callable[[np.ndarray], bytes]]]:
     ]
 
 
-def _packed_dicom(syntax: Any, encode: Callable[[np.ndarray], bytes]) -> Seed:
+def _packed_dicom(syntax: Any, encode: Callable[[np.ndarray], bytes | bytearray]) -> Seed:
     encoded = bytes(encode(_VOXELS[0].astype(np.uint16)))
     return _dicom(syntax, BitsStored=16, HighBit=15, PixelData=encapsulate([encoded]))
 

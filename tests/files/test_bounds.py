@@ -142,7 +142,7 @@ class TestClaims:
     @pytest.mark.parametrize("number", [1, 2, 3])
     def test_all_volumes_of_a_packed_nifti(self, put, monkeypatch, number):
         """What follows the chosen one are volumes, and to unpack them takes its time."""
-        voxels = np.repeat(np.uint8([1, 2, 3]), 2**24)
+        voxels = np.repeat(np.array([1, 2, 3], np.uint8), 2**24)
         path = put("a.nii.gz", gzip.compress(nifti(1024, 1024, 16, 3) + voxels.tobytes(), 1))
         assert (read_volume(path, number).voxels == number).all()
         monkeypatch.setattr("kernelscope.files.volumes.nifti._MAX_REST", 2**16)

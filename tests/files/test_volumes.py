@@ -88,6 +88,7 @@ class TestNifti:
         path = saved(tmp_path, nifti(array, kind=kind), f"a{suffix}")
         volume = read_volume(path)
         np.testing.assert_array_equal(volume.voxels, array)
+        assert volume.affine is not None
         np.testing.assert_allclose(volume.affine, AFFINE, rtol=1e-6)
         np.testing.assert_allclose(volume.spacing, np.linalg.norm(AFFINE, axis=0)[2::-1])
         assert volume.orientation == "LSA"
@@ -208,6 +209,7 @@ class TestNifti:
         image = nifti(voxels())
         image.header.set_xyzt_units(unit)
         volume = read_volume(saved(tmp_path, image))
+        assert volume.affine is not None
         np.testing.assert_allclose(volume.affine[:3], AFFINE[:3] * factor, rtol=1e-6)
         np.testing.assert_allclose(
             volume.spacing, np.linalg.norm(AFFINE, axis=0)[2::-1] * factor, rtol=1e-6
@@ -537,8 +539,12 @@ class TestTiff:
             tifffile.imwrite(tmp_path / "a.tif", pages, photometric="minisblack", metadata=None)
         else:
             first, *others = (PIL.Image.fromarray(page) for page in pages)
-            options = {"save_all": True, "append_images": others, "compression": "tiff_lzw"}
-            first.save(tmp_path / "a.tif", **options)
+            options: dict[str, Any] = {
+                "save_all": True,
+                "append_images": others,
+                "compression": "tiff_lzw",
+            }
+            first.save(tmp_path / "a.tif", save_all=True, **options)
         np.testing.assert_array_equal(read_volume(tmp_path / "a.tif").voxels, pages)
         data = (tmp_path / "a.tif").read_bytes()
         refused = 0

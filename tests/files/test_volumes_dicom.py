@@ -6,7 +6,7 @@ import functools
 import re
 import shutil
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ UPRIGHT = np.eye(3)[:2]
 OBLIQUE = np.array([[0.8, 0.6, 0.0], [-0.48, 0.64, -0.6]])
 
 
-def pixels(index: int, dtype: object = np.uint16) -> np.ndarray:
+def pixels(index: int, dtype: Any = np.uint16) -> np.ndarray:
     return (np.arange(30).reshape(5, 6) * 7 + 100 * index).astype(dtype)
 
 
@@ -108,7 +108,7 @@ def folder(tmp_path) -> Path:
 def series(folder) -> Callable[..., Path]:
     """Return a function that writes slices whose names say nothing about their order."""
 
-    def make(count: int = 4, dtype: object = np.uint16, **options: object) -> Path:
+    def make(count: int = 4, dtype: Any = np.uint16, **options: Any) -> Path:
         for index in range(count):
             write(folder / f"IM{(index * 3) % 7}", pixels(index, dtype), index, **options)
         return folder
@@ -130,6 +130,7 @@ class TestSeries:
     def test_placed_as_the_standard_says(self, series):
         """DICOM PS3.3 C.7.6.2.1.1, with x and y turned round for NIfTI."""
         volume = read_volume(series(directions=OBLIQUE))
+        assert volume.affine is not None
         for x, y, z in [(0, 0, 0), (5, 0, 0), (0, 4, 0), (2, 3, 3)]:
             left = np.array([-10.0, 20.0, 5.0]) + 2.5 * z * np.cross(*OBLIQUE)
             left += OBLIQUE[0] * 0.75 * x + OBLIQUE[1] * 0.5 * y
@@ -144,6 +145,8 @@ class TestSeries:
         volume = read_volume(series(dtype=np.int16))
         image = nibabel.load(write_volume(volume, tmp_path / "a.nii.gz"))
         np.testing.assert_array_equal(np.asarray(image.dataobj).T, volume.voxels)
+        assert image.affine is not None
+        assert volume.affine is not None
         np.testing.assert_allclose(image.affine, volume.affine, atol=1e-5)
         assert image.get_data_dtype() == volume.voxels.dtype
         assert image.header.get_zooms() == pytest.approx((0.75, 0.5, 2.5))
@@ -153,8 +156,10 @@ class TestSeries:
             corner = [0.0, 0.5 * index, 2.0 * index]
             write(folder / f"{index}", pixels(index), 0, ImagePositionPatient=corner)
         volume = read_volume(folder)
+        assert volume.affine is not None
         np.testing.assert_allclose(volume.affine[:3, 2], [0, -0.5, 2])
         again = read_volume(write_volume(volume, tmp_path / "a.nii"))
+        assert again.affine is not None
         np.testing.assert_allclose(again.affine, volume.affine, atol=1e-5)
 
     @pytest.mark.parametrize(
@@ -328,7 +333,9 @@ class TestPreamble:
             np.testing.assert_array_equal(read_volume(place).voxels[1], pixels(1))
 
 
-def enhanced(path: Path, count: int = 4, order: object = None, **options: object) -> FileDataset:
+def enhanced(
+    path: Path, count: int = 4, order: Iterable[int] | None = None, **options: Any
+) -> FileDataset:
     """Write an Enhanced MR file; `order` says which slice each frame shows.
 
     `alter(frame, number)` changes the groups of a frame.
@@ -337,7 +344,8 @@ def enhanced(path: Path, count: int = 4, order: object = None, **options: object
     alter = options.pop("alter", lambda frame, number: None)
     directions = options.pop("directions", UPRIGHT)
     array = np.concatenate([pixels(index) for index in order])
-    dataset = write(path, array, 0, **dict.fromkeys(PLACES))
+    absent: dict[str, Any] = dict.fromkeys(PLACES)
+    dataset = write(path, array, 0, **absent)
     dataset.file_meta.MediaStorageSOPClassUID = dataset.SOPClassUID = EnhancedMRImageStorage
     dataset.Rows, dataset.NumberOfFrames = 5, len(order)
     measures = pydicom.Dataset()
@@ -389,6 +397,7 @@ class TestEnhanced:
             expected = np.stack([pixels(index).astype(int) * 2 - 5 for index in range(5)])
             np.testing.assert_array_equal(volume.voxels, expected)
             assert volume.spacing == pytest.approx((2.5, 0.5, 0.75))
+            assert volume.affine is not None
             assert volume.affine[:3, 3] == pytest.approx((10, -20, 5))
             assert volume.notices == ()
 
@@ -557,7 +566,7 @@ class TestColour:
 
 
 class TestCompressed:
-    def compress(self, path: Path, encode: Callable[..., bytes], syntax: str, dtype: str) -> None:
+    def compress(self, path: Path, encode: Callable[..., Any], syntax: str, dtype: Any) -> None:
         dataset = pydicom.dcmread(path)
         samples = dataset.pixel_array.view(dtype)
         dataset.file_meta.TransferSyntaxUID = syntax
@@ -572,13 +581,14 @@ class TestCompressed:
     def test_without_loss(self, series, syntax, dtype):
         path = series(3, dtype)
         unsigned = f"u{np.dtype(dtype).itemsize}"
-        encode = {
+        encoders: dict[str, Callable[..., Any]] = {
             JPEGLSLossless: imagecodecs.jpegls_encode,
             HTJ2KLossless: functools.partial(imagecodecs.htj2k_encode, reversible=True),
             JPEG2000Lossless: functools.partial(
                 imagecodecs.jpeg2k_encode, reversible=True, level=0
             ),
-        }.get(syntax, functools.partial(imagecodecs.jpeg8_encode, lossless=True))
+        }
+        encode = encoders.get(syntax, functools.partial(imagecodecs.jpeg8_encode, lossless=True))
         signed = "2000" in syntax.name  # JPEG 2000 knows signs, JPEG does not.
         for file in path.iterdir():
             self.compress(file, encode, syntax, np.dtype(dtype) if signed else unsigned)
@@ -603,7 +613,7 @@ class TestCompressed:
         def encode(share: float, _: NDArray[Any]) -> bytes:
             lossless = syntax == JPEGLosslessSV1
             data = imagecodecs.jpeg8_encode(noise, level=100, bitspersample=bits, lossless=lossless)
-            return data[: round((len(data) - 2) * share)] + b"\xff\xd9"
+            return bytes(data[: round((len(data) - 2) * share)]) + b"\xff\xd9"
 
         self.compress(path / "IM0", functools.partial(encode, 1.0), syntax, dtype)
         original = pydicom.dcmread(path / "IM0")

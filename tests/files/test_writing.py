@@ -16,6 +16,7 @@ import numpy as np
 import PIL.Image
 import pytest
 import tifffile
+from PIL.JpegImagePlugin import JpegImageFile
 
 from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
 from kernelscope.files import READABLE, WRITABLE, check_write, read_image, write_image
@@ -99,6 +100,7 @@ class TestRoundTrip:
     def test_jpeg_keeps_colour_at_full_resolution(self, tmp_path, noise):
         path = write_image(picture(noise((16, 16, 3))), tmp_path / "a.jpg")
         with PIL.Image.open(path) as image:
+            assert isinstance(image, JpegImageFile)
             assert image.layer == [(1, 1, 1, 0), (2, 1, 1, 1), (3, 1, 1, 1)]
 
 
@@ -112,6 +114,7 @@ class TestOthersCanRead:
         pixels = noise((*SHAPE, 3), dtype)
         path = write_image(picture(pixels), tmp_path / f"a{suffix}")
         found = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+        assert found is not None
         np.testing.assert_array_equal(found[:, :, ::-1], pixels)
 
     @pytest.mark.parametrize("channels", [2, 4])

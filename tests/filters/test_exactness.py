@@ -256,7 +256,7 @@ def test_greyscale_rounds_every_sum_of_thousandths_rightly(dtype: np.dtype[Any])
     """Of 16 bits the sums that end in 499, 500 or 501, where the quotient is next to a tie."""
     random = np.random.default_rng(7)
     colours = random.integers(0, white_of(dtype) + 1, (400_000, 3))
-    sums = colours @ [299, 587, 114]
+    sums = colours @ np.array([299, 587, 114])
     chosen = np.isin(sums % 1000, (0, 499, 500, 501, 999)) | (np.arange(len(sums)) < 1000)
     pixels = colours[chosen].astype(dtype)[None]
     for rounding, wanted in (

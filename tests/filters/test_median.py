@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -129,7 +129,12 @@ def test_dump_can_be_executed(size: int) -> None:
     for left, does, right in re.findall(r"    (.*) = (\w+)\((.*)\)", text):
         lanes = re.findall(r"(\w+)\[x(?:\+(\d+))?\]", right)
         a, b = (np.roll(values[name], -int(shift or 0)) for name, shift in lanes)
-        found = {"min": [np.minimum], "max": [np.maximum], "sort": [np.minimum, np.maximum]}[does]
+        sorters: dict[str, list[Callable[..., Any]]] = {
+            "min": [np.minimum],
+            "max": [np.maximum],
+            "sort": [np.minimum, np.maximum],
+        }
+        found = sorters[does]
         values |= {name: f(a, b) for name, f in zip(left.split(", "), found, strict=True)}
     medians = text.rsplit("medians: ", 1)[1].split(", ")
     wanted = window_medians(rows, size)

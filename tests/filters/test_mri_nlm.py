@@ -112,7 +112,7 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any]) -> NDArray[Any]:
 
     patch = list(steps(d))
     rician = parameters["noise"] == "rician"
-    top, weights = 0.0, 0.0
+    top = weights = np.zeros(())
     for offset in map(np.array, steps(v)):
         squares = sum((at(k) - at(offset + k)) ** 2 for k in patch) / len(patch)
         weight = np.exp(-np.mean(squares / (2 * parameters["beta"] * sigma**2), axis=3))
@@ -125,7 +125,11 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any]) -> NDArray[Any]:
 @pytest.mark.parametrize("dimensions", ["3d", "2d"])
 def test_each_component_has_its_own_sigma(dimensions: str) -> None:
     source = np.random.default_rng(0).uniform(0, 100, (5, 6, 7, 3)).astype(np.float32)
-    parameters = {"sigma_from": "given", "sigma": (20.0, 5.0, 60.0), "dimensions": dimensions}
+    parameters: dict[str, Any] = {
+        "sigma_from": "given",
+        "sigma": (20.0, 5.0, 60.0),
+        "dimensions": dimensions,
+    }
     parameters |= {"search_radius": 2}
     wanted = oracle(source, SPEC.validate(parameters))
     for level in ("serial", "parallel"):
@@ -481,7 +485,7 @@ def psnr(actual: NDArray[Any], truth: NDArray[Any]) -> float:
     return float(10 * np.log10(255**2 / np.mean((actual.astype(float) - truth) ** 2)))
 
 
-def denoise(*volumes: NDArray[np.float32], **parameters: Any) -> NDArray[np.float32]:
+def denoise(*volumes: NDArray[Any], **parameters: Any) -> NDArray[np.float32]:
     planes = np.stack(volumes, axis=-1)
     return apply(SPEC, planes, {"search_radius": 3} | parameters)
 
@@ -548,6 +552,8 @@ def test_adaptive_does_no_harm_where_noise_is_uniform(large: Phantom, dimensions
         for each in ("volume", "adaptive")
     )
     assert adaptive.psnr > constant.psnr - 0.2
+    assert constant.ssim is not None
+    assert adaptive.ssim is not None
     assert adaptive.ssim > constant.ssim
 
 
@@ -560,6 +566,8 @@ def test_adaptive_gains_on_the_phantom_whose_noise_varies() -> None:
         for each in ("volume", "adaptive")
     )
     assert adaptive.psnr > constant.psnr + 0.5
+    assert constant.ssim is not None
+    assert adaptive.ssim is not None
     assert adaptive.ssim > constant.ssim
 
 
@@ -597,6 +605,8 @@ def test_a_scan_of_a_head_is_denoised(sigma: float) -> None:
     assert estimate_global(noisy) == pytest.approx(sigma, rel=0.03)
     before, after = (judge_volume(each, truth) for each in (noisy, denoise(noisy)[..., 0]))
     assert after.psnr > before.psnr + 9
+    assert before.ssim is not None
+    assert after.ssim is not None
     assert after.ssim > before.ssim + 0.3
     assert abs(after.bias) < 0.3 * before.bias
     plain = judge_volume(denoise(noisy, noise="gaussian")[..., 0], truth)

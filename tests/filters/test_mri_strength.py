@@ -92,7 +92,7 @@ def test_errors_of_rician_noise_are_known(signal: float) -> None:
         )
         given = parameters | {"beta": beta, "noise": "rician" if signal == 0 else "gaussian"}
         result = apply(SPEC, noisy[..., None], given)[3:15, 3:15, 3:15, 0]
-        actual = squared_error(result, noisy.mean() if signal else 0)
+        actual = squared_error(result, np.asarray(noisy.mean() if signal else 0))
         assert found[0] / len(places) == pytest.approx(actual, rel=0.15, abs=4), beta
 
 

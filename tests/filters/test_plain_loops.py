@@ -82,6 +82,7 @@ def test_no_vector_instructions(spec: FilterSpec, level: str, dtype: type[np.gen
     checked = list(forms(spec, level, np.dtype(dtype)))
     assert checked
     for each in checked:
+        assert isinstance(each.kernel, Kernel)
         text = assembly(each.kernel, each.arguments)
         assert text.count("\n") > 100
         assert packed(text) == [], each.kernel.function.__name__
@@ -93,4 +94,5 @@ def test_vector_instructions_would_be_seen() -> None:
     source = np.zeros((16, 16, 1), np.uint8)
     task = CpuTask(source, source.copy(), spec.validate({}), Border.REFLECT, "parallel")
     (sweep,) = spec.implementation(Cpu).plan(task)
+    assert isinstance(sweep.kernel, Kernel)
     assert packed(assembly(sweep.kernel, sweep.arguments))

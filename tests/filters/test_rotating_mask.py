@@ -21,9 +21,9 @@ CASES: list[dict[str, Any]] = [{}]
 
 def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
     cells, counted = windows(source, 2, border)
-    best = None
+    best: tuple[NDArray[Any], NDArray[Any]] | None = None
     for y, x in np.ndindex(3, 3):
-        n = total = square = 0
+        n = total = square = np.zeros((), np.int64)
         for s, t in np.ndindex(3, 3):  # in the order that float sums have to keep
             cell = cells[..., y + s, x + t]
             n = n + counted[..., y + s, x + t].astype(np.int64)
@@ -38,7 +38,7 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
         better = (variance < best[0]) | ((variance == best[0]) & (mean < best[1]))
         best = np.where(better, variance, best[0]), np.where(better, mean, best[1])
     assert best is not None
-    return best[1] / 36
+    return np.asarray(best[1] / 36)
 
 
 def apply(pixels: NDArray[Any], level: str) -> NDArray[Any]:

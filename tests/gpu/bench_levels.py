@@ -58,18 +58,19 @@ def compare(card: Card, case: Case, side: int, repeats: int) -> list[dict[str, A
         times = measure(card, contenders, pictures.count, repeats)
         for level, (own, plain) in pairs.items():
             ours, textbook = (statistics.median(times[name]) for name in (own.name, plain.name))
+            ratio = ours / textbook
             row = {
                 "case": case.name,
                 "level": level,
                 "ours": ours,
                 "textbook": textbook,
-                "ratio": ours / textbook,
+                "ratio": ratio,
                 "differing": wrong[level],
                 "times": times[own.name],
                 "textbook_times": times[plain.name],
             }
             rows.append(row)
-            mark = " <-- other results" if wrong[level] else " <--" if row["ratio"] > BAR else ""
+            mark = " <-- other results" if wrong[level] else " <--" if ratio > BAR else ""
             print(
                 f"{case.name:16} {level:20} {ours * 1e3:9.4f} ms"
                 f"  textbook {textbook * 1e3:9.4f}  ratio {row['ratio']:5.2f}{mark}",

@@ -93,11 +93,12 @@ def settings(wanted: Sequence[str], *, every_border: bool) -> Iterator[Setting]:
         if TUNED not in spec.levels("gpu") or (wanted and spec.id not in wanted):
             continue
         cases = range(len(test_module(spec.id).CASES))  # type: ignore[union-attr]
-        for case, dtype, channels in itertools.product(cases, DTYPES, (1, 3)):
+        dtypes = [np.dtype(each) for each in DTYPES]
+        for case, dtype, channels in itertools.product(cases, dtypes, (1, 3)):
             turn = next(number) % len(spec.borders)
             borders = spec.borders if every_border else (spec.borders[turn],)
             for border in borders:
-                setting = Setting(spec.id, case, np.dtype(dtype), channels, border)
+                setting = Setting(spec.id, case, dtype, channels, border)
                 if _is_one_kernel(setting):
                     yield setting
 

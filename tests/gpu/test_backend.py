@@ -15,7 +15,7 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.cuda import CudaBackend, executor, kernel, pacer
+from kernelscope.backends.cuda import CudaBackend, executor, kernel, pacer, sources
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import CompileError, CubinCache, Nvcc, Nvrtc
 from kernelscope.bench.runner import planned_work
@@ -341,7 +341,7 @@ def test_cancel_between_launches(gpu: CudaBackend) -> None:
 def test_a_compile_error_shows_the_log(
     fresh_gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = executor.read_source
+    read = sources.read_source
     with monkeypatch.context() as patch:
         patch.setattr(executor, "read_source", lambda name: read(name).replace("Sum s", "Summe s"))
         with pytest.raises(CompileError, match=r"mean\.cu\(\d+\).*Summe") as caught:
@@ -400,7 +400,7 @@ def test_an_error_of_nvcc_through_pycuda_shows_the_log(tmp_path: Any) -> None:
     if nvcc is None:
         pytest.skip("there is no nvcc")
     with pytest.raises(CompileError, match=r"mean\.cu\(\d+\).*Summe"):
-        nvcc.compile("mean", executor.read_source("mean").replace("Sum s", "Summe s"), "sm_90", {})
+        nvcc.compile("mean", sources.read_source("mean").replace("Sum s", "Summe s"), "sm_90", {})
 
 
 @pytest.mark.parametrize("block", [(8, 8), (16, 16), (32, 32), (256, 1), (14, 18), (1, 64)])

@@ -7,6 +7,7 @@ import pytest
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
+from kernelscope.engine.backend import Backend
 from kernelscope.engine.chain import execute_recipe
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
@@ -21,7 +22,7 @@ def test_results_stay_on_the_card(gpu: CudaBackend) -> None:
     pixels = np.random.default_rng(3).integers(0, 256, (300, 200, 3), np.uint8)
     names = ("mean", "speckle-noise", "median", "sobel")
     recipe = Recipe(tuple(Step.create(name) for name in names))
-    backends = {"gpu": gpu, "cpu": CpuBackend()}
+    backends: dict[str, Backend] = {"gpu": gpu, "cpu": CpuBackend()}
 
     def run(device: Device) -> list:
         return list(

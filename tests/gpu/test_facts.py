@@ -69,6 +69,7 @@ def test_the_launch_is_the_planned_one(gpu: CudaBackend, level: str) -> None:
     )
     assert launch.resources is not None
     assert launch.resources.registers > 0
+    assert launch.occupancy is not None
     assert 0 < launch.occupancy <= 1
 
 

@@ -71,10 +71,8 @@ def test_a_voxel_is_drawn_where_it_is_pointed_at(letters: str) -> None:
             cut = plane.cut(volume.voxels, position[plane.axis])
             column, row = plane.place(position, SHAPE)
             assert cut[row, column] == volume.voxels[position]
-            elsewhere = tuple(
-                index if axis == plane.axis else 0 for axis, index in enumerate(position)
-            )
-            assert plane.moved(elsewhere, column, row, SHAPE) == position
+            z, y, x = (index if axis == plane.axis else 0 for axis, index in enumerate(position))
+            assert plane.moved((z, y, x), column, row, SHAPE) == position
         # Beyond the edge the nearest voxel counts.
         z, y, x = plane.moved((1, 1, 1), -5, 99, SHAPE)
         assert all(0 <= index < side for index, side in zip((z, y, x), SHAPE, strict=True))

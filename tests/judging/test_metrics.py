@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 import pytest
@@ -165,7 +166,7 @@ def test_sums_of_squares_fit_64_bits_for_the_largest_pictures() -> None:
 def test_equal_pictures(dtype: str) -> None:
     picture, _ = pair(dtype, 20, 30, 3)
     found = judge(picture, picture.copy())
-    assert found == Quality(0, 0, math.inf, pytest.approx(1))
+    assert found == Quality(0, 0, math.inf, cast(float, pytest.approx(1)))
     assert found.describe() == "PSNR ∞ dB (equal), SSIM 1.0000, MSE 0, MAE 0"
 
 
@@ -192,8 +193,9 @@ def test_stops_when_asked(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
         if next(left, None) is None:
             raise Cancelled
 
+    first, second = pair("uint8", 26, 20, 1)
     with pytest.raises(Cancelled):
-        judge(*pair("uint8", 26, 20, 1), check)
+        judge(first, second, check)
     assert next(left, None) is None
 
 

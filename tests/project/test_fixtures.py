@@ -41,7 +41,8 @@ def test_gpu_tests_run_with_one(gpu_test: Any, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_leaked_thread_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conftest, "PATIENCE", 0.05)
-    guard = conftest.no_leaked_threads.__wrapped__()
+    fixture: Any = conftest.no_leaked_threads
+    guard = fixture.__wrapped__()
     next(guard)
     end = threading.Event()
     thread = threading.Thread(target=end.wait, name="forgotten")
