@@ -18,7 +18,6 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.bench import Plan, Report, grid, load, save
 from kernelscope.bench.peers import plain_c
 from kernelscope.cli import bench as cli_bench
-from kernelscope.cli import common
 from kernelscope.cli.main import main
 from kernelscope.engine.backend import Backend
 from kernelscope.paths import RESOURCES
@@ -148,7 +147,7 @@ def test_a_plan_for_two_gpus_opens_two_where_there_are_two(
     devices: StandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     opened: list[object] = []
-    usual = common.open_backends
+    usual = vars(cli_bench)["open_backends"]
 
     def watched(gpus: Sequence[int] | None = None) -> AbstractContextManager[dict[str, Backend]]:
         opened.append(gpus)

@@ -540,7 +540,6 @@ class TestTiff:
         else:
             first, *others = (PIL.Image.fromarray(page) for page in pages)
             options: dict[str, Any] = {
-                "save_all": True,
                 "append_images": others,
                 "compression": "tiff_lzw",
             }

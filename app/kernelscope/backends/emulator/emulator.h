@@ -80,7 +80,7 @@ struct Block {
 
 inline thread_local Thread* current;
 inline thread_local Block* block;
-inline Dim block_size, grid_size;
+static Dim block_size, grid_size;  // of this kernel: others may run meanwhile
 
 // Save the registers that a function has to preserve, keep the stack pointer in *from, continue on `to`.
 extern "C" void emulator_switch(void** from, void* to) __attribute__((visibility("hidden")));
