@@ -31,7 +31,7 @@ MEMORY = 2**30
 
 
 def open_any(path: Path) -> int:
-    """Open a file as the program would, and return the bytes of what is in it."""
+    """Open a file as the program would, and return the bytes of its contents."""
     if not is_volume(path):
         return read_image(path).pixels.nbytes
     try:
@@ -45,7 +45,7 @@ def peak() -> int:
 
 
 def fault_of(path: Path) -> str:
-    """Return what is wrong with how a file was opened or refused, or nothing."""
+    """Return the fault in opening or refusing a file, or nothing."""
     start, before = time.process_time(), peak()
     size = 0
     try:
@@ -71,7 +71,7 @@ def main(kind: str, count: int, results: Path) -> None:
     faults: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "mutant"
-        for number, seed in enumerate(files):  # Also loads and compiles what is needed.
+        for number, seed in enumerate(files):  # Also loads and compiles the readers.
             path.write_bytes(seed.finish(seed.data))
             results.write_text(f"healthy file {number} of {kind}")
             try:

@@ -40,7 +40,7 @@ class Seed:
     Attributes
     ----------
     data : bytes
-        What is damaged.
+        The file to damage.
     finish : callable
         Makes a file of damaged data: packs it, or puts checksums right.
     """
@@ -172,14 +172,14 @@ def _bmps() -> list[Seed]:
 
 def _checksums(data: bytes) -> bytes:
     """Put right the checksums of a PNG, as far as its chunks can be followed."""
-    mended, start = bytearray(data), 8
-    while start + 12 <= len(mended):
-        end = start + 8 + int.from_bytes(mended[start : start + 4], "big")
-        if end + 4 > len(mended):
+    repaired, start = bytearray(data), 8
+    while start + 12 <= len(repaired):
+        end = start + 8 + int.from_bytes(repaired[start : start + 4], "big")
+        if end + 4 > len(repaired):
             break
-        mended[end : end + 4] = struct.pack(">I", zlib.crc32(mended[start + 4 : end]))
+        repaired[end : end + 4] = struct.pack(">I", zlib.crc32(repaired[start + 4 : end]))
         start = end + 4
-    return bytes(mended)
+    return bytes(repaired)
 
 
 def _pngs() -> list[Seed]:

@@ -28,7 +28,7 @@ def header(
     used: int = 0,
     inside: bytes = b"",
 ) -> bytes:
-    """An information header of any length; `inside` is what follows its first 40 bytes."""
+    """An information header of any length; `inside` follows its first 40 bytes."""
     if length == 12:
         return struct.pack("<IHHHH", 12, *size, 1, bits)
     fields = (length, *size, 1, bits, compression, 0, 2835, 2835, used, 0)
@@ -182,12 +182,12 @@ class TestFields:
             image.notices
         )
 
-    @pytest.mark.parametrize(("fill", "told"), [((0, 0), 0), ((255, 255), 0), ((0, 255), 1)])
-    def test_without_fields_the_fourth_byte_has_no_meaning(self, put, fill, told):
+    @pytest.mark.parametrize(("fill", "notices"), [((0, 0), 0), ((255, 255), 0), ((0, 255), 1)])
+    def test_without_fields_the_fourth_byte_has_no_meaning(self, put, fill, notices):
         body = bytes([1, 2, 3, fill[0], 4, 5, 6, fill[1]])
         image = read_image(put("a.bmp", whole(header(32, size=(2, 1)), body)))
         np.testing.assert_array_equal(image.pixels, [[[3, 2, 1], [6, 5, 4]]])
-        assert len(image.notices) == told
+        assert len(image.notices) == notices
 
     def test_colours_behind_the_header_are_left_aside(self, put):
         body = bytes([1, 2, 3, 0])
@@ -208,7 +208,7 @@ class TestFields:
 
 
 def runs(rng: np.random.Generator, bits: int, holes: bool) -> tuple[bytes, np.ndarray, int]:
-    """Random run-length encoded rows, what they show (top row first), and the pixels left out."""
+    """Random run-length encoded rows, their pixels (top row first), and the pixels left out."""
     shape = (HEIGHT, WIDTH) if bits < 24 else (HEIGHT, WIDTH, 3)
     shown = np.zeros(shape, int)
     written = np.zeros((HEIGHT, WIDTH), bool)
@@ -349,7 +349,7 @@ def test_every_way_of_cutting_off(put, numbers, bits):
     table = entries(PALETTE[: 1 << bits]) if bits <= 8 else b""
     data = whole(header(bits), rows(numbers(bits), bits), table)
     padding = -WIDTH * bits % 32 // 8
-    # Programs leave out what fills up the last row.
+    # Programs leave out the padding of the last row.
     read_image(put("a.bmp", data[: len(data) - padding]))
     for size in range(2, len(data) - padding, 11):
         with pytest.raises(ImageReadError, match=r"cut off|damaged"):

@@ -37,7 +37,7 @@ def nifti(*sides: int) -> bytes:
 class TestWatch:
     @pytest.fixture
     def impatient(self, monkeypatch):
-        """No time at all: what reads often enough to be looked at is stopped."""
+        """No time at all: any reader that is checked at all is stopped."""
         monkeypatch.setattr(watched, "SECONDS", 0.0)
         monkeypatch.setattr(watched, "SECONDS_PER_BYTE", 0.0)
 
@@ -139,9 +139,10 @@ class TestClaims:
         with pytest.raises(ImageReadError, match="far more data follow"):
             read_volume(path)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("number", [1, 2, 3])
     def test_all_volumes_of_a_packed_nifti(self, put, monkeypatch, number):
-        """What follows the chosen one are volumes, and to unpack them takes its time."""
+        """Volumes follow the chosen one, and unpacking them takes time."""
         voxels = np.repeat(np.array([1, 2, 3], np.uint8), 2**24)
         path = put("a.nii.gz", gzip.compress(nifti(1024, 1024, 16, 3) + voxels.tobytes(), 1))
         assert (read_volume(path, number).voxels == number).all()

@@ -116,7 +116,7 @@ class TestGoodPages:
 
     @pytest.mark.parametrize("ending", ["", "000000000001" * 2, "000000000001" * 2 + "1" * 9])
     def test_endings_of_group_4(self, ending):
-        """A mark of the end may be there; what follows it does not count."""
+        """A mark of the end may be there; bits behind it do not count."""
         pixels = fax.decode(packed("1 1 1" + ending), 3, 8, fax.GROUP_4)
         assert not pixels.any()
 
@@ -159,7 +159,7 @@ class TestDamagedPages:
     @pytest.mark.slow
     @pytest.mark.parametrize("kind", KINDS)
     def test_nothing_is_read_that_libtiff_reads_otherwise(self, kind):
-        """What both understand is what the changed bits stand for: no decoder could know more."""
+        """If both understand the changed bits alike, no decoder could know more."""
         rng = np.random.default_rng(17)
         refused = 0
         for number in range(600):

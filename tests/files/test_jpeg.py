@@ -68,7 +68,7 @@ class TestDeep:
 
     @pytest.mark.parametrize("channels", [1, 3])
     def test_the_longest_side(self, put, channels):
-        """65535 pixels are what a JPEG can have, and more than Pillow reads."""
+        """A JPEG can have 65535 pixels, more than Pillow reads."""
         row = np.add.outer(np.arange(65535), 20 * np.arange(channels)) // 300
         samples = np.repeat(row[np.newaxis], 8, axis=0).squeeze().astype(np.uint8)
         data = imagecodecs.jpeg8_encode(samples, level=100)

@@ -306,7 +306,7 @@ def test_one_packet_of_xmp_is_unpacked(tmp_path, monkeypatch):
     packet = png_chunk(b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + zlib.compress(b"x")[:-1])
     path.write_bytes(data[:33] + 9 * packet + data[33:])
     unpacked = []
-    usual = png._unpacked
-    monkeypatch.setattr(png, "_unpacked", lambda *a: unpacked.append(a) or usual(*a))
+    usual = png.unpacked
+    monkeypatch.setattr(png, "unpacked", lambda *a: unpacked.append(a) or usual(*a))
     assert read_image(path).metadata.profile
     assert len(unpacked) == 2  # the profile, and the first packet

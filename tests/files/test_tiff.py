@@ -406,7 +406,7 @@ class TestDamage:
 
 
 class TestStrips:
-    """What programs write that the letter of the format does not have, and what is no picture."""
+    """Files that programs write against the letter of the format, and no pictures."""
 
     @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
     @pytest.mark.parametrize("predictor", [1, 2])

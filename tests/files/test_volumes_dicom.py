@@ -241,7 +241,7 @@ class TestSeries:
 
     @pytest.mark.parametrize("suffix", ["", ".dcm"])
     def test_a_damaged_slice_is_not_another_file(self, series, suffix):
-        """With three slices the spacing would not tell that the middle one is missing."""
+        """Three slices have regular spacing without the middle one too."""
         path = series(3)
         for file in list(path.iterdir()):
             file.rename(f"{file}{suffix}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from kernelscope.errors import ImageWriteError, LossyFormat
 from kernelscope.files import read_image
 from kernelscope.files.volumes import check_write_volume, read_volume, slices, write_volume
+from kernelscope.images.image import Metadata
 from kernelscope.images.volume import Volume
 
 
@@ -121,17 +123,16 @@ def test_no_folder_is_half_written(
     if there:
         write_volume(volume("u1", 2), path)
     before = names(tmp_path), names(path) if there else []
-    encode = slices.ENCODERS[".png"][0]
+    writer = slices.SLICE_WRITERS[".png"]
     written = []
 
-    def fail(plane: np.ndarray) -> bytes:
+    def fail(plane: np.ndarray, metadata: Metadata) -> bytes:
         if len(written) == 3:
             raise OSError(28, "No space left on device")
         written.append(plane)
-        return encode(plane)
+        return writer.encode(plane, metadata)
 
-    kept = slices.ENCODERS[".png"][1]
-    monkeypatch.setitem(slices.ENCODERS, ".png", (fail, kept))
+    monkeypatch.setitem(slices.SLICE_WRITERS, ".png", replace(writer, encode=fail))
     with pytest.raises(ImageWriteError, match="disk is full"):
         write_volume(volume("u1", 9), path)
     assert (names(tmp_path), names(path) if there else []) == before

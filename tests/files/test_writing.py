@@ -230,7 +230,7 @@ class TestRefused:
         "shape", [(1, 1), (200, 1), (1, 200), (777, 3), (16383, 4), (4, 16383), (31, 33)]
     )
     def test_narrow_noise(self, tmp_path, noise, suffix, shape, dtype, channels):
-        """What does not compress is larger than its pixels."""
+        """Data that does not compress is larger than its pixels."""
         pixels = noise((*shape, channels), dtype)
         path = tmp_path / f"a{suffix}"
         write_image(picture(pixels), path)

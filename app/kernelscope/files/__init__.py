@@ -5,10 +5,11 @@ package costs nothing at start-up.
 """
 
 from kernelscope.files.formats import Format
-from kernelscope.files.reading import READABLE, read_image
+from kernelscope.files.picture_formats import READABLE, WRITABLE
+from kernelscope.files.reading import read_image
 from kernelscope.files.recipes import RECIPE_SUFFIX, read_recipe, write_recipe
 from kernelscope.files.samples import SAMPLES, Sample
-from kernelscope.files.writing import WRITABLE, check_write, unkept, write_image
+from kernelscope.files.writing import check_write, unkept, write_image
 
 __all__ = [
     "READABLE",

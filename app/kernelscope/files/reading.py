@@ -3,51 +3,20 @@
 from __future__ import annotations
 
 import logging
-import re
 import stat
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 from kernelscope.errors import ImageReadError, OutOfMemory
 from kernelscope.files.formats import Decoded, Format, Unreadable, damage_explained, unreadable
-from kernelscope.files.pictures import bmp, dicom, jpeg, netpbm, pillow, png, tiff
+from kernelscope.files.picture_formats import FORMATS, READABLE, PictureFormat
+from kernelscope.files.pictures import dicom
 from kernelscope.files.pictures.exif import upright
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import Image, Metadata
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class _Reader:
-    format: Format
-    magic: re.Pattern[bytes]
-    decode: Callable[[WatchedFile], Decoded]
-
-
-def _reader(
-    name: str, suffixes: str, magic: bytes, decode: Callable[[WatchedFile], Decoded]
-) -> _Reader:
-    return _Reader(Format(name, tuple(suffixes.split())), re.compile(magic, re.DOTALL), decode)
-
-
-_READERS = (
-    # First, because a DICOM file may begin with the signature of any other format.
-    _Reader(dicom.FORMAT, re.compile(dicom.MAGIC, re.DOTALL), dicom.decode),
-    _reader("BMP", ".bmp .dib", bmp.MAGIC, bmp.decode),
-    _reader("PNG", ".png", re.escape(png.MAGIC), png.decode),
-    _reader("JPEG", ".jpg .jpeg .jpe .jfif", rb"\xff\xd8\xff", jpeg.decode),
-    _reader("TIFF", ".tif .tiff", rb"II[*+]\0|MM\0[*+]", tiff.decode),
-    _reader("WebP", ".webp", rb"RIFF....WEBP", partial(pillow.decode, kind="WEBP")),
-    _reader("PGM/PPM", ".pgm .ppm .pbm .pnm", rb"P[1-6][\s#]", netpbm.decode),
-    _reader("GIF", ".gif", rb"GIF8[79]a", partial(pillow.decode, kind="GIF")),
-)
-
-READABLE = tuple(reader.format for reader in _READERS)
-"""The formats that `read_image` opens."""
 
 
 def read_image(path: str | Path, *, nan: float | None = None) -> Image:
@@ -78,9 +47,9 @@ def read_image(path: str | Path, *, nan: float | None = None) -> Image:
     start = time.perf_counter()
     try:
         with open_file(path) as handle:
-            reader = _recognise(handle)
-            decoded = _decode(reader, handle)
-        notices = [*_suffix_notice(path, reader.format), *decoded.notices]
+            found = _recognise(handle)
+            decoded = _decode(found, handle)
+        notices = [*_suffix_notice(path, found.format), *decoded.notices]
         if decoded.orientation != 1:
             notices.append("Turned upright, as the camera was held.")
         image = Image.from_array(
@@ -94,7 +63,7 @@ def read_image(path: str | Path, *, nan: float | None = None) -> Image:
             "Close other programs or use a smaller image.",
         ) from error
     elapsed = (time.perf_counter() - start) * 1e3
-    _logger.info("Read %s from %s: %.1f ms", image.describe(), reader.format.name, elapsed)
+    _logger.info("Read %s from %s: %.1f ms", image.describe(), found.format.name, elapsed)
     for notice in image.notices:
         _logger.info("%s: %s", title, notice)
     return image
@@ -134,20 +103,20 @@ def open_file(path: Path) -> WatchedFile:
         raise unreadable(error) from error
 
 
-def _recognise(handle: WatchedFile) -> _Reader:
-    """Return the reader for a file by its first bytes, and rewind it."""
+def _recognise(handle: WatchedFile) -> PictureFormat:
+    """Return the format of a file by its first bytes, and rewind it."""
     start = handle.read(dicom.START)
     handle.seek(0)
-    for reader in _READERS:
-        if reader.magic.match(start):
-            return reader
+    for each in FORMATS:
+        if each.magic.match(start):
+            return each
     names = ", ".join(format.name for format in READABLE)
     raise Unreadable("this is no image, or one of an unknown format.", f"Readable are {names}.")
 
 
-def _decode(reader: _Reader, handle: WatchedFile) -> Decoded:
-    with damage_explained(reader.format.name):
-        return reader.decode(handle)
+def _decode(found: PictureFormat, handle: WatchedFile) -> Decoded:
+    with damage_explained(found.format.name):
+        return found.decode(handle)
 
 
 def _suffix_notice(path: Path, format: Format) -> list[str]:

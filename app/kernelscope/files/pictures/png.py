@@ -115,7 +115,7 @@ def _room(
 def _described(result: Decoded, data: bytes, chunks: dict[bytes, bytes]) -> Decoded:
     """Add the metadata in the other chunks."""
     content = {kind: chunk[8:-4] for kind, chunk in chunks.items()}
-    profile = _unpacked(content.get(b"iCCP", b"").partition(b"\0")[2][1:], 2**24)
+    profile = unpacked(content.get(b"iCCP", b"").partition(b"\0")[2][1:], 2**24)
     resolution = None
     if len(content.get(b"pHYs", b"")) == 9:
         x, y, unit = struct.unpack(">IIB", content[b"pHYs"])
@@ -127,7 +127,7 @@ def _described(result: Decoded, data: bytes, chunks: dict[bytes, bytes]) -> Deco
             if xmp is None:  # only the first: decompressing many takes long
                 packed = chunk[8 + len(_XMP) : 9 + len(_XMP)] == b"\1"
                 text = chunk[10 + len(_XMP) : -4].split(b"\0", 2)[-1]
-                xmp = _unpacked(text, 2**24) if packed else text
+                xmp = unpacked(text, 2**24) if packed else text
         elif kind in (b"tEXt", b"zTXt", b"iTXt"):
             texts = True
     gamma = b"gAMA" in chunks and content[b"gAMA"] != _SRGB_GAMMA and b"iCCP" not in chunks
@@ -137,7 +137,7 @@ def _described(result: Decoded, data: bytes, chunks: dict[bytes, bytes]) -> Deco
     )
 
 
-def _unpacked(data: bytes, most: int) -> bytes:
+def unpacked(data: bytes, most: int) -> bytes:
     """Return decompressed data, or nothing if they are damaged or longer than `most`."""
     unpack = zlib.decompressobj()
     try:

@@ -1,13 +1,8 @@
 """Volume files: NIfTI, DICOM series, TIFF stacks, NumPy arrays, folders of pictures."""
 
-from kernelscope.files.volumes.reading import (
-    READABLE_VOLUMES,
-    is_volume,
-    read_volume,
-    series_of,
-)
+from kernelscope.files.volumes.reading import is_volume, read_volume, series_of
+from kernelscope.files.volumes.volume_formats import READABLE_VOLUMES, WRITABLE_VOLUMES
 from kernelscope.files.volumes.writing import (
-    WRITABLE_VOLUMES,
     beside,
     check_write_volume,
     unkept_of_volume,

@@ -229,7 +229,7 @@ def _frames(path: Path, header: Any) -> list[_Slice]:
             path,
             header,
             number,
-            tuple(text for text, tells in zip(key, several, strict=True) if tells),
+            tuple(text for text, differs in zip(key, several, strict=True) if differs),
             group(frame, "PlanePositionSequence"),
             group(frame, "PlaneOrientationSequence"),
             group(frame, "PixelMeasuresSequence"),

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.files.formats import Unreadable
-from kernelscope.files.reading import READABLE, read_image
+from kernelscope.files.picture_formats import READABLE
+from kernelscope.files.reading import read_image
 from kernelscope.files.volumes import dicom
 from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, RawVolume, choose
 from kernelscope.images.image import Image

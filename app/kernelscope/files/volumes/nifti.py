@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.files.formats import Unreadable
+from kernelscope.files.formats import Format, Unreadable
 from kernelscope.files.reading import open_file
 from kernelscope.files.volumes.raw_volume import (
     UNKNOWN_SPACING,
@@ -28,6 +28,8 @@ from kernelscope.files.volumes.raw_volume import (
 )
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.volume import Volume, check_shape
+
+FORMAT = Format("NIfTI", (".nii.gz", ".nii"))
 
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_START = 540

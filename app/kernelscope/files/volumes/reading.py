@@ -6,39 +6,22 @@ import gzip
 import logging
 import time
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from kernelscope.errors import ImageReadError, OutOfMemory, SeveralVolumes
-from kernelscope.files.formats import Format, Unreadable, damage_explained
+from kernelscope.files.formats import Unreadable, damage_explained
 from kernelscope.files.reading import open_file
-from kernelscope.files.volumes import dicom, folder, nifti, numpy_file, tiff_stack
-from kernelscope.files.volumes.raw_volume import RawVolume, Several
+from kernelscope.files.volumes import dicom, nifti
+from kernelscope.files.volumes.raw_volume import Several
+from kernelscope.files.volumes.volume_formats import (
+    FOLDER,
+    FORMATS,
+    READABLE_VOLUMES,
+    VolumeFormat,
+)
 from kernelscope.images.volume import Volume
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class _Reader:
-    format: Format
-    matches: Callable[[bytes], bool]
-    decode: Callable[[Path, int | None], RawVolume]
-
-
-_NIFTI = Format("NIfTI", (".nii.gz", ".nii"))
-
-_READERS = (
-    # First, because a DICOM file may begin with the signature of any other format.
-    _Reader(dicom.FORMAT, dicom.matches, dicom.decode),
-    _Reader(_NIFTI, nifti.matches, nifti.decode),
-    _Reader(Format("TIFF stack", (".tif", ".tiff")), tiff_stack.matches, tiff_stack.decode),
-    _Reader(Format("NumPy array", (".npy",)), numpy_file.matches, numpy_file.decode),
-)
-
-READABLE_VOLUMES = tuple(reader.format for reader in _READERS)
-"""The formats that `read_volume` opens; it also opens folders."""
 
 
 def read_volume(
@@ -98,9 +81,9 @@ def _decode(
     path: Path, title: str, volume_number: int | None, nan: float | None
 ) -> tuple[Volume, str]:
     """Return the volume of a file or folder, and the name of its format."""
-    reader = _recognise(path)
-    with damage_explained(reader.format.name):
-        scan = reader.decode(path, volume_number)
+    found = _recognise(path)
+    with damage_explained(found.format.name):
+        scan = found.decode(path, volume_number)
     volume = Volume.from_array(
         scan.numbers,
         title,
@@ -114,7 +97,7 @@ def _decode(
         others=scan.others,
         nan=nan,
     )
-    return volume, reader.format.name
+    return volume, found.format.name
 
 
 def is_volume(path: str | Path) -> bool:
@@ -125,13 +108,11 @@ def is_volume(path: str | Path) -> bool:
     """
     path = Path(path)
     try:
-        reader = _recognise(path)
-        with damage_explained(reader.format.name):
-            if reader.decode is tiff_stack.decode:
-                return tiff_stack.is_stack(path)
-            return reader.decode is not dicom.decode or not dicom.is_colour(path)
+        found = _recognise(path)
+        with damage_explained(found.format.name):
+            return found.holds_volume(path)
     except Unreadable:
-        return path.name.lower().endswith(_NIFTI.suffixes)
+        return path.name.lower().endswith(nifti.FORMAT.suffixes)
 
 
 def series_of(path: Path) -> str:
@@ -148,11 +129,11 @@ def series_of(path: Path) -> str:
         raise ImageReadError(f"{path.name}: {error.cause}", error.hint) from error
 
 
-def _recognise(path: Path) -> _Reader:
-    """Return the reader for a folder, or for a file by its first bytes."""
+def _recognise(path: Path) -> VolumeFormat:
+    """Return the format of a folder, or of a file by its first bytes."""
     try:
         if path.is_dir():
-            return _Reader(Format("folder", ()), lambda start: False, folder.decode)
+            return FOLDER
     except (OSError, ValueError):  # `open_file` reports the cause
         pass
     with open_file(path) as handle:
@@ -167,9 +148,9 @@ def _recognise(path: Path) -> _Reader:
                     f"the compressed data are damaged or cut off ({error}).",
                     "Get the file again from where it came from.",
                 ) from error
-    for reader in _READERS:
-        if reader.matches(start):
-            return reader
+    for each in FORMATS:
+        if each.matches(start):
+            return each
     names = ", ".join(format.name for format in READABLE_VOLUMES)
     raise Unreadable(
         "this is no volume, or one of an unknown format.", f"Readable are {names} and folders."

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.errors import ImageWriteError
-from kernelscope.files.pictures import pillow, png, tiff
-from kernelscope.images.image import DTYPES
+from kernelscope.files.picture_formats import WRITERS
+from kernelscope.images.image import NOTHING
 from kernelscope.images.volume import Volume
 
-Encoder = Callable[[NDArray[Any]], bytes]
-
-ENCODERS: dict[str, tuple[Encoder, tuple[np.dtype[Any], ...]]] = {
-    ".png": (png.encode, DTYPES[:2]),
-    ".tif": (tiff.encode, DTYPES),
-    ".bmp": (pillow.encode_bmp, DTYPES[:1]),
+SLICE_WRITERS = {
+    writer.format.suffixes[0]: writer
+    for writer in WRITERS
+    if writer.format.name in ("PNG", "TIFF", "BMP")
 }
-"""Encoders of slices by the suffix of the pictures, and the types that they keep."""
+"""Writers of slices by the suffix of the pictures. The other formats are not common for slices."""
 
-_NAME = re.compile(r"slice-\d{3,}\.(png|tif|bmp)")
+_NAME = re.compile(rf"slice-\d{{3,}}({'|'.join(map(re.escape, SLICE_WRITERS))})")
 
 
 def is_slice(name: str) -> bool:
@@ -34,7 +32,7 @@ def is_slice(name: str) -> bool:
 def losses(volume: Volume, suffix: str) -> list[str]:
     """Return the properties of the voxels that pictures of this suffix cannot keep, in words."""
     dtype = volume.unscaled.dtype
-    if dtype in ENCODERS[suffix][1]:
+    if dtype in SLICE_WRITERS[suffix].dtypes:
         return []
     return ["fractions" if dtype.kind == "f" else f"voxels of type {dtype}"]
 
@@ -49,19 +47,22 @@ def files(volume: Volume, suffix: str) -> Iterator[tuple[str, bytes]]:
     ImageWriteError
         If rounded voxels do not fit into the pictures' largest integers.
     """
-    encode, kept = ENCODERS[suffix]
+    writer = SLICE_WRITERS[suffix]
     voxels = volume.unscaled
-    if voxels.dtype not in kept:
+    if voxels.dtype not in writer.dtypes:
         voxels = _rounded(volume, voxels, suffix)
     voxels = volume.restored(voxels)
     digits = max(3, len(str(len(voxels))))
     for number, plane in enumerate(voxels, 1):
-        yield f"slice-{number:0{digits}}{suffix}", encode(np.ascontiguousarray(plane))
+        yield (
+            f"slice-{number:0{digits}}{suffix}",
+            writer.encode(np.ascontiguousarray(plane), NOTHING),
+        )
 
 
 def _rounded(volume: Volume, voxels: NDArray[Any], suffix: str) -> NDArray[Any]:
     """Return voxels as the smallest type of the pictures that holds them all."""
-    kept = [dtype for dtype in ENCODERS[suffix][1] if dtype.kind == "u"]
+    kept = [dtype for dtype in SLICE_WRITERS[suffix].dtypes if dtype.kind == "u"]
     whole = np.rint(voxels)
     low, high = whole.min().item(), whole.max().item()
     for dtype in kept:

@@ -4,63 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
-from kernelscope.files.formats import Format
-from kernelscope.files.volumes import nifti, numpy_file, slices, tiff_stack
+from kernelscope.files.volumes import nifti, slices
+from kernelscope.files.volumes.volume_formats import WRITABLE_VOLUMES, WRITERS, VolumeWriter
 from kernelscope.files.write_errors import check_folder, check_target, replace_file, replace_folder
 from kernelscope.images.volume import DTYPES, Volume
 from kernelscope.text import enumerated
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class _Writer:
-    """The encoder of a format, and the properties that it keeps in addition to the voxels.
-
-    `slices` is the suffix of the pictures of a folder, which has no `encode`.
-    """
-
-    format: Format
-    encode: Callable[[Volume], bytes] | None
-    spacing: bool = True
-    place: bool = False
-    slices: str = ""
-
-    def losses(self, volume: Volume) -> list[str]:
-        """Return the properties of a volume that the format cannot keep, in words."""
-        losses = slices.losses(volume, self.slices) if self.slices else []
-        if volume.spacing != (1.0, 1.0, 1.0) and not self.spacing:
-            losses.append("the distance of voxels")
-        if volume.affine is not None and not self.place:
-            losses += ["orientation", "position"]
-        return losses
-
-
-_WRITERS = (
-    _Writer(Format("NIfTI, compressed", (".nii.gz",)), nifti.encode_compressed, place=True),
-    _Writer(Format("NIfTI", (".nii",)), nifti.encode, place=True),
-    _Writer(Format("TIFF stack", (".tif", ".tiff")), tiff_stack.encode),
-    _Writer(Format("NumPy array", (".npy",)), numpy_file.encode, spacing=False),
-    *(
-        _Writer(
-            Format(f"Folder of {suffix[1:].upper()} pictures", (f"{suffix}s",)),
-            None,
-            spacing=False,
-            slices=suffix,
-        )
-        for suffix in slices.ENCODERS
-    ),
-)
-
-WRITABLE_VOLUMES = tuple(writer.format for writer in _WRITERS)
-"""The formats that `write_volume` writes."""
 
 
 def write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> Path:
@@ -148,7 +103,7 @@ def unkept_of_volume(volume: Volume, path: str | Path) -> list[str]:
     lost = [*volume.others]
     if isinstance(volume.header, nifti.NiftiHeader) and not writer.place:
         lost.append("the NIfTI header")
-    kinds = slices.ENCODERS[writer.slices][1] if writer.slices else DTYPES
+    kinds = slices.SLICE_WRITERS[writer.slices].dtypes if writer.slices else DTYPES
     if volume.missing is not None and not (
         volume.unscaled.dtype.kind == "f" and np.dtype(np.float32) in kinds
     ):
@@ -170,13 +125,13 @@ def beside(output: Path, title: str) -> Path:
 def _suffix(path: Path) -> str:
     """Return the suffix of a volume file, as it is written: ``.nii.gz``; empty for any other."""
     lower = path.name.lower()
-    suffixes = (suffix for writer in _WRITERS for suffix in writer.format.suffixes)
+    suffixes = (suffix for writer in WRITERS for suffix in writer.format.suffixes)
     found = next((suffix for suffix in suffixes if lower.endswith(suffix)), "")
     return path.name[len(path.name) - len(found) :]
 
 
-def _writer(path: Path) -> _Writer:
-    for writer in _WRITERS:
+def _writer(path: Path) -> VolumeWriter:
+    for writer in WRITERS:
         if path.name.lower().endswith(writer.format.suffixes):
             return writer
     suffixes = ", ".join(format.suffixes[0] for format in WRITABLE_VOLUMES)

@@ -1,0 +1,231 @@
+"""The formats of pictures: how each one is recognised, decoded and encoded.
+
+A new format is a module in `kernelscope.files.pictures` and a row of `FORMATS`. Reading, writing,
+the dialogs and the help texts follow from that table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.files.depth import compose_on_white, convert_depth, to_grey
+from kernelscope.files.formats import Decoded, Format
+from kernelscope.files.pictures import bmp, dicom, jpeg, netpbm, pillow, png, tiff
+from kernelscope.files.pictures.exif import stamped
+from kernelscope.files.watched import WatchedFile
+from kernelscope.images.image import DTYPES, Image, Metadata
+
+_UINT8, _UINT16, _FLOAT32 = DTYPES
+_EVERYTHING = frozenset({"profile", "resolution", "exif"})
+
+_MAX_EXIF = 65_000
+"""Largest block of EXIF data in bytes, a little less than a segment of a JPEG file holds.
+The same for all formats, so that they keep the same data."""
+
+
+@dataclass(frozen=True)
+class Writer:
+    """An encoder, and the properties that its files can keep.
+
+    Attributes
+    ----------
+    format : Format
+        Its suffixes are those to write, which may be fewer than those to read.
+    encode : callable
+        Maps pixels from `fit` and metadata from `metadata` to the bytes of a file.
+    dtypes : tuple of dtype
+        Types of samples, the most precise one last.
+    beside : frozenset of str
+        The fields of `Metadata` that are kept.
+    grey, colour, alpha : bool
+        Whether there are files of grey, of colours and with transparency.
+    max_side : int
+        Largest width and height in pixels.
+    resolutions : tuple of float
+        Smallest and largest resolution that is kept.
+    """
+
+    format: Format
+    encode: Callable[[NDArray[Any], Metadata], bytes]
+    dtypes: tuple[np.dtype[Any], ...] = (_UINT8,)
+    beside: frozenset[str] = frozenset()
+    grey: bool = True
+    colour: bool = True
+    alpha: bool = False
+    max_side: int = 2**31 - 1
+    resolutions: tuple[float, float] = (1.0, 2.0**24)
+
+    def losses(self, channels: int, dtype: np.dtype[Any]) -> list[str]:
+        """Return the properties that the format cannot keep with this many channels, in words."""
+        losses = []
+        if dtype not in self.dtypes:
+            losses.append("16-bit depth" if dtype == _UINT16 else "float samples")
+        if channels in (2, 4) and not self.alpha:
+            losses.append("transparency")
+        if channels > 2 and not self.colour:
+            losses.append("colour")
+        return losses
+
+    def fit(self, image: Image) -> NDArray[Any]:
+        """Return the pixels as the format stores them, with the losses above."""
+        pixels = image.planes
+        if image.has_alpha and not self.alpha:
+            pixels = compose_on_white(pixels)
+        if not image.is_grey and not self.colour:
+            pixels = np.concatenate([to_grey(pixels[:, :, :3]), pixels[:, :, 3:]], axis=2)
+        if pixels.dtype not in self.dtypes:
+            pixels = convert_depth(pixels, self.dtypes[-1])
+        if image.is_grey and not self.grey:
+            pixels = np.concatenate([pixels[:, :, :1]] * 3 + [pixels[:, :, 1:]], axis=2)
+        if image.missing is not None and pixels.dtype.kind == "f":
+            pixels = np.where(image.missing[:, :, np.newaxis], np.float32(np.nan), pixels)
+        return pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
+
+    def metadata(self, image: Image) -> Metadata:
+        """Return the part of an image's metadata that the format keeps."""
+        found = image.metadata
+        colour = not self.grey or (self.colour and not image.is_grey)
+        least, most = self.resolutions
+        return Metadata(
+            found.profile
+            if "profile" in self.beside and found.profile[16:20] == (b"RGB " if colour else b"GRAY")
+            else b"",
+            found.resolution
+            if "resolution" in self.beside
+            and found.resolution
+            and all(least <= value <= most for value in found.resolution)
+            else None,
+            stamped(found.exif, image.width, image.height)
+            if "exif" in self.beside and 0 < len(found.exif) <= _MAX_EXIF
+            else b"",
+        )
+
+
+@dataclass(frozen=True)
+class PictureFormat:
+    """A format that is read, and written if it has writers.
+
+    Attributes
+    ----------
+    format : Format
+        Its suffixes are those to read.
+    magic : pattern
+        Matches the first bytes of its files.
+    decode : callable
+        Reads a file, from its start.
+    writers : tuple of Writer
+        Several where each suffix keeps other properties.
+    """
+
+    format: Format
+    magic: re.Pattern[bytes]
+    decode: Callable[[WatchedFile], Decoded]
+    writers: tuple[Writer, ...] = ()
+
+
+def _row(
+    name: str,
+    suffixes: tuple[str, ...],
+    magic: bytes,
+    decode: Callable[[WatchedFile], Decoded],
+    *writers: Writer,
+) -> PictureFormat:
+    return PictureFormat(Format(name, suffixes), re.compile(magic, re.DOTALL), decode, writers)
+
+
+FORMATS = (
+    # First, because a DICOM file may begin with the signature of any other format.
+    _row(dicom.FORMAT.name, dicom.FORMAT.suffixes, dicom.MAGIC, dicom.decode),
+    _row(
+        "PNG",
+        (".png",),
+        re.escape(png.MAGIC),
+        png.decode,
+        Writer(
+            Format("PNG", (".png",)),
+            png.encode,
+            (_UINT8, _UINT16),
+            _EVERYTHING,
+            alpha=True,
+            max_side=png.MAX_SIDE,
+        ),
+    ),
+    _row(
+        "TIFF",
+        (".tif", ".tiff"),
+        rb"II[*+]\0|MM\0[*+]",
+        tiff.decode,
+        Writer(
+            Format("TIFF", (".tif", ".tiff")),
+            tiff.encode,
+            DTYPES,
+            frozenset({"profile", "resolution"}),
+            alpha=True,
+        ),
+    ),
+    _row(
+        "BMP",
+        (".bmp", ".dib"),
+        bmp.MAGIC,
+        bmp.decode,
+        Writer(Format("BMP", (".bmp",)), pillow.encode_bmp, beside=frozenset({"resolution"})),
+    ),
+    _row(
+        "JPEG",
+        (".jpg", ".jpeg", ".jpe", ".jfif"),
+        rb"\xff\xd8\xff",
+        jpeg.decode,
+        Writer(
+            Format("JPEG", (".jpg", ".jpeg")),
+            pillow.encode_jpeg,
+            beside=_EVERYTHING,
+            max_side=jpeg.MAX_SIDE,
+            resolutions=(1.0, 65535.0),
+        ),
+    ),
+    _row(
+        "WebP",
+        (".webp",),
+        rb"RIFF....WEBP",
+        partial(pillow.decode, kind="WEBP"),
+        Writer(
+            Format("WebP", (".webp",)),
+            pillow.encode_webp,
+            beside=frozenset({"profile", "exif"}),
+            grey=False,
+            alpha=True,
+            max_side=16383,
+        ),
+    ),
+    _row(
+        "PGM/PPM",
+        (".pgm", ".ppm", ".pbm", ".pnm"),
+        rb"P[1-6][\s#]",
+        netpbm.decode,
+        Writer(Format("PGM", (".pgm",)), netpbm.encode, (_UINT8, _UINT16), colour=False),
+        Writer(Format("PPM", (".ppm",)), netpbm.encode, (_UINT8, _UINT16), grey=False),
+    ),
+    _row("GIF", (".gif",), rb"GIF8[79]a", partial(pillow.decode, kind="GIF")),
+)
+"""All formats, in the order in which signatures are tried and names are listed."""
+
+READABLE = tuple(each.format for each in FORMATS)
+"""The formats that `kernelscope.files.read_image` opens."""
+
+WRITERS = tuple(writer for each in FORMATS for writer in each.writers)
+"""The writers of all formats; the first one is the proposal of the dialogs."""
+
+WRITABLE = tuple(writer.format for writer in WRITERS)
+"""The formats that `kernelscope.files.write_image` writes."""
+
+
+def writer_of(suffix: str) -> Writer | None:
+    """Return the writer of files with this suffix, in lower case and with its dot, if any."""
+    return next((each for each in WRITERS if suffix in each.format.suffixes), None)

@@ -1,0 +1,144 @@
+"""The formats of volumes: how each one is recognised, decoded and encoded.
+
+A new format is a module in `kernelscope.files.volumes` and a row of `FORMATS`. Reading, writing,
+the dialogs and the help texts follow from that table. Folders are no files, and have a row of
+their own, `FOLDER`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelscope.files.formats import Format
+from kernelscope.files.volumes import dicom, folder, nifti, numpy_file, slices, tiff_stack
+from kernelscope.files.volumes.raw_volume import RawVolume
+from kernelscope.images.volume import Volume
+
+
+@dataclass(frozen=True)
+class VolumeWriter:
+    """The encoder of a format, and the properties that it keeps in addition to the voxels.
+
+    Attributes
+    ----------
+    format : Format
+        Its suffixes are those to write.
+    encode : callable or None
+        Maps a volume to the bytes of a file; None for folders.
+    spacing : bool
+        Whether the distance of voxels is kept.
+    place : bool
+        Whether orientation and position are kept.
+    slices : str
+        The suffix of the pictures of a folder; empty for files.
+    """
+
+    format: Format
+    encode: Callable[[Volume], bytes] | None
+    spacing: bool = True
+    place: bool = False
+    slices: str = ""
+
+    def losses(self, volume: Volume) -> list[str]:
+        """Return the properties of a volume that the format cannot keep, in words."""
+        losses = slices.losses(volume, self.slices) if self.slices else []
+        if volume.spacing != (1.0, 1.0, 1.0) and not self.spacing:
+            losses.append("the distance of voxels")
+        if volume.affine is not None and not self.place:
+            losses += ["orientation", "position"]
+        return losses
+
+
+def _always(path: Path) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class VolumeFormat:
+    """A format that is read, and written if it has writers.
+
+    Attributes
+    ----------
+    format : Format
+        Its suffixes are those to read.
+    matches : callable
+        Returns whether the first bytes of a file are those of the format.
+    decode : callable
+        Reads a file; the second argument is the number of a volume in it, from 1, or None.
+    writers : tuple of VolumeWriter
+        Several where each suffix has an encoding of its own.
+    holds_volume : callable
+        Returns whether a file is opened as a volume rather than as a picture.
+    """
+
+    format: Format
+    matches: Callable[[bytes], bool]
+    decode: Callable[[Path, int | None], RawVolume]
+    writers: tuple[VolumeWriter, ...] = ()
+    holds_volume: Callable[[Path], bool] = _always
+
+
+_STACK = Format("TIFF stack", (".tif", ".tiff"))
+_ARRAY = Format("NumPy array", (".npy",))
+
+FORMATS = (
+    # First, because a DICOM file may begin with the signature of any other format.
+    VolumeFormat(
+        dicom.FORMAT,
+        dicom.matches,
+        dicom.decode,
+        holds_volume=lambda path: not dicom.is_colour(path),
+    ),
+    VolumeFormat(
+        nifti.FORMAT,
+        nifti.matches,
+        nifti.decode,
+        (
+            VolumeWriter(
+                Format("NIfTI, compressed", (".nii.gz",)), nifti.encode_compressed, place=True
+            ),
+            VolumeWriter(Format("NIfTI", (".nii",)), nifti.encode, place=True),
+        ),
+    ),
+    VolumeFormat(
+        _STACK,
+        tiff_stack.matches,
+        tiff_stack.decode,
+        (VolumeWriter(_STACK, tiff_stack.encode),),
+        tiff_stack.is_stack,
+    ),
+    VolumeFormat(
+        _ARRAY,
+        numpy_file.matches,
+        numpy_file.decode,
+        (VolumeWriter(_ARRAY, numpy_file.encode, spacing=False),),
+    ),
+)
+"""All formats of files, in the order in which signatures are tried and names are listed."""
+
+FOLDER = VolumeFormat(
+    Format("folder", ()),
+    lambda start: False,
+    folder.decode,
+    tuple(
+        VolumeWriter(
+            Format(f"Folder of {suffix[1:].upper()} pictures", (f"{suffix}s",)),
+            None,
+            spacing=False,
+            slices=suffix,
+        )
+        for suffix in slices.SLICE_WRITERS
+    ),
+)
+"""A DICOM series, or pictures of equal size; written as a picture for each slice."""
+
+READABLE_VOLUMES = tuple(each.format for each in FORMATS)
+"""The formats that `read_volume` opens; it also opens folders."""
+
+WRITERS = tuple(writer for each in (*FORMATS, FOLDER) for writer in each.writers)
+"""The writers of all formats; the first one is the proposal of the dialogs."""
+
+WRITABLE_VOLUMES = tuple(writer.format for writer in WRITERS)
+"""The formats that `write_volume` writes."""
