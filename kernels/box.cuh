@@ -135,7 +135,8 @@ __device__ inline Run::Result mean_of(Total sum, int count)
 #if SAMPLE_BITS == 32
     return (Sample)(sum / count);
 #else
-    return divide_round((int)(sum - ZERO), count);
+    // Threads next to the image have no cells, and their results go nowhere.
+    return divide_round((int)(sum - ZERO), max(count, 1));
 #endif
 }
 

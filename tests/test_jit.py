@@ -185,7 +185,7 @@ def test_compiling_ahead_computes_nothing() -> None:
     assert len(fill.dispatcher.signatures) == 1
 
 
-# --- what is kept of compiled code ---
+# --- the cache of compiled code ---
 
 COUNT = """
 import sys, logging

@@ -62,4 +62,4 @@ def test_a_number_may_be_as_large_as_every_array_takes(sign: int) -> None:
 def test_a_long_value_is_cut() -> None:
     longest = json_fields._SHOWN
     for length, shown in ((longest, "x" * longest), (longest + 1, "x" * longest + "…")):
-        assert json_fields._cut("x" * length, longest) == shown
+        assert json_fields.shortened("x" * length, longest) == shown

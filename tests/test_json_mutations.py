@@ -207,7 +207,7 @@ def test_it_is_read_or_refused_with_its_place(name: str, tmp_path: Path) -> None
             located += mutant.path is not None and names(message, mutant.path)
     print(f"{name}: {refused} of {MUTANTS} refused, {located} with the place")
     assert refused > MUTANTS / 3
-    # The rest were cut or have a wrong letter, or lack what is named beside it.
+    # The rest were cut or have a wrong letter, or lack the named part.
     assert located > refused / 3
 
 

@@ -68,7 +68,7 @@ def limited(megabytes: int, *arguments: str) -> subprocess.CompletedProcess[str]
 def test_a_result_or_one_line(words: str, megabytes: int, pictures: Path, tmp_path: Path) -> None:
     arguments = words.format(pictures).replace(" out.", f" {tmp_path}/out.")
     arguments = arguments.replace("residual.png", f"{tmp_path}/residual.png")
-    # What runs through the picture and no more: how long it takes is no matter here.
+    # A single pass over the picture; its time does not matter here.
     run = limited(megabytes, "apply", *arguments.split(), "--device", "cpu")
     lines = [line for line in run.stderr.splitlines() if not line.startswith("note: ")]
     assert run.returncode in (0, 1), run.stderr
@@ -211,7 +211,7 @@ def test_the_compiler_gets_what_it_takes() -> None:
 
 @linux
 def test_a_kernel_is_not_compiled_where_that_would_end_the_process(tmp_path: Path) -> None:
-    """LLVM cannot fail otherwise; loading what was compiled before takes next to nothing."""
+    """LLVM cannot fail otherwise; loading compiled code takes next to nothing."""
     code = (
         "import resource, sys, numpy as np; from kernelscope import jit, memory\n"
         "from kernelscope.errors import OutOfMemory\n"

@@ -16,9 +16,9 @@ class AppError(Exception):
     Parameters
     ----------
     message : str
-        What went wrong, in one plain sentence that names the file or the value.
+        The cause, in one plain sentence that names the file or the value.
     hint : str, optional
-        What the user can do about it.
+        The remedy, for the user.
     """
 
     def __init__(self, message: str, hint: str = "") -> None:

@@ -63,8 +63,8 @@ class Field:
 
     def refuse(self, problem: str, hint: str = "") -> NoReturn:
         """Raise the error, with the path of this value."""
-        where = f"{self._file}: {_cut(self._place)}" if self._place else self._file
-        raise InvalidJson(f"{where}: {_cut(problem)}", hint)
+        where = f"{self._file}: {shortened(self._place)}" if self._place else self._file
+        raise InvalidJson(f"{where}: {shortened(problem)}", hint)
 
     def _expected(self, what: str) -> NoReturn:
         self.refuse(f"expected {what}, found {_shown(self.value)}.")
@@ -175,7 +175,7 @@ class Field:
         return self.through(convert, self.text())
 
 
-def _cut(text: str, most: int = _LONGEST) -> str:
+def shortened(text: str, most: int = _LONGEST) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
@@ -187,7 +187,7 @@ def _shown(value: Any) -> str:
         case dict():
             return "an object"
     # Escaped: no line break and no control character.
-    return _cut(json.dumps(value), _SHOWN)
+    return shortened(json.dumps(value), _SHOWN)
 
 
 def _checked_text(field: Field, text: str) -> str:

@@ -13,20 +13,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kernelscope import filters, menus
-from kernelscope.engine.step import ESTIMATE, default_text, has_estimate
+from kernelscope.engine.step import ESTIMATE, default_text
 from kernelscope.paths import RESOURCES
 from kernelscope.spec.borders import Border
+from kernelscope.spec.devices import Device
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import USUAL_LEVELS, Level
 from kernelscope.spec.parameters import (
-    ChoiceParameter,
-    FloatParameter,
-    IntParameter,
-    MaskParameter,
-    NumbersParameter,
-    OddParameter,
     Parameter,
-    RadiiParameter,
 )
 from kernelscope.spec.samples import Kind
 
@@ -43,6 +37,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "gpu-levels",
             "volumes",
             "benchmark",
+            "lecture",
         ),
         "Develop": ("architecture", "add-a-filter", "debugging", "decisions"),
     }
@@ -75,24 +70,7 @@ def level_page(device: str, level_id: str) -> str:
 
 def allowed(parameter: Parameter) -> str:
     """Return the values that a parameter takes, in words."""
-    unit = f" {parameter.unit}" if parameter.unit else ""
-    match parameter:
-        case OddParameter():
-            return f"odd, {parameter.minimum} to {parameter.maximum}{unit}"
-        case IntParameter():
-            return f"{parameter.minimum} to {parameter.maximum}{unit}"
-        case FloatParameter():
-            word = f", or {ESTIMATE}" if has_estimate(parameter) else ""
-            return f"{parameter.minimum:g} to {parameter.maximum:g}{unit}{word}"
-        case MaskParameter(minimum=least, maximum=most):
-            return f"{least}×{least} to {most}×{most}"
-        case NumbersParameter(minimum=least, maximum=most):
-            return f"up to {parameter.most} numbers, {least:g} to {most:g}{unit}"
-        case RadiiParameter(minimum=least, maximum=most):
-            return f"{least} to {most}{unit}, or three along x, y and z"
-        case ChoiceParameter():
-            return ", ".join(choice.value for choice in parameter.choices)
-    return "on, off"
+    return parameter.allowed() + (f", or {ESTIMATE}" if parameter.has_estimate else "")
 
 
 def page(name: str) -> str:
@@ -133,7 +111,7 @@ def _overview(kind: Kind) -> str:
 
     def rows() -> Iterator[Sequence[str]]:
         for spec in filters.discover(kind).values():
-            gpu = ", ".join(level.id for level in spec.levels("gpu")) or "none"
+            gpu = ", ".join(level.id for level in spec.levels(Device.GPU)) or "none"
             yield f"[`{filter_name(spec)}`](#{filter_name(spec)})", spec.summary, gpu
 
     return table(("filter", "effect", "GPU levels"), rows())
@@ -153,7 +131,7 @@ def _section(spec: FilterSpec) -> str:
     if spec.parameters:
         heading = ("option", "values", "default", "meaning")
         parts.append(table(heading, map(_parameter, spec.parameters)))
-    cpu, gpu = spec.levels("cpu"), spec.levels("gpu")
+    cpu, gpu = spec.levels(Device.CPU), spec.levels(Device.GPU)
     facts = [f"CPU levels: {_names(cpu)}.", f"GPU levels: {_names(gpu)}." if gpu else "CPU only."]
     missing = [border for border in Border if border not in spec.borders]
     if missing and spec.kind is Kind.PICTURE:

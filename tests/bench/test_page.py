@@ -64,6 +64,7 @@ def test_tables_are_made_from_the_files(page: SimpleNamespace) -> None:
         assert text == page.filled(text, contents), path.name
 
 
+@pytest.mark.slow
 def test_every_experiment_has_its_files_and_every_picture_is_there(page: SimpleNamespace) -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     for name in page.EXPERIMENTS:
@@ -180,6 +181,7 @@ def test_a_psnr_is_that_of_the_whole_picture(page: SimpleNamespace) -> None:
     assert len(set(by_size.values())) > 3, "each size has its own"
 
 
+@pytest.mark.slow
 def test_conclusions_are_ratios_of_the_medians_in_the_files(page: SimpleNamespace) -> None:
     def median(name: str, level: str, waiting: bool) -> float:
         (row,) = (each for each in raw(name) if each["level"] == level)
@@ -407,9 +409,8 @@ def test_scaled_times_and_libraries_stand_in_tables(page: SimpleNamespace) -> No
 
 
 # Measuring -----------------------------------------------------------------------------
-
-
-def test_everything_on_the_page_can_be_measured_anew(
+@pytest.mark.slow
+def test_everything_on_the_page_can_be_measured_again(
     page: SimpleNamespace, measure: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for device in ("cpu", "gpu"):

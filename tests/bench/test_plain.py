@@ -133,7 +133,7 @@ def functions(source: str) -> dict[str, str]:
 
 
 @pytest.mark.skipif(
-    platform.system() != "Linux" or "clang" in plain.version(), reason="reads what gcc writes"
+    platform.system() != "Linux" or "clang" in plain.version(), reason="reads the output of gcc"
 )
 def test_code_of_a_filter_does_not_depend_on_the_others() -> None:
     head, *sections = re.split(r"(?m)^(?=/\* [^\n]* -{9,} \*/$)", plain.SOURCE.read_text())

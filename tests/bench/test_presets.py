@@ -82,7 +82,7 @@ def test_can_be_repeated_from_json(preset: Preset) -> None:
 
 
 def test_every_figure_is_about_a_preset(backends: dict[str, Backend], gpu: StandIn) -> None:
-    """And stands beside a row of it, unless nothing here does what was measured there."""
+    """And stands beside a row of it, unless no filter here matches the measured one."""
     gpu.chosen = 2
     left = {id(figure): figure for figure in all_figures() if not figure.average}
     for preset in PRESETS.values():

@@ -212,7 +212,7 @@ def test_remarks() -> None:
     assert "warm caches" in text
     part = replace(SERIAL, asked=(1024, 512), shape=(256, 128))
     cells = [cell.strip() for cell in format_row(part, [part]).split("|")]
-    assert cells[3:5] == ["128×256", "60"], "what was timed, and how long that took"
+    assert cells[3:5] == ["128×256", "60"], "the timed part, and its time"
     assert cells[8:10] == ["1", "a part of 512×1024; estimate for all: ≈ 960 ms"]
     batches = replace(TUNED, asked=(200, 100), batch=16)
     assert (
@@ -344,7 +344,7 @@ def test_merged_reports_say_what_both_machines_are() -> None:
 def test_a_report_is_replaced_whole_and_a_device_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run rewrites its report every two seconds: a kill must not cost what was measured."""
+    """A run rewrites its report every two seconds: a kill must not cost the measurements."""
     path = tmp_path / "a.json"
     save(REPORT, path)
 

@@ -16,7 +16,7 @@ def test_the_last_cache_is_the_largest(tmp_path: Path) -> None:
     for name, size in (("index0", "32K\n"), ("index2", "512K\n"), ("index3", "32768K\n")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "size").write_text(size)
-    assert max(rules._cache_sizes(tmp_path)) == 32 * 2**20
+    assert max(rules.cache_sizes(tmp_path)) == 32 * 2**20
 
 
 def test_evicting_rewrites_more_than_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,8 +24,8 @@ def test_evicting_rewrites_more_than_the_cache(monkeypatch: pytest.MonkeyPatch) 
     evictor = rules.Evictor()
     evictor.evict()
     evictor.evict()
-    assert evictor._block.nbytes == 8192
-    assert (evictor._block == 2).all()
+    assert evictor.block.nbytes == 8192
+    assert (evictor.block == 2).all()
 
 
 def clocks(monkeypatch: pytest.MonkeyPatch, *readings: tuple[float, float, float] | None) -> None:
@@ -49,6 +49,7 @@ def test_unknown_load(
     assert Load().others() is None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc/stat is Linux")
 def test_another_program_is_seen() -> None:
     load = Load()

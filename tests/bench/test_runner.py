@@ -191,7 +191,7 @@ def test_planned_work_is_what_the_executor_counts(backends: dict[str, Backend]) 
     assert min(bytes_, operations) > 0
 
 
-# What cannot run -------------------------------------------------------------------------
+# Cases that cannot run -------------------------------------------------------------------
 
 
 def test_rows_that_cannot_run_stay_with_the_reason(

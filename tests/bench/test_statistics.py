@@ -67,6 +67,7 @@ def test_the_interval_of_a_median(count: int, low: int, high: int, confidence: f
     assert median_interval(values) == Interval(low, high, cast(float, pytest.approx(confidence)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [3, 7, 9, 15])
 def test_intervals_enclose_the_truth_as_often_as_they_say(count: int) -> None:
     rng = np.random.default_rng(1)
@@ -78,7 +79,7 @@ def test_intervals_enclose_the_truth_as_often_as_they_say(count: int) -> None:
     found = np.mean([each.low <= 1e-3 <= each.high for each in of_one])
     assert found == pytest.approx(of_one[0].confidence, abs=0.015)
     found = np.mean([each.low <= 2 <= each.high for each in of_two])
-    assert found >= of_two[0].confidence, "adding up what is missed claims too little, if anything"
+    assert found >= of_two[0].confidence, "adding up the misses claims too little, if anything"
     assert (of_two[0].confidence >= 0.95) == (count >= 7)
 
 

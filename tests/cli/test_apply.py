@@ -46,7 +46,7 @@ def apply(line: str, *more: str) -> int:
 
 
 def wrong(line: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """Return what is said of wrong usage."""
+    """Return the message about wrong usage."""
     with pytest.raises(SystemExit) as stop:
         apply(line)
     assert stop.value.code == 2
@@ -403,7 +403,7 @@ def test_control_characters_in_names_are_spelt_out(
     )
 
 
-# What belongs to a picture beside its pixels ------------------------------------------
+# Metadata of pictures -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("grey", ["", " --grey"])
@@ -436,7 +436,7 @@ def test_two_dashes_end_the_options(here: Path) -> None:
 
 @pytest.mark.slow
 def test_quiet_is_quiet_where_libraries_warn(tmp_path: Path) -> None:
-    """Python prints what nobody listens to; pytest listens, so this is a program of its own."""
+    """Python prints uncaught warnings; pytest catches them, so this is a separate program."""
     damaged = png_chunk(b"tRNS", bytes(6))[:-1] + b"?"
     pixels = png_chunk(b"IDAT", zlib.compress(bytes(4 * 4)))
     path = tmp_path / "in.png"

@@ -306,7 +306,7 @@ def test_judged_by_the_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert before == "  before: PSNR ∞ dB (equal), SSIM 1.0000, MSE 0, MAE 0, bias +0"
 
 
-# What goes wrong ----------------------------------------------------------------------
+# Errors -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

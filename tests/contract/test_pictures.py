@@ -141,7 +141,7 @@ def expected(
 ) -> NDArray[Any]:
     """Return the result of the filter's oracle, in the type of `source`, which has no alpha.
 
-    With border ``keep`` that is the source, and within it what fits.
+    With border ``keep`` that is the source, and within it the part that fits.
     """
     module = test_module(filter_id)
     assert module is not None

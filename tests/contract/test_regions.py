@@ -194,6 +194,7 @@ def test_a_box_is_that_part_of_the_whole(
         assert_boxes(step, scan_of(shape, components), backends, f"{shape}, {components}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
 @pytest.mark.parametrize(
     ("filter_id", "parameters"),

@@ -148,7 +148,7 @@ def test_tiles_and_bands_do_not_matter(filter_id: str, case: int) -> None:
     near = 2 * filters.get(filter_id).radius(filters.get(filter_id).validate(parameters)) + 1
     corner = np.s_[: 1 + near, :, : 40 + near]
     plain = run(filter_id, np.ascontiguousarray(source[corner]), parameters, SERIAL.id, 7)
-    # What is estimated from all of it differs in the corner.
+    # Estimates from the whole volume differ in the corner.
     if not {"volume", "adaptive"} & {str(value) for value in parameters.values()}:
         assert_close(whole[:1, :, :20], plain[:1, :, :20])
 

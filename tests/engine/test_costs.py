@@ -188,7 +188,7 @@ def test_runs_that_turn_colour_to_grey_are_of_another_kind() -> None:
         assert costs.predict(kind, "card", "tuned") is None
         costs.record(result(kind, seconds), "card")
         assert costs.predict(kind, "card", "tuned") == pytest.approx(seconds)
-    # What is grey already is not converted.
+    # Grey pictures are not converted.
     costs.record(result(request(64), 0.125), "card")
     assert costs.predict(request(64, grey=True), "card", "tuned") == pytest.approx(0.125)
 

@@ -74,6 +74,16 @@ def test_how_often_a_run_is_repeated(seconds: Sequence[float], count: int) -> No
     assert len(repeats.totals) == count
 
 
+def test_a_run_on_the_emulated_gpu_is_not_measured() -> None:
+    emulator = Clockwork(0.5, id="emulated")
+    costs = Costs()
+    wanted = request(device=Device.EMULATED)
+    result = measure(wanted, {"cpu": Clockwork(0.1), "emulated": emulator}, costs=costs)
+    assert (result.device, result.repeats, len(emulator.seen)) == ("emulated", None, 1)
+    assert result.is_emulated
+    assert result.where == "Emulated GPU parallel"
+
+
 def test_the_first_run_is_no_repeat_and_the_stages_are_those_of_the_median() -> None:
     result = measured(0.5, 0.004, 0.009, 0.005, 0.007, 0.006)
     assert result.repeats is not None

@@ -9,7 +9,7 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.engine.recipe import VERSION, Recipe
-from kernelscope.engine.step import ESTIMATE, Step, has_estimate, is_estimated
+from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.errors import InvalidParameter, InvalidRecipe
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
@@ -74,7 +74,7 @@ def test_the_text_of_a_recipe() -> None:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
 def test_every_filter_can_be_kept(spec: FilterSpec) -> None:
     recipe = Recipe((Step.create(spec.id, border=spec.borders[-1]),))
-    estimated = {each.name: ESTIMATE for each in spec.parameters if is_estimated(each)}
+    estimated = {each.name: ESTIMATE for each in spec.parameters if each.is_estimated}
     assert dict(recipe.steps[0].parameters) == spec.defaults() | estimated
     assert Recipe.from_json(recipe.to_json()) == recipe
 
@@ -85,7 +85,7 @@ def test_what_is_left_out_has_its_default() -> None:
 
 
 def test_a_file_keeps_the_defaults_of_its_time() -> None:
-    """Version 1 clipped what Laplace leaves below zero, where nothing else was written."""
+    """Version 1 clipped negative results of Laplace by default."""
     laplace = {"filter": "laplace"}
     shown = {"filter": "laplace", "parameters": {"negative": "offset"}}
     for version, negative in ((1, "clip"), (2, "absolute")):
@@ -103,7 +103,7 @@ def test_former_defaults_are_valid_and_of_earlier_versions(spec: FilterSpec) -> 
         for version, value in parameter.formerly.items():
             assert 1 <= version < VERSION
             assert parameter.validate(value) == value
-            assert value != parameter.default or is_estimated(parameter)
+            assert value != parameter.default or parameter.is_estimated
 
 
 def test_an_estimate_is_kept_as_the_word() -> None:
@@ -116,8 +116,8 @@ def test_an_estimate_is_kept_as_the_word() -> None:
 
 
 def test_only_what_has_an_estimate_is_estimated() -> None:
-    assert [p.name for p in filters.get("nlm").parameters if has_estimate(p)] == ["filter_sigma"]
-    assert [p.name for p in filters.get("mri-nlm").parameters if has_estimate(p)] == ["beta"]
+    assert [p.name for p in filters.get("nlm").parameters if p.has_estimate] == ["filter_sigma"]
+    assert [p.name for p in filters.get("mri-nlm").parameters if p.has_estimate] == ["beta"]
     with pytest.raises(InvalidParameter, match="'estimate' is not a number"):
         Step.create("nlm", {"patch_sigma": ESTIMATE})
 

@@ -1,4 +1,4 @@
-"""Several steps as one run: what is computed, what is known, and where each error comes from."""
+"""Several steps as one run: which are computed, which are known, and the step of each error."""
 
 from __future__ import annotations
 

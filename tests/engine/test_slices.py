@@ -44,11 +44,11 @@ def backends():
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
 def test_every_slice_is_filtered_as_a_picture_of_its_own(backends, axis: int, dtype: str) -> None:
     scan = Scan((volume(dtype), volume(dtype, 1)))
-    told = []
+    reports = []
     result = execute(
         Request.create(scan, "median", {"size": 3}, axis=axis),
         backends,
-        progress=lambda stage, fraction: told.append((stage, fraction)),
+        progress=lambda stage, fraction: reports.append((stage, fraction)),
     )
     size = [3, 3, 3]
     size[axis] = 1
@@ -60,7 +60,7 @@ def test_every_slice_is_filtered_as_a_picture_of_its_own(backends, axis: int, dt
             np.testing.assert_array_equal(after.voxels, exact)
         assert after.voxels.dtype == before.voxels.dtype
         np.testing.assert_array_equal(after.affine, before.affine)
-    fractions = [fraction for stage, fraction in told if stage == STAGE]
+    fractions = [fraction for stage, fraction in reports if stage == STAGE]
     assert fractions == sorted(fractions)
     assert 0.9 < fractions[-1] <= 1
 
@@ -146,11 +146,11 @@ def test_progress_goes_on_within_a_slice() -> None:
         report("compute", 0.5)
         return request.image
 
-    told: list[tuple[str, float]] = []
-    context = RunContext(progress=lambda stage, fraction: told.append((stage, fraction)))
+    reports: list[tuple[str, float]] = []
+    context = RunContext(progress=lambda stage, fraction: reports.append((stage, fraction)))
     scan = Scan((volume("uint8"),))
     filter_slices(Request.create(scan, "negative", axis=0), run, context)
     parts = len(scan.volumes[0].voxels)
     expected = [k / parts + more for k in range(parts) for more in (0, 0.5 / parts)]
-    assert [stage for stage, _ in told] == [STAGE] * len(told)
-    np.testing.assert_allclose([fraction for _, fraction in told], expected)
+    assert [stage for stage, _ in reports] == [STAGE] * len(reports)
+    np.testing.assert_allclose([fraction for _, fraction in reports], expected)

@@ -20,7 +20,6 @@ from kernelscope.images.image import Image
 from kernelscope.judging.metrics import judge
 from kernelscope.spec.borders import Border
 from kernelscope.spec.samples import Kind
-from kernelscope.spec.variants import variants as values_of
 
 SIDE = 96
 
@@ -60,7 +59,7 @@ def test_each_parameter_has_its_value_among_the_variants() -> None:
     for spec in (*filters.discover().values(), *filters.discover(Kind.VOLUME).values()):
         values = spec.defaults()
         for parameter in spec.parameters:
-            found = values_of(parameter, values[parameter.name], CELLS)
+            found = parameter.variants(values[parameter.name], CELLS)
             if not found:
                 continue
             seen += 1
@@ -73,13 +72,13 @@ def test_each_parameter_has_its_value_among_the_variants() -> None:
 
 def test_sizes_are_neighbours() -> None:
     size = filters.get("median").parameter("size")
-    assert values_of(size, 9, 5) == (5, 7, 9, 11, 13)
-    assert values_of(size, 3, 9) == (3, 5, 7, 9, 11, 13, 15, 17, 19)
+    assert size.variants(9, 5) == (5, 7, 9, 11, 13)
+    assert size.variants(3, 9) == (3, 5, 7, 9, 11, 13, 15, 17, 19)
 
 
 def test_strengths_range_from_half_to_twice() -> None:
     sigma = filters.get("nlm").parameter("filter_sigma")
-    found = values_of(sigma, 0.04, 9)
+    found = sigma.variants(0.04, 9)
     assert len(found) == 9
     assert (found[0], found[4], found[-1]) == (0.02, 0.04, 0.08)
     assert found == tuple(sorted(found))

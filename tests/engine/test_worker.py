@@ -134,12 +134,31 @@ def test_a_run_that_was_cancelled_before_the_next_is_not_logged_as_replaced(
     assert "later" not in message
 
 
+def test_a_run_that_is_prepared_longer_than_the_last_one_ends_is_still_its_follower(
+    start, listener, caplog
+) -> None:
+    caplog.set_level(logging.INFO, "kernelscope.engine.worker")
+    go_on = threading.Event()
+    worker = start(FakeBackend(body=lambda *_: go_on.wait(PATIENCE)))
+    first, later = request(), request()
+    worker.submit(first)
+    listener.next(Started, first)
+    worker.cancel(followed=True)
+    worker.cancel(followed=True)
+    worker.submit(later)
+    go_on.set()
+    listener.next(Stopped, first)
+    listener.next(Started, later)
+    (message,) = (record.message for record in caplog.records if "Cancelled" in record.message)
+    assert ", for a later run: " in message
+
+
 def test_what_is_cancelled_is_logged(start, listener, caplog) -> None:
     caplog.set_level(logging.INFO, "kernelscope.engine.worker")
     worker, running, waiting = start(FakeBackend(body=until_cancelled)), request(), request()
     worker.submit(running)
     listener.next(Started, running)
-    with worker._condition:  # what the thread would do next has to wait
+    with worker._condition:  # the next action of the thread has to wait
         worker.submit(waiting)
         worker.cancel()
     listener.next(Stopped, waiting)
@@ -212,6 +231,7 @@ def test_cancelling_an_idle_worker_does_nothing(start, listener) -> None:
     assert listener.events.empty()
 
 
+@pytest.mark.slow
 def test_a_long_run_on_a_big_image_stops_within_a_second(start, listener) -> None:
     """A second of this process's CPU time, which other processes cannot stretch.
 

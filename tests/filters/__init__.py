@@ -1,4 +1,4 @@
-"""Tests of the filters, one module each; see tests/contract for what they share."""
+"""Tests of the filters, one module each; see tests/contract for their common tests."""
 
 from __future__ import annotations
 

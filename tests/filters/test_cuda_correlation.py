@@ -8,7 +8,7 @@ import pytest
 from kernelscope.filters.shared.correlation_cuda import reciprocal
 
 LIMIT = 2**31
-"""What the kernels divide is smaller."""
+"""The numerators of the kernels are smaller."""
 
 
 @pytest.mark.parametrize("divisor", [*range(1, 300), 6561, 65535, 65536, 65537, 2**22 + 1])

@@ -47,7 +47,7 @@ def masks(magnitude: int) -> Iterator[Mask]:
     """Yield masks of integers whose magnitudes add up to `magnitude`, or one less."""
     half = (magnitude - 1) // 2
     if 0 < half <= 10**6:
-        # What two large terms leave is the middle cell alone.
+        # Two large terms cancel except for the middle cell.
         yield ((0, 0, 0), (half, 1, -half), (0, 0, 0))
         yield ((half, 0, 0), (0, 1, 0), (0, 0, -half))
     ninth = magnitude // 9
@@ -293,7 +293,7 @@ def test_weights_of_the_gpu_switch_at_their_bounds() -> None:
         return weight_type(weights, 1.0, np.dtype(np.float32), Border.REFLECT)
 
     assert (kind(_FLOAT_GAIN), kind(_FLOAT_GAIN * 1.01)) == (2, 3)
-    assert _FLOAT_GAIN * 2.0**-24 * 8 < 1e-4, "what single precision may lose of white"
+    assert _FLOAT_GAIN * 2.0**-24 * 8 < 1e-4, "the part of white that single precision may lose"
     for total, fits in ((2**22 // 255, True), (2**22 // 255 + 1, False)):
         weights = np.full((15, 15), total // 225)
         weights[0, : total - int(weights.sum())] += 1 if total > weights.sum() else 0

@@ -31,6 +31,7 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
     return exact[:, :, None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounding", ["nearest", "floor"])
 @pytest.mark.parametrize("level", ["serial", "parallel"])
 def test_every_colour_of_24_bits(level: str, rounding: str) -> None:
@@ -46,6 +47,7 @@ def test_every_colour_of_24_bits(level: str, rounding: str) -> None:
         np.testing.assert_array_equal(output[:, :, 0], wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["serial", "parallel"])
 def test_16_bits_next_to_the_bounds(level: str) -> None:
     """Colours whose thousandths are within one of a whole level, and of a tie; and white."""

@@ -144,7 +144,7 @@ def test_dump_can_be_executed(size: int) -> None:
     for k, loop in enumerate(loops):
         made = set(re.findall(r"v\d+", " ".join(re.findall(r"    (.*) =", loop))))
         later = set(re.findall(r"v\d+", "".join(loops[k + 1 :])))
-        assert made & later <= kept, "a later loop reads only what was kept"
+        assert made & later <= kept, "a later loop reads only values that were kept"
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Non-local means of MRI volumes: formula, estimates of noise, and what it does to a head."""
+"""Non-local means of MRI volumes: formula, estimates of noise, and effects on a head."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def test_dipy_where_definitions_meet(search: int, patch: int) -> None:
     np.testing.assert_allclose(ours[..., 0][inside], theirs[inside], atol=2e-3)
 
 
-# What is refused, and what is filled in -----------------------------------------------
+# Values refused, and values filled in -------------------------------------------------
 
 
 def test_sigma_has_to_be_written_if_it_is_given() -> None:
@@ -369,7 +369,7 @@ def test_local_sigma_follows_the_noise(large: Phantom, window: int, deep: bool) 
     background = large.labels == Tissue.BACKGROUND
     assert found[background].mean() == pytest.approx(1, abs=0.2)
     plain = estimate_local(noisy.voxels, window, rician=False, deep=deep) / noisy.sigma
-    assert plain[background].mean() < 0.75  # what Rician noise looks like without signal
+    assert plain[background].mean() < 0.75  # Rician noise without signal
 
 
 @pytest.mark.parametrize("deep", [True, False])
@@ -413,7 +413,7 @@ def test_smooth_sigma_where_no_signal_is_thinner_than_a_cell() -> None:
     found = np.median(estimate_smooth(noisy), axis=(1, 2)) / 10
     far = np.append(found[:17], found[31:])
     np.testing.assert_allclose(far, 1, atol=0.06)
-    assert found[23:25].min() > 1.1 * far.mean()  # between nodes it falls to what is beside
+    assert found[23:25].min() > 1.1 * far.mean()  # between nodes it falls to its neighbours
 
 
 def test_smooth_sigma_leaves_weak_signal_alone() -> None:
@@ -478,7 +478,7 @@ def test_local_sigma_is_that_of_the_filter() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)
 
 
-# What it does to a head ---------------------------------------------------------------
+# Effects on a head --------------------------------------------------------------------
 
 
 def psnr(actual: NDArray[Any], truth: NDArray[Any]) -> float:

@@ -63,7 +63,7 @@ def test_errors_are_known_without_the_clean_volume(
         for c in range(components):
             z, y, x = places.T
             actual = squared_error(result[z, y, x, c], truth[z, y, x, c])
-            # What the noise has more than its variance is in the residual too.
+            # The part of the noise above its variance is in the residual too.
             power = squared_error(noisy[z, y, x, c], truth[z, y, x, c])
             mean = found[c, k] / len(places) + power - sigmas[c] ** 2
             assert mean == pytest.approx(actual, rel=0.08, abs=0.04 * sigmas[c] ** 2), (beta, c)

@@ -65,7 +65,7 @@ def forms(spec: FilterSpec, level: str, dtype: np.dtype[Any]) -> Iterator[CpuPas
         task = CpuTask(source, output, values, Border.REFLECT, level)
         for each in spec.implementation(Cpu).plan(task):
             code = (each.kernel, tuple(map(numba.typeof, each.arguments)))
-            # What comes first and last takes little time; estimates are those of level parallel.
+            # The first and the last part take little time; estimates are those of level parallel.
             if each.cost == 1 and code not in seen:
                 seen.add(code)
                 yield each

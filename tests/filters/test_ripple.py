@@ -87,9 +87,10 @@ static float __fsqrt_rn(float a) { return std::sqrt(a); }
 struct Index { int x, y; };
 static const Index threadIdx = {0, 0}, blockIdx = {0, 0}, blockDim = {1, 1}, gridDim = {1, 1};
 """
-"""What makes the kernel C++ for the host, with one thread that does everything."""
+"""Macros that make the kernel C++ for the host, with one thread that does everything."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_kernel_on_the_host_gives_the_same_bytes(dtype: np.dtype[Any], tmp_path: Path) -> None:
     compiler = shutil.which("g++") or shutil.which("clang++")

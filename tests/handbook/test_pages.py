@@ -1,4 +1,4 @@
-"""The generated pages: every filter and level has one, and what is on it is true."""
+"""The generated pages: every filter and level has one, and its contents are true."""
 
 from __future__ import annotations
 
@@ -82,6 +82,7 @@ def test_levels_are_explained_and_drawn(device_level: tuple[str, str]) -> None:
     assert len(list(drawing)) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", SPECS, ids=IDS)
 def test_formulas_are_typeset(spec: FilterSpec) -> None:
     drawing = ElementTree.fromstring(pictures.render(f"formula/{spec.id}", "#123456"))

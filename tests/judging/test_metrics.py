@@ -147,7 +147,7 @@ def test_ssim_loses_no_digit_of_whole_numbers(dtype: str, low: str) -> None:
 
 @pytest.mark.parametrize("bright", [1e3, 1e8, 1e19])
 def test_one_bright_sample_does_not_spoil_the_windows_below(bright: float) -> None:
-    """Its square has more digits than float64; running sums would keep what they lost."""
+    """Its square has more digits than float64; running sums would keep the lost part."""
     picture, reference = pair("float32", 24, 9, 1)
     picture[2, 4] = reference[2, 4] = bright
     found = judge(picture, reference).ssim

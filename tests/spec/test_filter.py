@@ -339,7 +339,7 @@ def test_citations_name_the_part_of_the_thesis_that_has_the_filter(found: Filter
 def test_radii_are_one_number_or_three(text: str) -> None:
     assert RADII.parse(text) == RADII.validate([5, 4, 2]) == (5, 4, 2)
     assert RADII.format((5, 4, 2)) == "5, 4, 2"
-    # One number is what a recipe from before had, and what three that are equal are kept as.
+    # Older recipes have one number, and three equal ones are kept as one.
     assert RADII.parse("5") == RADII.validate(5) == RADII.validate((5, 5, 5)) == 5
     assert RADII.format(5) == "5"
     assert RADII.along_axes(5) == (5, 5, 5)

@@ -28,6 +28,7 @@ from kernelscope.jit import load_numba
 from kernelscope.machine import cpu_name
 from kernelscope.parallel import core_count
 from kernelscope.spec.crop import PART
+from kernelscope.spec.devices import Device
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.levels import Level
 
@@ -53,7 +54,7 @@ def _signature(sweep: CpuPass) -> Hashable:
 class CpuBackend:
     """The host's processor: one thread for *serial* and its variants, all cores for *parallel*."""
 
-    id = "cpu"
+    id = Device.CPU.value
     name = "CPU"
 
     def __init__(self, threads: int | None = None) -> None:

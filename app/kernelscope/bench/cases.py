@@ -19,7 +19,6 @@ from kernelscope.spec.blocks import Block, takes_block
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import USUAL_LEVELS
-from kernelscope.spec.parameters import MaskParameter
 from kernelscope.spec.samples import Kind
 
 
@@ -178,11 +177,5 @@ def _cases_of(base: Case, plan: Plan, backend: Backend | None) -> Iterator[Case]
 
 def label_of(spec: FilterSpec, chosen: Parameters) -> str:
     """Return the filter and the parameters that were chosen, for tables."""
-    parts = [spec.name]
-    for name, value in chosen.items():
-        parameter = spec.parameter(name)
-        if isinstance(parameter, MaskParameter):
-            parts.append(f"{len(value)}×{len(value)}")
-        else:
-            parts.append(f"{parameter.label.lower()} {parameter.format(value)}")
-    return ", ".join(parts)
+    parts = (spec.parameter(name).brief(value) for name, value in chosen.items())
+    return ", ".join([spec.name, *parts])

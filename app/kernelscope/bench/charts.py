@@ -13,6 +13,7 @@ from kernelscope.bench import Row, figures, find_baseline, roofline, speed_up, s
 from kernelscope.bench.chart import Chart, Choice, Plot, Point, Series
 from kernelscope.bench.figures import SOURCES, Figure
 from kernelscope.bench.statistics import BASELINE, RooflinePoint, full_time, short
+from kernelscope.spec.devices import Device
 from kernelscope.spec.level_colours import colour
 
 __all__ = ["Chart", "Choice", "Plot", "Point", "Series", "chart", "choices"]
@@ -402,7 +403,7 @@ class _Groups:
 
 
 def _is_carried(row: Row) -> bool:
-    return row.device == "gpu" and bool(row.stages)
+    return row.device == Device.GPU and bool(row.stages)
 
 
 def _asked(row: Row) -> int:

@@ -13,10 +13,11 @@ from kernelscope.bench.data import Content, Data
 from kernelscope.json_fields import Field
 from kernelscope.spec.blocks import Block, read_block
 from kernelscope.spec.borders import Border
+from kernelscope.spec.devices import Device
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
 
-CPU, GPU = "cpu", "gpu"
+CPU, GPU = Device.CPU.value, Device.GPU.value
 DEVICES = (CPU, GPU)
 
 Parameters = Mapping[str, Any]

@@ -35,7 +35,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
 from kernelscope.paths import RESOURCES
-from kernelscope.spec.parameters import MaskParameter
+from kernelscope.spec.devices import Device
 
 _logger = logging.getLogger(__name__)
 
@@ -112,10 +112,10 @@ class Figure:
         words = [row.label]
         for parameter in filters.get(row.filter).parameters:
             text = row.parameters.get(parameter.name)
-            if text is None or isinstance(parameter, MaskParameter):
-                continue  # the label has the size of a mask
+            if text is None:
+                continue
             value = parameter.parse(text)
-            said = parameter.describe(value).removesuffix(parameter.behind(value))
+            said = parameter.brief(value)
             differs = value != parameter.default and not parameter.is_absent(value)
             if differs and said not in row.label:
                 words.append(said)
@@ -200,7 +200,7 @@ class Recorded:
         return cls(figures)
 
     def nearest(
-        self, step: Step, shape: tuple[int, ...], channels: int, device: str = "gpu"
+        self, step: Step, shape: tuple[int, ...], channels: int, device: str = Device.GPU
     ) -> dict[str, Figure]:
         """Return the figures of each level on a device, at the nearest recorded setting.
 
@@ -226,7 +226,7 @@ class Recorded:
                 levels.setdefault(level, figure)
         return levels
 
-    def elsewhere(self, request: Request, device: str = "gpu") -> Elsewhere | None:
+    def elsewhere(self, request: Request, device: str = Device.GPU) -> Elsewhere | None:
         """Return how long a run should take on a recorded machine; None if that is not known.
 
         Only a measurement of the same filter counts, with the same work for each pixel, the same

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope.spec.blocks import Block, block_name
+from kernelscope.spec.devices import Device
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Pixels
 
@@ -152,7 +153,7 @@ class Row:
         """
         if self.library:
             return self.level
-        several = self.device == "gpu" and self.gpus > 1
+        several = self.device == Device.GPU and self.gpus > 1
         block = f" {block_name(self.block)}" if self.block else ""
         return f"{f'{self.gpus} GPUs' if several else self.device.upper()} {self.level}{block}"
 
@@ -199,6 +200,6 @@ class Row:
 
         On a GPU the run end to end; elsewhere `seconds`, as there are no transfers.
         """
-        if self.device == "gpu" and self.stages:
+        if self.device == Device.GPU and self.stages:
             return tuple(map(sum, zip(*self.stages.values(), strict=True)))
         return self.seconds

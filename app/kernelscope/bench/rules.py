@@ -69,10 +69,11 @@ _USUAL_CACHE = 32 * 2**20
 @functools.cache
 def last_cache() -> int:
     """Return the bytes of the largest cache of the first core, as Linux reports them."""
-    return max(_cache_sizes(Path("/sys/devices/system/cpu/cpu0/cache")), default=_USUAL_CACHE)
+    return max(cache_sizes(Path("/sys/devices/system/cpu/cpu0/cache")), default=_USUAL_CACHE)
 
 
-def _cache_sizes(folder: Path) -> Iterator[int]:
+def cache_sizes(folder: Path) -> Iterator[int]:
+    """Yield the sizes in bytes of the caches that Linux lists in `folder`."""
     for path in folder.glob("index*/size"):
         text = path.read_text(encoding="ascii").strip()
         if text.endswith("K") and text[:-1].isdecimal():
@@ -83,12 +84,13 @@ class Evictor:
     """Empties the CPU's caches by rewriting a block that is larger than they are."""
 
     @functools.cached_property
-    def _block(self) -> NDArray[np.int64]:
+    def block(self) -> NDArray[np.int64]:
+        """The memory to rewrite, twice the size of the last cache."""
         return np.zeros(2 * last_cache() // 8, np.int64)
 
     def evict(self) -> None:
         """Rewrite the block, on the calling thread."""
-        block = self._block
+        block = self.block
         block += 1
 
 

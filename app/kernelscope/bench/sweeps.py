@@ -13,7 +13,6 @@ from kernelscope.bench.data import SEED, Data, kind_of
 from kernelscope.bench.plan import Parameters, Sweep
 from kernelscope.errors import InvalidParameter
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import MaskParameter, OddParameter
 
 
 def grid(
@@ -69,11 +68,9 @@ def cases(spec: FilterSpec, masks: Sequence[int]) -> Iterator[Parameters]:
     """Yield the parameters to time a filter with: each variant at each mask size it supports."""
     sized: list[dict[str, Any]] = [{}]
     for parameter in spec.parameters:
-        match parameter:
-            case OddParameter(minimum=least, maximum=most):
-                sized = [{parameter.name: side} for side in masks if least <= side <= most]
-            case MaskParameter(minimum=least, maximum=most):
-                sized = [{parameter.name: weights(side)} for side in masks if least <= side <= most]
+        if parameter.sets_side:
+            tables = (parameter.for_side(side, weights) for side in masks)
+            sized = [{parameter.name: each} for each in tables if each is not None]
     for variant, size in itertools.product(spec.bench.variants, sized):
         values = {**size, **variant}
         spec.validate(values)

@@ -25,6 +25,7 @@ from kernelscope.cli.common import (
     thread_block,
 )
 from kernelscope.errors import AppError
+from kernelscope.spec.devices import Device
 from kernelscope.text import PROGRAM
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     _add_other_actions(parser)
     options = parser.parse_args(arguments)
     if options.gpu == ():  # without a number: the default GPU only
-        options.gpu, options.devices = None, options.devices or ["gpu"]
+        options.gpu, options.devices = None, options.devices or [Device.GPU.value]
     if options.preset is not None and (options.filters or options.sizes or options.masks):
         parser.error("argument --preset: it sets filters, sizes and masks; leave those options out")
     if options.verify not in (None, True) and (options.preset is not None or options.sizes):
@@ -79,7 +80,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     from kernelscope.bench import peers
 
-    what = parser.add_argument_group("what to measure")
+    what = parser.add_argument_group("measurement")
     what.add_argument(
         "--preset",
         metavar="NAME",
@@ -100,7 +101,12 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
         type=positive,
         help="mask sizes, for filters that have one (default: 3 5 7 9)",
     )
-    what.add_argument("--devices", nargs="+", choices=("cpu", "gpu"), help="default: all available")
+    what.add_argument(
+        "--devices",
+        nargs="+",
+        choices=(Device.CPU.value, Device.GPU.value),
+        help="default: all available",
+    )
     what.add_argument("--levels", metavar="LEVEL", nargs="+", help="default: all of the devices")
     what.add_argument(
         "--blocks",
@@ -189,7 +195,7 @@ def _gpus(options: argparse.Namespace, plan: Plan) -> tuple[int, ...] | None:
     if most == 1 or chosen is not None or os.environ.get(GPU_VARIABLE):
         return chosen
     with open_backends() as backends:
-        there = backends["gpu"].availability().devices
+        there = backends[Device.GPU].availability().devices
     return tuple(range(min(most, len(there)))) or None
 
 

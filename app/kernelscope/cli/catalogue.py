@@ -9,18 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import kernelscope
 from kernelscope.cli.common import Parser, every_filter, open_backends, switches
-from kernelscope.engine.step import ESTIMATE, default_text, has_estimate
+from kernelscope.engine.step import ESTIMATE, default_text
 from kernelscope.manual import allowed, filter_name, option_of
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.parameters import (
-    ChoiceParameter,
-    FloatParameter,
-    IntParameter,
-    MaskParameter,
-    NumbersParameter,
     Parameter,
-    RadiiParameter,
 )
 from kernelscope.text import PROGRAM
 
@@ -91,22 +85,11 @@ def _parameter_entry(parameter: Parameter) -> dict[str, Any]:
         "allowed": allowed(parameter),
         "default": default_text(parameter),
     }
-    if has_estimate(parameter):
+    if parameter.has_estimate:
         entry["estimate"] = ESTIMATE
-    match parameter:
-        case (
-            IntParameter()
-            | FloatParameter()
-            | MaskParameter()
-            | NumbersParameter()
-            | RadiiParameter()
-        ):
-            entry |= {"minimum": parameter.minimum, "maximum": parameter.maximum}
-        case ChoiceParameter():
-            entry["choices"] = [choice.value for choice in parameter.choices]
-            entry["switches"] = {
-                option: choice.value for option, choice in switches(parameter).items()
-            }
+    entry |= parameter.limits()
+    if parameter.named_values():
+        entry["switches"] = {option: each.value for option, each in switches(parameter).items()}
     return entry
 
 

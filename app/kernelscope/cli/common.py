@@ -17,8 +17,9 @@ from kernelscope import filters
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.timing import TimeLeft
 from kernelscope.errors import AppError, NotANumber
+from kernelscope.spec.devices import Device
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import Choice, ChoiceParameter, Parameter, read_number
+from kernelscope.spec.parameters import Choice, Parameter, read_number
 from kernelscope.spec.samples import Kind
 from kernelscope.text import one_line, printable
 
@@ -95,8 +96,7 @@ def every_filter() -> dict[str, FilterSpec]:
 
 def switches(parameter: Parameter) -> dict[str, Choice]:
     """Return the options without a value that select choices of a parameter."""
-    choices = parameter.choices if isinstance(parameter, ChoiceParameter) else ()
-    return {f"--{choice.switch}": choice for choice in choices if choice.switch}
+    return {f"--{each.switch}": each for each in parameter.named_values() if each.switch}
 
 
 def whole_number(text: str) -> int:
@@ -240,9 +240,10 @@ class Speaker:
         *sides, _ = result.request.source.shape
         cells = "pixels" if len(sides) == 2 else "voxels"
         self.notices(result.notices)
+        taken = f" in {result.seconds * 1e3:.1f} ms, {result.speed:.1f} {result.speed_unit}"
         self.line(
-            f"{name}: {result.describe()}; {'×'.join(map(str, reversed(sides)))} {cells} in "
-            f"{result.seconds * 1e3:.1f} ms, {result.speed:.1f} {result.speed_unit}"
+            f"{name}: {result.describe()}; {'×'.join(map(str, reversed(sides)))} {cells}"
+            f"{', not timed' if result.is_emulated else taken}"
         )
         if result.quality:
             if result.quality.before:
@@ -297,7 +298,7 @@ def _missing_gpu(
     gpus: Sequence[int] | None, device: str, backends: Mapping[str, Backend]
 ) -> list[str]:
     """Return a notice if GPUs were chosen, none is available, and Auto takes the CPU."""
-    state = backends["gpu"].availability()
+    state = backends[Device.GPU].availability()
     if gpus is None or device != "auto" or state.available:
         return []
     return [f"--gpu has no effect, because the CPU computes: {state.summary}"]

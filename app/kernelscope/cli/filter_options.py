@@ -7,17 +7,12 @@ from typing import Any
 
 from kernelscope.cli.common import switches
 from kernelscope.engine.area import Area
-from kernelscope.engine.step import ESTIMATE, Step, default_text, has_estimate
+from kernelscope.engine.step import ESTIMATE, Step, default_text
 from kernelscope.manual import allowed, option_of
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.parameters import (
-    FloatParameter,
-    IntParameter,
-    MaskParameter,
-    NumbersParameter,
     Parameter,
-    RadiiParameter,
 )
 from kernelscope.spec.samples import Kind
 
@@ -35,7 +30,7 @@ def add_filter_options(parser: argparse.ArgumentParser, spec: FilterSpec) -> Non
         group.add_argument(
             option_of(parameter),
             dest=_PREFIX + parameter.name,
-            metavar=_metavar(parameter),
+            metavar=parameter.placeholder,
             type=_reader(parameter),
             help=escape(_parameter_help(parameter)),
         )
@@ -93,24 +88,9 @@ def escape(text: str) -> str:
 
 def _reader(parameter: Parameter) -> Any:
     """Return the function that reads a parameter's value from the command line."""
-    if not has_estimate(parameter):
+    if not parameter.has_estimate:
         return parameter.parse
     return lambda text: text if text == ESTIMATE else parameter.parse(text)
-
-
-def _metavar(parameter: Parameter) -> str:
-    match parameter:
-        case IntParameter():
-            return "N"
-        case FloatParameter():
-            return "X"
-        case MaskParameter():
-            return "ROWS"
-        case NumbersParameter():
-            return "X[,X...]"
-        case RadiiParameter():
-            return "N[,N,N]"
-    return "VALUE"
 
 
 def _parameter_help(parameter: Parameter) -> str:

@@ -30,7 +30,6 @@ from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
 from kernelscope.spec.filter import Cpu, CpuTask
 from kernelscope.spec.levels import PARALLEL
-from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import Kind, Pixels
 
 
@@ -250,10 +249,7 @@ def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
     numbers = {}
     for name in names:
         parameter = request.step.filter.parameter(name)
-        assert isinstance(parameter, FloatParameter)
-        assert parameter.estimate is not None
-        number = float(f"{parameter.estimate(pixels, request.known):.4g}")
-        numbers[name] = min(max(number, parameter.minimum), parameter.maximum)
+        numbers[name] = parameter.estimate_from(pixels, request.known)
     return numbers
 
 

@@ -24,7 +24,6 @@ from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
 from kernelscope.json_fields import Field
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import ChoiceParameter, IntParameter, RadiiParameter
 
 _logger = logging.getLogger(__name__)
 
@@ -174,7 +173,7 @@ def work_per_pixel(spec: FilterSpec, parameters: Mapping[str, Any]) -> tuple[str
         *(
             f"{parameter.name} {parameters[parameter.name]}"
             for parameter in spec.parameters
-            if isinstance(parameter, IntParameter | ChoiceParameter | RadiiParameter)
+            if parameter.affects_time
         ),
     )
 

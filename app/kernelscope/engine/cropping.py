@@ -107,7 +107,7 @@ def execute_region(request: Request, run: Callable[[Request], Result]) -> Result
 
 
 class Resolved:
-    """The last parameters of each scan with what depends on its voxels, such as sigma.
+    """The last parameters of each scan, with values that depend on its voxels, such as sigma.
 
     A box of a volume is filtered with those of the whole: its own voxels would give others.
     """
@@ -146,6 +146,6 @@ def check_box(request: Request, backend: Backend) -> None:
     """
     if isinstance(request.region, Box) and not request.by_slices and backend.id != Device.CPU:
         raise InvalidParameter(
-            f"The {backend.name} filters volumes as a whole, so no slice is shown before a run.",
-            "Run (F5) computes it; so does Live on the CPU, slice by slice.",
+            f"The {backend.name} filters volumes as a whole: press Run (F5).",
+            "On the CPU, Live shows slices.",
         )

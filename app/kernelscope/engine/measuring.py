@@ -9,7 +9,8 @@ the times of all::
     compile, cold  2.52 ms    2.49 ms    2.61 ms    2.50 ms    2.49 ms   ->  2.50 ms, median of 5
 
 A run that takes seconds is not repeated: nobody wants to wait for it twice, and being cold makes
-little of it. It is the only repeat of its measurement, and not a warmed one.
+little of it. It is the only repeat of its measurement, and not a warmed one. A run on the emulated
+GPU is not measured at all: its time is not that of a GPU.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ def measure(
     token = token or CancelToken()
     origin = time.perf_counter()
     first = execute(request, backends, token, progress, costs, learn=False)
+    if first.is_emulated:
+        return first
     warm_up = time.perf_counter() - origin
     again = replace(
         request,

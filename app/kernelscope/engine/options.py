@@ -7,19 +7,12 @@ has the settings that decide the result.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from kernelscope.spec.blocks import Block, check_block
+from kernelscope.spec.devices import Device
 
-
-class Device(StrEnum):
-    """The device on which the user wants a filter to run."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    GPU = "gpu"
-    EMULATED = "emulated"
-    """The kernels of the GPU on the processor; Auto never chooses it."""
+# `Device` is listed for scripts that the program wrote: they import it here.
+__all__ = ["DEFAULT_OPTIONS", "Device", "RunOptions"]
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from typing import Any
 
 from kernelscope import filters, json_fields
 from kernelscope.engine.area import Area
-from kernelscope.engine.step import ESTIMATE, Step, check_border, has_estimate
+from kernelscope.engine.step import ESTIMATE, Step, check_border
 from kernelscope.errors import InvalidRecipe
 from kernelscope.images.volume import AXES
 from kernelscope.json_fields import Field, InvalidJson
 from kernelscope.spec.borders import Border
-from kernelscope.spec.parameters import MaskParameter, Parameter
+from kernelscope.spec.parameters import Parameter
 
 FORMAT = "kernelscope recipe"
 VERSION = 2
@@ -88,8 +88,8 @@ class Recipe:
 
 
 def _plain(parameter: Parameter, value: Any) -> Any:
-    """Return a value as JSON has it; a mask would fill a line with each of its cells."""
-    return parameter.format(value) if isinstance(parameter, MaskParameter) else value
+    """Return a value as recipes hold it."""
+    return parameter.format(value) if parameter.stored_as_text else value
 
 
 def _recipe(content: Field, name: str) -> Recipe:
@@ -139,8 +139,8 @@ def _step(content: Field, version: int) -> Step:
 
 def _value(parameter: Parameter, content: Field) -> Any:
     """Return the value of a parameter in a file, checked."""
-    if isinstance(parameter, MaskParameter):
+    if parameter.stored_as_text:
         return content.from_text(parameter.parse)
-    if content.value == ESTIMATE and has_estimate(parameter):
+    if content.value == ESTIMATE and parameter.has_estimate:
         return ESTIMATE
     return content.through(parameter.validate, content.plain())

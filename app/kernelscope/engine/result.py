@@ -158,8 +158,18 @@ class Result:
 
     @property
     def where(self) -> str:
-        """Device and level in words: ``CPU parallel``."""
-        return f"{self.device.upper()} {self.level}"
+        """Device and level in words: ``CPU parallel``, ``Emulated GPU shared``."""
+        device = "Emulated GPU" if self.device == Device.EMULATED else self.device.upper()
+        return f"{device} {self.level}"
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether the emulated GPU computed it, or one of its steps.
+
+        Its stages are then those of a simulation on the processor: `seconds` is how long the user
+        waited, and neither the time of a GPU nor that of the filter on the CPU.
+        """
+        return self.device == Device.EMULATED or any(part.is_emulated for part in self.parts)
 
     def describe(self) -> str:
         """Return the settings, the estimates, device and level in words."""

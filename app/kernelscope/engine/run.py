@@ -92,7 +92,7 @@ def execute(
     if request.region is not None:
         check_box(request, backend)
     try:
-        result = _run(request, backend, notices, _begin(request, token, progress))
+        result = _run(request, backend, notices, _begin(request, backend, token, progress))
     except AppError as error:
         if request.options.device is not Device.AUTO or request.options.level is not None:
             raise
@@ -100,7 +100,7 @@ def execute(
         if backend is cpu:
             raise
         notice = f"Auto used the CPU, because the {backend.name} failed: {error.message}"
-        return _run(request, cpu, (notice,), _begin(request, token, progress))
+        return _run(request, cpu, (notice,), _begin(request, cpu, token, progress))
     if learn and not request.live:
         remember(result, backends, costs)
     return result
@@ -118,10 +118,14 @@ def remember(result: Result, backends: Mapping[str, Backend], costs: Costs) -> N
         costs.record(result, backends[result.device].availability().summary)
 
 
-def _begin(request: Request, token: CancelToken, progress: Progress) -> RunContext:
+def _begin(
+    request: Request, backend: Backend, token: CancelToken, progress: Progress
+) -> RunContext:
     """Start the clock of a run, at the seconds that measuring for it took before."""
     before = request.measured.seconds if request.measured else 0.0
-    log = RunLog(time.perf_counter() - before, logged=not request.live)
+    # The stages of an emulated run would read like those of a GPU.
+    logged = not request.live and backend.id != Device.EMULATED
+    log = RunLog(time.perf_counter() - before, logged=logged)
     if before:
         log.add("prepare", before, begun=log.origin)
     return RunContext(log, token, progress)
@@ -169,7 +173,9 @@ def _run(
         log.estimates,
         log.first,
     )
-    if not request.live:
+    if result.is_emulated and not request.live:
+        _logger.info("Done: emulated on the processor, not timed")
+    elif not request.live:
         _logger.info(
             "Done in %.3f ms, %.1f %s, without %.3f ms of compiling",
             result.seconds * 1e3,
@@ -218,7 +224,7 @@ def _takes_block(request: Request, backend: Backend, level: Level) -> bool:
 def _block_has_no_effect(request: Request, backend: Backend, level: Level) -> str:
     assert request.options.block is not None
     spec = request.step.filter
-    others = [each.id for each in spec.levels("gpu") if takes_block(spec, each.id)]
+    others = [each.id for each in spec.levels(Device.GPU) if takes_block(spec, each.id)]
     where = (
         f"GPU levels with a choice: {', '.join(others)}." if others else "No level has a choice."
     )
@@ -319,9 +325,13 @@ def usable(device: Device, backends: Mapping[str, Backend]) -> Backend:
         raise DeviceUnavailable(f"This program has no {device.upper()} backend.")
     state = backend.availability()
     if not state.available:
+        remedy = (
+            f"To have it: {'; '.join(state.steps)}."
+            if device is Device.EMULATED and state.steps
+            else "“info” lists the requirements of a GPU."
+        )
         raise DeviceUnavailable(
-            f"The {backend.name} cannot be used: {state.summary}",
-            "Choose CPU or Auto; “info” lists the requirements of a GPU.",
+            f"The {backend.name} cannot be used: {state.summary}", f"Choose CPU or Auto. {remedy}"
         )
     return backend
 

@@ -22,7 +22,6 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.spec.crop import Box
-from kernelscope.spec.parameters import IntParameter
 
 STAGE = "slices"
 """Name of the stage in progress reports."""
@@ -92,9 +91,8 @@ def _one(request: Request, picture: Image, number: int) -> Request:
     """Return the request for one slice; noise differs from slice to slice."""
     step = request.step
     changed = {
-        each.name: (step.parameters[each.name] + number) % (each.maximum + 1)
+        each.name: each.for_slice(step.parameters[each.name], number)
         for each in step.filter.parameters
-        if isinstance(each, IntParameter) and each.counts_slices
     }
     step = replace(step, parameters=MappingProxyType({**step.parameters, **changed}))
     return Request(picture, step, request.options)

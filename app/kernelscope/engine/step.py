@@ -16,25 +16,15 @@ from kernelscope.engine.area import Area
 from kernelscope.errors import InvalidParameter
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import FloatParameter, Parameter
+from kernelscope.spec.parameters import Parameter
 
 ESTIMATE = "estimate"
 """In place of a number: estimate it from the source, once that is there."""
 
 
-def has_estimate(parameter: Parameter) -> bool:
-    """Return whether `ESTIMATE` may stand for the value of `parameter`."""
-    return isinstance(parameter, FloatParameter) and parameter.estimate is not None
-
-
-def is_estimated(parameter: Parameter) -> bool:
-    """Return whether `ESTIMATE` stands for `parameter` where nothing is set."""
-    return isinstance(parameter, FloatParameter) and parameter.estimated
-
-
 def default_text(parameter: Parameter) -> str:
     """Return the text of a parameter that is not set, as `Parameter.format` does."""
-    return ESTIMATE if is_estimated(parameter) else parameter.format(parameter.default)
+    return ESTIMATE if parameter.is_estimated else parameter.format(parameter.default)
 
 
 def check_border(spec: FilterSpec, border: str) -> None:
@@ -90,12 +80,12 @@ class Step:
             not offer.
         """
         spec = filters.get(filter_id)
-        defaults = {each.name: ESTIMATE for each in spec.parameters if is_estimated(each)}
+        defaults = {each.name: ESTIMATE for each in spec.parameters if each.is_estimated}
         values = {**defaults, **(parameters or {})}
         estimates = {
             name: ESTIMATE
             for name, value in values.items()
-            if isinstance(value, str) and value == ESTIMATE and has_estimate(spec.parameter(name))
+            if isinstance(value, str) and value == ESTIMATE and spec.parameter(name).has_estimate
         }
         numbers = {name: value for name, value in values.items() if name not in estimates}
         step = cls.of_numbers(

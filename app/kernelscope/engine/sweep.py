@@ -28,7 +28,6 @@ from kernelscope.judging.noise import gaussian_sigma
 from kernelscope.judging.sure import estimate_risk
 from kernelscope.spec.parameters import Parameter
 from kernelscope.spec.samples import white_level
-from kernelscope.spec.variants import variants as spec_variants
 
 CELLS = 9
 """Values on a contact sheet."""
@@ -85,7 +84,7 @@ def sweepable(request: Request) -> tuple[Parameter, ...]:
         each
         for each in step.filter.parameters
         if each.matters(step.parameters)
-        and len(spec_variants(each, step.parameters[each.name], CELLS)) > 1
+        and len(each.variants(step.parameters[each.name], CELLS)) > 1
     )
 
 
@@ -94,7 +93,7 @@ def variants(request: Request, name: str, count: int = CELLS) -> list[Variant]:
     step = request.step
     parameter = step.filter.parameter(name)
     found = []
-    for value in spec_variants(parameter, step.parameters[name], count):
+    for value in parameter.variants(step.parameters[name], count):
         try:
             parameters = {**step.parameters, name: value}
             wanted = replace(request, step=replace(step, parameters=parameters), measured=None)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelscope.engine.backend import Backend, close_all
-from kernelscope.engine.control import CancelToken, no_progress
+from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
@@ -109,6 +109,12 @@ class Worker:
         Called with each `Event` on the worker's thread; only `Stopped` for a request that
         never started comes on the thread that replaced or cancelled it. A request that was
         replaced or cancelled ends in `Stopped`: its result is dropped even if it was complete.
+
+    Attributes
+    ----------
+    live_stage : str
+        The stage of the last live request, which reports no progress: an event for each of many
+        quick runs would delay them. Any thread may read it.
     """
 
     def __init__(
@@ -124,6 +130,7 @@ class Worker:
         self._pending: Request | Job | None = None
         self._token: CancelToken | None = None
         self._closing = False
+        self.live_stage = ""
         self._followed = False
         """Whether the running request was cancelled in favour of a later one."""
         self._thread = threading.Thread(target=self._loop, name="kernelscope-worker")
@@ -136,7 +143,7 @@ class Worker:
                 raise RuntimeError("the worker is closed")
             replaced, self._pending = self._pending, request
             if self._token is not None:
-                self._followed = not self._token.cancelled
+                self._followed |= not self._token.cancelled
                 self._token.cancel()
             self._condition.notify()
         if replaced is not None:
@@ -150,7 +157,8 @@ class Worker:
         with self._condition:
             dropped, self._pending = self._pending, None
             if self._token is not None:
-                self._followed = followed and not self._token.cancelled
+                first = self._followed or not self._token.cancelled
+                self._followed = followed and first
                 self._token.cancel()
         if dropped is not None:
             self._stop(dropped, "before it began, for a later run" if followed else _UNBEGUN)
@@ -224,11 +232,15 @@ class Worker:
             def report(stage: str, fraction: float) -> None:
                 self._listener(Progressed(request, stage, fraction))
 
+            def note(stage: str, fraction: float) -> None:
+                self.live_stage = stage
+
+            self.live_stage = ""
             result = execute_all(
                 request,
                 self._backends,
                 token,
-                no_progress if request.live else report,
+                note if request.live else report,
                 self._costs,
             )
         except Cancelled:

@@ -105,7 +105,7 @@ SPEC = TeachingSpec(
         formula=r"g(y, x) = \frac{1}{N} \sum_{k = 0}^{N - 1} u(y, k)^2",
         use="To see how threads make a sum together: one thread a row, a tree in shared memory, "
         "shuffles within a warp.",
-        avoid="It is for teaching, and of no use against noise.",
+        avoid="It is meant for teaching; it does not remove noise.",
         example=Example(patch=EDGE),
     ),
 )

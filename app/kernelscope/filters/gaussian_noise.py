@@ -91,7 +91,7 @@ SPEC = NoiseSpec(
     explanation=Explanation(
         formula=r"g = u + \sigma n, \quad n \sim \mathcal{N}(0, 1)",
         use="To try a denoiser on noise of known strength: the picture before is the reference.",
-        avoid="Shot noise of little light is Poisson noise, and that of magnitude MRI is Rician.",
+        avoid="Shot noise of low light is Poisson noise, and that of magnitude MRI is Rician.",
         example=Example(patch=EDGE, parameters={"sigma": 0.03}),
         before={"sigma": 0.1},
     ),

@@ -167,7 +167,7 @@ SPEC = FilterSpec(
     id="mask",
     name="Custom mask",
     category="Linear",
-    summary="Weighs the cells around each pixel with a mask of your own.",
+    summary="Correlates the picture with a mask that you enter.",
     synonyms=("convolution", "correlation", "kernel", "sharpen", "emboss"),
     source="Korčuška 2013, section 1.2; correlation, the mask is not flipped",
     parameters=(
@@ -208,7 +208,7 @@ SPEC = FilterSpec(
     explanation=Explanation(
         formula=r"g(y, x) = \frac{1}{d} \sum_{s,\,t} w(s, t)\, u(y + s,\, x + t)",
         use="To try a mask that no other filter has, to sharpen, to blur along a line, or to learn "
-        "what a convolution does: a change of one weight shows at once.",
+        "the effect of a convolution: a change of one weight shows at once.",
         avoid="For specks use the median. For averages with equal or binomial weights the mean and "
         "the weighted mean give the same result in less time.",
         example=Example(

@@ -121,7 +121,7 @@ SPEC = TeachingSpec(
     explanation=Explanation(
         formula=r"g = 1 - u",
         use="To compare ways through the memory: there is hardly any arithmetic beside them.",
-        avoid="It is for teaching, and of no use against noise.",
+        avoid="It is meant for teaching; it does not remove noise.",
         example=Example(patch=EDGE, working=_working),
     ),
 )

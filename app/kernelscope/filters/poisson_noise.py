@@ -58,7 +58,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
 SPEC = NoiseSpec(
     id="poisson_noise",
     name="Poisson noise",
-    summary="Counts photons one by one: the noise of little light, stronger where bright.",
+    summary="Simulates counted photons: the noise of low light, stronger in bright areas.",
     synonyms=("shot noise", "photons", "grain"),
     source="Shot noise; with 255 photons and 8 bit as MATLAB’s imnoise with “poisson”",
     parameters=(
@@ -66,7 +66,7 @@ SPEC = NoiseSpec(
             name="photons",
             label="Photons at white",
             symbol="photons",
-            help="Photons that make a sample white: the fewer, the more noise.",
+            help="Number of photons of a white sample: the fewer, the more noise.",
             default=255,
             minimum=1,
             maximum=1_000_000,
@@ -77,7 +77,7 @@ SPEC = NoiseSpec(
     implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
     explanation=Explanation(
         formula=r"g = \frac{k}{N}, \quad k \sim \operatorname{Poisson}(N u)",
-        use="To try a denoiser on the noise of little light, which is stronger where it is bright.",
+        use="To try a denoiser on the noise of low light, which is stronger where it is bright.",
         avoid="The noise of electronics is the same everywhere: that is Gaussian noise.",
         example=Example(patch=EDGE),
         before={"photons": 30},

@@ -102,7 +102,7 @@ SPEC = TeachingSpec(
         IntParameter(
             name="tick",
             label="Tick",
-            help="Moves the ripple outwards, a seventh of a radian each.",
+            help="Each step moves the ripple outwards by a seventh of a radian.",
             default=0,
             minimum=0,
             maximum=1000,

@@ -96,7 +96,7 @@ SPEC = TeachingSpec(
         formula=r"g(y_0 + s,\, x_0 + t) = u(y_0 + h - 1 - s,\ x_0 + w - 1 - t)",
         use="To see the effect of a missing barrier: every thread reads a sample that another one "
         "wrote.",
-        avoid="It is for teaching, and of no use against noise.",
+        avoid="It is meant for teaching; it does not remove noise.",
         example=Example(patch=EDGE, radius=0),
     ),
 )

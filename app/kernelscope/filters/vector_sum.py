@@ -95,7 +95,7 @@ SPEC = TeachingSpec(
     explanation=Explanation(
         formula=r"g(y, x) = \frac{u(y, x) + u(y,\, N - 1 - x)}{2}",
         use="To compare launches: one thread a block, one block, many blocks of many threads.",
-        avoid="It is for teaching, and of no use against noise.",
+        avoid="It is meant for teaching; it does not remove noise.",
         example=Example(patch=EDGE),
     ),
 )

@@ -149,7 +149,7 @@ SPEC = FilterSpec(
     explanation=Explanation(
         formula=r"g(y, x) = \frac{1}{4^{2r}} \sum_{s,\,t = -r}^{r} \binom{2r}{r + s}"
         r" \binom{2r}{r + t}\, u(y + s,\, x + t)",
-        use="To smooth without the square traces that the mean leaves, and before a derivative.",
+        use="To smooth without the square artefacts of the mean, and before a derivative.",
         avoid="It blurs edges as every average does. For specks use the median.",
         example=Example(masks=_masks, working=_working),
     ),

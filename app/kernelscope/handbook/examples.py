@@ -155,4 +155,4 @@ def _filtered(source: Source, step: Step) -> NDArray[Any]:
 
 
 def _level(spec: FilterSpec) -> str:
-    return spec.levels("cpu")[-1].id
+    return spec.levels(Device.CPU)[-1].id

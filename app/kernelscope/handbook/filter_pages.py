@@ -14,11 +14,12 @@ from kernelscope.engine.step import Step, default_text
 from kernelscope.handbook import examples, level_pictures
 from kernelscope.handbook.pictures import SCHEME
 from kernelscope.spec.borders import Border
+from kernelscope.spec.devices import Device
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import ChoiceParameter, MaskParameter, Parameter
+from kernelscope.spec.parameters import Parameter
 from kernelscope.spec.samples import Kind
 
-_DEVICES = {"cpu": "CPU", "gpu": "GPU"}
+_DEVICES: dict[str, str] = {Device.CPU: "CPU", Device.GPU: "GPU"}
 
 
 def page(spec: FilterSpec, *, computed: bool = True) -> str:
@@ -93,16 +94,16 @@ def _parameters(spec: FilterSpec) -> Iterator[str]:
         yield f"### {parameter.label}"
         yield parameter.help
         yield _facts(parameter)
-        if isinstance(parameter, ChoiceParameter):
+        if parameter.named_values():
             yield _choices(parameter)
-        if isinstance(parameter, MaskParameter) and parameter.presets:
-            yield f"Presets: {', '.join(preset.name for preset in parameter.presets)}."
+        if parameter.preset_names():
+            yield f"Presets: {', '.join(parameter.preset_names())}."
 
 
 def _facts(parameter: Parameter) -> str:
     default = default_text(parameter)
     facts = [f"Option `{manual.option_of(parameter)}`"]
-    if not isinstance(parameter, ChoiceParameter):
+    if not parameter.named_values():
         facts.append(f"values: {manual.allowed(parameter)}")
     facts.append(f"default: `{default}`" if default else "no default")
     if parameter.symbol:
@@ -110,10 +111,10 @@ def _facts(parameter: Parameter) -> str:
     return "; ".join(facts) + "."
 
 
-def _choices(parameter: ChoiceParameter) -> str:
+def _choices(parameter: Parameter) -> str:
     return "\n".join(
         f"- `{choice.value}`: {choice.label}. {choice.help}".rstrip()
-        for choice in parameter.choices
+        for choice in parameter.named_values()
     )
 
 
@@ -134,7 +135,7 @@ def nearest(spec: FilterSpec, device: str) -> dict[str, Figure]:
 
 
 def _cost(spec: FilterSpec) -> Iterator[str]:
-    """Yield what the levels cost, by plan and as measured."""
+    """Yield the cost of the levels, by plan and as measured."""
     yield "## Levels and cost"
     unit = "voxel" if spec.kind is Kind.VOLUME else "sample"
     for device, name in _DEVICES.items():
@@ -142,7 +143,7 @@ def _cost(spec: FilterSpec) -> Iterator[str]:
         if levels:
             yield _levels(spec, device)
             yield _settings(nearest(spec, device), spec)
-        if device == "gpu" and levels:
+        if device == Device.GPU and levels:
             yield f"Operations are those of the plan, for each {unit} of the result."
         reasons: dict[str, list[str]] = {}
         for level, reason in spec.gaps(device).items():
@@ -169,12 +170,12 @@ def _levels(spec: FilterSpec, device: str) -> str:
     """Return the table of the levels of a device."""
     measured = nearest(spec, device)
     several = len({figure.setting for figure in measured.values()}) > 1
-    heading = ["level", *(["operations"] if device == "gpu" else []), "time"]
+    heading = ["level", *(["operations"] if device == Device.GPU else []), "time"]
     rows = []
     for level in spec.levels(device):
         figure = measured.get(level.id)
         row = [f"[{_DEVICES[device]} {level.name}]({manual.level_page(device, level.id)}.md)"]
-        if device == "gpu":
+        if device == Device.GPU:
             row.append(f"{level_pictures.planned(spec, level).operations:,.0f}")
         row.append(time_of(figure.seconds) if figure is not None else "–")
         if several:

@@ -11,6 +11,7 @@ from kernelscope.backends.cuda.sources import source_files
 from kernelscope.handbook.filter_pages import nearest, time_of
 from kernelscope.handbook.level_pictures import Planned, example_of, planned
 from kernelscope.handbook.pictures import SCHEME
+from kernelscope.spec.devices import Device
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import Level
 from kernelscope.spec.samples import Kind
@@ -22,18 +23,18 @@ _MOST_LINES = 90
 def page(device: str, level_id: str) -> str:
     """Return the page of a level as Markdown."""
     level = filters.levels(device)[level_id]
-    name = {"cpu": "CPU", "gpu": "GPU"}[device]
+    name = {Device.CPU: "CPU", Device.GPU: "GPU"}[Device(device)]
     parts = [
         f"# {name}: {level.name}",
         level.help,
         f"![{level.name}: blocks, threads and memories]({SCHEME}:level/{device}/{level_id})",
     ]
-    if device == "gpu":
+    if device == Device.GPU:
         parts.append(_numbers(planned(example_of(level_id), _own(example_of(level_id), level_id))))
     if level.why:
         parts += ["## Why it takes its time", level.why]
     parts += ["## Measured", *_measured(device, level_id)]
-    if device == "gpu":
+    if device == Device.GPU:
         parts += _step(level_id)
     parts += ["## Filters that have it", _filters(device, level_id)]
     if level.source:
@@ -45,7 +46,7 @@ def page(device: str, level_id: str) -> str:
 
 
 def _own(spec: FilterSpec, level_id: str) -> Level:
-    return next(level for level in spec.levels("gpu") if level.id == level_id)
+    return next(level for level in spec.levels(Device.GPU) if level.id == level_id)
 
 
 def _numbers(plan: Planned) -> str:
@@ -89,14 +90,14 @@ def _measured(device: str, level_id: str) -> Iterator[str]:
 def _step(level_id: str) -> Iterator[str]:
     """Yield the difference between the kernels of the level before and of this one."""
     spec = example_of(level_id)
-    levels = spec.levels("gpu")
+    levels = spec.levels(Device.GPU)
     place = [level.id for level in levels].index(level_id)
     if not place:
         return
     before, after = (planned(spec, level) for level in levels[place - 1 : place + 1])
     lines = list(difflib.unified_diff(_kernel(before), _kernel(after), lineterm="", n=2))[2:]
     lines = [line for line in lines if not line.startswith("@@")]
-    link = manual.level_page("gpu", before.level.id)
+    link = manual.level_page(Device.GPU, before.level.id)
     yield f"## From {before.level.name.lower()} to {after.level.name.lower()}"
     yield f"The kernel of {spec.name.lower()}, against that of [{before.level.name}]({link}.md):"
     shown = lines[:_MOST_LINES]

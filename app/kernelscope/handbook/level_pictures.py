@@ -21,6 +21,7 @@ import numpy as np
 from kernelscope import filters
 from kernelscope.engine.step import Step
 from kernelscope.handbook.svg import INK, Drawing
+from kernelscope.spec.devices import Device
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.spec.level_colours import colour
@@ -118,9 +119,9 @@ def example_of(level_id: str) -> FilterSpec:
         spec
         for kind in Kind
         for spec in filters.discover(kind).values()
-        if any(level.id == level_id for level in spec.levels("gpu"))
+        if any(level.id == level_id for level in spec.levels(Device.GPU))
     ]
-    return max(offered, key=lambda spec: (len(spec.levels("gpu")), spec.kind is Kind.PICTURE))
+    return max(offered, key=lambda spec: (len(spec.levels(Device.GPU)), spec.kind is Kind.PICTURE))
 
 
 def draw(plan: Planned) -> Drawing:
@@ -259,7 +260,7 @@ def _amount(pixels: float) -> str:
 
 
 def _block_notes(plan: Planned) -> list[str]:
-    """Return what a thread reads, and what the block keeps, with the numbers of the plan."""
+    """Return the reads of a thread and the shared memory of its block, by the plan."""
     launch, radius, notes = plan.launch, plan.radius, []
     cells = (2 * radius + 1) ** (3 if plan.filter.kind is Kind.VOLUME else 2)
     if radius:

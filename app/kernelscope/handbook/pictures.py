@@ -19,6 +19,7 @@ from PIL import Image as PillowImage
 from kernelscope import filters
 from kernelscope.handbook import examples, formulas, level_pictures, mask_pictures
 from kernelscope.handbook.svg import INK, Drawing
+from kernelscope.spec.devices import Device
 
 SCHEME = "picture"
 """Of the addresses of pictures: ``picture:mask/median``."""
@@ -65,7 +66,7 @@ def render(name: str, ink: str = INK) -> bytes:
 
 def _level(device: str, level_id: str) -> Drawing:
     level = filters.levels(device)[level_id]
-    if device == "cpu":
+    if device == Device.CPU:
         return level_pictures.draw_cpu(level)
     spec = level_pictures.example_of(level_id)
     own = next(each for each in spec.levels(device) if each.id == level_id)

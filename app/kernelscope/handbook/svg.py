@@ -32,13 +32,18 @@ class Drawing:
         self._width = self._height = 0.0
 
     @property
+    def title(self) -> str:
+        """Description for those who cannot see it."""
+        return self._title
+
+    @property
     def width(self) -> float:
-        """Right end of what was drawn so far."""
+        """Right end of the drawing so far."""
         return self._width
 
     @property
     def height(self) -> float:
-        """Lower end of what was drawn so far."""
+        """Lower end of the drawing so far."""
         return self._height
 
     def rectangle(

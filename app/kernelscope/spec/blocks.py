@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from kernelscope.errors import InvalidParameter
+from kernelscope.spec.devices import Device
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
 from kernelscope.spec.levels import TUNED
@@ -63,7 +64,7 @@ def takes_block(spec: FilterSpec, level: str) -> bool:
 
     The plan is asked: levels that depend on blocks of their own, as *tuned* does, keep them.
     """
-    if level == TUNED.id or level not in [each.id for each in spec.levels("gpu")]:
+    if level == TUNED.id or level not in [each.id for each in spec.levels(Device.GPU)]:
         return False
     asked = (16, 4)  # no plan chooses this by itself
     shape = (8, 8, 8, 1) if spec.kind is Kind.VOLUME else (8, 8, 1)

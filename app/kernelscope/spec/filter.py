@@ -6,7 +6,7 @@ documentation are generated from it, so a parameter is declared exactly once::
     SPEC = FilterSpec(id="mean", ..., parameters=(OddParameter(name="size", ...),),
                       implementations={"cpu": Cpu(plan_cpu), "gpu": Cuda(plan_cuda, levels)})
 
-    spec.levels("gpu")                      levels for a list; () if it does not run there
+    spec.levels(Device.GPU)                 levels for a list; () if it does not run there
     spec.implementation(Cpu).plan(task)     passes over the output, as data: nothing is run
 
 Another backend is another key of `implementations`, with its own class next to `Cpu` and `Cuda`.
@@ -22,7 +22,7 @@ import numpy as np
 
 from kernelscope.errors import InvalidParameter
 from kernelscope.spec.borders import Border
-from kernelscope.spec.chips import Chip, chip_text
+from kernelscope.spec.chips import Chip
 from kernelscope.spec.crop import HALO_ONLY, Crop
 from kernelscope.spec.explanation import NO_EXPLANATION, Explanation
 from kernelscope.spec.levels import CPU_LEVELS, GPU_LEVELS, Level
@@ -235,7 +235,7 @@ class FilterSpec:
     parameters : tuple of Parameter
         In the order in which they are shown.
     implementations : mapping of str to Implementation
-        How it is computed, by the id of the backend: ``"cpu"``, ``"gpu"``.
+        How it is computed, by the id of the backend: a `Device`, or its text.
     radius : callable
         Maps validated parameters to the number of pixels needed on each side (of a volume:
         slices above and below); none by default.
@@ -254,7 +254,7 @@ class FilterSpec:
         The kind of source that it works on.
     resolve : callable
         Maps a source, shaped as that of a `CpuTask`, and validated parameters to the
-        parameters to plan with: what depends on the data is filled in, values that do not go
+        parameters to plan with: values that depend on the data are filled in, those that do not go
         with the source are refused. It may add values under names that no parameter has, for
         the plans. Resolving twice changes nothing.
     estimates : callable
@@ -430,5 +430,5 @@ class FilterSpec:
                 value, usual = rounded(found[parameter.name]), False
             elif not parameter.matters(values) or parameter.is_absent(value):
                 continue
-            chips.append(Chip(parameter.name, chip_text(parameter, value), usual))
+            chips.append(Chip(parameter.name, parameter.chip(value), usual))
         return tuple(chips)

@@ -163,7 +163,7 @@ class Launch:
         Which of the plan's scratch buffers the kernel gets.
     steps : int
         Length of an outer loop that may be spread over several launches, because it takes long:
-        each continues what the last one left in scratch. Step 0 of a pixel comes first.
+        each continues with the scratch of the last one. Step 0 of a pixel comes first.
         0 if the kernel has no such loop.
     steps_at_once : int, optional
         Most steps of a launch, where the level is about that.
@@ -265,7 +265,7 @@ SINGLE = (32, 32)
 
 
 _MOST_STRIDES = 2
-_PIXELS_A_STRIDE = 2**21
+PIXELS_A_STRIDE = 2**21
 """Output pixels for each tile of a block: large images keep a card busy with fewer blocks, whose
 start then counts less. More than two made larger masks slower on an H100."""
 
@@ -273,7 +273,7 @@ start then counts less. More than two made larger masks slower on an H100."""
 def _strides(task: CudaTask) -> int:
     """Return the number of tiles that a block strides over."""
     pixels = task.output_shape[0] * task.out_row_pixels
-    return min(max(pixels // _PIXELS_A_STRIDE, 1), _MOST_STRIDES)
+    return min(max(pixels // PIXELS_A_STRIDE, 1), _MOST_STRIDES)
 
 
 def level_launch(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from kernelscope.spec.devices import Device
 
 
 @dataclass(frozen=True)
@@ -113,5 +116,5 @@ TUNED = Level(
 GPU_LEVELS = (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)
 """The levels that are compared for every filter; a filter may also have its own levels."""
 
-USUAL_LEVELS = {"cpu": CPU_LEVELS, "gpu": GPU_LEVELS}
+USUAL_LEVELS: Mapping[str, tuple[Level, ...]] = {Device.CPU: CPU_LEVELS, Device.GPU: GPU_LEVELS}
 """The levels to compare on each kind of device, by the id of its backend."""

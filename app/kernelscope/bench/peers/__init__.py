@@ -18,6 +18,7 @@ import numpy as np
 
 from kernelscope.bench.peers.library import Counterpart, Library, Parameters
 from kernelscope.spec.borders import Border
+from kernelscope.spec.devices import Device
 from kernelscope.spec.samples import Pixels
 
 __all__ = [
@@ -54,7 +55,7 @@ def libraries(device: str, filter_id: str) -> tuple[Library, ...]:
     return tuple(
         library
         for library in discover().values()
-        if library.on_card == (device == "gpu") and filter_id in library.makers
+        if library.on_card == (device == Device.GPU) and filter_id in library.makers
     )
 
 

@@ -77,7 +77,7 @@ SPEC = FilterSpec(
             name="search_radius",
             label="Search radius",
             symbol="r",
-            help="How far the window reaches from the pixel; the whole image has no radius.",
+            help="Radius of the search window; the whole image has none.",
             default=10,
             minimum=1,
             maximum=50,
@@ -105,7 +105,8 @@ SPEC = FilterSpec(
             name="patch_sigma",
             label="Patch sigma",
             symbol="patch σ",
-            help="Standard deviation of the Gaussian over the patch: less looks at the middle.",
+            help="Standard deviation of the Gaussian over the patch: small values favour the "
+            "centre.",
             default=5 / 3,
             minimum=0.1,
             maximum=100.0,
@@ -151,7 +152,7 @@ SPEC = FilterSpec(
         r" \exp\left( -\frac{D(i, j)}{h} \right)" + "\n"
         r"D(i, j) = \sum_s G(s)^2 \big( u(i + s) - u(j + s) \big)^2",
         use="For Gaussian noise in pictures with texture and edges: it averages "
-        "only what looks alike, and so keeps detail that a mask blurs. *Estimate* finds the "
+        "only similar surroundings, and so keeps detail that a mask blurs. *Estimate* finds the "
         "strength.",
         avoid="It takes far longer than a mask. Specks look like nothing else and stay: use the "
         "median. Noise that depends on the brightness needs other weights.",

@@ -19,7 +19,7 @@ from kernelscope.spec.samples import colour_count, white_level
 HOST_PARTITIONS = Level(
     "host-partitions",
     "Shared, host partitions",
-    "As shared memory, but the host hands each part of the search over, and launches for it.",
+    "As shared memory, but the host copies each part of the search and launches a kernel for it.",
     why="Each part of the candidates is copied from the host to the card and is a launch of its "
     "own. The arithmetic is that of shared memory; the copies and the launches come on top.",
     source="Source N, section 2.5.",

@@ -79,14 +79,14 @@ SPEC = FilterSpec(
                 Choice(
                     "angle",
                     "Angle",
-                    "atan2(gy, gx): 0 where it gets brighter to the right, then clockwise; a full "
-                    "turn is 256, with 16 bits 65536, with floats 1. 0 also where there is no "
+                    "atan2(gy, gx): 0 where brightness increases to the right, then clockwise; a "
+                    "full turn is 256, with 16 bits 65536, with floats 1. 0 also where there is no "
                     "edge.",
                 ),
                 Choice(
                     "angle-colour",
                     "Angle as a colour",
-                    "The angle as hue: red where it gets brighter to the right, then clockwise "
+                    "The angle as hue: red where brightness increases to the right, then clockwise "
                     "yellow, green, cyan, blue; √(gx² + gy²) as brightness, in colour pictures of "
                     "the channel where that is largest.",
                 ),
@@ -96,7 +96,7 @@ SPEC = FilterSpec(
             name="direction",
             label="Direction",
             symbol="direction",
-            help="Where to it gets brighter at the edges that are found.",
+            help="The direction in which brightness increases at each edge.",
             default="N",
             choices=tuple(Choice(name, name) for name in directions.COMPASS),
             matters=lambda values: values["form"] == "single",
